@@ -141,9 +141,9 @@ class SensingLoop:
         """Batteries after the one in the probe of a copy; None = it lasts."""
         self.belief = belief
         self.name = name
-        self.links = QuantityLinks(name, self.quantities)
-        for other, each in self.links.linked(self.belief_of).items():
-            self.quantities[other] = replace(self.quantities[other], belief=each)
+        self.links = QuantityLinks(name, belief, self.quantities)
+        for other, template in self.links.templates.items():
+            self.quantities[other] = replace(self.quantities[other], belief=template.copy())
         self.weight = weight
         self.retries = retries
         self.snap_distance = snap_distance
@@ -234,10 +234,9 @@ class SensingLoop:
         self.belief.move_to(fresh)
         self.links = copy.copy(self.links)
         self.links.templates = {name: further[name] for name in self.links.sources}
-        for name in set(self.quantities).difference(self.links.sources):
-            self.quantities[name].belief.move_to(further[name])
-        for name, each in self.links.linked(self.belief_of).items():
-            self.quantities[name].belief.move_to(each)
+        for name, each in self.quantities.items():
+            each.belief.move_to(further[name], others=name in self.links.sources)
+        self.finish_links()
         self.whole = topology
         self._restrict()
         self.closed = frozenset(closed)
@@ -780,7 +779,7 @@ class SensingLoop:
         }
 
     def finish_links(self) -> None:
-        """Link maps to all that was read by now; before the maps of a mission are recorded."""
+        """Link maps to all that was read by now, such as before those of a mission are recorded."""
         for source in dict.fromkeys(self.links.sources.values()):
             self.links.follow(self.belief_of, source, now=True)
 

@@ -1,4 +1,4 @@
-"""Several quantities: does a link help or harm, and what is one route for three of them worth?
+"""Several quantities: what a link changes and costs, and what one route for three is worth.
 
 Fields are draws of Gaussian processes with a Matérn 3/2 kernel, of mean 0 and standard deviation 1,
 times a unit. Errors are root mean squares over all places, in standard deviations of the draw.
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import logging
 import math
+import time
+import tracemalloc
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -16,7 +18,7 @@ from belief_data import rng_of
 from common import Kept, Report, Section, mean_of, shown
 
 from gp_active_sensing.belief import Belief, BeliefConfig, belief_on
-from gp_active_sensing.belief.link import linked, probability_of_link
+from gp_active_sensing.belief.link import follow, probability_of_link
 from gp_active_sensing.kernels.base import Matern32
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
@@ -49,16 +51,18 @@ class Kind(NamedTuple):
 KINDS = (
     Kind("unrelated", 0.0, MANY, FEW, False),
     Kind("related, ρ = 0.9", 0.9, MANY, FEW, False),
+    Kind("related, ρ = 0.9, the same places and half as many more", 0.9, 6 * FEW, 4 * FEW, True),
     Kind("related, ρ = 0.9, the same places", 0.9, 4 * FEW, 4 * FEW, True),
 )
 
 
 def run(*, quick: bool = False, starts: int | None = None, kept_only: bool = False) -> Report:
-    """Two tables; `quick` = two draws."""
+    """Three tables; `quick` = two draws."""
     logging.getLogger("gp_active_sensing").setLevel(logging.ERROR)
     draws = starts or (2 if quick else 40)
     kept = Kept("quantities")
-    return Report([links(draws, kept, play=not kept_only), routes(draws, kept, play=not kept_only)])
+    sections = [part(draws, kept, play=not kept_only) for part in (links, routes)]
+    return Report(sections if kept_only else [*sections, costs(400 if quick else 10_000)])
 
 
 def drawn(topology: Topology, scale: float, rng: np.random.Generator) -> np.ndarray:
@@ -84,9 +88,10 @@ def links(draws: int, kept: Kept, *, play: bool) -> Section:
         f"{draws} draws of two fields on 20 × 20 cells, length-scale {LENGTH:g} cells, noise "
         f"{NOISE:g} standard deviations, random places, belief default. *Change*: of the error of "
         "the sparse quantity by the link, the mean of the paired ratios with its standard error. "
-        "*In 90 %*: share of true values inside the 90 % intervals, without and with. The prior "
-        "probability of a link was chosen on other draws. Without a link each quantity has the "
-        "belief that a mission for it alone would have.",
+        "*In 90 %*: share of true values inside the 90 % intervals, without and with. The link is "
+        "`auto`, the default: it is made, kept or removed after each reading. The prior probability"
+        " of a link was chosen on other draws. Without a link each quantity has the belief that a "
+        "mission for it alone would have.",
         ("fields", "readings", "draws", "without", "with", "change", "worst", "in 90 %", "P(link)"),
     )
     for kind in KINDS:
@@ -120,11 +125,11 @@ def pair(kind: Kind, number: int) -> list[float]:
     noise = NOISE * rng.standard_normal((2, topology.n))
     source, template = (belief_on(BeliefConfig(), topology, quiet=True) for _ in range(2))
     read(source, 3.0 * (dense + noise[0]), order[0][: kind.many])
-    found = [template.copy(), linked(template, source)]
+    found = [template.copy(), template.copy()]
     places = order[0 if kind.same else 1][: kind.few]
     errors, held = [], []
-    for belief in found:
-        read(belief, 40.0 * (sparse + noise[1]), places)
+    for belief, link in zip(found, ((), (template, source)), strict=True):
+        read(belief, 40.0 * (sparse + noise[1]), places, *link)
         errors.append(error(belief, 40.0 * sparse))
         mixture = belief.mixture()
         low, high = mixture.quantiles(np.array([0.05, 0.95]))
@@ -132,11 +137,49 @@ def pair(kind: Kind, number: int) -> list[float]:
     return [*errors, *held, probability_of_link(found[1])]
 
 
-def read(belief: Belief, values: np.ndarray, places: np.ndarray) -> None:
+def read(belief: Belief, values: np.ndarray, places: np.ndarray, *link: Belief) -> None:
     for number, place in enumerate(places.tolist()):
         belief.observe(place, float(values[place]))
+        if link:
+            follow(belief, *link)
         if number % 10 == 9:
             belief.adapt()
+
+
+def costs(places: int) -> Section:
+    """Seconds and memory of a sparse quantity on a large map, with a link and without."""
+    topology = make_grid(places // 100, 100, 1.0)
+    rng = rng_of("costs", places)
+    values = topology.points @ rng.normal(size=2) + rng.normal(size=topology.n)
+    order = rng.permutation(topology.n)
+    source, template = (belief_on(BeliefConfig(), topology, quiet=True) for _ in range(2))
+    read(source, values, order[:MANY])
+    source.predict()
+    section = Section(
+        f"What a link costs on {topology.n:,} places",
+        COMMAND,
+        f"{MANY} readings of the dense quantity, {FEW} of the sparse one. *Map*: of the sparse "
+        "quantity after these, the link included. *Reading*: another one, and the map after it. "
+        "Seconds of the processor. *MB*: what the belief then holds more, and most at a time.",
+        ("link", "candidates", "map [s]", "reading [s]", "held [MB]", "most [MB]"),
+    )
+    for name in ("without", "with"):
+        belief = template.copy()
+        read(belief, values, order[-FEW:])
+        tracemalloc.start()
+        times = [time.process_time()]
+        if name == "with":
+            follow(belief, template, source)
+        belief.predict()
+        times.append(time.process_time())
+        read(belief, values, order[MANY : MANY + 1])
+        belief.predict()
+        times.append(time.process_time())
+        sizes = [f"{size / 1e6:.0f}" for size in tracemalloc.get_traced_memory()]
+        tracemalloc.stop()
+        taken = [f"{seconds:.2f}" for seconds in np.diff(times)]
+        section.rows.append((name, len(belief.weights), *taken, *sizes))
+    return section
 
 
 # -- routes --------------------------------------------------------------------------------------

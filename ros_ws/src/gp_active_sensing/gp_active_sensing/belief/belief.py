@@ -270,7 +270,7 @@ class Belief:
         """
         self._data.steepness = Steepness(points, names)
 
-    def move_to(self, fresh: Belief) -> None:
+    def move_to(self, fresh: Belief, *, others: bool = False) -> None:
         """Go on over more places; those there are come first and keep their readings.
 
         Candidates that follow the readings stay where they are, whatever the larger map suggests.
@@ -278,6 +278,7 @@ class Belief:
 
         Args:
             fresh: of the same configuration over the new places, before its first reading.
+            others: it may have other candidates: those with a link, or without.
 
         Raises:
             ValueError: it has fewer places, or other candidates.
@@ -288,7 +289,7 @@ class Belief:
             covariance, masses = grid.build()
             prior = masses / masses.sum()
         count, more = len(self.covariance.hyperparameters), len(covariance.hyperparameters)
-        if count != more or fresh.n < self.n:
+        if (count != more and not others) or fresh.n < self.n:
             msg = (
                 f"expected {count} candidates over at least {self.n} places, got {more} over "
                 f"{fresh.n}"

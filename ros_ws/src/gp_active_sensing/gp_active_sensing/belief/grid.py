@@ -329,7 +329,9 @@ class CandidateGrid:
         return joined([covariance for covariance, _ in made]), prior
 
     def on(self, other: CandidateGrid) -> CandidateGrid:
-        """Return these length-scales over the places of another grid of the same kernels.
+        """Return these length-scales over the places, and with the link, of another grid.
+
+        Both have the same kernels.
 
         Raises:
             ValueError: it has other kernels.
@@ -342,7 +344,7 @@ class CandidateGrid:
             replace(new, parts=old.parts, scales=replace(old.scales, high=new.scales.high))
             for old, new in pairs
         )
-        return replace(self, kernels=kernels)
+        return replace(other, kernels=kernels, due=self.due)
 
     def adapted(self, weights: FloatArray, observed: int) -> tuple[CandidateGrid, str]:
         """Return the grid that fits the posterior weights (L,) better; see `LengthScaleGrid`.

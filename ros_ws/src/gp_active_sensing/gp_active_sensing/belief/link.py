@@ -17,6 +17,10 @@ over the places, and the mean of :math:`(\mu - m_A)^2 + \operatorname{diag} C`, 
 explains :math:`s_c^2` of the variance of a place, on average. :math:`s_c^2` is one of `SHARES` of
 the variance of r_B. Their evidence weighs them; 0 is no link at all.
 
+Where A was read at the same places as B and equally precisely its map adds nothing to what B's own
+readings say (autokrigeability) [Wackernagel2003], but r_B is smaller than B and its length-scale is
+harder to learn. So there is no link unless A was read at more places.
+
 C is that of the most probable candidates of A. On a map of more than `_MOST` places it is what the
 covariance with so many places, evenly spread, explains of it, with the exact variance at each place
 [Snelson2006].
@@ -36,6 +40,8 @@ from gp_active_sensing.belief.prior import HyperParameters, LocationCovariance, 
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.types import FloatArray, IntArray
 
+AUTO = "auto"
+"""Word for a link to the map of the main quantity, where both can be linked."""
 SHARES = (0.0, 1.0, 10.0)
 """Variance that the link explains, in variances of what is the quantity's own."""
 _PRIOR = np.array([0.8, 0.1, 0.1])
@@ -46,6 +52,11 @@ _MOST = 300
 """Places at most between which the covariance of the dense quantity is exact."""
 _GROWTH = 1.1
 """Factor on the number of places read of the dense quantity from which a link is made again."""
+_DENSER = 1.25
+"""Places read of the dense quantity, in those of the sparse one, from which there is a link."""
+_LEAST = 3
+"""Places read of the sparse quantity from which there is a link. The first reading determines the
+mean and the second the scale."""
 _ROUNDING = 1e-13
 """Eigenvalues below this share of the largest are rounding."""
 
@@ -168,23 +179,18 @@ class LinkedGrid(CandidateGrid):
         covariance, prior = super().build()
         return LinkedCovariance(covariance, self.link), np.outer(_PRIOR, prior).ravel()
 
-    def on(self, other: CandidateGrid) -> CandidateGrid:
-        """Return these length-scales over the places, and with the link, of another grid."""
-        found, link = super().on(other), getattr(other, "link", self.link)
-        return LinkedGrid(found.kernels, found.due, link)
-
     def adapted(self, weights: FloatArray, observed: int) -> tuple[CandidateGrid, str]:
         """Return the grid that fits the posterior better; see `CandidateGrid.adapted`."""
         found, why = super().adapted(weights.reshape(len(SHARES), -1).sum(axis=0), observed)
         return (LinkedGrid(found.kernels, found.due, self.link) if why else self), why
 
 
-def linked(template: Belief, source: Belief) -> Belief:
-    """Return a belief without readings that is linked to the map of another quantity.
+def check_linked(template: Belief, source: Belief) -> None:
+    """Refuse beliefs that cannot be linked.
 
     Args:
-        template: belief about the sparse quantity before its first reading, without a link.
-        source: belief about the dense one, over the same places.
+        template: belief about the sparse quantity.
+        source: belief about the dense one.
 
     Raises:
         ConfigError: one of the quantities changes in time, or the places are others.
@@ -198,6 +204,19 @@ def linked(template: Belief, source: Belief) -> Belief:
     if template.n != source.n:
         msg = f"link: expected beliefs over as many places, got {template.n} and {source.n}"
         raise ConfigError(msg)
+
+
+def linked(template: Belief, source: Belief) -> Belief:
+    """Return a belief without readings that is linked to the map of another quantity.
+
+    Args:
+        template: belief about the sparse quantity before its first reading, without a link.
+        source: belief about the dense one, over the same places.
+
+    Raises:
+        ConfigError: see `check_linked`.
+    """
+    check_linked(template, source)
     link = link_of(source)
     covariance = LinkedCovariance(template.covariance, link)
     prior = np.outer(_PRIOR, template.prior_weights).ravel()
@@ -215,20 +234,25 @@ def probability_of_link(belief: Belief) -> float:
 
 
 def follow(belief: Belief, template: Belief, source: Belief, *, now: bool = False) -> bool:
-    """Make the link of a belief again where that is due; return whether it was.
+    """Make, renew or remove the link of a belief where that is due; return whether it was.
 
-    It is due when the dense quantity was read at a tenth more places. The readings stay. The result
-    depends on what was read, and in which order, only.
+    A link is made once the dense quantity was read at a quarter more places than the sparse one,
+    and removed when that is no longer so. It is renewed when the dense quantity was read at a tenth
+    more places. The readings stay. The result depends on what was read, and in which order, only.
 
     Args:
-        belief: about the sparse quantity, made by `linked`; changed in place.
+        belief: about the sparse quantity, with a link or without; changed in place.
         template: the same as for `linked`.
         source: the same as for `linked`.
         now: any new place of the dense quantity counts.
     """
-    assert isinstance(belief.covariance, LinkedCovariance)
-    places, then = int(np.count_nonzero(source.visited)), belief.covariance.link.places
-    if places <= then or not (now or places >= _GROWTH * then):
+    own, places = (int(np.count_nonzero(each.visited)) for each in (belief, source))
+    dense = own >= _LEAST and places >= _DENSER * own
+    if isinstance(belief.covariance, LinkedCovariance):
+        then = belief.covariance.link.places
+        if dense and (places <= then or not (now or places >= _GROWTH * then)):
+            return False
+    elif not dense:
         return False
-    belief.move_to(linked(template, source))
+    belief.move_to(linked(template, source) if dense else template, others=True)
     return True

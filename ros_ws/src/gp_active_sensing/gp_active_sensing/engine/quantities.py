@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from gp_active_sensing.belief import Belief
-from gp_active_sensing.belief.link import follow, linked
+from gp_active_sensing.belief.link import AUTO, check_linked, follow
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.planning.request import QuantityBelief
 
@@ -40,22 +40,33 @@ def by_name(
     return found
 
 
+def may_follow(name: str, main: Belief, quantities: Mapping[str, QuantityBelief]) -> bool:
+    """Return whether a quantity whose link is `AUTO` may be linked to the main one.
+
+    It may unless one of both changes in time, or another quantity is to be linked to it.
+    """
+    changing = main.drift.changing or quantities[name].belief.drift.changing
+    return not changing and all(q.link != name for q in quantities.values())
+
+
 class QuantityLinks:
     """Links of further quantities to the maps of others.
 
     Args:
         main: name of the main quantity.
+        belief: about it.
         quantities: the further ones, by name, before their first readings.
 
     Raises:
-        ConfigError: a link to a quantity that is not measured, or that is linked itself.
+        ConfigError: a link to a quantity that is not measured, that is linked itself, or that
+            changes in time.
     """
 
-    def __init__(self, main: str, quantities: Mapping[str, QuantityBelief]) -> None:
+    def __init__(self, main: str, belief: Belief, quantities: Mapping[str, QuantityBelief]) -> None:
         self.sources = {
-            name: "" if q.link == main else q.link
+            name: "" if q.link in (main, AUTO) else q.link
             for name, q in quantities.items()
-            if q.link is not None
+            if q.link is not None and (q.link != AUTO or may_follow(name, belief, quantities))
         }
         """Name of the quantity that each is linked to; "" = the main one."""
         self.templates = {name: quantities[name].belief for name in self.sources}
@@ -69,10 +80,7 @@ class QuantityLinks:
                     f"{quantities[name].link!r}"
                 )
                 raise ConfigError(msg)
-
-    def linked(self, belief: Callable[[str], Belief]) -> dict[str, Belief]:
-        """Return linked beliefs without readings, by name, given how to find one by its name."""
-        return {name: linked(self.templates[name], belief(of)) for name, of in self.sources.items()}
+            check_linked(self.templates[name], quantities[source].belief if source else belief)
 
     def follow(self, belief: Callable[[str], Belief], source: str, *, now: bool = False) -> None:
         """Make the links to the map of a quantity again where that is due; see `link.follow`."""

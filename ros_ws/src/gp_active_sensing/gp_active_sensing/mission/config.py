@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from gp_active_sensing.belief import BeliefConfig
+from gp_active_sensing.belief.link import AUTO
 from gp_active_sensing.config import param
 from gp_active_sensing.engine.config import BudgetConfig, DriveConfig, LimitConfig, TripConfig
 from gp_active_sensing.engine.limits import LimitsConfig
@@ -37,7 +38,7 @@ _QUANTITY = re.compile("[a-z][a-z0-9_]{0,40}")
 _TAKEN = frozenset(
     (
         *("place", "x", "y", "z", "longitude", "latitude", "mean", "std", "readings", "value"),
-        *("weight", "reading", "pose", "poses", "battery", "twist"),
+        *("auto", "weight", "reading", "pose", "poses", "battery", "twist"),
     )
 )
 """Columns of a map and streams of a probe: no further quantity can have their names."""
@@ -373,7 +374,7 @@ class ActiveSensingConfig:
             problems.append("reading: is given beside readings; give one of the two")
         if self.belief not in (BeliefConfig(), main.belief) and main.belief != BeliefConfig():
             problems.append(f"readings.{self.main}.belief: is given beside belief; give one")
-        if main.link:
+        if main.link not in ("", AUTO):
             problems.append(f"readings.{self.main}.link: the first quantity is linked to no other")
         if main.sampled:
             problems.append(

@@ -9,6 +9,7 @@ from dataclasses import field as dataclass_field
 from typing import Any
 
 from gp_active_sensing.belief import Belief, BeliefConfig
+from gp_active_sensing.belief.link import AUTO
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.experts.base import AnswersConfig
@@ -168,9 +169,9 @@ class PlannedConfig:
         False, help="it is read only where the probe stops for it, such as a water sample"
     )
     link: str = param(
-        "",
-        help="name of a quantity that is read at more places: its map tells about this one as far "
-        "as the readings agree with that; empty = none",
+        AUTO,
+        help="name of a quantity read at more places: its map tells about this one as far as the "
+        "readings agree; auto = the first; empty = none",
     )
     belief: BeliefConfig = dataclass_field(default_factory=BeliefConfig)
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gp_active_sensing.belief import Belief
+from gp_active_sensing.belief.link import AUTO
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import Aim, Budget, Clock, Cost, PlanLimit
 
@@ -24,8 +25,8 @@ class QuantityBelief:
         weight: of its relative map error in the objective, not negative.
         sampled: it is read where a probe stops for it, not where one crosses.
         aim: error of its map with which the mission may end; None = it does not matter.
-        link: name of the quantity whose map the belief is to be linked to, see `belief.link`; None
-            = none.
+        link: name of the quantity whose map the belief is linked to as far as the readings are
+            evidence for it, see `belief.link`; auto = the main one; None = none.
     """
 
     name: str
@@ -33,7 +34,7 @@ class QuantityBelief:
     weight: float = 1.0
     sampled: bool = False
     aim: Aim | None = None
-    link: str | None = None
+    link: str | None = AUTO
 
 
 class Sought(NamedTuple):

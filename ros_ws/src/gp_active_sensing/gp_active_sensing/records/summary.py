@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.belief import Belief
-from gp_active_sensing.belief.link import probability_of_link
+from gp_active_sensing.belief.link import AUTO, probability_of_link
 from gp_active_sensing.belief.promise import to_record
 from gp_active_sensing.config import to_mapping
 from gp_active_sensing.kernels import scale_unit
@@ -207,8 +207,9 @@ def _of_quantity(
     belief, weights = loop.quantities[name].belief, loop.topology.weights
     found = belief.mixture()
     scores: dict[str, Any] = {}
-    if loop.quantities[name].link is not None:
-        scores["link_probability"] = probability_of_link(belief)
+    link = probability_of_link(belief)
+    if link or loop.quantities[name].link not in (None, AUTO):
+        scores["link_probability"] = link
     if scorer is not None:
         error = scorer.error_everywhere(found.moments()[0], at_seconds, weights)
         scores |= {**scorer.of(belief, at_seconds, found), "rmse": error}

@@ -9,6 +9,7 @@ from typing import Any
 
 from gp_active_sensing.belief import Belief, BeliefConfig, belief_on
 from gp_active_sensing.belief.drift import DriftConfig
+from gp_active_sensing.belief.link import AUTO
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ActiveSensingError, ConfigError, RunError, suggest
 from gp_active_sensing.planning import build_policy
@@ -72,8 +73,16 @@ class RunData:
     @property
     def linked_to(self) -> RunData | None:
         """The run as it looks for the quantity that this one is linked to; None = for none."""
-        link = further_sections(self.config)[self.of].get("link") if self.of else None
-        return self.whole.for_quantity(str(link)) if link and self.whole else None
+        if self.whole is None:
+            return None
+        sections = further_sections(self.config)
+        link = str(sections[self.of].get("link") or "")
+        if link != AUTO:
+            return self.whole.for_quantity(link) if link else None
+        if any(each.get("link") == self.of for each in sections.values()):
+            return None
+        drifts = (self.drift or each.belief.drift for each in (self, self.whole))
+        return None if any(drift.changing for drift in drifts) else self.whole
 
     @property
     def quantities(self) -> tuple[str, ...]:

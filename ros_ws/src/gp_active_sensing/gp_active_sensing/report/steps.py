@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.belief import Belief
-from gp_active_sensing.belief.link import follow, linked
+from gp_active_sensing.belief.link import follow
 from gp_active_sensing.errors import ReadingError
 from gp_active_sensing.kernels import NONE
 from gp_active_sensing.records.events import (
@@ -43,7 +43,7 @@ class JournalTeller:
         source: JournalTeller | None = None,
     ) -> None:
         self._template, self._source = belief, source
-        self.belief: Belief = belief if source is None else linked(belief, source.belief)
+        self.belief: Belief = belief if source is None else belief.copy()
         self._topology, self.quantity = topology, quantity
         self._stays: dict[tuple[str, int], tuple[Reading, int]] = {}
         """By probe and place: what the belief holds of the last stay, of how many readings."""

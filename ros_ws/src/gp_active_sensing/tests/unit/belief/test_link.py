@@ -10,7 +10,14 @@ from scipy.stats import multivariate_normal
 
 from gp_active_sensing.belief import Belief, BeliefConfig, belief_on
 from gp_active_sensing.belief.drift import DriftConfig
-from gp_active_sensing.belief.link import SHARES, follow, link_of, linked, probability_of_link
+from gp_active_sensing.belief.link import (
+    SHARES,
+    LinkedCovariance,
+    follow,
+    link_of,
+    linked,
+    probability_of_link,
+)
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.topology import make_grid
 from tests.cases import for_each
@@ -108,7 +115,7 @@ def test_readings_say_whether_there_is_a_link(rho: float, least: float, most: fl
     dense, template = (belief_on(BeliefConfig(), grid, quiet=True) for _ in range(2))
     rng = np.random.default_rng(0)
     places, few = rng.permutation(grid.n)[:120].tolist(), rng.permutation(grid.n)[:14].tolist()
-    belief, alone, made = linked(template, dense), template.copy(), []
+    belief, alone, made = template.copy(), template.copy(), []
     for number, place in enumerate(places):
         dense.observe(place, 1e3 * float(dense_field[place]))
         if number % 8 == 0 and few:
@@ -117,7 +124,7 @@ def test_readings_say_whether_there_is_a_link(rho: float, least: float, most: fl
                 each.adapt()
             few = few[1:]
         made.append(follow(belief, template, dense))
-    assert 20 < sum(made) < 40
+    assert 10 < sum(made) < 40
     dense.observe(places[-2] + 1, 1e3 * float(dense_field[places[-2] + 1]))
     assert not follow(belief, template, dense)
     assert follow(belief, template, dense, now=True)
@@ -134,14 +141,17 @@ def test_what_follows_is_as_if_it_had_been_linked_at_once() -> None:
     dense_field, field = fields(grid, 0.9, 1)
     dense, template = belief_on(DENSE, grid), belief_on(SPARSE, grid)
     belief = linked(template, dense)
-    for place in range(0, 400, 7):
+    places, of_sparse = list(range(0, 400, 7)), [(p * 3) % 400 for p in range(0, 400, 14)]
+    for number, place in enumerate(places):
         dense.observe(place, float(dense_field[place]))
-        belief.observe((place * 3) % 400, float(field[(place * 3) % 400]))
+        if number % 2 == 0:
+            sparse = of_sparse[number // 2]
+            belief.observe(sparse, float(field[sparse]))
         follow(belief, template, dense)
     follow(belief, template, dense, now=True)
     at_once = linked(template, dense)
-    for place in range(0, 400, 7):
-        at_once.observe((place * 3) % 400, float(field[(place * 3) % 400]))
+    for sparse in of_sparse:
+        at_once.observe(sparse, float(field[sparse]))
     for found, wanted in zip(belief.predict(), at_once.predict(), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-9)
     assert probability_of_link(template) == 0.0 < probability_of_link(belief)
@@ -152,6 +162,22 @@ def test_what_follows_is_as_if_it_had_been_linked_at_once() -> None:
     square = np.square(mean - mean.mean()) + w @ (variances + np.square(means - mean))
     np.testing.assert_allclose(link.variance(every), square / square.mean(), rtol=1e-6)
     assert np.linalg.eigvalsh(link.between(every, every)).min() > -1e-9
+
+
+def test_without_more_places_there_is_no_link() -> None:
+    grid = make_grid(8, 8, 1.0)
+    dense_field, field = fields(grid, 0.9, 1)
+    dense, template = (belief_on(BeliefConfig(), grid, quiet=True) for _ in range(2))
+    belief, alone, were = template.copy(), template.copy(), []
+    for place in (0, 9, 18, 27, 36, 45):
+        dense.observe(place, float(dense_field[place]))
+    for place in (0, 9, 18, 27, 36):
+        for each in (belief, alone):
+            each.observe(place, float(field[place]))
+        follow(belief, template, dense)
+        were.append(isinstance(belief.covariance, LinkedCovariance))
+    assert were == [False, False, True, True, False]  # 6 places of the other one
+    np.testing.assert_allclose(belief.predict(), alone.predict(), rtol=1e-9)
 
 
 def test_what_cannot_be_linked_is_refused() -> None:

@@ -163,8 +163,8 @@ def test_names_differ_and_beliefs_are_over_the_places_of_the_map(name: str) -> N
 
 
 def test_a_linked_quantity_follows_the_map_of_another() -> None:
-    def loops(*readings: Reading) -> SensingLoop:
-        found = make(further("ph", link="heat"), "depth")
+    def loops(*readings: Reading, link: str | None = "heat") -> SensingLoop:
+        found = make(further("ph", link=link), "depth")
         found.tell(readings)
         found.finish_links()
         return found
@@ -176,6 +176,9 @@ def test_a_linked_quantity_follows_the_map_of_another() -> None:
     np.testing.assert_allclose(found.predict(), other.quantities["ph"].belief.predict(), rtol=1e-6)
     assert probability_of_link(found) > 0.6
     assert probability_of_link(loop.quantities["depth"].belief) == 0.0
+    for link, expected in (("auto", found), (None, loops(*ph, link=None).quantities["ph"].belief)):
+        same = loops(*heat, *ph, link=link).quantities["ph"].belief
+        np.testing.assert_array_equal(same.predict(), expected.predict())
     copy = loop.snapshot()
     copy.tell([Reading(1, p, float(p % 5)) for p in range(1, 20, 2)])
     assert copy.quantities["ph"].belief.covariance.link.places > 17

@@ -45,7 +45,7 @@ def test_each_quantity_has_the_map_of_its_own_readings(sonde: Path) -> None:
         used = [line for line in lines if line.get("quantity") == name]
         assert field.readings.sum() == sum(line["event"] == "reading" for line in used) > 0
         np.testing.assert_array_equal(whole.further[name].mean, field.mean)
-        assert data.for_quantity(name).linked_to is None
+        assert data.for_quantity(name).linked_to is data
         assert data.for_quantity(name).for_quantity("") is data
         done = replay(data.for_quantity(name))
         np.testing.assert_allclose(done.mean[-1], field.mean, atol=1e-9)

@@ -78,7 +78,7 @@ def test_a_scenario_configures_the_node_and_the_loop_of_its_name() -> None:
     assert loop.limits is not None
     assert loop.limits.quantity == "depth"
     linked = build_loop(scenario(GRID, **SEVERAL), build_world(scenario(GRID)).topology)
-    assert linked.links.sources == {"algae": "depth"}
+    assert linked.links.sources == {"algae": "depth", "salt": ""}
 
 
 def state_of(runner: SimulationRunner) -> list[Any]:
