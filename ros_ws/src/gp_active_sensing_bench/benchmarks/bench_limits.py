@@ -1,6 +1,4 @@
-"""Limits on the value of places: how often a boat enters water that is too shallow, on lakes that
-are sums of cosines. The mission of the node sends a simulated boat around.
-"""
+"""Limits: how often a boat enters water that is too shallow, on lakes that are sums of cosines."""
 
 from __future__ import annotations
 
@@ -13,8 +11,7 @@ import numpy as np
 from common import CORE, Kept, Report, Section
 
 COMMAND = "python benchmarks/run.py limits"
-COLUMNS, ROWS, STEP = 16, 12, 5.0
-LOW, METRES = 1.0, 4500.0
+COLUMNS, ROWS, STEP, LOW, METRES = 16, 12, 5.0, 1.0, 4500.0
 WAVES, MEAN, DEVIATION = 80, 3.0, 1.6
 KINDS = {"punctual sensor, exact poses": (0.0, 0.0), "sensor 2 s late, poses ± 1 m": (2.0, 1.0)}
 """Delay of the sensor [s] and standard deviation of the poses [m] of each kind of boat."""

@@ -177,8 +177,7 @@ def costs(places: int) -> Section:
         times.append(time.process_time())
         sizes = [f"{size / 1e6:.0f}" for size in tracemalloc.get_traced_memory()]
         tracemalloc.stop()
-        taken = [f"{seconds:.2f}" for seconds in np.diff(times)]
-        section.rows.append((name, len(belief.weights), *taken, *sizes))
+        section.rows.append((name, len(belief.weights), *np.diff(times).round(2), *sizes))
     return section
 
 
