@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.belief import Belief, BeliefConfig, build_belief, factor
-from tests.cases import for_each
 
 
 def made(seed: int, *, scale_known: bool = True) -> Belief:
@@ -25,19 +24,6 @@ def check(belief: Belief) -> None:
     everywhere = np.arange(belief.n)
     for kept, again in zip(belief.marginals(), belief.marginals(everywhere), strict=True):
         np.testing.assert_allclose(kept, again, rtol=1e-9, atol=1e-10)
-
-
-@pytest.mark.seeds(0.3)
-@for_each("scale_known", [True, False])
-def test_after_any_readings(seed: int, scale_known: bool) -> None:
-    """New places, further readings of early and late ones, with and without own variances."""
-    rng = np.random.default_rng([6, seed])
-    belief = made(seed, scale_known=scale_known)
-    check(belief)
-    for _ in range(25):
-        for _ in range(int(rng.integers(1, 4))):
-            read(belief, rng)
-        check(belief)
 
 
 def test_other_candidates_begin_anew() -> None:

@@ -16,7 +16,7 @@ from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.beliefs import representatives
 from gp_active_sensing.planning.map_error import greedy_design
 from gp_active_sensing.planning.request import Sought
-from gp_active_sensing.planning.routes.base import Pass, next_pass, parts_only
+from gp_active_sensing.planning.routes.base import Pass, next_pass
 from gp_active_sensing.planning.routes.tours import in_short_order
 from gp_active_sensing.topology import Topology, make_grid
 from gp_active_sensing.topology.lookup import parts_that_count
@@ -52,18 +52,6 @@ def for_error(belief: Belief, error: float) -> list[Sought]:
 
 def passed(belief: Belief, topology: Topology, budget: Budget, aim: Aim) -> Pass:
     return next_pass(driver_of(belief, topology, budget), [Sought(0, belief, aim)], 4, lambda: True)
-
-
-def test_no_more_places_than_were_read_and_all_where_the_budget_does_not_last_for_them() -> None:
-    topology = make_grid(SIDE, SIDE, 1.0, moves="free")
-    belief = belief_on(BeliefConfig(), topology)
-    read(belief, topology, spread_over(topology))
-    for readings in (10, 19):
-        assert passed(belief, topology, Budget(readings=80), Aim(1e-6)) == Pass(Budget(readings))
-        assert passed(belief, topology, Budget(readings=7), Aim(1e-6)) == Pass(Budget(7))
-        read(belief, topology, np.flatnonzero(~belief.observed)[::5][:9])
-    line = make_grid(SIDE, SIDE, 1.0)
-    assert passed(belief, line, Budget(metres=20.0), Aim(1e-6)) == Pass(Budget(metres=20.0))
 
 
 def test_within_it_the_map_becomes_good_enough_and_with_a_place_less_it_does_not() -> None:
@@ -182,29 +170,6 @@ def test_what_other_probes_will_read_is_left_to_them() -> None:
     taken = [found.budget.metres or 0.0 for found in (rest, half, whole)]
     assert taken == sorted(taken)
     assert taken[1] < 0.7 * taken[2]
-
-
-def test_where_only_parts_are_missing_the_next_pass_goes_there() -> None:
-    topology, budget = make_grid(SIDE, SIDE, 1.0), Budget(metres=300.0)
-    belief = belief_on(BeliefConfig(), topology)
-    driver = driver_of(belief, topology, budget)
-    parts = parts_that_count(topology, FEWEST)
-    assert not parts_only(driver, for_error(belief, 10.0), 4, ())  # fewer readings than count
-    read(belief, topology, [int(p) for part in parts[2:] for p in part[::2]])
-    driver = driver_of(belief, topology, budget)
-    assert parts_only(driver, for_error(belief, 10.0), 4, ())
-    assert not parts_only(driver, for_error(belief, 0.01), 4, ())  # the error is not known
-    both = [int(parts[0][3]), int(parts[1][3])]
-    assert parts_only(driver, for_error(belief, 10.0), 4, both[:1])
-    assert not parts_only(driver, for_error(belief, 10.0), 4, both)
-    found = next_pass(driver, for_error(belief, 10.0), 4, lambda: True)
-    assert len(found.stops) == 2
-    assert {int(np.flatnonzero([stop in part for part in parts])[0]) for stop in found.stops} == {
-        0,
-        1,
-    }
-    read(belief, topology, both)
-    assert not parts_only(driver, for_error(belief, 10.0), 4, ())
 
 
 @for_each("seed", range(3))

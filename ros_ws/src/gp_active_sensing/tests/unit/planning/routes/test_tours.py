@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gp_active_sensing.planning.map_error import thinned
 from gp_active_sensing.planning.routes.tours import (
     Driven,
     RouteDriver,
@@ -73,20 +72,3 @@ def test_what_is_driven_keeps_the_budget(budget: Budget, moves: str, seed: int) 
         check(driver, route)
         assert route.reads
     check(driver, improved(driver, found, lambda: driver.evaluated < 40))
-
-
-@for_each("most", [12, 40])
-def test_some_places_stand_for_the_others(most: int) -> None:
-    topology = grid(10, 8)
-    asked = np.setdiff1d(np.arange(topology.n), [3, 17, 44])
-    places, stands = thinned(topology, asked, most)
-    assert len(places) == most
-    assert np.isin(places, asked).all()
-    np.testing.assert_array_equal(places, np.sort(places))
-    np.testing.assert_array_equal(stands[places], np.arange(most), "each stands for itself")
-    np.testing.assert_array_equal(np.flatnonzero(stands < 0), [3, 17, 44])
-    away = np.linalg.norm(topology.points[asked] - topology.points[places[stands[asked]]], axis=1)
-    assert away.mean() < np.sqrt(topology.n / most), "about as near as a square of them is wide"
-    kept, itself = thinned(topology, asked, len(asked))
-    np.testing.assert_array_equal(kept, asked)
-    np.testing.assert_array_equal(itself[asked], np.arange(len(asked)))
