@@ -16,17 +16,6 @@ from gp_active_sensing.export.tables import as_csv, as_geojson, check_geojson
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.util.files import write_whole
 
-__all__ = [
-    "FORMATS",
-    "FieldMap",
-    "Format",
-    "check_format",
-    "export_map",
-    "format_of",
-    "rendered",
-    "write_new",
-]
-
 Files = dict[str, str | bytes]
 """Contents to write, by file name."""
 

@@ -18,7 +18,8 @@ from gp_active_sensing.belief.leave_one_out import Explained
 from gp_active_sensing.belief.mixture import Mixture, most_probable
 from gp_active_sensing.belief.promise import to_record
 from gp_active_sensing.errors import ActiveSensingError, ConfigError
-from gp_active_sensing.export import FieldMap, check_format, rendered
+from gp_active_sensing.export import check_format, rendered
+from gp_active_sensing.export.field_map import FieldMap
 from gp_active_sensing.kernels import NONE
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.journal import Journal

@@ -16,8 +16,7 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.export import FieldMap
-from gp_active_sensing.export.field_map import Limit
+from gp_active_sensing.export.field_map import FieldMap, Limit
 from gp_active_sensing.records.event_lines import parse_events
 from gp_active_sensing.records.events import (
     DecisionTaken,

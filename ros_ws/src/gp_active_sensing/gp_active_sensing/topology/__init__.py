@@ -7,38 +7,24 @@ from typing import TYPE_CHECKING
 from gp_active_sensing.util.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from gp_active_sensing.topology.base import FreeTopology, GraphTopology, Topology
-    from gp_active_sensing.topology.config import build_topology
-    from gp_active_sensing.topology.grids import make_grid, make_line, make_occupancy_map
-    from gp_active_sensing.topology.loaders import load_roads
-    from gp_active_sensing.topology.lookup import check_start, place_index, route_geometry
-    from gp_active_sensing.topology.map_config import MapConfig
-    from gp_active_sensing.topology.occupancy import OccupancyGrid
-    from gp_active_sensing.topology.roads import Roads
-    from gp_active_sensing.topology.search import Move
-    from gp_active_sensing.topology.segments import RoadMap, Segment
-    from gp_active_sensing.topology.stations import load_stations
-
-__all__ = [
-    "FreeTopology",
-    "GraphTopology",
-    "MapConfig",
-    "Move",
-    "OccupancyGrid",
-    "RoadMap",
-    "Roads",
-    "Segment",
-    "Topology",
-    "build_topology",
-    "check_start",
-    "load_roads",
-    "load_stations",
-    "make_grid",
-    "make_line",
-    "make_occupancy_map",
-    "place_index",
-    "route_geometry",
-]
+    from gp_active_sensing.topology.base import FreeTopology as FreeTopology
+    from gp_active_sensing.topology.base import GraphTopology as GraphTopology
+    from gp_active_sensing.topology.base import Topology as Topology
+    from gp_active_sensing.topology.config import build_topology as build_topology
+    from gp_active_sensing.topology.grids import make_grid as make_grid
+    from gp_active_sensing.topology.grids import make_line as make_line
+    from gp_active_sensing.topology.grids import make_occupancy_map as make_occupancy_map
+    from gp_active_sensing.topology.loaders import load_roads as load_roads
+    from gp_active_sensing.topology.lookup import check_start as check_start
+    from gp_active_sensing.topology.lookup import place_index as place_index
+    from gp_active_sensing.topology.lookup import route_geometry as route_geometry
+    from gp_active_sensing.topology.map_config import MapConfig as MapConfig
+    from gp_active_sensing.topology.occupancy import OccupancyGrid as OccupancyGrid
+    from gp_active_sensing.topology.roads import Roads as Roads
+    from gp_active_sensing.topology.search import Move as Move
+    from gp_active_sensing.topology.segments import RoadMap as RoadMap
+    from gp_active_sensing.topology.segments import Segment as Segment
+    from gp_active_sensing.topology.stations import load_stations as load_stations
 
 __getattr__, __dir__ = lazy_names(
     __name__,
