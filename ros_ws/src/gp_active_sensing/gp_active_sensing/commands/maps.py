@@ -149,7 +149,7 @@ def _kind(file: str, overrides: tuple[str, ...] = ()) -> str:
     from gp_active_sensing.util.resources import find_resource
 
     path = find_resource("maps", file)
-    given = _below("map", overrides)
+    given = _below_map(overrides)
     if "map.kind=points" in given:
         return "points"
     if any(text.startswith("map.columns_of") for text in given):
@@ -184,14 +184,14 @@ def _loaded(
         )
         raise MapError(msg)
     own = {"kind": kind, "file": str(path), "crs": crs}
-    data = apply_overrides({"map": own}, _below("map", overrides))
+    data = apply_overrides({"map": own}, _below_map(overrides))
     config = from_mapping(MapConfig, data["map"])
     # Files that the configuration names may lie beside the map.
     return path, kind, build_topology(config, base_dir=path.parent)
 
 
-def _below(section: str, overrides: tuple[str, ...]) -> list[str]:
-    return [f"{section}.{text.removeprefix(f'{section}.')}" for text in overrides]
+def _below_map(overrides: tuple[str, ...]) -> list[str]:
+    return [f"map.{text.removeprefix('map.')}" for text in overrides]
 
 
 def _print(found: Survey) -> None:

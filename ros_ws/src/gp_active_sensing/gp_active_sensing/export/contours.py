@@ -22,11 +22,8 @@ def as_contours(field: FieldMap, levels: Sequence[float]) -> str:
     """Return contour lines of the estimate, and the areas of each limit of the map.
 
     An area is where the probability of lying above (or below) the limit is at least so large.
-    Lines and areas end at the centres of the cells on the edge of the map.
-
-    Args:
-        field: map of one grid.
-        levels: of the lines, in the sensor's unit.
+    Lines and areas end at the centres of the cells on the edge of the map. Levels are in the
+    sensor's unit.
 
     Raises:
         RunError: the map is no grid, or one cell wide.

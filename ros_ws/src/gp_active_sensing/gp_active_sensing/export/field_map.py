@@ -88,9 +88,7 @@ class FieldMap:
         Args:
             topology: its places.
             belief: with one reading at least; nobody else may change it meanwhile.
-            unit: of the field.
-            quantity: what the field is.
-            title: of the run.
+            unit, quantity, title: see the attributes.
             found: mixture of the belief at every place; None = compute it.
             limits: whose probabilities the map has.
             spacing: of the points of a map finer (or coarser) than the places [m], see
@@ -132,10 +130,7 @@ class FieldMap:
         )
 
     def at_height(self, height: float) -> FieldMap:
-        """Return one layer of the map, as a map that has nothing else.
-
-        Args:
-            height: of the layer, or near it [m].
+        """Return the layer at a height [m], or near it, as a map that has nothing else.
 
         Raises:
             RunError: there is none; the message lists those there are.

@@ -31,15 +31,11 @@ class FinePoints(NamedTuple):
 
 
 def fine_points(topology: Topology, spacing: float) -> FinePoints:
-    """Return the points of a map at another spacing.
+    """Return the points of a map at another spacing [m].
 
     Roads get points along each segment. Cells, areas and scattered places get a square lattice:
     inside the cells, inside the ground where the map has an outline or obstacles, and inside the
     convex hull of scattered places.
-
-    Args:
-        topology: the map.
-        spacing: distance of neighbouring points [m].
 
     Raises:
         RunError: a spacing that is not above 0, or one that makes no point or too many.

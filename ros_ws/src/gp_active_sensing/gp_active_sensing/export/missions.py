@@ -13,12 +13,7 @@ _WAYPOINT, _ABOVE_HOME = 16, 3
 
 
 def as_plan(home: Point, route: Sequence[Point]) -> str:
-    """Return a route as a plan of QGroundControl (JSON, ``.plan``).
-
-    Args:
-        home: where the vehicle is.
-        route: the waypoints, in order.
-    """
+    """Return a route as a plan of QGroundControl (JSON, ``.plan``); home is where the vehicle is."""
     items = [
         {
             "type": "SimpleItem",

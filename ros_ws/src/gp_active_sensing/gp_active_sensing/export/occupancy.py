@@ -32,10 +32,7 @@ class Limits(NamedTuple):
 def limits_of(values: FloatArray, low: float | None = None, high: float | None = None) -> Limits:
     """Return the limits of the levels of values (n,); the higher one is above the lower one.
 
-    Args:
-        values: of the places.
-        low: of level 0; None = the smallest value.
-        high: of level 100; None = the largest value.
+    None = the smallest or the largest value.
     """
     first = float(values.min()) if low is None else low
     last = float(values.max()) if high is None else high
@@ -45,13 +42,7 @@ def limits_of(values: FloatArray, low: float | None = None, high: float | None =
 
 
 def levels_of(lattice: Lattice, values: FloatArray, limits: Limits) -> npt.NDArray[np.int8]:
-    """Return (rows, columns) levels from south to north; what lies beyond the limits gets theirs.
-
-    Args:
-        lattice: the cells.
-        values: (n,) of the places.
-        limits: of the levels.
-    """
+    """Return (rows, columns) levels of values (n,) from south to north, cut at the limits."""
     share = (values - limits.low) / (limits.high - limits.low)
     level = np.rint(LEVELS * np.clip(np.nan_to_num(share), 0.0, 1.0))
     return lattice.filled(level, UNKNOWN).astype(np.int8)
@@ -84,11 +75,7 @@ def as_map_server(field: FieldMap, name: str) -> dict[str, str | bytes]:
     """Return the image and the YAML of Nav2's map_server for mean and deviation, by file name.
 
     Of each layer, where the map has some; a level stands for the same value in all of them. The
-    mode is ``raw``: a pixel is the level, 255 = no place.
-
-    Args:
-        field: the map.
-        name: begins the names of all files.
+    mode is ``raw``: a pixel is the level, 255 = no place. `name` begins the names of all files.
 
     Raises:
         RunError: the map is no grid of squares.

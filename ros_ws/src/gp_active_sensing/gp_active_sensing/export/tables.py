@@ -171,12 +171,7 @@ def _geometry(
 
 
 def _cut(points: FloatArray, kind: str) -> list[FloatArray]:
-    """Return the parts of a line or ring on either side of the meridian of 180 degrees.
-
-    Args:
-        points: (m, 2) longitude and latitude [degree], with a jump of 360 at the meridian.
-        kind: LineString or Polygon.
-    """
+    """Return the parts of a LineString or Polygon of (m, 2) points, see `cut_at_180`."""
     import shapely
 
     whole = shapely.Polygon(points) if kind == "Polygon" else shapely.LineString(points)
@@ -187,9 +182,7 @@ def _cut(points: FloatArray, kind: str) -> list[FloatArray]:
 def cut_at_180(whole: Any) -> list[Any]:
     """Return the parts of a line or polygon on either side of the meridian of 180 degrees.
 
-    Args:
-        whole: shape of shapely in longitude and latitude [degree], with a jump of 360 at the
-            meridian.
+    It is a shape of shapely [degree], with a jump of 360 at the meridian.
     """
     import shapely
 
