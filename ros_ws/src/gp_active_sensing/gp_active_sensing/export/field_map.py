@@ -88,7 +88,9 @@ class FieldMap:
         Args:
             topology: its places.
             belief: with one reading at least; nobody else may change it meanwhile.
-            unit, quantity, title: see the attributes.
+            unit: of the field.
+            quantity: what the field is.
+            title: of the run.
             found: mixture of the belief at every place; None = compute it.
             limits: whose probabilities the map has.
             spacing: of the points of a map finer (or coarser) than the places [m], see

@@ -13,7 +13,7 @@ _WAYPOINT, _ABOVE_HOME = 16, 3
 
 
 def as_plan(home: Point, route: Sequence[Point]) -> str:
-    """Return a route as a plan of QGroundControl (JSON, ``.plan``); home is where the vehicle is."""
+    """Return a route as a plan of QGroundControl (``.plan``); home is where the vehicle is."""
     items = [
         {
             "type": "SimpleItem",
