@@ -210,4 +210,4 @@ def test_a_start_in_degrees_where_the_map_has_them(tmp_path: Path) -> None:
     x, y = roads.geometry(roads.names.index("s2"))[-1]
     assert name(float(x), float(y)) == "s2"  # metres
     with pytest.raises(ConfigError, match=r"about longitude 13\.402, latitude 52\.5005"):
-        name(13.9, 52.5)
+        name(-179.0, 89.0)  # far off in degrees and in metres
