@@ -100,7 +100,7 @@ def _regular(config: MapConfig) -> tuple[FreeTopology | GraphTopology, MapConfig
     }
     if isinstance(config, PointsConfig):
         box = config.count, config.low, config.high
-        return make_points(*box, **shared), config
+        return make_points(*box, seed=config.seed, **shared), config
     assert isinstance(config, LineConfig)
     origin = config.origin or (0.0, 0.0)
     spacing = (config.spacing if isinstance(config.spacing, float) else 0.0) or 1.0

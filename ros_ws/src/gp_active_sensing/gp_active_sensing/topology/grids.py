@@ -54,18 +54,19 @@ def make_points(
     low: Sequence[float],
     high: Sequence[float],
     *,
+    seed: int = 0,
     speed: float = 1.0,
     name: str = "points",
     frame: str = "map",
 ) -> FreeTopology:
     """Make a map of points of a scrambled Sobol sequence; any point may be next.
 
-    Features are their coordinates x1 … xd in the box from `low` (d,) to `high` (d,); `speed` is
-    that of the probe [m/s].
+    Features are their coordinates x1 … xd in the box from `low` (d,) to `high` (d,); `seed` is the
+    key of the draw, `speed` that of the probe [m/s].
     """
     from scipy.stats import qmc  # heavy, and seldom wanted
 
-    rng = np.random.default_rng([0, _STREAM])
+    rng = np.random.default_rng([seed, _STREAM])
     corner, size = np.asarray(low, dtype=np.float64), np.subtract(high, low)
     # Whole powers of two are balanced; the first points of the next one are drawn.
     unit = qmc.Sobol(len(corner), seed=rng).random_base2(max(0, math.ceil(math.log2(count))))

@@ -90,7 +90,6 @@ class MapConfig:
         "relational": "was removed; links weigh by length, lanes, speed_limit and direction, and "
         "a kernel graph_matern32 takes metres by road",
         "relational_share": "was removed; an embedding explains 95 % of the squared distances",
-        "seed": "was removed; the draw is always the same",
     }
     WERE: ClassVar[Mapping[str, Any]] = {
         "descent_speed": None,
@@ -98,7 +97,6 @@ class MapConfig:
         "occupied": OCCUPIED,
         "period": 2.0,
         "relational": None,
-        "seed": 0,
     }
     KIND: ClassVar[str | None] = None
     WHAT: ClassVar[str] = ""
@@ -312,6 +310,7 @@ class PointsConfig(_WithCount):
         (), help="points: lower corner of the box they are drawn in, an entry for each dimension"
     )
     high: tuple[float, ...] = param((), help="points: upper corner of the box")
+    seed: int = param(0, help="points: key of the draw", low=0)
 
     def _problems(self) -> list[str]:
         found = super()._problems() + _no_reach(self)

@@ -144,5 +144,5 @@ def _not_found(kind: str, wanted: str, given: Path, folders: tuple[Path, ...]) -
     unset = "" if data else f"\n  {DATA_VARIABLE} is not set; it may name a folder of data"
     return (
         f"{kind}: no file {wanted!r}.{hint} {available}\nSearched:{searched}{unset}\n"
-        f"Give the path of an existing file, or reinstall the package if its folder {kind} is missing"
+        f"Give the path of an existing file; reinstall the package if its folder {kind} is missing"
     )

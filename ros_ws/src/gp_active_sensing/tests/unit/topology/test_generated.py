@@ -14,15 +14,17 @@ from gp_active_sensing.types import Cost, Route
 LOW, HIGH = (-5.0, 0.0, 2.0), (10.0, 15.0, 2.5)
 
 
-def test_points_lie_in_the_box_and_are_always_the_same() -> None:
-    points = make_points(50, LOW, HIGH)
+def test_points_lie_in_the_box_and_are_keyed_by_the_seed() -> None:
+    points = make_points(50, LOW, HIGH, seed=3)
     assert isinstance(points, Topology)
     assert points.feature_names == ("x1", "x2", "x3")
     assert points.free
     assert (points.features >= LOW).all()
     assert (points.features <= HIGH).all()
     np.testing.assert_array_equal(points.positions, points.features[:, :2])
-    np.testing.assert_array_equal(points.features, make_points(50, LOW, HIGH).features)
+    np.testing.assert_array_equal(points.features, make_points(50, LOW, HIGH, seed=3).features)
+    other = make_points(50, LOW, HIGH, seed=4)
+    assert not np.isin(points.features[:, 0], other.features[:, 0]).any()
 
 
 def test_a_sobol_sequence_is_balanced() -> None:
