@@ -95,7 +95,8 @@ class _ExperimentReader:
         own = {} if base is None else {str(base.policy["name"]): base.policy}
         policies = self._policies(mapping.get("policies") or own)
         overrides = self._overrides(mapping.get("configurations") or {DEFAULT: {}})
-        scenarios = self._variants(base, overrides, list(policies.values()))
+        readings = min(config.budgets, default=None) if config else None
+        scenarios = self._variants(base, overrides, list(policies.values()), readings)
         if config is None or base is None or self.problems:
             return None
         self.problems.extend(_not_seeds(base, config.seeded))
@@ -193,6 +194,7 @@ class _ExperimentReader:
         base: Scenario | None,
         overrides: Mapping[str, Mapping[str, Any]],
         policies: Sequence[Mapping[str, Any]],
+        readings: int | None,
     ) -> dict[str, Scenario]:
         """Return label -> scenario with the configuration's overrides."""
         found: dict[str, Scenario] = {}
@@ -208,7 +210,7 @@ class _ExperimentReader:
             if scenario is None:
                 continue
             if self.check_worlds:
-                places = self._try(prefix, partial(_build_world, scenario, policies))
+                places = self._try(prefix, partial(_build_world, scenario, policies, readings))
                 if places is not None:
                     self._places[label] = places
             found[label] = scenario
@@ -288,8 +290,13 @@ def _all_revisit(config: ExperimentConfig) -> bool:
     return all(revisits(registered.factory(name)) for name in names)
 
 
-def _build_world(scenario: Scenario, policies: Sequence[Mapping[str, Any]]) -> int:
+def _build_world(
+    scenario: Scenario, policies: Sequence[Mapping[str, Any]], readings: int | None
+) -> int:
     """Build what a mission needs, to see that it can be; return the number of places."""
+    if readings is not None:
+        budget = dataclasses.replace(scenario.budget, readings=readings)
+        scenario = dataclasses.replace(scenario, budget=budget)
     topology = build_world(scenario).topology
     # The scenario's own policy drives no mission of the experiment, unless it is among them.
     scenario = dataclasses.replace(scenario, policy=dict((policies or [scenario.policy])[0]))
