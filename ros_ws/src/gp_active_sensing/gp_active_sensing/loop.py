@@ -22,12 +22,11 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.aim import met
-from gp_active_sensing.engine.limits import ValueLimits, check_limits
+from gp_active_sensing.engine.limits import LimitsConfig, check_limits
 from gp_active_sensing.engine.quantities import QuantityLinks, by_name
 from gp_active_sensing.engine.reservations import BatchPlan, BudgetReservations
 from gp_active_sensing.errors import ActiveSensingError, ConfigError, ReadingError
 from gp_active_sensing.planning.base import (
-    LooksAhead,
     PlansBatch,
     Policy,
     PolicyState,
@@ -44,7 +43,7 @@ from gp_active_sensing.planning.budget import (
     in_metres,
     with_way_home,
 )
-from gp_active_sensing.planning.request import BatchRequest, PlanRequest, QuantityBelief, Sorties
+from gp_active_sensing.planning.request import PlanRequest, QuantityBelief, Sorties
 from gp_active_sensing.topology.base import GraphTopology, Topology
 from gp_active_sensing.topology.lookup import place_of
 from gp_active_sensing.topology.shut import with_shut
@@ -113,7 +112,7 @@ class SensingLoop:
         speed: float | None = None,
         turn_radius: float = 0.0,
         aim: Aim | None = None,
-        limits: ValueLimits | None = None,
+        limits: LimitsConfig | None = None,
         name: str = "",
         weight: float = 1.0,
         quantities: Sequence[QuantityBelief] = (),
@@ -176,7 +175,6 @@ class SensingLoop:
         self.closed: frozenset[int] = frozenset()
         """Places that the map says are occupied by now, see `move_to`."""
         self.policy_state: PolicyState = None
-        self._clip_said = False
         self.clock = clock
         self.limits = limits
         self.declared: frozenset[int] = frozenset()
@@ -657,7 +655,6 @@ class SensingLoop:
         self.keep_limits(at, probe)
         if at is not None and self.decisions == 0:
             check_end(self.seen(at, heading), self.remaining, at, speed=self.speed)
-        self._log_clipped_horizon()
         remaining = in_metres(self.remaining, self.speed)
         seen = self.seen(at, heading)
         limit = self.limit if limit is None else limit
@@ -717,24 +714,24 @@ class SensingLoop:
         others = {name: place for name, place in waiting.items() if name != probe}
         rng = np.random.default_rng([self.seed, self.decisions])
         policy = self.policy
+        request = PlanRequest(
+            lead.belief,
+            seen,
+            at,
+            pending=tuple(dict.fromkeys([*pending, *joint.goals])),
+            passed=passed,
+            waiting=tuple(others.values()),
+            limit=limit,
+            rng=rng,
+            remaining=remaining,
+            unavailable=unavailable,
+            aim=lead.aim,
+            sorties=self._sorties_in_metres(left),
+            others=further,
+            weight=lead.weight,
+            clock=self.clock,
+        )
         if not (others and not joint.goals and isinstance(policy, PlansBatch)):
-            request = PlanRequest(
-                lead.belief,
-                seen,
-                at,
-                pending=tuple(dict.fromkeys([*pending, *joint.goals])),
-                passed=passed,
-                waiting=tuple(others.values()),
-                limit=limit,
-                rng=rng,
-                remaining=remaining,
-                unavailable=unavailable,
-                aim=lead.aim,
-                sorties=self._sorties_in_metres(left),
-                others=further,
-                weight=lead.weight,
-                clock=self.clock,
-            )
             if isinstance(seen, Turning):
                 from gp_active_sensing.planning.routes.curves import plan_with_curves
 
@@ -742,23 +739,9 @@ class SensingLoop:
             else:
                 plan, joint.policy_state = policy.plan(request, joint.policy_state)
         else:
-            plans, state = policy.plan_batch(
-                BatchRequest(
-                    lead.belief,
-                    seen,
-                    [at, *others.values()],
-                    pending=pending,
-                    limit=limit,
-                    rng=rng,
-                    remaining=[remaining] * (1 + len(others)),
-                    unavailable=unavailable,
-                    others=further,
-                    weight=lead.weight,
-                    clock=self.clock,
-                ),
-                joint.policy_state,
-            )
-            plan, joint.policy_state = plans[0], state
+            stand = [at, *others.values()]
+            plans, joint.policy_state = policy.plan_batch(request, stand, joint.policy_state)
+            plan = plans[0]
             for (name, place), theirs in zip(others.items(), plans[1:], strict=True):
                 if theirs.waypoints:
                     joint.keep(name, place, theirs)
@@ -916,19 +899,6 @@ class SensingLoop:
         self.returning_home = snapshot.returning_home
         self.set_limits(snapshot.declared, snapshot.began, snapshot.beyond)
         self.reservations.take_over(snapshot.reservations, probe)
-        self._clip_said = snapshot._clip_said
-
-    def _log_clipped_horizon(self) -> None:
-        left = self.remaining.readings
-        if self._clip_said or left is None or not isinstance(self.policy, LooksAhead):
-            return
-        horizon = self.policy.horizon
-        if horizon <= left:
-            return
-        self._clip_said = True
-        logger.info(
-            "horizon %d is beyond the %d readings left: looking ahead %d", horizon, left, left
-        )
 
 
 class FurtherReceiver:

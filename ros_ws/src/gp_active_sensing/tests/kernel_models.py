@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from scipy.special import softmax
 
-from gp_active_sensing.kernel_model import (
+from gp_active_sensing.kernel_model.model import (
     JITTER,
     History,
     KernelFit,

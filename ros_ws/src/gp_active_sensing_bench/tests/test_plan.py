@@ -12,7 +12,7 @@ import yaml
 from bench_support.small import small, write
 from gp_active_sensing.config import to_mapping
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.kernel_model import write_model
+from gp_active_sensing.kernel_model.model_file import write_model
 from gp_active_sensing.records.metrics import SCORES
 from gp_active_sensing.sim import scenario_from_mapping
 from gp_active_sensing.sim.fields.formula import Formula

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gp_active_sensing.kernel_model import KernelFit, KernelModel, Scaling
+from gp_active_sensing.kernel_model.model import KernelFit, KernelModel, Scaling
 from gp_active_sensing_learning.kernel_selection.config import TrainingProgress
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
-from gp_active_sensing.kernel_model import KernelModel
-from gp_active_sensing.kernel_model import read_model as read_any
-from gp_active_sensing.kernel_model import write_model as write_any
+from gp_active_sensing.kernel_model.model import KernelModel
 from gp_active_sensing.kernel_model.model_file import TRANSFORMS, damaged
+from gp_active_sensing.kernel_model.model_file import read_model as read_any
+from gp_active_sensing.kernel_model.model_file import write_model as write_any
 from gp_active_sensing.kernel_model.schema import CorruptModelError, HeaderReader
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from gp_active_sensing.belief.prior import TRANSFORMS
 from gp_active_sensing.errors import ConfigError, ReadingError, listed, suggest
-from gp_active_sensing.kernel_model import KernelModel
+from gp_active_sensing.kernel_model.model import KernelModel
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.files import cannot, making_whole

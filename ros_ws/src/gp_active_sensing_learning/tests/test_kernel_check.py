@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.kernel_model import KernelModel
+from gp_active_sensing.kernel_model.model import KernelModel
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import parse
 from gp_active_sensing.types import FloatArray

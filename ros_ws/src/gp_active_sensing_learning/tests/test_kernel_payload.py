@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from gp_active_sensing.kernel_model import KernelModel
+from gp_active_sensing.kernel_model.model import KernelModel
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing_learning.kernel_predictor import predict
 from gp_active_sensing_learning.kernel_sets import kernel_set

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.kernel_model import JITTER, KernelModel, model_file
+from gp_active_sensing.kernel_model import model_file
+from gp_active_sensing.kernel_model.model import JITTER, KernelModel
 from gp_active_sensing.kernel_model.schema import HEADER, pack
 from gp_active_sensing_learning.kernel_predictor import moments, predict, prune
 from tests.kernel_models import make_fit, make_model, rows

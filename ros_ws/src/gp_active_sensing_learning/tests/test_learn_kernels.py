@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gp_active_sensing.cli import cli
-from gp_active_sensing.kernel_model import read_model
+from gp_active_sensing.kernel_model.model_file import read_model
 from gp_active_sensing_learning import kernel_lines
 from gp_active_sensing_learning.data.dataset import ReadOptions
 from gp_active_sensing_learning.data.table import read_table

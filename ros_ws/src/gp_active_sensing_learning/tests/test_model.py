@@ -13,7 +13,8 @@ from click.testing import CliRunner, Result
 
 from gp_active_sensing.cli import cli
 from gp_active_sensing.errors import ConfigError, RunError
-from gp_active_sensing.kernel_model import KernelModel, read_model, write_model
+from gp_active_sensing.kernel_model.model import KernelModel
+from gp_active_sensing.kernel_model.model_file import read_model, write_model
 from gp_active_sensing.sim import load_scenario, run_scenario
 from gp_active_sensing.topology import build_topology
 from gp_active_sensing_learning import learned_file

@@ -10,7 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
-from gp_active_sensing.belief.prior import IDENTITY, HyperParameters, Points, Transform
+from gp_active_sensing.belief.prior import (
+    IDENTITY,
+    HyperParameters,
+    LocationCovariance,
+    Transform,
+)
 from gp_active_sensing.errors import ConfigError, ReadingError, listed, suggest
 from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing.util.tables import Table
@@ -165,7 +170,7 @@ def _positive(r: FloatArray) -> FloatArray:
     return np.asarray(raised * np.outer(scale, scale))
 
 
-class EmpiricalCovariance:
+class EmpiricalCovariance(LocationCovariance):
     """``(σ_s² / s²) K`` of a matrix K whose mean variance is s².
 
     Candidates differ in signal and noise only; they have no length-scale, for which 1 stands.
@@ -211,10 +216,6 @@ class EmpiricalCovariance:
         """Return the (L, r, c) covariance of the latent field."""
         block = self._unit[np.ix_(rows, columns)]
         return np.asarray(self._signal[:, None, None] * block)
-
-    def with_points(self, rows: IntArray, points: Points) -> FloatArray:
-        """Return the (L, r, m) covariance of the latent field at places and at points."""
-        return self.between(rows, points.nearest)
 
     def variance(self, locations: IntArray) -> FloatArray:
         """Return the (L, m) prior variance of the latent field."""

@@ -21,10 +21,16 @@ import numpy as np
 from gp_active_sensing.belief.belief import Belief
 from gp_active_sensing.belief.config import BeliefConfig
 from gp_active_sensing.belief.place_covariance import PlaceCovariance
-from gp_active_sensing.belief.prior import TRANSFORMS, HyperParameters, Points, PriorMean
+from gp_active_sensing.belief.prior import (
+    TRANSFORMS,
+    HyperParameters,
+    LocationCovariance,
+    PriorMean,
+)
 from gp_active_sensing.belief.run_copy import model_path, with_mark
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.kernel_model import KernelFit, KernelModel, Scaling, read_model
+from gp_active_sensing.kernel_model.model import KernelFit, KernelModel, Scaling
+from gp_active_sensing.kernel_model.model_file import read_model
 from gp_active_sensing.kernels.base import BaseKernel
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.types import FloatArray, IntArray
@@ -58,7 +64,7 @@ class KernelCandidates:
     weights: FloatArray
 
 
-class KernelCovariance:
+class KernelCovariance(LocationCovariance):
     """``s² k_i(z, z'; θ_i)`` over places whose inputs are z, the candidates kernel by kernel.
 
     The variance differs from place to place where a kernel has a LIN. What is each place's own is
@@ -109,10 +115,6 @@ class KernelCovariance:
         return np.asarray(
             self._table[self._which[:, None, None], np.asarray(rows)[:, None], columns]
         )
-
-    def with_points(self, rows: IntArray, points: Points) -> FloatArray:
-        """Return the (L, r, m) covariance of the latent field at places and at points."""
-        return self.between(rows, points.nearest)
 
     def variance(self, locations: IntArray) -> FloatArray:
         """Return the (L, m) prior variance of the latent field."""

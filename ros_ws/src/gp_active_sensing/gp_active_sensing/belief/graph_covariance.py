@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gp_active_sensing.belief.prior import HyperParameters, Points
+from gp_active_sensing.belief.prior import HyperParameters, LocationCovariance
 from gp_active_sensing.kernels import GraphKernel
 from gp_active_sensing.topology.links import Links
 from gp_active_sensing.types import FloatArray, IntArray
@@ -143,7 +143,7 @@ _NUMBERS = 50_000_000
 """and of their entries, n² for each length-scale."""
 
 
-class GraphCovariance:
+class GraphCovariance(LocationCovariance):
     r"""``σ_s² K`` with ``K = D^(-1/2) f(Δ) D^(-1/2)``, D the diagonal of f(Δ).
 
     With all eigenvectors f(Δ) = Σ_i f(ω_i) u_i u_iᵀ. With the k smallest ones f is taken as
@@ -209,10 +209,6 @@ class GraphCovariance:
             k = k[self._scale]
         k *= self._signal[:, None, None]
         return np.asarray(k)
-
-    def with_points(self, rows: IntArray, points: Points) -> FloatArray:
-        """Return the (L, r, m) covariance of the latent field at places and at points."""
-        return self.between(rows, points.nearest)
 
     def variance(self, locations: IntArray) -> FloatArray:
         """Return the (L, m) prior variance of the latent field."""

@@ -20,7 +20,28 @@ from gp_active_sensing.topology.geometry import spacing_of
 from gp_active_sensing.types import FloatArray, IntArray
 
 
-class AttributeCovariance:
+class AddedCovariance(LocationCovariance):
+    """``K + σ² S`` of a rest K and a part S that all candidates share.
+
+    Args:
+        rest: covariance of the rest.
+        std: name of the standard deviation σ of its candidates.
+    """
+
+    def __init__(self, rest: LocationCovariance, std: str) -> None:
+        self.rest = rest
+        self.n = rest.n
+        self.hyperparameters = rest.hyperparameters
+        self._size = np.array([getattr(h, std) ** 2 for h in rest.hyperparameters])
+
+    def _add(self, found: FloatArray, shared: FloatArray) -> FloatArray:
+        """Add (r, c) shared numbers to those of the rest (L, r, c)."""
+        on = np.flatnonzero(self._size)
+        found[on] += self._size[on, None, None] * shared
+        return found
+
+
+class AttributeCovariance(AddedCovariance):
     """``K + σ_a² Z Zᵀ``: slopes ``β ~ N(0, σ_a² I)`` on columns Z, integrated out.
 
     [Rasmussen2006, Sec. 2.7]. The prior holds the slopes near zero, so that columns that tell
@@ -33,30 +54,21 @@ class AttributeCovariance:
     """
 
     def __init__(self, rest: LocationCovariance, columns: FloatArray) -> None:
+        super().__init__(rest, "attribute_std")
         if len(columns) != rest.n:
             msg = f"expected attributes of {rest.n} places, got {len(columns)}"
             raise ValueError(msg)
-        self.rest = rest
-        self.n = rest.n
-        self.hyperparameters = rest.hyperparameters
         self.columns = columns
-        self._size = np.array([h.attribute_std**2 for h in rest.hyperparameters])
 
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
         """Return the (L, r, c) covariance of the latent field."""
-        found = self.rest.between(rows, columns)
         shared = self.columns[rows] @ self.columns[columns].T
-        on = np.flatnonzero(self._size)
-        found[on] += self._size[on, None, None] * shared
-        return found
+        return self._add(self.rest.between(rows, columns), shared)
 
     def with_points(self, rows: IntArray, points: Points) -> FloatArray:
         """Return the (L, r, m) covariance of the latent field at places and at points."""
-        found = self.rest.with_points(rows, points)
         shared = self.columns[rows] @ self.columns[points.nearest].T
-        on = np.flatnonzero(self._size)
-        found[on] += self._size[on, None, None] * shared
-        return found
+        return self._add(self.rest.with_points(rows, points), shared)
 
     def variance(self, locations: IntArray) -> FloatArray:
         """Return the (L, m) prior variance of the latent field."""
@@ -84,7 +96,7 @@ def with_attributes(family: CovarianceFamily, columns: FloatArray) -> Covariance
     return made
 
 
-class PlaceCovariance:
+class PlaceCovariance(AddedCovariance):
     """``K_g + σ_u² I``: a field of a smooth part g and of a part u of each place's own.
 
     What makes this road segment or this cell itself is part of the field, not of the sensor: it
@@ -95,34 +107,30 @@ class PlaceCovariance:
     """
 
     def __init__(self, smooth: LocationCovariance) -> None:
-        self.smooth = smooth
-        self.n = smooth.n
-        self.hyperparameters = smooth.hyperparameters
-        self._own = np.array([h.place_std**2 for h in smooth.hyperparameters])
+        super().__init__(smooth, "place_std")
 
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
         """Return the (L, r, c) covariance of the latent field."""
         rows, columns = np.asarray(rows), np.asarray(columns)
-        found = self.smooth.between(rows, columns)
+        found = self.rest.between(rows, columns)
         at, to = np.nonzero(rows[:, None] == columns)
-        found[:, at, to] += self._own[:, None]
+        found[:, at, to] += self._size[:, None]
         return found
 
     def with_points(self, rows: IntArray, points: Points) -> FloatArray:
         """Return the (L, r, m) covariance of the latent field at places and at points."""
-        own = self._own[:, None, None] * points.shares_of(rows)
-        return np.asarray(self.smooth.with_points(rows, points) + own)
+        return self._add(self.rest.with_points(rows, points), points.shares_of(rows))
 
     def variance(self, locations: IntArray) -> FloatArray:
         """Return the (L, m) prior variance of the latent field."""
-        return np.asarray(self.smooth.variance(locations) + self._own[:, None])
+        return np.asarray(self.rest.variance(locations) + self._size[:, None])
 
     def only(self, which: Sequence[int]) -> PlaceCovariance:
         """Return the same under some of the candidates only."""
-        return PlaceCovariance(self.smooth.only(which))
+        return PlaceCovariance(self.rest.only(which))
 
 
-class LongCovariance:
+class LongCovariance(AddedCovariance):
     """``K + σ_l² k_l``: a field with a part that varies over half of the map.
 
     What a robot has driven through then says little about the amplitude of what is far away: each
@@ -134,24 +142,22 @@ class LongCovariance:
     """
 
     def __init__(self, rest: LocationCovariance, features: FloatArray) -> None:
-        self.rest = rest
-        self.n = rest.n
-        self.hyperparameters = rest.hyperparameters
+        super().__init__(rest, "long_std")
         self.features = features
-        self._size = np.array([h.long_std**2 for h in rest.hyperparameters])
         self._scale = np.array([rest.hyperparameters[0].long_scales])
 
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
         """Return the (L, r, c) covariance of the latent field."""
-        here, there = self.features[rows], self.features[columns]
-        shared = _LONG.correlations(here, there, self._scale)
-        return np.asarray(self.rest.between(rows, columns) + self._size[:, None, None] * shared)
+        shared = self._shared(rows, self.features[columns])
+        return self._add(self.rest.between(rows, columns), shared)
 
     def with_points(self, rows: IntArray, points: Points) -> FloatArray:
         """Return the (L, r, m) covariance of the latent field at places and at points."""
-        there = points.features_on(self.features)
-        shared = _LONG.correlations(self.features[rows], there, self._scale)
-        return np.asarray(self.rest.with_points(rows, points) + self._size[:, None, None] * shared)
+        shared = self._shared(rows, points.features_on(self.features))
+        return self._add(self.rest.with_points(rows, points), shared)
+
+    def _shared(self, rows: IntArray, there: FloatArray) -> FloatArray:
+        return np.asarray(_LONG.correlations(self.features[rows], there, self._scale)[0])
 
     def variance(self, locations: IntArray) -> FloatArray:
         """Return the (L, m) prior variance of the latent field."""
@@ -181,7 +187,7 @@ def with_long_part(family: CovarianceFamily, features: FloatArray) -> Covariance
     return made
 
 
-class NoNeighbours:
+class NoNeighbours(LocationCovariance):
     """``σ_s² I``: a field without spatial correlation.
 
     Args:
@@ -212,14 +218,6 @@ class NoNeighbours:
         return type(self)(self.n, [self.hyperparameters[i] for i in which])
 
 
-class _Nothing(NoNeighbours):
-    """Covariance between places of a field without correlation: zero."""
-
-    def __init__(self, n: int, hyperparameters: Sequence[HyperParameters]) -> None:
-        super().__init__(n, hyperparameters)
-        self._own = np.zeros(len(self.hyperparameters))
-
-
 def with_places(family: CovarianceFamily) -> CovarianceFamily:
     """Return the family whose candidates have a `place_std`, where any of them has."""
 
@@ -237,8 +235,10 @@ def smooth_part(covariance: LocationCovariance) -> LocationCovariance:
     if isinstance(covariance, AttributeCovariance):
         return smooth_part(covariance.rest)
     if isinstance(covariance, NoNeighbours):
-        return _Nothing(covariance.n, covariance.hyperparameters)
-    return covariance.smooth if isinstance(covariance, PlaceCovariance) else covariance
+        nothing = copy(covariance)
+        nothing._own = np.zeros_like(covariance._own)
+        return nothing
+    return covariance.rest if isinstance(covariance, PlaceCovariance) else covariance
 
 
 _NEAREST = 4

@@ -280,15 +280,10 @@ class LocationCovariance(Protocol):
     over features.
     """
 
-    @property
-    def n(self) -> int:
-        """Number of locations."""
-        ...
-
-    @property
-    def hyperparameters(self) -> tuple[HyperParameters, ...]:
-        """(L,) the candidates Λ."""
-        ...
+    n: int
+    """Number of locations."""
+    hyperparameters: tuple[HyperParameters, ...]
+    """(L,) the candidates Λ."""
 
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
         """Return the (L, r, c) covariance of the latent field."""
@@ -300,7 +295,7 @@ class LocationCovariance(Protocol):
         A covariance that is not one of positions takes the values of the nearest place. The prior
         variance at a point is that of its nearest place.
         """
-        ...
+        return self.between(rows, points.nearest)
 
     def variance(self, locations: IntArray) -> FloatArray:
         """Return the (L, m) prior variance of the latent field."""
@@ -321,7 +316,7 @@ CovarianceFamily: TypeAlias = Callable[[Sequence[HyperParameters]], LocationCova
 """Makes the covariance of candidates Λ; what else it depends on is bound to it."""
 
 
-class FeatureCovariance:
+class FeatureCovariance(LocationCovariance):
     """``σ_s² k(x, x'; ℓ)`` over the features of the locations. [Hoang2014, Sec. 2].
 
     Args:
@@ -370,14 +365,13 @@ class FeatureCovariance:
 
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
         """Return the (L, r, c) covariance of the latent field."""
-        k = self.kernel.correlations(
-            self.features[rows], self.features[columns], self._length_scales
-        )
-        return np.asarray(self._signal[:, None, None] * k[self._which])
+        return self._with(rows, self.features[columns])
 
     def with_points(self, rows: IntArray, points: Points) -> FloatArray:
         """Return the (L, r, m) covariance of the latent field at places and at points."""
-        there = points.features_on(self.features)
+        return self._with(rows, points.features_on(self.features))
+
+    def _with(self, rows: IntArray, there: FloatArray) -> FloatArray:
         k = self.kernel.correlations(self.features[rows], there, self._length_scales)
         return np.asarray(self._signal[:, None, None] * k[self._which])
 
@@ -391,7 +385,7 @@ class FeatureCovariance:
         return FeatureCovariance(self.kernel, self.features, some)
 
 
-class JoinedCovariance:
+class JoinedCovariance(LocationCovariance):
     """The candidates of some covariances over the same places.
 
     Args:

@@ -119,7 +119,9 @@ def keep_model(config: BeliefConfig, run_dir: Path) -> None:
 
 
 def _mark_of(path: Path) -> str:
-    from gp_active_sensing.kernel_model import model_mark  # only a belief with a model needs it
+    from gp_active_sensing.kernel_model.model_file import (
+        model_mark,  # only a belief with a model needs it
+    )
 
     try:
         return model_mark(path)

@@ -23,7 +23,14 @@ _STEPS = 2.5
 
 @dataclass(frozen=True)
 class LimitsConfig:
-    """Limits on the value where a probe may go, such as a least depth; null = no such limit."""
+    """Limits on the value where a probe may go, such as a least depth; null = no such limit.
+
+    They are on the noise-free field at the places that a probe may enter. A place is open when
+
+    - it is declared safe and was not read,
+    - it was read, and lies within the limits with a probability of at least one half, or
+    - it was not read, and lies within the limits with at least the probability asked for.
+    """
 
     at_least: float | None = param(
         None, help="least value of a place that a probe may enter", unit="field unit"
@@ -48,7 +55,17 @@ class LimitsConfig:
         "", help="name of the quantity that is limited, of those in readings; empty = the main one"
     )
 
-    def limits(self) -> ValueLimits | None:
+    @property
+    def low(self) -> float:
+        """Return the least value; -inf = none."""
+        return -math.inf if self.at_least is None else self.at_least
+
+    @property
+    def high(self) -> float:
+        """Return the largest value; inf = none."""
+        return math.inf if self.at_most is None else self.at_most
+
+    def limits(self) -> LimitsConfig | None:
         """Return the limits of the loop; None where there are none.
 
         Raises:
@@ -59,38 +76,10 @@ class LimitsConfig:
                 msg = "limits: expected limits.at_least or limits.at_most beside the other keys"
                 raise ConfigError(msg)
             return None
-        low = -math.inf if self.at_least is None else self.at_least
-        high = math.inf if self.at_most is None else self.at_most
-        if low >= high:
-            msg = f"limits.at_least: {low:g} is not below limits.at_most, {high:g}"
+        if self.low >= self.high:
+            msg = f"limits.at_least: {self.low:g} is not below limits.at_most, {self.high:g}"
             raise ConfigError(msg)
-        return ValueLimits(low, high, self.probability, self.start_radius, self.quantity)
-
-
-@dataclass(frozen=True)
-class ValueLimits:
-    """Values of the noise-free field at the places that a probe may enter.
-
-    A place is open when
-
-    - it is declared safe and was not read,
-    - it was read, and lies within the limits with a probability of at least one half, or
-    - it was not read, and lies within the limits with at least the probability asked for.
-
-    Args:
-        low: least value; -inf = none.
-        high: largest value; inf = none.
-        probability: asked for.
-        start_radius: places within so far of where a probe begins are declared safe [m]; None =
-            2.5 steps of the map.
-        quantity: name of the limited quantity; "" = the main one.
-    """
-
-    low: float = -math.inf
-    high: float = math.inf
-    probability: float = 0.99
-    start_radius: float | None = None
-    quantity: str = ""
+        return self
 
     def near(self, topology: Topology, at: int) -> IntArray:
         """Return the places that are declared safe when a probe begins at one."""

@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from gp_active_sensing.errors import ActiveSensingError, ReadingError
-from gp_active_sensing.experts import SOURCE, AnswersConfig, QueryLog
+from gp_active_sensing.experts.base import SOURCE, AnswersConfig
+from gp_active_sensing.experts.query_log import QueryLog
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.inbox import RawAnswer
 from gp_active_sensing.mission.requests import ExpertRequest

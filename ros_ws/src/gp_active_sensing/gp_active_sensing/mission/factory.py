@@ -411,7 +411,7 @@ def _consulting(
     """Return what asks an expert, None where nobody wants to."""
     if not (config.expert.ask or config.expert.stations):
         return None
-    from gp_active_sensing.experts import station_places
+    from gp_active_sensing.experts.simulated import station_places
 
     places = station_places(config.expert, loop.topology)  # which checks their names, too
     if not config.expert.ask or not asks_expert(loop.policy):

@@ -12,10 +12,11 @@ from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.drift import DriftConfig
 from gp_active_sensing.errors import PlanningError
 from gp_active_sensing.planning.budget import READINGS_SPENT, BudgetConstraint
-from gp_active_sensing.planning.request import BatchRequest, PlanRequest, QuantityBelief
+from gp_active_sensing.planning.request import PlanRequest, QuantityBelief
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import (
     BoolArray,
+    Budget,
     CandidateValue,
     Cost,
     FloatArray,
@@ -30,7 +31,12 @@ PolicyState = Any
 
 @runtime_checkable
 class Policy(Protocol):
-    """A frozen dataclass whose fields are its configuration; it keeps no state of its own."""
+    """A frozen dataclass whose fields are its configuration; it keeps no state of its own.
+
+    It may have ``check(belief, topology)``, which raises PlanningError where it cannot plan (see
+    `check_fit`); ``rest()``, which gives back what it holds outside of this process; and
+    ``drift()``, which returns how readings age, None = as the configuration says.
+    """
 
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         """Choose the next place to observe.
@@ -115,30 +121,6 @@ def no_plan(reason: str) -> Plan:
 
 
 @runtime_checkable
-class ChecksFit(Protocol):
-    """A policy that does not fit every map or belief, and says so before a mission begins."""
-
-    def check(self, belief: Belief, topology: Topology) -> None:
-        """Raise PlanningError where it cannot plan on this map, or with this belief."""
-
-
-@runtime_checkable
-class HoldsResources(Protocol):
-    """A policy that holds something outside of this process, such as a program."""
-
-    def rest(self) -> None:
-        """Give it back for now; the policy has to be able to go on."""
-
-
-@runtime_checkable
-class SetsDrift(Protocol):
-    """A policy that says how readings age; engines build the belief with it."""
-
-    def drift(self) -> DriftConfig | None:
-        """Return how readings age, None = as the configuration says."""
-
-
-@runtime_checkable
 class QueriesExpert(Protocol):
     """A policy that may want fresh values of an expert before its decisions."""
 
@@ -163,23 +145,24 @@ class PlansBatch(Protocol):
     """A policy that chooses for several probes together."""
 
     def plan_batch(
-        self, request: BatchRequest, state: PolicyState = None
+        self,
+        request: PlanRequest,
+        at: Sequence[int | None],
+        state: PolicyState = None,
+        remaining: Sequence[Budget] = (),
     ) -> tuple[list[Plan], PolicyState]:
-        """Return a plan for each probe of the request, and the state."""
+        """Choose the next place of each of several probes, together.
 
+        Args:
+            request: what is known and what is left; its own `at` counts for nothing.
+            at: where each probe stands; None = nowhere yet.
+            state: what the previous call returned; None at the first.
+            remaining: budget of each probe; () = that of the request for each.
 
-@runtime_checkable
-class Revisits(Protocol):
-    """A policy that chooses among all places, those read before included."""
-
-    revisits: bool
-
-
-@runtime_checkable
-class Crosses(Protocol):
-    """A policy whose way may lead on through known places, past unknown ones."""
-
-    crosses: bool
+        Returns:
+            A plan for each probe, in order, without a waypoint where nothing is left for it; and
+            the state.
+        """
 
 
 @runtime_checkable
@@ -194,34 +177,6 @@ class Explains(Protocol):
     def explain(plan: Plan, names: Sequence[str]) -> str:
         """Return a sentence; `names` (n,) are those of the map's places."""
         ...
-
-
-@runtime_checkable
-class Seeks(Protocol):
-    """A policy whose values are of something that it says; some look for an extremum."""
-
-    objective: str
-
-
-@runtime_checkable
-class StepsToward(Protocol):
-    """A policy that drives to its goal on a route, or decides again after each step."""
-
-    toward: str
-
-
-@runtime_checkable
-class RefusesSeveral(Protocol):
-    """A policy that says whether it cannot plan where several quantities are measured."""
-
-    one_quantity: bool
-
-
-@runtime_checkable
-class LooksAhead(Protocol):
-    """A policy that looks some readings ahead."""
-
-    horizon: int
 
 
 SEVERAL = ("integrated_variance", "lawnmower", "max_entropy", "spread", "tour")
@@ -248,26 +203,27 @@ def check_fit(
         PlanningError: the policy cannot plan on this map, with this belief, or for several
             quantities.
     """
-    if others and isinstance(policy, RefusesSeveral) and policy.one_quantity:
+    if others and getattr(policy, "one_quantity", False):
         msg = (
             f"this policy plans for one quantity, got {1 + len(others)}: remove "
             f"{', '.join(repr(q.name) for q in others)} or take one of {', '.join(SEVERAL)}, which "
             "plan for several together; policies that look for an extremum plan for the main one"
         )
         raise PlanningError(msg)
-    if isinstance(policy, ChecksFit):
-        policy.check(belief, topology)
+    if check := getattr(policy, "check", None):
+        check(belief, topology)
 
 
 def rest(policy: Policy) -> None:
     """Tell a policy that nothing is asked of it for now: the mission is over, or seems to be."""
-    if isinstance(policy, HoldsResources):
-        policy.rest()
+    if give_back := getattr(policy, "rest", None):
+        give_back()
 
 
 def drift_of(policy: Policy) -> DriftConfig | None:
     """Return how readings age for a policy that says so itself, None for all others."""
-    return policy.drift() if isinstance(policy, SetsDrift) else None
+    drift = getattr(policy, "drift", None)
+    return drift() if drift else None
 
 
 def asks_expert(policy: Policy) -> bool:
@@ -277,7 +233,7 @@ def asks_expert(policy: Policy) -> bool:
 
 def revisits(policy: object) -> bool:
     """Return whether a policy (or its class) chooses among all places, those read included."""
-    return isinstance(policy, Revisits) and bool(policy.revisits)
+    return bool(getattr(policy, "revisits", False))
 
 
 def crosses(policy: object) -> bool:
@@ -286,4 +242,4 @@ def crosses(policy: object) -> bool:
     Where moves bind, its next place may lie behind places that were read, though one that was not
     is next to it: a route crosses its own track. Others stay with `candidates`.
     """
-    return isinstance(policy, Crosses) and bool(policy.crosses)
+    return bool(getattr(policy, "crosses", False))

@@ -37,11 +37,6 @@ def why(plan: Plan, names: Sequence[str], policy: str) -> str:
     if plan.horizon > 1:
         worth += f" over {plan.horizon} readings"
     start = f"Chosen: {called(names[place])}"
-    if plan.horizon == 1 and len(plan.waypoints) > 1:
-        goal = next((c for c in plan.candidates if c.location == plan.waypoints[1]), None)
-        for_it = "" if goal is None else f", worth {_figure(goal.upper, digits)}{_unit(unit)}"
-        towards = f"towards {called(names[plan.waypoints[1]])}{for_it}"
-        return f"{start}, which tells most of what could be next {towards}."
     if rival is None:
         return f"{start}, the only place that could be next, {worth}."
     other = called(names[rival.location])

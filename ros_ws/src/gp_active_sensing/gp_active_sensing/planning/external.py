@@ -14,7 +14,7 @@ import shlex
 import shutil
 import threading
 import weakref
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
@@ -29,7 +29,7 @@ from gp_active_sensing.planning.base import Candidates, PolicyState, candidates,
 from gp_active_sensing.planning.external_process import PlannerProgram, ProgramError, line_of
 from gp_active_sensing.planning.request import PlanRequest
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.types import Budget, Plan, PlanLimit
+from gp_active_sensing.types import Plan, PlanLimit
 from gp_active_sensing.util.ties import first_best
 
 PROTOCOL = 1
@@ -69,47 +69,32 @@ def map_text(topology: Topology) -> dict[str, Any]:
 
 
 def decision_line(
-    belief: Belief,
-    topology: Topology,
-    at: int | None,
-    options: Candidates,
-    *,
-    number: int,
-    seed: int,
-    seconds: float,
-    pending: Collection[int],
-    unavailable: Collection[int],
-    remaining: Budget,
+    request: PlanRequest, options: Candidates, *, number: int, seed: int, seconds: float
 ) -> dict[str, Any]:
     """Return the line that asks for a place.
 
     Args:
-        belief: what is known about the field.
-        topology: where the probe may go.
-        at: where it stands; None = nowhere yet.
+        request: what is known and what is left.
         options: the places that may be answered.
         number: of the decision.
         seed: for what is random in it.
         seconds: until the answer comes too late [s].
-        pending: waypoints already given to other probes.
-        unavailable: places that are set aside.
-        remaining: of the budget.
     """
     return {
         "type": "decision",
         "decision": number,
         "seed": seed,
         "time": seconds,
-        "at": at,
+        "at": request.at,
         "candidates": {
             "places": options.locations.tolist(),
             "metres": [route.cost.metres for route in options.routes],
             "seconds": [route.cost.seconds for route in options.routes],
         },
-        "pending": sorted(int(place) for place in pending),
-        "unavailable": sorted(int(place) for place in unavailable),
-        "remaining": {k: _finite(v) for k, v in dataclasses.asdict(remaining).items()},
-        "belief": _belief_fields(belief),
+        "pending": sorted(int(place) for place in request.pending),
+        "unavailable": sorted(int(place) for place in request.unavailable),
+        "remaining": {k: _finite(v) for k, v in dataclasses.asdict(request.remaining).items()},
+        "belief": _belief_fields(request.belief),
     }
 
 
@@ -364,9 +349,7 @@ class External:
 
         The state is None, or how many decisions the program was asked for and failed.
         """
-        belief, topology, at = request.belief, request.topology, request.at
-        remaining = request.remaining
-        started = request.clock()
+        topology, started = request.topology, request.clock()
         seed = int(request.rng.integers(2**31))
         options = candidates(request)
         if options.reason:
@@ -375,18 +358,7 @@ class External:
 
         def question(seconds: float) -> bytes:
             return line_of(
-                decision_line(
-                    belief,
-                    topology,
-                    at,
-                    options,
-                    number=asked,
-                    seed=seed,
-                    seconds=seconds,
-                    pending=request.pending,
-                    unavailable=request.unavailable,
-                    remaining=remaining,
-                )
+                decision_line(request, options, number=asked, seed=seed, seconds=seconds)
             )
 
         reason, late = "", False
@@ -407,8 +379,9 @@ class External:
             logger.warning(
                 "decision %d: %s (%d of %d decisions so far)", asked, reason, failed, asked + 1
             )
-            answer = Answer(_least_certain(belief, options))
-        left = remaining.readings
+            _, variance = request.belief.predict(options.locations)
+            answer = Answer(int(first_best(np.sqrt(variance))))
+        left = request.remaining.readings
         route = answer.route if left is None else answer.route[: max(0, left - 1)]
         plan = options.plan_for(
             answer.candidate,
@@ -430,9 +403,3 @@ class External:
     def _seconds(self, limit: PlanLimit) -> float:
         given = [s for s in (self.timeout, limit.seconds) if s is not None]
         return min(given, default=_UNLIMITED)
-
-
-def _least_certain(belief: Belief, options: Candidates) -> int:
-    """Return the candidate whose value is known least; of equal ones the first."""
-    _, variance = belief.predict(options.locations)
-    return int(first_best(np.sqrt(variance)))

@@ -11,7 +11,6 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.prior import length_scales_of
-from gp_active_sensing.config import param
 from gp_active_sensing.planning.base import PolicyState, candidates, no_plan
 from gp_active_sensing.planning.beliefs import marginals_given_pending, unread
 from gp_active_sensing.planning.entropy import (
@@ -208,12 +207,12 @@ class MutualInformation(Greedy):
     """
 
     unit = "nat"
-    neighbourhood: int | None = param(
-        64,
-        help="unobserved places whose readings each candidate is compared with, the most "
-        "correlated ones; null = all of them. Small maps take all in any case",
-        low=1,
-    )
+    neighbourhood: ClassVar[int | None] = 64
+    """Number of unobserved places whose readings each candidate is compared with, the most
+    correlated ones; None = all of them."""
+    REMOVED: ClassVar[Mapping[str, str]] = {
+        "neighbourhood": "is removed; the 64 most correlated places count, on a small map all"
+    }
 
     def scores(
         self, belief: Belief, locations: IntArray, pending: Collection[int], state: PolicyState

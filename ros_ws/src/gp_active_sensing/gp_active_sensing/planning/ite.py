@@ -27,7 +27,7 @@ from gp_active_sensing.planning.independent_tests import (
 )
 from gp_active_sensing.planning.request import PlanRequest
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.types import CandidateValue, FloatArray, IntArray, Plan
+from gp_active_sensing.types import FloatArray, IntArray, Plan
 from gp_active_sensing.util.ties import NAT, first_best
 
 logger = logging.getLogger(__name__)
@@ -302,15 +302,6 @@ def _answer(
 ) -> Plan:
     """Return the plan that goes to the largest expected entropy among `where`."""
     values = expected_entropy(belief, weights, where, pending)
-    best = int(first_best(values, floor=NAT))
-    return options.plan_for(
-        _indices(options, where[[best]])[0],
-        lower=float(values[best]),
-        upper=float(values[best]),
-        expanded=1,
-        seconds=seconds,
-        deadline_hit=False,
-        candidates=tuple(
-            CandidateValue(int(x), float(v), float(v)) for x, v in zip(where, values, strict=True)
-        ),
-    )
+    routes = tuple(options.routes[i] for i in _indices(options, where))
+    some = dataclasses.replace(options, locations=where, routes=routes)
+    return some.valued_plan(int(first_best(values, floor=NAT)), values, seconds=seconds)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -127,43 +127,3 @@ class PlanRequest:
     def under_way(self) -> tuple[int, ...]:
         """Return the pending places that other probes are under way to."""
         return tuple(place for place in self.pending if place not in self.passed)
-
-
-@dataclass(frozen=True)
-class BatchRequest:
-    """Request for the next places of several probes together; see `PlanRequest`.
-
-    Args:
-        at: where each probe stands; None = nowhere yet.
-        pending: waypoints of probes that are on their way.
-        remaining: of the budget that all of them draw on, as each of them sees it; () = none.
-    """
-
-    belief: Belief
-    topology: Topology
-    at: Sequence[int | None]
-    _: KW_ONLY
-    rng: np.random.Generator
-    pending: Collection[int] = ()
-    limit: PlanLimit = PlanLimit()
-    remaining: Sequence[Budget] = ()
-    unavailable: Collection[int] = ()
-    others: tuple[QuantityBelief, ...] = ()
-    weight: float = 1.0
-    clock: Clock = time.monotonic
-
-    def of_one(self, at: int | None, pending: Collection[int], remaining: Budget) -> PlanRequest:
-        """Return the request of a single probe.
-
-        Args:
-            at: where it stands.
-            pending: places that others are sent to.
-            remaining: of the budget.
-        """
-        shared: dict[str, Any] = {
-            name: getattr(self, name)
-            for name in ("rng", "limit", "unavailable", "others", "weight", "clock")
-        }
-        return PlanRequest(
-            self.belief, self.topology, at, pending=pending, remaining=remaining, **shared
-        )

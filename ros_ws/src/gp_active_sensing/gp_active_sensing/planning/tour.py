@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from gp_active_sensing.config import param
 from gp_active_sensing.planning.base import PolicyState
 from gp_active_sensing.planning.budget import ReachableGoals, least_of, reachable_goals
 from gp_active_sensing.planning.explain import called, on_route
@@ -83,7 +82,11 @@ class Tour:
     """Largest number of places planned with. On a larger map each stands for those near it."""
     longest: ClassVar[int] = 400
     """Largest number of readings planned for without any limit."""
-    trials: int = param(60, help="routes that are tried at a stage to improve the last one", low=0)
+    trials: ClassVar[int] = 60
+    """Largest number of routes that are tried at a stage to improve the last one."""
+    REMOVED: ClassVar[Mapping[str, str]] = {
+        "trials": "is removed; 60 routes are tried, within the limit of a decision"
+    }
     renew: ClassVar[float] = 0.1
     """Share of any limit after which new routes are looked for, not only changes."""
     margin: ClassVar[float] = 0.01

@@ -16,7 +16,6 @@ import numpy as np
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.loop import SensingLoop
-from gp_active_sensing.planning.base import Seeks, StepsToward
 from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.ties import first_best
@@ -44,7 +43,7 @@ def objective_of(policy: Any, seek: str | None = None) -> str:
 
 def _own(policy: Any) -> str | None:
     """Return what a policy itself looks for, None when that is no end of the field."""
-    own = policy.objective if isinstance(policy, Seeks) else None
+    own = getattr(policy, "objective", None)
     return own if own in OBJECTIVES else None
 
 
@@ -135,13 +134,11 @@ def regret_of(
 
 def _any_place_next(loop: SensingLoop) -> bool:
     """Return whether each decision may be for any place, as the theorems on regret have it."""
-    policy, topology, left = loop.policy, loop.topology, loop.remaining
+    topology, left = loop.topology, loop.remaining
     if left.metres is not None or left.seconds is not None or left.end is not None:
         return False
     if topology.free:
         return True
-    if isinstance(policy, StepsToward) and policy.toward == "step":
-        return False
     ways = topology.ways_from(0).seconds, topology.ways_to(0).seconds
     return bool(np.isfinite(ways).all())
 

@@ -18,7 +18,7 @@ from rclpy.event_handler import PublisherEventCallbacks, SubscriptionEventCallba
 from sensor_msgs.msg import PointCloud2
 from std_msgs.msg import Header
 
-from gp_active_sensing.experts import SimulatedExpert
+from gp_active_sensing.experts.simulated import SimulatedExpert
 from gp_active_sensing.messages.point_cloud import (
     Points,
     answer_points,

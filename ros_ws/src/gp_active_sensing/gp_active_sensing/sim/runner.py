@@ -20,7 +20,7 @@ from typing import Any
 from gp_active_sensing.config import from_mapping, to_mapping
 from gp_active_sensing.engine.config import SortieConfig
 from gp_active_sensing.errors import ConfigError, RunError
-from gp_active_sensing.experts import AnswersConfig
+from gp_active_sensing.experts.base import AnswersConfig
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission import changes
 from gp_active_sensing.mission.config import ActiveSensingConfig

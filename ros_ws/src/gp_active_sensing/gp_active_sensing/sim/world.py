@@ -31,7 +31,7 @@ from gp_active_sensing.topology.turning import check_radius
 from gp_active_sensing.types import BoolArray, Budget, Clock, FloatArray, IntArray, Route
 
 if TYPE_CHECKING:
-    from gp_active_sensing.experts import SimulatedExpert
+    from gp_active_sensing.experts.simulated import SimulatedExpert
 
 RANDOM = "random"
 """The word for a start that the seed chooses, unless the map has a place of that name."""
@@ -207,7 +207,7 @@ def expert_of(scenario: Scenario, world: World) -> SimulatedExpert | None:
     """
     if scenario.expert.kind == "none":
         return None
-    from gp_active_sensing.experts import build_expert
+    from gp_active_sensing.experts.simulated import build_expert
 
     def field(places: IntArray, seconds: float) -> FloatArray:
         return world.truth.at(seconds)[places]

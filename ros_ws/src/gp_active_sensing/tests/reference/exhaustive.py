@@ -17,10 +17,12 @@ from gp_active_sensing.planning.entropy import gaussian_entropy, mixture_entropy
 from gp_active_sensing.topology.base import Topology
 
 
+@dataclass(frozen=True)
 class WholeBelief(Bal):
-    """The planner with every λ, however improbable."""
+    """The planner with every λ, however improbable, and another number of sequences."""
 
     mass = 1.0
+    max_sequences: int = 2000
 
 
 @dataclass

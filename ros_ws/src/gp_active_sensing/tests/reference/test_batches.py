@@ -15,10 +15,10 @@ from gp_active_sensing.belief import BeliefConfig, HyperParameters, build_belief
 from gp_active_sensing.kernels import build_kernel
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.bandits import dpp_batch
-from gp_active_sensing.planning.request import BatchRequest
 from gp_active_sensing.topology import FreeTopology
 from tests.cases import for_each
 from tests.reference.direct_bayes import DirectBelief
+from tests.requesting import asked
 from tests.unit.planning.bandits.worlds import batch
 
 N, SIZE, ROUNDS = 36, 4, 5
@@ -115,8 +115,8 @@ class Rounds:
         self.direct.observe(place, value)
 
     def goals(self) -> list[int]:
-        request = BatchRequest(self.belief, self.topology, [0] * SIZE, rng=self.rng)
-        plans, self.state = self.policy.plan_batch(request, self.state)
+        request = asked(self.belief, self.topology, None, rng=self.rng)
+        plans, self.state = self.policy.plan_batch(request, [0] * SIZE, self.state)
         return [int(plan.waypoint) for plan in plans]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.experts import SimulatedExpert
+from gp_active_sensing.experts.simulated import SimulatedExpert
 from gp_active_sensing.mission.inbox import raw_answer
 from gp_active_sensing.mission.requests import ExpertRequest
 from gp_active_sensing.records.run_directory import RunDirectory

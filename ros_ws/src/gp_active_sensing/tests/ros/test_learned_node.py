@@ -8,7 +8,7 @@ from pathlib import Path
 from lifecycle_msgs.msg import Transition
 from std_msgs.msg import String
 
-from gp_active_sensing.kernel_model import model_mark
+from gp_active_sensing.kernel_model.model_file import model_mark
 from gp_active_sensing.records.run_directory import MODEL
 from gp_active_sensing.ros import qos
 from tests.kernel_models import write_three

@@ -17,7 +17,7 @@ import click
 from gp_active_sensing.commands import echo
 
 if TYPE_CHECKING:
-    from gp_active_sensing.kernel_model import KernelModel
+    from gp_active_sensing.kernel_model.model import KernelModel
     from gp_active_sensing_learning.checkpoint_directory import CheckpointDirectory
     from gp_active_sensing_learning.data.request import RowRequest
     from gp_active_sensing_learning.kernel_selection import VbksConfig

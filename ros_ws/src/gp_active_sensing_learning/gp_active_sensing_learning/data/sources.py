@@ -10,7 +10,7 @@ from typing import Any
 
 from gp_active_sensing.belief.prior import TRANSFORMS
 from gp_active_sensing.errors import ConfigError, suggest
-from gp_active_sensing.kernel_model import KernelModel
+from gp_active_sensing.kernel_model.model import KernelModel
 from gp_active_sensing.replay.options import ReplayOptions
 from gp_active_sensing.replay.run import replay_bag
 from gp_active_sensing.util.yaml_files import apply_overrides

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from gp_active_sensing.errors import ConfigError, ReadingError, listed, suggest
-from gp_active_sensing.kernel_model import KernelModel
+from gp_active_sensing.kernel_model.model import KernelModel
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import IntArray
 from gp_active_sensing.util.tables import HOUR, Chunk, Table

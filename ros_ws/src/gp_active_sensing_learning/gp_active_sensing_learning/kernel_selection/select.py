@@ -15,8 +15,7 @@ import numpy as np
 
 from gp_active_sensing.config import to_mapping
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.kernel_model import KernelModel
-from gp_active_sensing.kernel_model.model import History
+from gp_active_sensing.kernel_model.model import History, KernelModel
 from gp_active_sensing.kernels.base import Expression
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.types import FloatArray

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.kernel_model import KernelModel
+from gp_active_sensing.kernel_model.model import KernelModel
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing_learning.data.dataset import Dataset
 from gp_active_sensing_learning.kernel_predictor import predict

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from gp_active_sensing.kernel_model import KernelFit, KernelModel
+from gp_active_sensing.kernel_model.model import KernelFit, KernelModel
 from gp_active_sensing.kernels.base import BaseKernel
 from gp_active_sensing.kernels.composite import Parameter
 from gp_active_sensing.report.frame import build_page, tile

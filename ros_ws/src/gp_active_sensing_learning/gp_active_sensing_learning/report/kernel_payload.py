@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from gp_active_sensing.kernel_model import KernelFit, KernelModel
+from gp_active_sensing.kernel_model.model import KernelFit, KernelModel
 from gp_active_sensing.report.frame import DOUBT, VALUES
 from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing_learning.report.kernel_check import (

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
-from gp_active_sensing.kernel_model import History, KernelFit, KernelModel, KernelPosterior
+from gp_active_sensing.kernel_model.model import History, KernelFit, KernelModel, KernelPosterior
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import parse
 from gp_active_sensing_learning.data.dataset import Dataset

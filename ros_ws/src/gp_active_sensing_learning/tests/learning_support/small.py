@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gp_active_sensing.kernel_model import KernelFit, KernelModel
+from gp_active_sensing.kernel_model.model import KernelFit, KernelModel
 from gp_active_sensing.kernels.grammar import parse
 from gp_active_sensing_learning.data.dataset import Dataset
 from gp_active_sensing_learning.kernel_selection import VbksConfig

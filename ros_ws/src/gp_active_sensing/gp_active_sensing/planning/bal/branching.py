@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 
 from gp_active_sensing.planning.bal.bounds import chain_rule, children_chain_rule, initial_bounds
 from gp_active_sensing.planning.bal.covariance_state import CovarianceState, Leaves
-from gp_active_sensing.planning.bal.discretise import Successors, by_cells, by_draws, drawn_reward
+from gp_active_sensing.planning.bal.discretise import Successors, by_cells, by_draws
 from gp_active_sensing.planning.bal.state_block import StateBlock
 from gp_active_sensing.planning.entropy import (
     Bracket,
@@ -26,29 +26,6 @@ _LARGE_CHUNK = 2_000_000
 """Numbers in the largest temporary array."""
 
 
-class Branching(Protocol):
-    """How the states of a block are branched and valued."""
-
-    sound: bool
-    """Bounds hold for the tree's own value, so that the tighter of old and new may be kept."""
-
-    def root_bounds(self, sequence: CovarianceState, weights: FloatArray) -> tuple[float, float]:
-        """Return bounds on the value of the first state, with belief (L,)."""
-        ...
-
-    def discretise(self, block: StateBlock) -> Successors:
-        """Return what may be read at each candidate."""
-        ...
-
-    def last(self, block: StateBlock) -> FloatArray:
-        """Return the (r, A) value of each candidate when one reading is to come."""
-        ...
-
-    def branch_bounds(self, block: StateBlock, found: Successors) -> tuple[FloatArray, FloatArray]:
-        """Return bounds (r, A, S) on the states that the branches lead to."""
-        ...
-
-
 class EqualProbabilityCells:
     """Cells of equal probability, exact entropies at the last stage.
 
@@ -59,6 +36,7 @@ class EqualProbabilityCells:
     """
 
     sound = True
+    """Bounds hold for the tree's own value, so that the tighter of old and new may be kept."""
 
     def __init__(self, samples: int, reference: FloatArray, bounds: str = "tight") -> None:
         self.samples = samples
@@ -66,24 +44,27 @@ class EqualProbabilityCells:
         self.bounds = bounds
 
     def root_bounds(self, sequence: CovarianceState, weights: FloatArray) -> tuple[float, float]:
-        """See `Branching`."""
+        """Return bounds on the value of the first state, with belief (L,)."""
         return _chain_rule_root(sequence, weights)
 
     def discretise(self, block: StateBlock) -> Successors:
-        """See `Branching`."""
+        """Return what may be read at each candidate."""
         sequence = block.sequence
         mean = block.mean[:, :, sequence.candidates]
         return by_cells(block.weights, mean, sequence.variance, sequence.entropy, self.samples)
 
     def last(self, block: StateBlock) -> FloatArray:
-        """See `Branching`."""
+        """Return the (r, A) value of each candidate when one reading is to come."""
         sequence, weights = block.sequence, block.weights
         mean = block.mean[:, :, sequence.candidates]
         entropy = mixture_entropy(weights[:, None], mean.swapaxes(1, 2), sequence.variance.T)
         return np.asarray(entropy - (weights @ self.reference)[:, None])
 
     def branch_bounds(self, block: StateBlock, found: Successors) -> tuple[FloatArray, FloatArray]:
-        """See `Branching`; exact where one reading is to come and candidates are few."""
+        """Return bounds (r, A, S) on the states that the branches lead to.
+
+        They are exact where one reading is to come and candidates are few.
+        """
         sequence = block.sequence
         if sequence.k == 2 and (leaves := sequence.leaves()) is not None:
             values = self._leaf_values(block, found, leaves)
@@ -232,7 +213,7 @@ class RandomDraws:
         self.most = most
 
     def root_bounds(self, sequence: CovarianceState, weights: FloatArray) -> tuple[float, float]:
-        """See `Branching`."""
+        """Return bounds on the value of the first state; see `EqualProbabilityCells`."""
         if self.most is not None:
             return 0.0, sequence.k * self.most
         lower, upper = _chain_rule_root(sequence, weights)
@@ -240,8 +221,8 @@ class RandomDraws:
         return lower - slack, upper + slack
 
     def discretise(self, block: StateBlock) -> Successors:
-        """See `Branching`."""
-        rows = [by_draws(*self._state(block, r)) for r in range(len(block.row))]
+        """Return what may be read at each candidate."""
+        rows = [self._drawn(block, r) for r in range(len(block.row))]
         if len(rows) == 1:  # one at a time in the published search: no copies
             [r] = rows
             return Successors(r.values[None], r.probability[None], r.weights[None], r.reward[None])
@@ -253,12 +234,11 @@ class RandomDraws:
         )
 
     def last(self, block: StateBlock) -> FloatArray:
-        """See `Branching`; as drawn."""
-        rows = range(len(block.row))
-        return np.stack([drawn_reward(*self._state(block, r)) for r in rows])
+        """Return the (r, A) value of each candidate when one reading is to come, as drawn."""
+        return np.stack([self._drawn(block, r).reward for r in range(len(block.row))])
 
     def branch_bounds(self, block: StateBlock, found: Successors) -> tuple[FloatArray, FloatArray]:
-        """See `Branching`; of Eq. 6, which the drawn value may leave."""
+        """Return bounds (r, A, S) on the value of Eq. 6, which the drawn value may leave."""
         if self.most is not None:
             lower = np.zeros(found.probability.shape)
             return lower, lower + (block.sequence.k - 1) * self.most
@@ -270,23 +250,12 @@ class RandomDraws:
         """Return by how much the bounds of states with beliefs (…, L) are moved apart, (…)."""
         return np.asarray(self.loosening * discrete_entropy(weights))
 
-    def _state(
-        self, block: StateBlock, row: int
-    ) -> tuple[
-        FloatArray,
-        FloatArray,
-        FloatArray,
-        float,
-        int,
-        np.random.Generator,
-        tuple[float, float],
-    ]:
-        """Return what `by_draws` takes."""
+    def _drawn(self, block: StateBlock, row: int) -> Successors:
         sequence, mean, weights = block.sequence, block.mean[row], block.weights[row]
         # τ̂ = max(|μ̌ - τ|, |μ̂ + τ|) is symmetric about zero: readings are centred first.
         low, high = mean.min() - self.centre, mean.max() - self.centre
         tau_hat = max(abs(low - self.tau), abs(high + self.tau))
-        return (
+        return by_draws(
             weights,
             mean[:, sequence.candidates],
             sequence.variance,
@@ -295,6 +264,10 @@ class RandomDraws:
             np.random.default_rng([self.key, *block.path(row)]),
             (self.centre - tau_hat, self.centre + tau_hat),
         )
+
+
+Branching: TypeAlias = EqualProbabilityCells | RandomDraws
+"""How the states of a block are branched and valued."""
 
 
 def _chain_rule_root(sequence: CovarianceState, weights: FloatArray) -> tuple[float, float]:

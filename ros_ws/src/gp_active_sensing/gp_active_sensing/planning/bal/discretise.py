@@ -241,44 +241,6 @@ def by_draws(
         rng: keyed by the state's path, so that the order of work does not change the draws.
         limit: readings are clipped to this interval, ±τ̂ about the centre.
     """
-    z, log_joint = _drawn(weights, mean, variance, samples, rng, limit)
-    peak, total = _normalise(log_joint)
-    log_joint /= total
-    return Successors(
-        z,
-        np.full(z.shape, 1.0 / samples),
-        np.moveaxis(log_joint, 0, -1),
-        -(peak + np.log(total)).mean(axis=1) - reference,
-    )
-
-
-def drawn_reward(
-    weights: FloatArray,
-    mean: FloatArray,
-    variance: FloatArray,
-    reference: float,
-    samples: int,
-    rng: np.random.Generator,
-    limit: tuple[float, float],
-) -> FloatArray:
-    """Return the (A,) rewards of `by_draws` alone: what the last stage needs."""
-    _, log_joint = _drawn(weights, mean, variance, samples, rng, limit)
-    peak, total = _normalise(log_joint)
-    return np.asarray(-(peak + np.log(total)).mean(axis=1) - reference)
-
-
-def _drawn(
-    weights: FloatArray,
-    mean: FloatArray,
-    variance: FloatArray,
-    samples: int,
-    rng: np.random.Generator,
-    limit: tuple[float, float],
-) -> tuple[FloatArray, FloatArray]:
-    """Return the readings (A, S) and ``log b(λ) p(z | λ)``, (L, A, S).
-
-    λ comes first, so that sums over the few λ run along whole rows of memory.
-    """
     A = mean.shape[1]
     uniform, normal = rng.random((A, samples)), rng.standard_normal((A, samples))
     std = np.sqrt(variance)
@@ -292,17 +254,20 @@ def _drawn(
     z = np.clip(z, *limit, out=z).reshape(A, samples)
     with np.errstate(divide="ignore"):
         constant = np.log(weights)[:, None] - np.log(std) - 0.5 * _LOG_2PI
+    # ``log b(λ) p(z | λ)``, λ first: sums over the few λ then run along whole rows of memory.
     log_joint = z - mean[:, :, None]
     log_joint /= std[:, :, None]
     log_joint *= log_joint
     log_joint *= -0.5
     log_joint += constant[:, :, None]
-    return z, log_joint
-
-
-def _normalise(log_joint: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Put ``exp(log_joint - peak)`` in place of (L, …); return peak and its sum over λ."""
     peak = log_joint.max(axis=0)
     log_joint -= peak
     np.exp(log_joint, out=log_joint)
-    return peak, log_joint.sum(axis=0)
+    total = log_joint.sum(axis=0)
+    log_joint /= total
+    return Successors(
+        z,
+        np.full(z.shape, 1.0 / samples),
+        np.moveaxis(log_joint, 0, -1),
+        -(peak + np.log(total)).mean(axis=1) - reference,
+    )

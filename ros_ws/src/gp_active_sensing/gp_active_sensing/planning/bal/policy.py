@@ -67,6 +67,8 @@ class Bal:
     REMOVED: ClassVar[Mapping[str, str]] = {
         "objective": "is removed; bal plans for entropy; take policy tour for the error of the map",
         "tail": "is removed; take policy tour for routes with the rest of the budget",
+        "max_sequences": "is removed; 2000 sequences are enumerated at most",
+        "memory": "is removed; a tree takes 1000 MB at most",
     }
     horizon: int = param(4, help="readings to look ahead", unit="readings", low=1)
     samples: int = param(5, help="branches of each place that may be next", low=1)
@@ -116,18 +118,10 @@ class Bal:
         "predictions agree are joined",
         low=1,
     )
-    max_sequences: int = param(
-        2000,
-        help="visiting sequences enumerated for exact bounds under each candidate of the belief; "
-        "greedy bounds beyond",
-        low=1,
-    )
-    memory: float = param(
-        1000.0,
-        help="memory of a decision's tree at which its search ends, whatever time is left",
-        unit="MB",
-        above=0.0,
-    )
+    max_sequences: ClassVar[int] = 2000
+    """Largest number of visiting sequences enumerated for exact bounds; beyond, they are greedy."""
+    memory: ClassVar[float] = 1000.0
+    """Memory of a decision's tree at which its search ends [MB]."""
 
     def __post_init__(self) -> None:
         """Refuse what does not go together.

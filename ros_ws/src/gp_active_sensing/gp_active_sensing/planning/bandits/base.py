@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -13,11 +13,11 @@ import numpy as np
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.prior import IDENTITY
 from gp_active_sensing.config import param
-from gp_active_sensing.planning.base import PolicyState, candidates, no_plan
+from gp_active_sensing.planning.base import PolicyState, no_plan
 from gp_active_sensing.planning.budget import ReachableGoals, reachable_goals
 from gp_active_sensing.planning.request import PlanRequest
 from gp_active_sensing.topology.lookup import runs
-from gp_active_sensing.types import CandidateValue, FloatArray, IntArray, Plan, Route
+from gp_active_sensing.types import CandidateValue, FloatArray, IntArray, Plan
 from gp_active_sensing.util.ties import by_size, first_best, ties
 
 MOST_CANDIDATES = 100
@@ -171,12 +171,9 @@ class Bandit(ABC):
         help="search for the highest or the lowest value of the field",
         choices=("maximise", "minimise"),
     )
-    toward: str = param(
-        "route",
-        help="drive to the goal (route), or to the next place with the largest correlation with "
-        "the goal (step); maps with moves only",
-        choices=("route", "step"),
-    )
+    REMOVED: ClassVar[Mapping[str, str]] = {
+        "toward": "is removed; a robot drives to the goal, and reads what it crosses"
+    }
 
     @property
     def sign(self) -> float:
@@ -218,18 +215,7 @@ class Bandit(ABC):
             view = replace(view, everywhere=(mean, std))
         values = self.scores(view, belief, request.rng)
         best = best_score(values, reach.seconds)
-        waypoints, route = self.way(reach, best, request)
-        plan = Plan(
-            waypoints=waypoints,
-            lower=float(values[best]),
-            upper=float(values[best]),
-            expanded=1,
-            seconds=request.clock() - started,
-            deadline_hit=False,
-            path=route.path,
-            cost=route.cost,
-            candidates=candidate_values(reach.locations, values, best),
-        )
+        plan = plan_to(reach, best, values, seconds=request.clock() - started, shown=best)
         return plan, next_state(state)
 
     def _promising(
@@ -248,13 +234,36 @@ class Bandit(ABC):
         some = {name: getattr(reach, name)[kept] for name in ("locations", "metres", "seconds")}
         return replace(reach, **some, reads=reach.reads[kept]), view
 
-    def way(
-        self, reach: ReachableGoals, index: int, request: PlanRequest
-    ) -> tuple[tuple[int, ...], Route]:
-        """Return waypoints and way to goal number `index`, as `toward` says."""
-        if self.toward == "step" and not request.topology.free:
-            return way_toward(reach, index, request)
-        return (int(reach.locations[index]),), reach.route(index)
+
+def plan_to(
+    reach: ReachableGoals,
+    index: int,
+    values: FloatArray,
+    *,
+    seconds: float = 0.0,
+    shown: int | None = None,
+) -> Plan:
+    """Return the plan that drives to a goal.
+
+    Args:
+        reach: goals.
+        index: number of the goal.
+        values: (m,) scores of all goals.
+        seconds: that the choice took.
+        shown: number of a goal that is among the plan's candidates, whatever its score.
+    """
+    route, value = reach.route(index), float(values[index])
+    return Plan(
+        waypoints=(int(reach.locations[index]),),
+        lower=value,
+        upper=value,
+        expanded=1,
+        seconds=seconds,
+        deadline_hit=False,
+        path=route.path,
+        cost=route.cost,
+        candidates=candidate_values(reach.locations, values, shown),
+    )
 
 
 def stage_of(state: PolicyState) -> int:
@@ -293,32 +302,3 @@ def candidate_values(
         CandidateValue(x, v, v)
         for x, v in zip(locations[kept].tolist(), values[kept].tolist(), strict=True)
     )
-
-
-def way_toward(
-    reach: ReachableGoals, index: int, request: PlanRequest
-) -> tuple[tuple[int, ...], Route]:
-    """Return waypoints and way to the next place that is nearest in information to a goal.
-
-    Of the unobserved places that a probe may observe next (`Topology.candidates`), the one with the
-    largest ``Σ_λ b(λ) |ρ_λ|``, ρ its posterior correlation with the goal. A goal that is next
-    itself, or the lack of any such place, leads straight to the goal.
-
-    Returns:
-        ``(step, goal)`` and the way to the step; ``(goal,)`` and the way to the goal.
-    """
-    goal = int(reach.locations[index])
-    straight = (goal,), reach.route(index)
-    if len(straight[1].path) == 1:
-        return straight
-    belief, options = request.belief, candidates(request)
-    if not options.locations.size or goal in options.locations:
-        return straight
-    steps = options.locations
-    which = np.arange(len(belief.weights))
-    joint = belief.between(np.array([goal]), steps, which)[:, 0]
-    _, variance = belief.marginals(np.append(steps, goal))
-    scale = np.sqrt(np.maximum(variance[:, :-1] * variance[:, -1:], np.finfo(float).tiny))
-    nearness = belief.weights @ np.abs(joint / scale)
-    best = int(first_best(nearness))
-    return (int(steps[best]), goal), options.routes[best]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, TypeAlias
 
@@ -14,14 +14,14 @@ from gp_active_sensing.planning.bandits.acquisition import MaximumEstimate, gap_
 from gp_active_sensing.planning.bandits.base import (
     Bandit,
     View,
-    candidate_values,
     next_state,
+    plan_to,
     stage_of,
 )
 from gp_active_sensing.planning.bandits.gp_ucb import Schedule
 from gp_active_sensing.planning.base import PolicyState, no_plan
 from gp_active_sensing.planning.budget import ReachableGoals, reachable_goals
-from gp_active_sensing.planning.request import BatchRequest, PlanRequest
+from gp_active_sensing.planning.request import PlanRequest
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import Budget, FloatArray, IntArray, Plan
 
@@ -149,38 +149,24 @@ class Batch(Bandit):
 
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         """Choose one more member of the batch that `pending` is part of; see `Policy.plan`."""
-        together = BatchRequest(
-            request.belief,
-            request.topology,
-            [request.at],
-            rng=request.rng,
-            pending=request.pending,
-            limit=request.limit,
-            remaining=[request.remaining],
-            unavailable=request.unavailable,
-            clock=request.clock,
-        )
-        plans, state = self.plan_batch(together, state)
+        plans, state = self.plan_batch(request, [request.at], state)
         return plans[0], state
 
     def plan_batch(
-        self, request: BatchRequest, state: PolicyState = None
+        self,
+        request: PlanRequest,
+        at: Sequence[int | None],
+        state: PolicyState = None,
+        remaining: Sequence[Budget] = (),
     ) -> tuple[list[Plan], PolicyState]:
-        """Choose the next place of each of several probes, together.
+        """Choose the next place of each of several probes, together; see `PlansBatch`.
 
-        Args:
-            request: what is known and what is left; its limit is not needed, the choice is quick.
-            state: what the previous call returned; None at the first.
-
-        Returns:
-            A plan for each probe, in order, without a waypoint where nothing is left for it; and
-            the state.
+        The limit of the request is not needed, the choice is quick.
         """
-        at, pending, clock = request.at, request.pending, request.clock
+        clock = request.clock
         started = clock()
-        budgets = list(request.remaining) or [Budget()] * len(at)
-        heading = _heading(state, pending)
-        asked = _Asked(self, request, heading, state)
+        budgets = list(remaining) or [request.remaining] * len(at)
+        asked = _Asked(self, request, state)
         goals = asked.together(at, budgets)
         plans: list[Plan | None] = [None] * len(at)
         spent, taken = 0, list(asked.members)
@@ -193,31 +179,20 @@ class Batch(Bandit):
             taken += plan.waypoints
             spent += reads
             if plan.waypoints:
-                if plan.waypoints[-1] != plan.waypoints[0]:
-                    heading[str(plan.waypoints[0])] = plan.waypoints[-1]
-                more = {"heading": heading} if heading or "heading" in (state or {}) else {}
-                state = next_state(state, lead=asked.lead, round=asked.round, **more)
+                state = next_state(state, lead=asked.lead, round=asked.round)
         return [plan for plan in plans if plan is not None], state
 
 
 class _Asked:
     """One decision: what the choice of its goals has in common."""
 
-    def __init__(
-        self,
-        policy: Batch,
-        request: BatchRequest,
-        heading: Mapping[str, int],
-        state: PolicyState,
-    ) -> None:
+    def __init__(self, policy: Batch, request: PlanRequest, state: PolicyState) -> None:
         self.policy, self.request, self.belief = policy, request, request.belief
         pending = tuple(request.pending)
-        self.members = tuple(dict.fromkeys([*pending, *heading.values()]))
-        """Places under way, and where those lead that are steps only: not to be chosen again."""
-        self.pending = tuple(dict.fromkeys(heading.get(str(place), place) for place in pending))
-        """Members of the batch so far."""
+        self.members = tuple(dict.fromkeys(pending))
+        """Members of the batch so far: places under way, not to be chosen again."""
         lead = None if state is None else state.get("lead")
-        self.lead: int | None = lead if lead in self.pending else None
+        self.lead: int | None = lead if lead in self.members else None
         """The member that the batch began with, while it is on its way to be read."""
         rounds = 0 if state is None else int(state.get("round", state["stage"]))
         self.round = rounds + 1 if self.lead is None else max(rounds, 1)
@@ -245,7 +220,7 @@ class _Asked:
 
     def worth(self, locations: IntArray) -> FloatArray:
         """Return what going to each of `locations` is worth, pending places taken as read."""
-        view = self.policy.view(self.belief, locations, self.pending, self.stage)
+        view = self.policy.view(self.belief, locations, self.members, self.stage)
         return self.policy.scores(view, self.belief, self.request.rng)
 
     def values_at(self, locations: IntArray) -> FloatArray:
@@ -258,7 +233,7 @@ class _Asked:
     def together(self, at: Sequence[int | None], budgets: Sequence[Budget]) -> list[int | None]:
         """Return the goal of each probe, None where it gets none."""
         reaches = [
-            reachable_goals(self.request.of_one(place, self.members, budget))
+            reachable_goals(self._of_one(place, self.members, budget))
             for place, budget in zip(at, budgets, strict=True)
         ]
         able = [i for i, reach in enumerate(reaches) if not reach.reason]
@@ -266,8 +241,8 @@ class _Asked:
         if not able:
             return goals
         self.locations = np.unique(np.concatenate([reaches[i].locations for i in able]))
-        start = self.start(self.locations, self.pending)
-        self.values = self.worth(self.locations) if self.pending else start.upper()
+        start = self.start(self.locations, self.members)
+        self.values = self.worth(self.locations) if self.members else start.upper()
         left = [budgets[i].readings for i in able]
         limits = [readings for readings in left if readings is not None]
         size = min([len(able), self.locations.size, *limits])  # at least 1: somewhere is in reach
@@ -290,8 +265,7 @@ class _Asked:
             closed: places that others are sent to.
             left: of the budget.
         """
-        request = self.request.of_one(at, closed, left)
-        reach = reachable_goals(request)
+        reach = reachable_goals(self._of_one(at, closed, left))
         if reach.reason:
             return no_plan(reach.reason), 0
         found = np.flatnonzero(reach.locations == goal)
@@ -300,26 +274,11 @@ class _Asked:
         else:
             (other,) = self.chosen(self.start(reach.locations, closed), 1)
             index = int(np.searchsorted(reach.locations, other))
-        waypoints, route = self.policy.way(reach, index, request)
-        values = self.values_at(reach.locations)
-        plan = Plan(
-            waypoints=waypoints,
-            lower=float(values[index]),
-            upper=float(values[index]),
-            expanded=1,
-            seconds=0.0,
-            deadline_hit=False,
-            path=route.path,
-            cost=route.cost,
-            candidates=candidate_values(reach.locations, values),
-        )
+        plan = plan_to(reach, index, self.values_at(reach.locations))
         return plan, int(reach.reads[index])
 
-
-def _heading(state: PolicyState, pending: Collection[int]) -> dict[str, int]:
-    """Return where steps under way lead (`toward`: step), by their place; the others are goals."""
-    known = {} if state is None else state.get("heading", {})
-    return {step: int(goal) for step, goal in known.items() if int(step) in pending}
+    def _of_one(self, at: int | None, pending: Collection[int], left: Budget) -> PlanRequest:
+        return replace(self.request, at=at, pending=pending, remaining=left)
 
 
 def _seconds_to(places: IntArray, reach: ReachableGoals) -> FloatArray:

@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
@@ -28,11 +29,27 @@ _JITTER = 1e-6
 """Value added to the diagonal of the correlations, which keeps neighbours distinct."""
 
 
-class _AsksOfVisited:
-    """Asks an expert about ``⌈c log^d t⌉`` of the visited places; fields are the policy's."""
+@dataclass(frozen=True)
+class Stepwise:
+    """The keys of policies whose papers count time in steps, and that may ask an expert.
 
-    query_factor: float
-    query_power: float
+    The papers take one step a decision; a probe takes as long as it takes. An expert is asked about
+    ``⌈c log^d t⌉`` of the visited places.
+    """
+
+    step: float = param(
+        1.0,
+        help="seconds that count as one step of the policy's other parameters, such as the usual "
+        "time between decisions",
+        unit="s",
+        above=0.0,
+    )
+    query_factor: float = param(
+        0.0,
+        help="c of the ⌈c log^d t⌉ visited places that an expert is asked about; 0 = none",
+        low=0.0,
+    )
+    query_power: float = param(1.0, help="d of it: the dimension of the domain", low=0.0, high=6.0)
 
     @property
     def asks(self) -> bool:
@@ -54,36 +71,16 @@ class _AsksOfVisited:
 
 
 @dataclass(frozen=True)
-class ForgettingUcb(_AsksOfVisited, GpUcb):
+class ForgettingUcb(Stepwise, GpUcb):
     """GP-UCB that brings a drift of its own to the belief.
 
-    The papers count time in steps, one a decision; a probe takes as long as it takes. What is
-    given for a step is one of `step` seconds, or of one second. With a `query_factor` above 0 an
-    expert is asked before each decision as SparQ-GP-UCB does, and its answers count as readings do.
+    With a `query_factor` above 0 an expert is asked before each decision as SparQ-GP-UCB does, and
+    its answers count as readings do.
     """
-
-    step: float | None = param(
-        None,
-        help="seconds that count as one step of the policy's other parameters, such as the usual "
-        "time between decisions; null = one second",
-        unit="s",
-        above=0.0,
-    )
-    query_factor: float = param(
-        0.0,
-        help="c of the ⌈c log^d t⌉ visited places that an expert is asked about; 0 = none",
-        low=0.0,
-    )
-    query_power: float = param(1.0, help="d of it: the dimension of the domain", low=0.0, high=6.0)
 
     @abstractmethod
     def drift(self) -> DriftConfig:
         """Return how the belief's readings age; engines build the belief with it."""
-
-    @property
-    def seconds(self) -> float:
-        """Length of a step [s]."""
-        return 1.0 if self.step is None else self.step
 
 
 @dataclass(frozen=True)
@@ -103,35 +100,33 @@ class TvGpUcb(ForgettingUcb):
 
     def drift(self) -> DriftConfig:
         """Return the forgetting kernel with ``τ = -2 Δ / log(1 - ε)``, steps of Δ seconds."""
-        time_scale = -2.0 * self.seconds / math.log1p(-self.epsilon)
+        time_scale = -2.0 * self.step / math.log1p(-self.epsilon)
         return DriftConfig(kind="kernel", time_scale=time_scale)
-
-
-@dataclass(frozen=True)
-class RGpUcb(ForgettingUcb):
-    """GP-UCB that starts again at every multiple of `window`.
-
-    [Bogunovic2016; Zhou2021]
-    """
-
-    window: float = param(60.0, help="steps from one restart to the next", unit="step", above=0.0)
-
-    def drift(self) -> DriftConfig:
-        """Return restarts."""
-        return DriftConfig(kind="restart", window=self.window * self.seconds)
 
 
 @dataclass(frozen=True)
 class SwGpUcb(ForgettingUcb):
     """GP-UCB on the readings of a sliding window: the latest W, one a step. [Zhou2021]."""
 
+    kind: ClassVar[str] = "window"
     window: float = param(
-        60.0, help="steps W whose readings count, the present one included", unit="step", above=0.0
+        60.0,
+        help="steps W whose readings count, the present one included; of r_gp_ucb the steps from "
+        "one restart to the next",
+        unit="step",
+        above=0.0,
     )
 
     def drift(self) -> DriftConfig:
         """Return the window."""
-        return DriftConfig(kind="window", window=self.window * self.seconds)
+        return DriftConfig(kind=self.kind, window=self.window * self.step)
+
+
+@dataclass(frozen=True)
+class RGpUcb(SwGpUcb):
+    """GP-UCB that starts again at every multiple of `window`. [Bogunovic2016; Zhou2021]."""
+
+    kind: ClassVar[str] = "restart"
 
 
 @dataclass(frozen=True)
@@ -146,7 +141,7 @@ class WGpUcb(ForgettingUcb):
 
     def drift(self) -> DriftConfig:
         """Return weights with ``τ = -Δ / log γ``, steps of Δ seconds."""
-        return DriftConfig(kind="weights", time_scale=-self.seconds / math.log(self.gamma))
+        return DriftConfig(kind="weights", time_scale=-self.step / math.log(self.gamma))
 
 
 def query_number(stage: int, factor: float, power: float) -> int:
@@ -243,14 +238,14 @@ def sparq_beta(information: float, delta: float, norm: float) -> float:
 
 
 @dataclass(frozen=True)
-class SparqGpUcb(_AsksOfVisited, Bandit):
+class SparqGpUcb(Stepwise, Bandit):
     """Upper confidence bound on recent readings and an expert's fresh values.
 
     A reading of age a (in steps) has the noise variance ``σ² (a² + 1)``; those beyond ``σ² log t``
     are dropped, the newest never. Before decision t, ``min(⌈c log^d t⌉, visited places)`` of the
     places visited so far, spread by a Q-DPP, are asked of an expert; where it has places of its
     own, of these. An answer ages like any reading. When the expert is silent, recent readings
-    decide alone. [Mauduit2025, Algorithm 1]
+    decide alone. The noise variance of a reading doubles in one step. [Mauduit2025, Algorithm 1]
     """
 
     delta: float = param(
@@ -261,14 +256,6 @@ class SparqGpUcb(_AsksOfVisited, Bandit):
         1.0, help="divides β_t²; the theory needs 1, experiments do well with 5", above=0.0
     )
     query_factor: float = param(6.0, help="c of the ⌈c log^d t⌉ places asked about", low=0.0)
-    query_power: float = param(1.0, help="d of it: the dimension of the domain", low=0.0, high=6.0)
-    step: float = param(
-        1.0,
-        help="seconds that count as one step, such as the usual time between decisions: the noise "
-        "variance of a reading doubles in one",
-        unit="s",
-        above=0.0,
-    )
 
     def drift(self) -> DriftConfig:
         """Return uncertainty injection with the rule that discards; engines build with it."""

@@ -22,7 +22,8 @@ from gp_active_sensing.belief import (
 from gp_active_sensing.belief.from_kernel_model import OWN_SHARES, KernelCandidates, candidates_of
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.kernel_model import KernelModel, model_mark, write_model
+from gp_active_sensing.kernel_model.model import KernelModel
+from gp_active_sensing.kernel_model.model_file import model_mark, write_model
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import BASES, parse
 from gp_active_sensing.topology import Topology, make_grid

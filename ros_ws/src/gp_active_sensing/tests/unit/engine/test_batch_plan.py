@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -14,7 +15,7 @@ from gp_active_sensing.config import from_mapping
 from gp_active_sensing.engine.reservations import BudgetReservations, Observed, Visit
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning.base import PolicyState
-from gp_active_sensing.planning.request import BatchRequest, PlanRequest
+from gp_active_sensing.planning.request import PlanRequest
 from gp_active_sensing.topology import MapConfig, build_topology
 from gp_active_sensing.types import Budget, Cost, Plan, Reading
 
@@ -39,12 +40,14 @@ class Listed:
         return self._plan(self.places[done]), {"done": done + 1}
 
     def plan_batch(
-        self, request: BatchRequest, state: PolicyState = None
+        self,
+        request: PlanRequest,
+        at: Sequence[int | None],
+        state: PolicyState = None,
+        remaining: Sequence[Budget] = (),
     ) -> tuple[list[Plan], PolicyState]:
-        at = request.at
         done = 0 if state is None else state["done"]
         self.asked.append(("batch", tuple(at), tuple(request.pending)))
-        assert len(request.remaining) == len(at)
         plans = [self._plan(place) for place in self.places[done : done + len(at)]]
         return plans, {"done": done + len(at)}
 

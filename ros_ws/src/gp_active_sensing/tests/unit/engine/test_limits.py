@@ -13,7 +13,7 @@ import pytest
 from gp_active_sensing import Budget, SensingLoop, build_policy
 from gp_active_sensing.belief import Belief, BeliefConfig, belief_on
 from gp_active_sensing.config import from_mapping
-from gp_active_sensing.engine.limits import LimitsConfig, ValueLimits
+from gp_active_sensing.engine.limits import LimitsConfig
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.mission.course import corners, places_along
 from gp_active_sensing.records.run_directory import RunDirectory
@@ -68,7 +68,7 @@ def test_an_unknown_scale_has_wider_tails_than_the_mixture_while_readings_are_fe
 
 def test_what_is_open() -> None:
     """Declared and unread; read and inside; unread and inside with the probability asked for."""
-    belief, limits = told(known=True, mean_value=3.0, mean_std=0.0), ValueLimits(low=1.0)
+    belief, limits = told(known=True, mean_value=3.0, mean_std=0.0), LimitsConfig(at_least=1.0)
     declared = {0, 1, 12}
     assert np.flatnonzero(~limits.closed(belief, declared)).tolist() == sorted(declared)
     belief.observe(0, 3.0)
@@ -79,7 +79,7 @@ def test_what_is_open() -> None:
     unread = np.arange(2, POND.n)
     unread = unread[unread != 12]
     assert closed[unread].tolist() == (inside[unread] < 0.99).tolist()
-    loose = ValueLimits(low=1.0, probability=0.6).closed(belief, declared)
+    loose = LimitsConfig(at_least=1.0, probability=0.6).closed(belief, declared)
     assert loose.sum() < closed.sum()
 
 
@@ -88,7 +88,7 @@ def test_before_the_variances_exist_only_what_was_read_or_declared_is_open() -> 
     belief.observe(50, 4.0)
     belief.observe(51, 0.3)
     assert not belief.settled
-    closed = ValueLimits(low=1.0).closed(belief, {7})
+    closed = LimitsConfig(at_least=1.0).closed(belief, {7})
     assert np.flatnonzero(~closed).tolist() == [7, 50]
 
 
@@ -106,7 +106,7 @@ def test_where_ways_cross_anything_limits_are_refused() -> None:
     with pytest.raises(ConfigError, match="limits"):
         SensingLoop(
             free, belief_on(BeliefConfig(), free), build_policy({"name": "spread"}),
-            limits=ValueLimits(low=1.0),
+            limits=LimitsConfig(at_least=1.0),
         )  # fmt: skip
 
 
@@ -167,7 +167,7 @@ def test_nobody_enters_what_is_closed_and_little_of_it_is_shallow(policy: str) -
         loop = SensingLoop(
             POND, told(known=False), build_policy({"name": policy}),
             budget=Budget(readings=40, metres=900.0, end=start), seed=seed,
-            limit=PlanLimit(expansions=20), limits=ValueLimits(low=1.0),
+            limit=PlanLimit(expansions=20), limits=LimitsConfig(at_least=1.0),
         )  # fmt: skip
         ways: list[int] = []
         at = start

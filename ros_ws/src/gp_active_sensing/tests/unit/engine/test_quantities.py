@@ -9,7 +9,7 @@ import pytest
 
 from gp_active_sensing.belief import BeliefConfig, build_belief
 from gp_active_sensing.belief.link import probability_of_link
-from gp_active_sensing.engine.limits import ValueLimits
+from gp_active_sensing.engine.limits import LimitsConfig
 from gp_active_sensing.errors import ConfigError, ReadingError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
@@ -142,7 +142,7 @@ def test_a_quantity_whose_readings_are_all_equal_spoils_no_plan() -> None:
 
 
 def test_limits_are_on_the_quantity_that_they_name() -> None:
-    limits = ValueLimits(low=1.0, probability=0.6, start_radius=0.1, quantity="depth")
+    limits = LimitsConfig(at_least=1.0, probability=0.6, start_radius=0.1, quantity="depth")
     loop = make("depth", limits=limits)
     loop.tell([Reading(0, p, 0.0) for p in (0, 7)])
     loop.tell([Reading(0, p, 5.0, quantity="depth") for p in (0, 1, 5, 6)])

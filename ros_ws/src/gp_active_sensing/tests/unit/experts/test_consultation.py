@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import ReadingError
-from gp_active_sensing.experts import AnswersConfig, QueryLog
+from gp_active_sensing.experts.base import AnswersConfig
+from gp_active_sensing.experts.query_log import QueryLog
 from gp_active_sensing.topology import FreeTopology, make_grid
 from gp_active_sensing.types import Reading
 from tests.cases import for_each

@@ -8,14 +8,8 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.experts import (
-    Expert,
-    ExpertConfig,
-    Field,
-    RevisitExpert,
-    SimulatedExpert,
-    build_expert,
-)
+from gp_active_sensing.experts.base import Expert, ExpertConfig, Field
+from gp_active_sensing.experts.simulated import RevisitExpert, SimulatedExpert, build_expert
 from gp_active_sensing.topology import FreeTopology, make_line
 from gp_active_sensing.types import FloatArray, IntArray
 from tests.cases import for_each

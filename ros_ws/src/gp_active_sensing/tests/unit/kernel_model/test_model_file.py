@@ -17,8 +17,15 @@ import pytest
 
 from gp_active_sensing.belief.prior import TRANSFORMS
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.kernel_model import KernelModel, model_file, read_model, write_model
-from gp_active_sensing.kernel_model.model_file import VERSION, _digest, model_from
+from gp_active_sensing.kernel_model import model_file
+from gp_active_sensing.kernel_model.model import KernelModel
+from gp_active_sensing.kernel_model.model_file import (
+    VERSION,
+    _digest,
+    model_from,
+    read_model,
+    write_model,
+)
 from gp_active_sensing.kernel_model.schema import HEADER, pack, unpack
 from tests.cases import for_each
 from tests.kernel_models import make_model, rows

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.experts import SimulatedExpert
+from gp_active_sensing.experts.simulated import SimulatedExpert
 from gp_active_sensing.mission.inbox import RawAnswer, raw_answer
 from gp_active_sensing.mission.requests import DecisionRequest, ExpertRequest, MissionOutput
 from gp_active_sensing.records.run_directory import RunDirectory

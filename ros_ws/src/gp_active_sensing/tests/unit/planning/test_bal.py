@@ -31,7 +31,9 @@ def plan(policy: Bal, topology, belief, at=None, **options):
 def test_a_deadline_at_any_moment_gives_a_plan(seconds: float, discretisation: str) -> None:
     """The clock ticks at each look, so the deadline falls at every point of the computing."""
     topology, belief = line()
-    bal = Bal(horizon=3, samples=3, alpha=0.0, discretisation=discretisation, max_sequences=10)
+    bal = WholeBelief(
+        horizon=3, samples=3, alpha=0.0, discretisation=discretisation, max_sequences=10
+    )
     found = plan(bal, topology, belief, limit=PlanLimit(seconds=seconds), clock=Ticking(1.0))
     assert found.waypoint is not None
     assert np.isfinite([found.lower, found.upper]).all()

@@ -28,7 +28,7 @@ def plan(
 
 
 CERTAIN = plan((0, 3.1, 3.4), (1, 3.42, 3.47), (2, 1, 2))
-STEP = replace(plan((0, 3.0, 3.0), (1, 1.0, 1.0), horizon=1), waypoints=(1, 0))
+BESIDE = plan((0, 3.0, 3.0), (1, 1.0, 1.0), horizon=1)
 ROUTE = replace(plan(), waypoints=(1, 0, 2))
 WEIGHED = (RouteValue("the last route, changed", 1, 9, 0.34), RouteValue("rows", 2, 8, 0.415))
 
@@ -38,8 +38,7 @@ WEIGHED = (RouteValue("the last route, changed", 1, 9, 0.34), RouteValue("rows",
         (plan((0, 3.1, 3.6), (1, 3.42, 3.47), hit=True), "bal", ("up to 3.60: the limit ended",)),
         (plan((0, 3.1, 3.46), (1, 3.42, 3.44)), "bal", ("within 0.04 nat of the best",)),
         (plan((1, 2, 3)), "bal", ("the only place", "worth 2.00 to 3.00 nat")),
-        (STEP, "gp_ucb", ("towards e9, worth 3.00.",)),
-        (replace(STEP, waypoints=(1,)), "lp_ucb", ("beside the other probes; e9 is worth 3.00",)),
+        (BESIDE, "lp_ucb", ("beside the other probes; e9 is worth 3.00",)),
         (plan((0, 3.7, 3.7), (1, 3.7, 3.7), horizon=1), "ie", ("3.70 nat: a tie with e9.",)),
         (plan((0, 3.721, 3.721), (1, 3.7211, 3.7211), horizon=1), "ie", ("worth 3.7211 nat",)),
         (plan(), "random", ("at random: e12.",)),

@@ -12,7 +12,7 @@ from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy, policies
 from gp_active_sensing.planning.base import SEVERAL, check_fit
 from gp_active_sensing.planning.map_error import map_error_gains, map_error_of
-from gp_active_sensing.planning.request import BatchRequest, QuantityBelief, Sought
+from gp_active_sensing.planning.request import QuantityBelief, Sought
 from gp_active_sensing.planning.routes.base import next_pass
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.types import Aim, Budget
@@ -153,10 +153,6 @@ def test_policies_that_plan_for_several_say_so() -> None:
                 check_fit(policy, belief, topology, others)
         else:
             check_fit(policy, belief, topology, others)
-    rng = np.random.default_rng(0)
-    batch = BatchRequest(belief, topology, [0], rng=rng, others=others, weight=2.0)
-    one = batch.of_one(0, (), Budget())
-    assert (one.others, one.weight) == (others, 2.0)
 
 
 def test_a_sampled_quantity_is_worth_something_where_a_probe_stops() -> None:

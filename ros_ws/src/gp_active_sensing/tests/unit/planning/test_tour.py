@@ -20,6 +20,11 @@ from tests.requesting import Ticking, asked
 from tests.unit.planning.test_map_error import believed, grid
 
 
+def unchanged() -> Tour:
+    """Return a tour that tries no changes of its routes."""
+    return type("Unchanged", (Tour,), {"trials": 0})()
+
+
 def test_two_probes_share_the_readings_and_the_map() -> None:
     topology = grid(12, 12)
     belief = believed(topology, np.random.default_rng(0), readings=2)
@@ -55,7 +60,7 @@ def test_two_probes_share_the_readings_and_the_map() -> None:
 def test_the_route_of_a_probe_that_waits_for_its_turn_is_left_to_it() -> None:
     topology = grid(12, 12)
     belief = believed(topology, np.random.default_rng(0), readings=2)
-    policy = build_policy({"name": "tour", "trials": 0})
+    policy = unchanged()
 
     def ask(at: int, state: Any, **others: Any) -> tuple[Plan, Any]:
         request = asked(belief, topology, at, remaining=Budget(metres=30.0), **others)
@@ -105,7 +110,7 @@ def test_a_first_answer_in_little_time_is_planned_with_little(
         return found
 
     monkeypatch.setattr("gp_active_sensing.planning.tour.map_error_of", counted)
-    plan, _ = build_policy({"name": "tour", "trials": 0}).plan(
+    plan, _ = unchanged().plan(
         asked(belief, topology, 31, limit=limit, remaining=Budget(metres=120.0), clock=Ticking(0.0))
     )
     assert plan.waypoint is not None
@@ -179,7 +184,7 @@ def test_without_any_time_the_last_route_goes_on(
 def test_new_routes_are_looked_for_when_a_tenth_of_any_limit_is_gone(more: dict[str, Any]) -> None:
     topology = grid(12, 12)
     belief = believed(topology, np.random.default_rng(0), readings=2)
-    policy = build_policy({"name": "tour", "trials": 0})
+    policy = unchanged()
     budget, at, state = Budget(readings=40, **more), 0, None
     looked: list[list[Any]] = []
     for _ in range(14):

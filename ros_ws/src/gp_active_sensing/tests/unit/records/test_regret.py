@@ -122,7 +122,6 @@ def test_there_is_no_bound_where_not_any_place_may_be_next() -> None:
         {"field": {"kind": "formula", "formula": "cos(x + t)"}},
         {"budget": {"readings": 6, "metres": 500.0}},
         {"budget": {"readings": 6, "seconds": 500.0}},
-        {"policy": {**UCB, "toward": "step"}, "map": {"moves": "adjacent"}},
     ):
         known = {"policy": UCB, "belief": {"length_scales": [2.0]}}
         for sections, bounded in ((known, True), ({**known, **changes}, False)):

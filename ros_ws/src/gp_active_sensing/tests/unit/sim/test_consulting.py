@@ -84,7 +84,7 @@ FAULTY = {**MODEL, "delay": 6.0, "timeout": 2.0, "faults": 0.2}
 PROBE = {"kind": "probe", "start": "3", "speed": 1.0, "timeout": 12.0, "noise_std": 0.1}
 
 
-SPARQ = {"name": "sparq_gp_ucb", "step": 10.0, "toward": "step"}
+SPARQ = {"name": "sparq_gp_ucb", "step": 10.0}
 
 
 @pytest.mark.parametrize("kills", [3, pytest.param(None, marks=pytest.mark.long)])

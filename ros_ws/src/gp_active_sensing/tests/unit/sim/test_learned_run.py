@@ -12,7 +12,7 @@ import pytest
 from gp_active_sensing.belief.from_kernel_model import OWN_SHARES
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.kernel_model import model_mark
+from gp_active_sensing.kernel_model.model_file import model_mark
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.factory import build_parts
 from gp_active_sensing.records.run_directory import MODEL

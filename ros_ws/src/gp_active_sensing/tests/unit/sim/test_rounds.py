@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.belief import Belief
-from gp_active_sensing.planning.request import BatchRequest
 from gp_active_sensing.records.events import DecisionAsked, Event
 from gp_active_sensing.sim import Scenario, scenario_from_mapping
 from gp_active_sensing.sim.runner import SimulationRunner
 from gp_active_sensing.types import PlacedReading
+from tests.requesting import asked
 
 
 def scenario(**more: Any) -> Scenario:
@@ -73,7 +73,8 @@ def test_the_goals_of_a_round_are_the_joint_choice() -> None:
     _, belief, number, state = rounds.first()[1]
     at = [place for _, place in rounds.sent[:3]]
     plans, _ = rounds.loop.policy.plan_batch(  # type: ignore[attr-defined]
-        BatchRequest(belief, rounds.world.topology, at, rng=np.random.default_rng([0, number])),
+        asked(belief, rounds.world.topology, None, rng=np.random.default_rng([0, number])),
+        at,
         state,
     )
     went = [place for _, place in rounds.sent[3:6]]
