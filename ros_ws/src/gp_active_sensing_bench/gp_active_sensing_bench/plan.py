@@ -12,7 +12,7 @@ from functools import reduce
 from operator import getitem
 from typing import Any
 
-from gp_active_sensing.belief import with_mark
+from gp_active_sensing.belief.run_copy import with_mark
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError, suggest
 from gp_active_sensing.sim import Scenario

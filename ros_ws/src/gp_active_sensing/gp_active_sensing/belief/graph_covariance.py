@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gp_active_sensing.belief.prior import HyperParameters, LocationCovariance
-from gp_active_sensing.kernels import GraphKernel
+from gp_active_sensing.kernels.base import GraphKernel
 from gp_active_sensing.topology.links import Links
 from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing.util.cache import cached_arrays

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import digamma, polygamma
 
 from gp_active_sensing.errors import ReadingError
-from gp_active_sensing.kernels import Kernel
+from gp_active_sensing.kernels.base import Kernel
 from gp_active_sensing.types import FloatArray, IntArray
 
 

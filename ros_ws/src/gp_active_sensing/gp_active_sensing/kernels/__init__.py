@@ -16,53 +16,31 @@ from gp_active_sensing.kernels.base import (
     Matern32,
     Matern52,
     SquaredExponential,
-    Stationary,
 )
 from gp_active_sensing.registry import Registry
-
-__all__ = [
-    "NONE",
-    "GraphKernel",
-    "GraphMatern",
-    "GraphMatern12",
-    "GraphMatern52",
-    "Kernel",
-    "Matern12",
-    "Matern32",
-    "Matern52",
-    "SquaredExponential",
-    "Stationary",
-    "build_graph_kernel",
-    "build_kernel",
-    "graph_kernels",
-    "kernel_problems",
-    "kernels",
-    "scale_unit",
-]
 
 NONE = "none"
 """Name that stands for "no spatial correlation"."""
 
 
-def _kernel_problem(plugin: Any) -> str:
-    """Return what is wrong with a plug-in's object, "" when it makes kernels."""
-    return "" if isinstance(plugin(), Kernel) else "expected a class with the methods of a Kernel"
+def _problem(plugin: Any, kind: type, what: str) -> str:
+    """Return what is wrong with a plug-in's object, "" when it makes kernels of a kind."""
+    return "" if isinstance(plugin(), kind) else f"expected a class with {what}"
 
 
 kernels: Registry[Kernel] = Registry(
-    "kernel", group="gp_active_sensing.kernels", check=_kernel_problem
+    "kernel",
+    group="gp_active_sensing.kernels",
+    check=lambda plugin: _problem(plugin, Kernel, "the methods of a Kernel"),
 )
 for _kernel in (SquaredExponential, Matern12, Matern32, Matern52):
     kernels.add(_kernel.name, _kernel)
 
 
-def _graph_kernel_problem(plugin: Any) -> str:
-    """Return what is wrong with a plug-in's object, "" when it makes graph kernels."""
-    return "" if isinstance(plugin(), GraphKernel) else "expected a class with the method density"
-
-
 graph_kernels: Registry[GraphKernel] = Registry(
-    "graph kernel", group="gp_active_sensing.graph_kernels", check=_graph_kernel_problem
+    "graph kernel",
+    group="gp_active_sensing.graph_kernels",
+    check=lambda plugin: _problem(plugin, GraphKernel, "the method density"),
 )
 """Kernels of how places are joined."""
 graph_kernels.add("graph_matern12", GraphMatern12)

@@ -12,7 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gp_active_sensing.belief import BeliefConfig, belief_on, with_mark
+from gp_active_sensing.belief import BeliefConfig, belief_on
+from gp_active_sensing.belief.run_copy import with_mark
 from gp_active_sensing.config import from_mapping, to_mapping
 from gp_active_sensing.engine.config import START, SortieConfig
 from gp_active_sensing.errors import RunError

@@ -12,7 +12,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from gp_active_sensing.belief import BeliefConfig, as_begun, keep_model, with_mark
+from gp_active_sensing.belief import BeliefConfig
+from gp_active_sensing.belief.run_copy import as_begun, keep_model, with_mark
 from gp_active_sensing.config import from_mapping, to_mapping
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.mission.restore import is_over, stopped_in_order

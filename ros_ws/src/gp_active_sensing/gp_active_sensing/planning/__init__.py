@@ -39,7 +39,7 @@ policies: Registry[Policy] = Registry(
 )
 policies.add("apgd", "gp_active_sensing.planning.greedy:Apgd")
 policies.add("b_est", "gp_active_sensing.planning.bandits.sequential_batch:BEst")
-policies.add("bal", "gp_active_sensing.planning.bal:Bal")
+policies.add("bal", "gp_active_sensing.planning.bal.policy:Bal")
 policies.add("ei", "gp_active_sensing.planning.bandits.acquisition:ExpectedImprovement")
 policies.add("est", "gp_active_sensing.planning.bandits.acquisition:Est")
 policies.add("est_dpp_max", "gp_active_sensing.planning.bandits.dpp_batch:EstDppMax")

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gp_active_sensing.belief import Belief, Posterior
+from gp_active_sensing.belief import Belief
+from gp_active_sensing.belief.belief import Posterior
 from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing.util.ties import NAT, by_size, first_best
 

@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from gp_active_sensing.belief import as_begun, keep_model, with_mark
+from gp_active_sensing.belief.run_copy import as_begun, keep_model, with_mark
 from gp_active_sensing.config import to_mapping
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.records.earlier import EarlierRun

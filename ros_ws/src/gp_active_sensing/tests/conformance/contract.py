@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.belief import Belief, BeliefConfig, belief_of, belief_on, build_belief
+from gp_active_sensing.belief import Belief, BeliefConfig, belief_on, build_belief
+from gp_active_sensing.belief.from_kernel_model import belief_of
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import PlanningError
 from gp_active_sensing.loop import SensingLoop

@@ -12,9 +12,10 @@ pytest.importorskip("hypothesis")
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gp_active_sensing.belief import FeatureCovariance, GraphCovariance, HyperParameters
-from gp_active_sensing.belief.graph_covariance import laplacian_spectrum
-from gp_active_sensing.kernels import GraphMatern, build_kernel, kernels
+from gp_active_sensing.belief import FeatureCovariance, HyperParameters
+from gp_active_sensing.belief.graph_covariance import GraphCovariance, laplacian_spectrum
+from gp_active_sensing.kernels import build_kernel, kernels
+from gp_active_sensing.kernels.base import GraphMatern
 from gp_active_sensing.topology import Roads, load_roads
 from gp_active_sensing.topology.links import Links, embed, join_parts, manhattan_weights
 from gp_active_sensing.types import FloatArray

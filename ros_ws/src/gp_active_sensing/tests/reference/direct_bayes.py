@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gp_active_sensing.belief import HyperParameters
-from gp_active_sensing.kernels import Kernel
+from gp_active_sensing.kernels.base import Kernel
 
 
 @dataclass

@@ -11,7 +11,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from gp_active_sensing.planning.bal import Bal
+from gp_active_sensing.planning.bal.policy import Bal
 from gp_active_sensing.planning.entropy import mixture_entropy, reported_offset
 from gp_active_sensing.topology import GraphTopology
 from gp_active_sensing.types import Budget

@@ -10,9 +10,9 @@ import pytest
 
 from gp_active_sensing.belief import Belief, FeatureCovariance, HyperParameters, PriorMean
 from gp_active_sensing.kernels import build_kernel
-from gp_active_sensing.planning.bal import Bal
 from gp_active_sensing.planning.bal.branching import EqualProbabilityCells
 from gp_active_sensing.planning.bal.covariance_state import CovarianceState, DecisionProblem
+from gp_active_sensing.planning.bal.policy import Bal
 from gp_active_sensing.planning.bal.tree import Tree
 from gp_active_sensing.planning.entropy import discrete_entropy, noise_entropy, reported_offset
 from gp_active_sensing.topology import FreeTopology, GraphTopology

@@ -28,7 +28,7 @@ class Lucky(RandomChoice):
 a_number = 3
 """
 KERNEL = """
-from gp_active_sensing.kernels import Stationary
+from gp_active_sensing.kernels.base import Stationary
 
 class Cosine(Stationary):
     def of_distance(self, r):

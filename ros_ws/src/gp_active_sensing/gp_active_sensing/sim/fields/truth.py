@@ -233,8 +233,8 @@ def _root(config: FieldConfig, topology: Topology) -> _Root:
             expected = "one length_scale [m]" if scales.size != 1 else "a map with moves"
             msg = f"field.kernel: {config.kernel} needs {expected} (map {topology.name!r})"
             raise ConfigError(msg)
-        from gp_active_sensing.belief import GraphCovariance, HyperParameters
-        from gp_active_sensing.belief.graph_covariance import laplacian_spectrum
+        from gp_active_sensing.belief import HyperParameters
+        from gp_active_sensing.belief.graph_covariance import GraphCovariance, laplacian_spectrum
 
         kernel = build_graph_kernel(config.kernel)
         one = [HyperParameters((float(scales[0]),), 1.0, 1.0)]

@@ -11,15 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.belief import (
-    BeliefConfig,
-    HyperParameters,
+from gp_active_sensing.belief import BeliefConfig, HyperParameters, belief_on, build_belief
+from gp_active_sensing.belief.from_kernel_model import (
+    OWN_SHARES,
+    KernelCandidates,
     KernelCovariance,
     belief_of,
-    belief_on,
-    build_belief,
+    candidates_of,
 )
-from gp_active_sensing.belief.from_kernel_model import OWN_SHARES, KernelCandidates, candidates_of
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernel_model.model import KernelModel

@@ -8,10 +8,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gp_active_sensing.belief import GraphCovariance, HyperParameters
+from gp_active_sensing.belief import HyperParameters
 from gp_active_sensing.belief import graph_covariance as module
-from gp_active_sensing.belief.graph_covariance import KEPT, TRUNCATED, Spectrum, laplacian_spectrum
-from gp_active_sensing.kernels import GraphMatern, build_kernel
+from gp_active_sensing.belief.graph_covariance import (
+    KEPT,
+    TRUNCATED,
+    GraphCovariance,
+    Spectrum,
+    laplacian_spectrum,
+)
+from gp_active_sensing.kernels import build_kernel
+from gp_active_sensing.kernels.base import GraphMatern
 from gp_active_sensing.topology import make_grid, make_line
 from gp_active_sensing.topology.links import Links
 from gp_active_sensing.types import FloatArray

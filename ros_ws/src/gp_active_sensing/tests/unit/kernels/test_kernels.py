@@ -7,13 +7,8 @@ import re
 import numpy as np
 import pytest
 
-from gp_active_sensing.kernels import (
-    GraphKernel,
-    build_graph_kernel,
-    build_kernel,
-    graph_kernels,
-    kernels,
-)
+from gp_active_sensing.kernels import build_graph_kernel, build_kernel, graph_kernels, kernels
+from gp_active_sensing.kernels.base import GraphKernel
 from tests.cases import for_each
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.belief import Belief
-from gp_active_sensing.planning.bal import Bal
+from gp_active_sensing.planning.bal.policy import Bal
 from gp_active_sensing.topology.base import FreeTopology, Topology
 from gp_active_sensing.topology.grids import make_grid, make_line
 from gp_active_sensing.types import Plan, PlanLimit

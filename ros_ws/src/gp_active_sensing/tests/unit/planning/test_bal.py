@@ -7,7 +7,7 @@ import pytest
 
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.planning import build_policy
-from gp_active_sensing.planning.bal import Bal
+from gp_active_sensing.planning.bal.policy import Bal
 from gp_active_sensing.planning.beliefs import joint_given_pending, marginals_given_pending
 from gp_active_sensing.topology import make_line
 from gp_active_sensing.types import PlanLimit

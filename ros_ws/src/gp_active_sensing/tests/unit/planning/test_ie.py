@@ -12,7 +12,7 @@ import pytest
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
-from gp_active_sensing.planning.bal import Bal
+from gp_active_sensing.planning.bal.policy import Bal
 from gp_active_sensing.planning.base import candidates
 from gp_active_sensing.planning.entropy import discrete_entropy, reported_offset
 from gp_active_sensing.planning.greedy import Apgd, freeze, thaw

@@ -13,7 +13,7 @@ import pytest
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import MOST_SHOWN, ConfigError, RunError, brief_repr
 from gp_active_sensing.mission.run_dirs import AUTO, choose_run, runs_folder
-from gp_active_sensing.planning.bal import Bal
+from gp_active_sensing.planning.bal.policy import Bal
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.replay.options import parameters_of
 from gp_active_sensing.sim import load_scenario

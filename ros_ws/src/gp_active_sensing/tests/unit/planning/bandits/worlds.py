@@ -8,8 +8,7 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.planning import build_policy
-from gp_active_sensing.planning.bandits import Batch
-from gp_active_sensing.planning.bandits.batch import Start
+from gp_active_sensing.planning.bandits.batch import Batch, Start
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.topology.base import FreeTopology
 from gp_active_sensing.types import FloatArray
