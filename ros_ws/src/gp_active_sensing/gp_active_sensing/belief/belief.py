@@ -705,16 +705,7 @@ class Belief:
             which: (W,) numbers of candidates, ascending.
         """
         locations = np.asarray(locations, dtype=np.int64)
-        solved, R = self._told(locations, which)
-        data = self._updated
-        mean = data.mean.offset[locations]
-        mean = mean + (data.factor.v[which, None] @ solved)[:, 0]
-        mean = mean + (R @ data.coefficients[which, :, None])[:, :, 0]
-        variance: FloatArray = self.covariance.only(which.tolist()).variance(locations)
-        variance = variance - (solved * solved).sum(axis=1)
-        if R.shape[2]:
-            variance += ((R @ data.coefficient_covariance[which]) * R).sum(axis=2)
-        return mean, data.scales[which, None] * np.maximum(variance, 0.0)
+        return self._updated.moments(locations, which, *self._told(locations, which))
 
     def _told(self, where: IntArray, which: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return ``W`` (W, R, m) and ``H* - Wᵀ U`` (W, m, q) under some of the candidates."""

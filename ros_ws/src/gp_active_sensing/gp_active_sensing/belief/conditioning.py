@@ -460,6 +460,25 @@ class Conditioning:
             return self.covariance.only(which.tolist()).with_points(rows, points)
         return self._slots.with_points(rows, points, self.now, which.tolist())
 
+    def moments(
+        self, places: IntArray, which: IntArray, solved: FloatArray, R: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return mean and variance (W, m) of the field under some of the candidates.
+
+        Args:
+            places: (m,) with the known part of the mean, and the prior variance.
+            which: (W,) numbers of candidates, ascending.
+            solved: (W, R, m) ``C⁻¹ K_D*``.
+            R: (W, m, q) ``H* - (C⁻¹ K_D*)ᵀ U``.
+        """
+        mean = self.mean.offset[places] + (self.factor.v[which, None] @ solved)[:, 0]
+        mean = mean + (R @ self.coefficients[which, :, None])[:, :, 0]
+        variance: FloatArray = self.covariance.only(which.tolist()).variance(places)
+        variance = variance - (solved * solved).sum(axis=1)
+        if R.shape[2]:
+            variance += ((R @ self.coefficient_covariance[which]) * R).sum(axis=2)
+        return mean, self.scales[which, None] * np.maximum(variance, 0.0)
+
     @property
     def block(self) -> int:
         """Number of points that are predicted together; call `update` first."""

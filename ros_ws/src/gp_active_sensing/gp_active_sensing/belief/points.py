@@ -107,13 +107,7 @@ def mixture_at(
     solved = data.factor.solve(right, which=which)
     basis = _basis_at(data, points)
     R = basis - np.swapaxes(solved, 1, 2) @ data.factor.U[which]
-    mean = data.mean.offset[points.nearest] + (data.factor.v[which, None] @ solved)[:, 0]
-    mean = mean + (R @ data.coefficients[which, :, None])[:, :, 0]
-    variance = data.covariance.only(which.tolist()).variance(points.nearest)
-    variance = variance - (solved * solved).sum(axis=1)
-    if R.shape[2]:
-        variance += ((R @ data.coefficient_covariance[which]) * R).sum(axis=2)
-    variance = data.scales[which, None] * np.maximum(variance, 0.0)
+    mean, variance = data.moments(points.nearest, which, solved, R)
     if (least := data.floor(mean, which)) is not None:
         variance = np.maximum(variance, least)
     kept = weights[which]

@@ -80,6 +80,16 @@ class BudgetConstraint:
             by.append("metres")
         return tuple(self.topology.ways_to(end, unit) for unit in by)
 
+    def costs_home(self, by: str) -> FloatArray | None:
+        """(n,) cost of the cheapest way to the end place, infinite where there is none.
+
+        In metres or seconds, as `by` says; None where the mission may end anywhere.
+        """
+        ways = self.ways_home
+        if not ways:
+            return None
+        return ways[-1].metres if by == "metres" else ways[0].seconds
+
     @cached_property
     def restricts(self) -> bool:
         """Some drive may be forbidden by more than a number of readings, one for each."""

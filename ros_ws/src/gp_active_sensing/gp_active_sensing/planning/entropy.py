@@ -58,6 +58,14 @@ def xlogx(x: FloatArray) -> FloatArray:
     return np.asarray(log)
 
 
+def sum_of_largest(entropy: FloatArray, k: int) -> FloatArray:
+    """Return the sum of the k largest along the last axis."""
+    if k == 1:
+        return np.asarray(entropy.max(axis=-1))
+    first = max(entropy.shape[-1] - k, 0)
+    return np.asarray(np.partition(entropy, first, axis=-1)[..., first:].sum(axis=-1))
+
+
 def noise_entropy(noise_variance: FloatArray) -> FloatArray:
     """Return ``½ log(2πe σ_n²(λ))``, (L,) [nat]: what every planner takes off an entropy.
 

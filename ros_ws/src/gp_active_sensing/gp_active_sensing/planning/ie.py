@@ -15,7 +15,12 @@ from gp_active_sensing.config import param
 from gp_active_sensing.planning.base import Candidates, PolicyState, candidates, no_plan
 from gp_active_sensing.planning.beliefs import joint_given_pending
 from gp_active_sensing.planning.budget import BudgetConstraint
-from gp_active_sensing.planning.entropy import discrete_entropy, gaussian_entropy, noise_entropy
+from gp_active_sensing.planning.entropy import (
+    discrete_entropy,
+    gaussian_entropy,
+    noise_entropy,
+    sum_of_largest,
+)
 from gp_active_sensing.planning.greedy import Greedy, expected_entropy, freeze, thaw
 from gp_active_sensing.planning.request import PlanRequest
 from gp_active_sensing.types import BoolArray, Budget, FloatArray, IntArray, Plan
@@ -187,7 +192,7 @@ def _most(
     taken = np.zeros((L, m), dtype=bool)
     total = np.zeros(L)
     gain = _information(variance, noise)
-    best = _largest(gain, k)
+    best = sum_of_largest(gain, k)
     for j in range(steps):
         check()
         pick = first_best(gain, floor=NAT)
@@ -198,14 +203,8 @@ def _most(
         variance = np.maximum(variance - d * d, 0.0)
         taken[own, pick] = True
         gain = np.where(taken, 0.0, _information(variance, noise))
-        best = np.minimum(best, total + _largest(gain, k))
+        best = np.minimum(best, total + sum_of_largest(gain, k))
     return best
-
-
-def _largest(gain: FloatArray, k: int) -> FloatArray:
-    """Return the sum of the k largest along the last axis."""
-    first = max(gain.shape[-1] - k, 0)
-    return np.asarray(np.partition(gain, first, axis=-1)[..., first:].sum(axis=-1))
 
 
 @dataclass(frozen=True)

@@ -167,11 +167,11 @@ class _Layer:
 
     def home(self, laid: PlannedRows) -> float:
         """Return how far it is home from the end of the rows, in the unit of `by`; 0 without."""
-        ways = self._constraint.ways_home
-        if not ways or laid.trip is None or not laid.trip.path:
+        home = self._constraint.costs_home(self.by)
+        if home is None or laid.trip is None or not laid.trip.path:
             return 0.0
-        cost = ways[-1 if self.by == "metres" else 0].costs[laid.trip.path[-1]]
-        return 0.0 if cost is None else cost.metres if self.by == "metres" else cost.seconds
+        cost = float(home[laid.trip.path[-1]])
+        return cost if math.isfinite(cost) else 0.0
 
     def densest(self, family: Sequence[Rows]) -> int | None:
         """Return the number of the densest rows that fit from the nearest corner, by bisection."""
@@ -266,16 +266,16 @@ class Lawnmower(RoutePolicy):
 
     def lay(self, ask: Ask) -> Laying:
         """Lay the densest rows that the budget lasts for."""
-        ground = Ground(ask.topology, np.isfinite(ask.reach.ways.seconds))
+        ground = Ground(ask.request.topology, np.isfinite(ask.reach.ways.seconds))
         found = densest_rows(
             ground,
-            ask.at,
-            ask.remaining,
+            ask.request.at,
+            ask.request.remaining,
             ask.unread,
             spacing=self.spacing,
             inset=self.inset,
             direction=self.direction,
-            limit=ask.limit.expansions,
+            limit=ask.request.limit.expansions,
             spent=ask.spent,
             known=ask.earlier,
         )

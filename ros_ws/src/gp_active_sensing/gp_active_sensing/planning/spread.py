@@ -16,7 +16,7 @@ from gp_active_sensing.planning.routes.distances import (
     mean_distance,
     unit_of,
 )
-from gp_active_sensing.planning.routes.follow import fits, trip_of
+from gp_active_sensing.planning.routes.follow import RouteDrive, fits, trip_of
 from gp_active_sensing.planning.routes.ordering import short_tour
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import BoolArray, FloatArray
@@ -100,7 +100,7 @@ class Spread(RoutePolicy):
     def lay(self, ask: Ask) -> Laying:
         """Lay the largest far-point set whose tour fits."""
         found = _Laying(ask)
-        points = ask.topology.points
+        points = ask.request.topology.points
         best: tuple[float, tuple[int, ...]] | None = None
         for share in _SHARES:
             places = found.largest(share)
@@ -118,36 +118,37 @@ class _Laying:
     """Looks for the largest set."""
 
     def __init__(self, ask: Ask) -> None:
-        self.ask = ask
-        self.by = unit_of(ask.remaining)
+        self.ask, self.request = ask, ask.request
+        topology, remaining = ask.request.topology, ask.request.remaining
+        self.by = unit_of(remaining)
         self.expanded = 0
-        self.constraint = BudgetConstraint(ask.topology, ask.remaining)
-        self.distances = distances_of(ask.topology, self.by)
-        ways, remaining = ask.reach.ways, ask.remaining
+        self.constraint = BudgetConstraint(topology, remaining)
+        self.distances = distances_of(topology, self.by)
+        ways = ask.reach.ways
         self.first: FloatArray = ways.metres if self.by == "metres" else ways.seconds
-        self.home = self._home()
-        self.open_: BoolArray = np.zeros(ask.topology.n, dtype=np.bool_)
+        self.home = self.constraint.costs_home(self.by)
+        self.open_: BoolArray = np.zeros(topology.n, dtype=np.bool_)
         self.open_[ask.reach.locations] = True
         self.open_ &= ask.unread
         driven = remaining.metres is not None or remaining.seconds is not None
-        self.limited = driven or (remaining.readings is not None and not ask.topology.free)
+        self.limited = driven or (remaining.readings is not None and not topology.free)
         """True where places on the way to another one reduce the budget."""
 
     @property
     def stopped(self) -> bool:
         """A limit is reached."""
-        limit = self.ask.limit.expansions
+        limit = self.request.limit.expansions
         return self.ask.spent() or (limit is not None and self.expanded >= limit)
 
     def largest(self, share: float) -> tuple[int, ...]:
         """Return the largest set whose tour fits, in order; () where there is none."""
-        ask = self.ask
-        begin = ask.at if ask.at is not None and self._reads_here(ask.at) else None
-        covered = {*np.flatnonzero(ask.belief.observed).tolist(), *ask.pending}
-        if begin is None and ask.at is not None:
-            covered.add(ask.at)
-        far = FarthestPoints(ask.topology, self.open_ & self._within(share), covered, begin)
-        readings = ask.remaining.readings
+        request, at = self.request, self.request.at
+        begin = at if at is not None and self._reads_here(at) else None
+        covered = {*np.flatnonzero(request.belief.observed).tolist(), *request.pending}
+        if begin is None and at is not None:
+            covered.add(at)
+        far = FarthestPoints(request.topology, self.open_ & self._within(share), covered, begin)
+        readings = request.remaining.readings
         most = MOST if readings is None else min(readings, MOST)
         low, best = 1, tuple(far.first(1))
         high, number = most + 1, min(_MANY, most) if self.limited else most
@@ -166,49 +167,43 @@ class _Laying:
 
     def visited(self, places: Sequence[int]) -> tuple[int, ...]:
         """Return what is crossed on a tour."""
-        ask = self.ask
-        trip = trip_of(ask.topology, places, ask.at, ask.unread, self.by, ask.reach.ways)
+        trip = self._trip(places)
         return () if trip is None else trip.path
+
+    def _trip(self, places: Sequence[int]) -> RouteDrive | None:
+        ask, request = self.ask, self.request
+        return trip_of(request.topology, places, request.at, ask.unread, self.by, ask.reach.ways)
 
     def _fitting(self, places: Sequence[int]) -> tuple[int, ...]:
         """Return places in the order of a short tour, () if the budget does not last for it."""
-        ask, chosen = self.ask, np.array(places, dtype=np.int64)
-        limit = ask.limit.expansions
+        chosen, limit = np.array(places, dtype=np.int64), self.request.limit.expansions
         tour = short_tour(
             self.distances.between(chosen),
             self.first[chosen],
             None if self.home is None else self.home[chosen],
             limit=None if limit is None else limit - self.expanded,
-            spent=ask.spent,
+            spent=self.ask.spent,
         )
         self.expanded += max(tour.expanded, 1)
         order = tuple(chosen[tour.order].tolist())
-        trip = trip_of(ask.topology, order, ask.at, ask.unread, self.by, ask.reach.ways)
-        return order if fits(trip, self.constraint) else ()
+        return order if fits(self._trip(order), self.constraint) else ()
 
     def _reads_here(self, at: int) -> bool:
         """Return whether the place where the probe stands is to be read, without moving."""
         return bool(self.open_[at]) and float(self.first[at]) == 0.0
-
-    def _home(self) -> FloatArray | None:
-        """(n,) how far it is home in the unit of `by`; None where the mission may end anywhere."""
-        ways = self.constraint.ways_home
-        if not ways:
-            return None
-        return ways[-1].metres if self.by == "metres" else ways[0].seconds
 
     def _within(self, share: float) -> BoolArray:
         """(n,) places to which the way, and from there home, takes at most a share of what is left.
 
         In the unit of `by`, or in readings where these alone are limited.
         """
-        ask, remaining = self.ask, self.ask.remaining
+        reach, remaining = self.ask.reach, self.request.remaining
         takes = self.first if self.home is None else self.first + self.home
         left = remaining.metres if self.by == "metres" else remaining.seconds
         if left is None and remaining.readings is not None:
-            takes = np.full(ask.topology.n, np.inf)
-            takes[ask.reach.locations] = ask.reach.reads
+            takes = np.full(len(self.open_), np.inf)
+            takes[reach.locations] = reach.reads
             left = remaining.readings
         if left is None or share >= 1.0:
-            return np.ones(ask.topology.n, dtype=np.bool_)
+            return np.ones(len(self.open_), dtype=np.bool_)
         return takes <= share * left

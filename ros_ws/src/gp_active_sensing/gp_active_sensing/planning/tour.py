@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -49,6 +49,8 @@ _HURRY = 0.1
 _GROWTH = 3.0
 """How much longer a tour through twice as many places takes to plan, at most."""
 _LAST, _ROWS_OF, _DESIGN = "the last route", "evenly spaced rows", "a tour of the best places"
+_Left: TypeAlias = tuple[float | None, ...]
+"""Remaining metres, seconds and readings of a budget; None = no such limit."""
 _AT_ONCE, _PASS = "the best place for its way", "the next pass"
 
 
@@ -242,7 +244,7 @@ class Tour:
         if last is not None and not last.reads:
             last = None
         left, then = _left(driver), routes.renewed
-        if last is not None and then is not None and left.over(1.0 - self.renew, then):
+        if last is not None and then is not None and _has_more(left, 1.0 - self.renew, then):
             return self._improved(driver, _LAST, last, room), then
         most = len(driver.field.places)
         if driver.budget.readings is not None:
@@ -324,19 +326,6 @@ def _no_time(limit: PlanLimit) -> bool:
     return limit.seconds == 0.0 or limit.expansions == 0
 
 
-class _Left(NamedTuple):
-    """Remaining metres, seconds and readings of a budget; None = no such limit."""
-
-    metres: float | None
-    seconds: float | None
-    readings: int | None
-
-    def over(self, share: float, then: _Left) -> bool:
-        """Return whether every limit has more than a share of its earlier rest `then`."""
-        pairs = zip(self, then, strict=True)
-        return all(now is None or was is None or now > share * was for now, was in pairs)
-
-
 @dataclass(frozen=True)
 class _Routes:
     """Waypoints of the probes, with the places that each reads afterwards.
@@ -361,7 +350,7 @@ class _Routes:
         routes = {int(goal): tuple(int(p) for p in reads) for goal, reads in state["routes"]}
         passes = {int(goal): Budget(*left) for goal, *left in state.get("passes", ())}
         then = state["renewed"]
-        renewed = None if then is None else _Left(*then)
+        renewed = None if then is None else tuple(then)
         return cls(routes, renewed, frozenset(pending), passes)
 
     def state(self) -> dict[str, Any]:
@@ -494,16 +483,19 @@ class _Room:
         return lambda: self._driver.evaluated < most and self.more()
 
 
+def _has_more(left: _Left, share: float, then: _Left) -> bool:
+    """Return whether every limit has more than a share of its earlier rest `then`."""
+    pairs = zip(left, then, strict=True)
+    return all(now is None or was is None or now > share * was for now, was in pairs)
+
+
 def _left(driver: RouteDriver) -> _Left:
     """Return the remaining budget; without a limit, the number of unread places."""
-    metres, seconds, readings = (
-        driver.budget.metres,
-        driver.budget.seconds,
-        driver.budget.readings,
-    )
-    if metres is None and seconds is None and readings is None:
-        readings = int(np.count_nonzero(driver.unread))
-    return _Left(metres, seconds, readings)
+    budget = driver.budget
+    found = budget.metres, budget.seconds, budget.readings
+    if found == (None, None, None):
+        return None, None, int(np.count_nonzero(driver.unread))
+    return found
 
 
 def _at_once(driver: RouteDriver) -> Driven:

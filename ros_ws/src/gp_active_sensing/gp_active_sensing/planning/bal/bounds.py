@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from gp_active_sensing.planning.bal.covariance_state import CovarianceState, DecisionProblem
-from gp_active_sensing.planning.entropy import discrete_entropy
+from gp_active_sensing.planning.entropy import discrete_entropy, sum_of_largest
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 from gp_active_sensing.util.ties import NAT, first_best
 
@@ -219,7 +219,7 @@ def _walks(
     W, own = L + 1, np.arange(L)
     focus = np.vstack([np.eye(L), np.full((1, L), 1.0 / L)])
     entropy = problem.entropy(variance)
-    best = _largest(entropy, k).T
+    best = sum_of_largest(entropy, k).T
     score = np.where(allowed[:, None], focus @ entropy.swapaxes(0, 1), -np.inf)
     picks = first_best(score, floor=NAT)  # (A, W)
     alive = np.repeat(allowed.any(axis=1), W)
@@ -251,18 +251,10 @@ def _walks(
         entropy = problem.entropy(variance)
         # Under λ the walk that is greedy under λ.
         mine = entropy.reshape(L, A, W, m)[own, :, own]
-        best = np.minimum(best, total.reshape(A, W, L)[:, own, own] + _largest(mine, k).T)
+        best = np.minimum(best, total.reshape(A, W, L)[:, own, own] + sum_of_largest(mine, k).T)
         if not alive.any():
             break
         score = np.einsum("wl,lawm->awm", focus, entropy.reshape(L, A, W, m), optimize=True)
         picks = first_best(np.where(allowed, score.reshape(A * W, m), -np.inf), floor=NAT)
         total += np.where(alive, entropy[:, every, picks], 0.0).T
     return total.reshape(A, W, L), best
-
-
-def _largest(entropy: FloatArray, k: int) -> FloatArray:
-    """Return the sum of the k largest along the last axis."""
-    if k == 1:
-        return np.asarray(entropy.max(axis=-1))
-    first = max(entropy.shape[-1] - k, 0)
-    return np.asarray(np.partition(entropy, first, axis=-1)[..., first:].sum(axis=-1))

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gp_active_sensing.belief import Belief
+from gp_active_sensing.belief.mixture import Mixture
 from gp_active_sensing.belief.prior import IDENTITY
 from gp_active_sensing.config import param
 from gp_active_sensing.planning.base import PolicyState, no_plan
@@ -82,13 +83,12 @@ def view_of(
         only: nothing but `locations` is looked at.
     """
     mean, variance = latent_given_pending(belief, pending, locations if only else None)
-    weights, noise = belief.weights, belief.noise_variance
+    noise, found = belief.noise_variance, Mixture(belief.weights, mean, variance, belief.transform)
+    centre, spread = found.moments()
     if belief.transform is IDENTITY:
-        noise_variance = float(weights @ noise)
+        noise_variance = float(found.weights @ noise)
     else:
-        _, wider = mixture_moments(belief, mean, variance + noise[:, None])
-    centre, spread = mixture_moments(belief, mean, variance)
-    if belief.transform is not IDENTITY:
+        wider = found.noisier(noise[:, None]).moments()[1]
         noise_variance = float(np.median(wider - spread))
     std = np.sqrt(spread)
     at = slice(None) if only else locations
@@ -127,22 +127,6 @@ def latent_given_pending(
     block = block + belief.noise_variance[:, None, None] * np.eye(due.size)
     known = (cross * np.linalg.solve(block, cross)).sum(axis=1)
     return mean, np.maximum(variance - known, 0.0)
-
-
-def mixture_moments(
-    belief: Belief, mean: FloatArray, variance: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return mean and variance (m,) of the mixture in the sensor's unit, from those under each λ.
-
-    Args:
-        belief: with the weights and the transform.
-        mean: (L, m) as the Gaussian process sees them.
-        variance: (L, m).
-    """
-    mean, variance = belief.transform.moments(mean, variance)
-    weights = belief.weights
-    centre = weights @ mean
-    return centre, np.asarray(weights @ (variance + (mean - centre) ** 2))
 
 
 def _best_average(belief: Belief, sign: float) -> float | None:

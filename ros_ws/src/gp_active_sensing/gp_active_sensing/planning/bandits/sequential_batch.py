@@ -12,10 +12,11 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from gp_active_sensing.belief import Belief
+from gp_active_sensing.belief.mixture import Mixture
 from gp_active_sensing.belief.prior import length_scales_of
 from gp_active_sensing.config import param
 from gp_active_sensing.planning.bandits.acquisition import safe_std
-from gp_active_sensing.planning.bandits.base import View, mixture_moments
+from gp_active_sensing.planning.bandits.base import View
 from gp_active_sensing.planning.bandits.batch import Batch, ByEstimate, BySchedule, Start
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.ties import first_best
@@ -48,8 +49,9 @@ class Ahead:
 
     def std(self) -> FloatArray:
         """Return the (n,) standard deviation of the mixture, in the sensor's unit."""
-        _, spread = mixture_moments(self._belief, self._mean, self._variance)
-        return np.sqrt(spread)
+        belief = self._belief
+        found = Mixture(belief.weights, self._mean, self._variance, belief.transform)
+        return np.sqrt(found.moments()[1])
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.aim import FEWEST, AimForecast, not_seen
 from gp_active_sensing.planning.base import PolicyState, check_fit
 from gp_active_sensing.planning.beliefs import representatives
@@ -26,8 +25,7 @@ from gp_active_sensing.planning.request import PlanRequest, Sought
 from gp_active_sensing.planning.routes.distances import distances_of, unit_of
 from gp_active_sensing.planning.routes.follow import Course, nearest_plan, unread_of
 from gp_active_sensing.planning.routes.tours import Driven, RouteDriver, in_short_order
-from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.types import BoolArray, Budget, IntArray, Plan, PlanLimit
+from gp_active_sensing.types import BoolArray, Budget, IntArray, Plan
 from gp_active_sensing.util.ties import first_best
 
 _CANDIDATES = 4
@@ -255,26 +253,16 @@ class Ask:
     """Task of a route.
 
     Args:
-        belief: what is known about the field.
-        topology: where a probe may go.
-        at: where it stands; None = nowhere yet.
-        reach: where it can go with what is left.
+        request: what is known; what is left is that of the route.
+        reach: where the probe can go with what is left.
         unread: (n,) places that may be chosen, and cost a reading when they are crossed.
-        pending: places that other probes are sent to.
-        remaining: of the budget, with where it has to end.
-        limit: on the computing of this decision.
         spent: says whether the time of this decision is up.
         earlier: places that were read before a pass over the map, which is to go between them.
     """
 
-    belief: Belief
-    topology: Topology
-    at: int | None
+    request: PlanRequest
     reach: ReachableGoals
     unread: BoolArray
-    pending: tuple[int, ...]
-    remaining: Budget
-    limit: PlanLimit
     spent: Callable[[], bool]
     earlier: tuple[int, ...] = ()
 
@@ -325,10 +313,9 @@ class RoutePolicy(ABC):
 
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         """Choose the next place; see `Policy.plan`."""
-        belief, topology, remaining = request.belief, request.topology, request.remaining
         limit, clock = request.limit, request.clock
         started = clock()
-        check_fit(self, belief, topology)
+        check_fit(self, request.belief, request.topology)
         reach = reachable_goals(request)
         course, plan, laying = Course.of(state), None, Laying(())
         if course is not None:
@@ -339,12 +326,12 @@ class RoutePolicy(ABC):
             def spent() -> bool:
                 return limit.seconds is not None and clock() - started >= limit.seconds
 
-            unread, pending = unread_of(request), tuple(request.pending)
-            ask = Ask(belief, topology, request.at, reach, unread, pending, remaining, limit, spent)
+            ask = Ask(request, reach, unread_of(request), spent)
             if in_passes and not spent():
-                next_one = pass_of(request, reach, unread, spent)
-                earlier = tuple(np.flatnonzero(belief.observed).tolist())
-                ask = replace(ask, remaining=next_one.budget, earlier=earlier)
+                next_one = pass_of(request, reach, ask.unread, spent)
+                earlier = tuple(np.flatnonzero(request.belief.observed).tolist())
+                own = replace(request, remaining=next_one.budget)
+                ask = replace(ask, request=own, earlier=earlier)
                 laying = Laying(next_one.stops)
             if not laying.places:
                 laying = self.lay(ask)

@@ -276,11 +276,8 @@ class RouteDriver:
 
         In the unit of the distances, infinite where there is none; None where it may end anywhere.
         """
-        ways = self._constraint.ways_home
-        if not ways:
-            return None
-        by_metres = self.distances.by == "metres"
-        return np.asarray((ways[-1].metres if by_metres else ways[0].seconds)[places])
+        home = self._constraint.costs_home(self.distances.by)
+        return None if home is None else home[places]
 
     def which(self, reads: Sequence[int]) -> IntArray:
         """Return the numbers in the field of the places that stand for some, each one once."""

@@ -39,12 +39,12 @@ def belief_for(policy, **options):
 @for_each("name", FORGETTING)
 def test_parameters_are_steps_of_so_many_seconds(name: str) -> None:
     given, kind, constant = FORGETTING[name]
-    for step in (None, 1.0, 7.5):
+    for step in (1.0, 7.5):
         drift = drift_of(build_policy({"name": name, **given, "step": step}))
         assert drift is not None
         assert drift.kind == kind
         found = drift.time_scale if drift.window is None else drift.window
-        assert found == pytest.approx(constant * (step or 1.0), rel=1e-12)
+        assert found == pytest.approx(constant * step, rel=1e-12)
 
 
 @for_each("step", [1.0, 0.1, 7.3])
