@@ -19,6 +19,7 @@ from typing import Any, TypeVar, cast
 from gp_active_sensing.errors import MOST_SHOWN, ConfigError, brief_repr, suggest
 
 C = TypeVar("C")
+_EXPONENT = re.compile(r"[+-]?\d+(\.\d*)?[eE][+-]?\d+")
 
 
 @dataclass(frozen=True)
@@ -237,9 +238,11 @@ def _convert(hint: Any, value: Any, path: str, info: Param, problems: list[str])
     if origin in (tuple, list):
         return _convert_sequence(hint, value, path, info, problems)
     if origin in (dict, Mapping) or hint in (dict, Mapping):
-        found = _convert_mapping(value, path, problems)
-        kind = mapped(hint)
-        if found is None or kind is None:
+        if not isinstance(value, Mapping):
+            problems.append(f"{path}: expected a mapping, got {_shown(value)}")
+            return None
+        found, kind = {str(k): v for k, v in value.items()}, mapped(hint)
+        if kind is None:
             return found
         return {
             name: _build(kind, each, f"{path}.{name}", problems) for name, each in found.items()
@@ -285,13 +288,6 @@ def _list_from_text(text: str) -> Any:
         return text
 
 
-def _convert_mapping(value: Any, path: str, problems: list[str]) -> Any:
-    if not isinstance(value, Mapping):
-        problems.append(f"{path}: expected a mapping, got {_shown(value)}")
-        return None
-    return {str(k): v for k, v in value.items()}
-
-
 def _convert_scalar(hint: Any, value: Any, path: str, info: Param, problems: list[str]) -> Any:
     unit = f" [{info.unit}]" if info.unit else ""
     if hint is bool:
@@ -309,46 +305,32 @@ def _convert_scalar(hint: Any, value: Any, path: str, info: Param, problems: lis
             )
         return value
     if hint in (int, float):
-        value = _number_from_text(value)
+        # YAML 1.1 reads 1e-3 (without a point) as text; everybody means the number.
+        if isinstance(value, str) and _EXPONENT.fullmatch(value.strip()):
+            value = float(value)
         if isinstance(value, bool) or not isinstance(value, int | float):
             word = "a whole number" if hint is int else "a number"
             problems.append(f"{path}: expected {word}{unit}, got {_shown(value)}")
             return value
-        value = _within_float(value)
-        if not math.isfinite(value):
+        try:
+            finite = math.isfinite(value)
+        except OverflowError:  # a whole number beyond the range of float
+            finite, value = False, math.inf if value > 0 else -math.inf
+        if not finite:
             problems.append(f"{path}: expected a finite number{unit}, got {value:g}")
             return value
         if hint is int and value != int(value):
             problems.append(f"{path}: expected a whole number{unit}, got {brief_repr(value)}")
             return value
-        _check_bounds(value, path, unit, info, problems)
+        if info.low is not None and value < info.low:
+            problems.append(f"{path}: must be {info.low:g} or more{unit}, got {value:g}")
+        if info.above is not None and value <= info.above:
+            problems.append(f"{path}: must be more than {info.above:g}{unit}, got {value:g}")
+        if info.high is not None and value > info.high:
+            problems.append(f"{path}: must be {info.high:g} or less{unit}, got {value:g}")
         return hint(value)
     problems.append(f"{path}: has a type that cannot be configured ({hint!r})")
     return value
-
-
-def _within_float(value: float) -> float:
-    try:
-        float(value)
-    except OverflowError:  # a whole number beyond the range of float
-        return math.inf if value > 0 else -math.inf
-    return value
-
-
-def _number_from_text(value: Any) -> Any:
-    # YAML 1.1 reads 1e-3 (without a point) as text; everybody means the number.
-    if isinstance(value, str) and re.fullmatch(r"[+-]?\d+(\.\d*)?[eE][+-]?\d+", value.strip()):
-        return float(value)
-    return value
-
-
-def _check_bounds(value: float, path: str, unit: str, info: Param, problems: list[str]) -> None:
-    if info.low is not None and value < info.low:
-        problems.append(f"{path}: must be {info.low:g} or more{unit}, got {value:g}")
-    if info.above is not None and value <= info.above:
-        problems.append(f"{path}: must be more than {info.above:g}{unit}, got {value:g}")
-    if info.high is not None and value > info.high:
-        problems.append(f"{path}: must be {info.high:g} or less{unit}, got {value:g}")
 
 
 def _shown(value: Any) -> str:

@@ -184,7 +184,9 @@ def build_belief(
     config = config.on(roads=False)
     kernels = config.kernel_names
     columns = None if attributes is None else attributes.weighted()
-    all_parts = [_with_attributes(config.parts(name), columns) for name in kernels]
+    all_parts = [config.parts(name) for name in kernels]
+    if columns is not None and columns.shape[1]:
+        all_parts = [with_attribute_parts(parts) for parts in all_parts]
     try:
         made = [covariance_family(name, features, names, links, columns) for name in kernels]
         candidates: CandidateGrid | None = None
@@ -252,11 +254,6 @@ def _pairs(
     if known or len(grids) > 1:
         return [(scales, parts) for scales in grids]
     return [(grids[0], parts), (grids[0], tuple(part.with_long(LONG) for part in parts))]
-
-
-def _with_attributes(parts: tuple[Parts, ...], columns: FloatArray | None) -> tuple[Parts, ...]:
-    """Return the same without attributes and with, where there are any."""
-    return parts if columns is None or not columns.shape[1] else with_attribute_parts(parts)
 
 
 def _candidates(

@@ -230,7 +230,8 @@ def belief_of(
     columns = _columns(model, names, features.shape[1], source)
     inputs = model.scaling.inputs(features[:, columns])
     if not np.isfinite(inputs).all():
-        msg = f"belief.model: features must be finite, place {_bad_row(inputs)} has others"
+        bad = int(np.flatnonzero(~np.isfinite(inputs).all(axis=1))[0])
+        msg = f"belief.model: features must be finite, place {bad} has others"
         raise ConfigError(msg)
     _warn_of_range(model, inputs, source)
     extent = float(np.ptp(features, axis=0).max()) or 1.0
@@ -351,10 +352,6 @@ def _columns(model: KernelModel, names: Sequence[str] | None, width: int, source
         "the model"
     )
     raise ConfigError(msg)
-
-
-def _bad_row(inputs: FloatArray) -> int:
-    return int(np.flatnonzero(~np.isfinite(inputs).all(axis=1))[0])
 
 
 def _warn_of_range(model: KernelModel, inputs: FloatArray, source: str) -> None:

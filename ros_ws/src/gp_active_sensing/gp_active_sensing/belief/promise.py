@@ -123,15 +123,11 @@ def floor_of(data: Conditioning, belief: FloatArray, weights: FloatArray) -> Flo
             for row, spectrum in zip((start + kept).tolist(), spectra, strict=True):
                 left = float(spectrum[k:].sum())
                 if whole:
-                    left += _of_read(spectrum[:k], precision[row] / shares.min())
+                    top = spectrum[:k][spectrum[:k] > 0.0]
+                    read = precision[row, : len(top)] / shares.min()
+                    left += float((top / (1.0 + top * read)).sum())
                 total += float(belief[row] * data.scales[row]) * left
     return Floor(float(np.sqrt(total)), k)
-
-
-def _of_read(largest: FloatArray, precision: FloatArray) -> float:
-    """Return what readings of these precisions leave of the largest eigenvalues."""
-    top = largest[largest > 0.0]
-    return float((top / (1.0 + top * precision[: len(top)])).sum())
 
 
 def _precisions(data: Conditioning) -> FloatArray:

@@ -93,7 +93,8 @@ def decision_line(
         },
         "pending": sorted(int(place) for place in request.pending),
         "unavailable": sorted(int(place) for place in request.unavailable),
-        "remaining": {k: _finite(v) for k, v in dataclasses.asdict(request.remaining).items()},
+        # Infinite limits are null: JSON has no word for that.
+        "remaining": {k: None if v == math.inf else v for k, v in vars(request.remaining).items()},
         "belief": _belief_fields(request.belief),
     }
 
@@ -187,11 +188,6 @@ def _place(word: Any, topology: Topology) -> int:
 
 def _wrong(what: str, value: Any) -> str:
     return f"gave {what}: {value!r:.{_ANSWER_SHOWN}}"
-
-
-def _finite(value: float | None) -> float | None:
-    """Return a limit, None where it is infinite: JSON has no word for that."""
-    return None if value is None or not math.isfinite(value) else value
 
 
 logger = logging.getLogger(__name__)

@@ -23,7 +23,7 @@ from gp_active_sensing.planning.entropy import (
 )
 from gp_active_sensing.planning.greedy import Greedy, expected_entropy, freeze, thaw
 from gp_active_sensing.planning.request import PlanRequest
-from gp_active_sensing.types import BoolArray, Budget, FloatArray, IntArray, Plan
+from gp_active_sensing.types import FloatArray, IntArray, Plan
 from gp_active_sensing.util.ties import NAT, first_best
 
 logger = logging.getLogger(__name__)
@@ -83,7 +83,7 @@ class ImplicitExploration(Greedy):
         if options.reason:
             return no_plan(options.reason), state
         left = request.remaining.readings
-        if self._may_switch(belief, left, state) and left is not None:
+        if left is not None and self._may_switch(belief, left, state):
             try:
                 gain = advantage_over_apgd(
                     request, options, look_ahead=self.look_ahead, check=check
@@ -103,8 +103,8 @@ class ImplicitExploration(Greedy):
         plan, state = super().plan(request, state)
         return dataclasses.replace(plan, seconds=clock() - started), state
 
-    def _may_switch(self, belief: Belief, left: int | None, state: PolicyState) -> bool:
-        if self.switch is None or left is None:
+    def _may_switch(self, belief: Belief, left: int, state: PolicyState) -> bool:
+        if self.switch is None:
             return False
         if state is not None and ("weights" in state or left > state["again"]):
             return False
@@ -119,16 +119,12 @@ class ImplicitExploration(Greedy):
         return expected_entropy(belief, weights, locations, pending)
 
 
-def _no_limit() -> None:
-    """Let the bound take as long as it takes."""
-
-
 def advantage_over_apgd(
     request: PlanRequest,
     options: Candidates,
     *,
     look_ahead: int,
-    check: Callable[[], None] = _no_limit,
+    check: Callable[[], None] = lambda: None,
 ) -> float:
     r"""Return a bound on what any policy gains over `apgd` with the k readings left [nat].
 
@@ -171,7 +167,7 @@ def advantage_over_apgd(
     C = joint_given_pending(belief, places, request.pending).covariance
     steps = min(look_ahead, k, len(places))
     most = _most(C, noise, k, steps, check)
-    apgd = _GreedyWalk(request, options).value(places, C, weights, noise, steps, check)
+    apgd = _walk(request, options, places, C, steps, check)
     # The bracket is never negative; rounding and a belief that leaves a λ out must not make it so.
     return float(discrete_entropy(weights) + weights @ np.maximum(most - apgd, 0.0))
 
@@ -207,54 +203,44 @@ def _most(
     return best
 
 
-@dataclass(frozen=True)
-class _GreedyWalk:
-    """The walk of `apgd` from here, with the belief as it is now."""
+def _walk(
+    request: PlanRequest,
+    options: Candidates,
+    places: IntArray,
+    C: FloatArray,
+    steps: int,
+    check: Callable[[], None],
+) -> FloatArray:
+    """Return the (L,) information of the first places that `apgd` visits from here.
 
-    request: PlanRequest
-    options: Candidates
-
-    def value(
-        self,
-        places: IntArray,
-        C: FloatArray,
-        weights: FloatArray,
-        noise: FloatArray,
-        steps: int,
-        check: Callable[[], None],
-    ) -> FloatArray:
-        """Return the (L,) information under each λ of the first `steps` places it visits."""
-        L, m = C.shape[:2]
-        variance = np.maximum(np.diagonal(C, axis1=1, axis2=2), 0.0)
-        downdates = np.zeros((steps, L, m))
-        total = np.zeros(L)
-        request = self.request
-        here, seen, budget = request.at, self.options.observed.copy(), request.remaining
-        for j in range(steps):
-            check()
-            candidates, budgets = self._candidates(here, seen, budget)
-            if not len(candidates):
-                break
-            where = np.searchsorted(places, candidates)
-            gain = _information(variance[:, where], noise)
-            best = int(first_best(weights @ gain, floor=NAT))
-            pick, here, budget = int(where[best]), int(candidates[best]), budgets(best)
-            total += gain[:, best]
-            d = C[:, pick] - np.einsum("jl,jlm->lm", downdates[:j, :, pick], downdates[:j])
-            d /= np.sqrt(variance[:, pick] + noise)[:, None]
-            downdates[j] = d
-            variance = np.maximum(variance - d * d, 0.0)
-            seen[here] = True
-        return total
-
-    def _candidates(
-        self, here: int | None, seen: BoolArray, budget: Budget
-    ) -> tuple[IntArray, Callable[[int], Budget]]:
-        """Return the possible next places, and the remaining budget after each."""
-        topology, unavailable = self.request.topology, self.request.unavailable
-        constraint = BudgetConstraint(topology, budget)
-        if not constraint.restricts:
-            return topology.candidates(here, seen, unavailable), lambda _: budget
-        drives = constraint.drives(here, seen, unavailable)
-        places = np.array([drive.place for drive in drives], dtype=np.int64)
-        return places, lambda i: drives[i].left(budget)
+    The belief is that of now; other arguments as of `advantage_over_apgd` and `_most`.
+    """
+    weights, noise = request.belief.weights, request.belief.noise_variance
+    topology, unavailable = request.topology, request.unavailable
+    L, m = C.shape[:2]
+    variance = np.maximum(np.diagonal(C, axis1=1, axis2=2), 0.0)
+    downdates = np.zeros((steps, L, m))
+    total = np.zeros(L)
+    here, seen, budget = request.at, options.observed.copy(), request.remaining
+    for j in range(steps):
+        check()
+        constraint, drives = BudgetConstraint(topology, budget), []
+        if constraint.restricts:
+            drives = constraint.drives(here, seen, unavailable)
+            candidates = np.array([drive.place for drive in drives], dtype=np.int64)
+        else:
+            candidates = topology.candidates(here, seen, unavailable)
+        if not len(candidates):
+            break
+        where = np.searchsorted(places, candidates)
+        gain = _information(variance[:, where], noise)
+        best = int(first_best(weights @ gain, floor=NAT))
+        pick, here = int(where[best]), int(candidates[best])
+        budget = drives[best].left(budget) if drives else budget
+        total += gain[:, best]
+        d = C[:, pick] - np.einsum("jl,jlm->lm", downdates[:j, :, pick], downdates[:j])
+        d /= np.sqrt(variance[:, pick] + noise)[:, None]
+        downdates[j] = d
+        variance = np.maximum(variance - d * d, 0.0)
+        seen[here] = True
+    return total

@@ -160,7 +160,11 @@ class Bal:
 
         # As published, draws are made with the whole belief.
         mass = self.mass if self.discretisation == "cells" else 1.0
-        kept = _most_probable(belief.weights, mass)
+        order = by_size(belief.weights)
+        # A share of 1 leaves out what has no weight at all.
+        least = min(mass, 1.0) - 1e-12
+        count = int(np.searchsorted(np.cumsum(belief.weights[order]), least)) + 1
+        kept = np.sort(order[:count])
         noise = belief.noise_variance[kept]
         problem = DecisionProblem(
             topology,
@@ -266,14 +270,6 @@ def _constraint(topology: Topology, remaining: Budget, horizon: int) -> BudgetCo
     if not constraint.restricts or constraint.leaves_room(horizon):
         return None
     return constraint
-
-
-def _most_probable(weights: FloatArray, mass: float) -> IntArray:
-    """Return the fewest λ that hold this share of the belief, in their order."""
-    order = by_size(weights)
-    # A share of 1 leaves out what has no weight at all.
-    count = int(np.searchsorted(np.cumsum(weights[order]), min(mass, 1.0) - 1e-12)) + 1
-    return np.sort(order[:count])
 
 
 def _answer(tree: Tree, options: Candidates, alpha: float, offset: float, seconds: float) -> Plan:

@@ -212,7 +212,7 @@ def est_n(mean: FloatArray, std: FloatArray, best: float | None) -> float:
 
 def _integral(mean: FloatArray, std: FloatArray, start: float, stop: float) -> float:
     """Return ``∫ [1 - Π Φ((w - μ)/σ)] dw`` between two levels."""
-    nodes, fine, coarse = _rules()
+    nodes = -np.cos(np.pi * np.arange(_INTERVALS + 1) / _INTERVALS)
     # Between numbers that rounding can hardly tell apart there is nothing to be halved.
     narrowest = max(_NARROWEST * (stop - start), 4.0 * float(np.spacing(max(-start, stop, 0.0))))
     edges = np.linspace(start, stop, _PANELS + 1)
@@ -222,8 +222,8 @@ def _integral(mean: FloatArray, std: FloatArray, start: float, stop: float) -> f
         half = 0.5 * (high - low)
         levels = (0.5 * (low + high))[:, None] + half[:, None] * nodes
         values = _exceeding(levels.ravel(), mean, std).reshape(levels.shape)
-        found = half * (values @ fine)
-        error = np.abs(found - half * (values[:, ::2] @ coarse))
+        found = half * (values @ _FINE)
+        error = np.abs(found - half * (values[:, ::2] @ _COARSE))
         small = 2.0 * half <= narrowest
         done = (error <= _TOLERANCE * 2.0 * half) | small
         total += float(found[done].sum())
@@ -241,11 +241,6 @@ def _exceeding(levels: FloatArray, mean: FloatArray, std: FloatArray) -> FloatAr
         for i in range(0, levels.size, step)
     ]
     return np.concatenate(parts)
-
-
-def _rules() -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the 17 points of Clenshaw and Curtis on [-1, 1], and the weights of 17 and of 9."""
-    return -np.cos(np.pi * np.arange(_INTERVALS + 1) / _INTERVALS), _FINE, _COARSE
 
 
 def _clenshaw_curtis(intervals: int) -> FloatArray:

@@ -144,7 +144,9 @@ class LpUcb(BySchedule, Batch):
         # Before any reading the mean is flat: a deviation a length-scale is what the prior expects.
         slope = largest_slope(points, mean) or float(std.max())
         top = float(mean.max()) if view.best is None else view.best
-        scores = _log_soft_plus(_standardised(view, start.upper()))
+        x = _standardised(view, start.upper())
+        # ``log log(1 + exp(x))``
+        scores = np.where(x > -30.0, np.log(np.logaddexp(0.0, np.maximum(x, -30.0))), x)
         safe = safe_std(mean, std)
         chosen: list[int] = []
 
@@ -212,8 +214,3 @@ def _standardised(view: View, upper: FloatArray) -> FloatArray:
     mean, std = view.everywhere
     spread = math.sqrt(float(np.mean(std**2) + np.var(mean)))
     return (upper - float(mean.mean())) / max(spread, float(np.finfo(np.float64).tiny))
-
-
-def _log_soft_plus(x: FloatArray) -> FloatArray:
-    """Return ``log log(1 + exp(x))``."""
-    return np.where(x > -30.0, np.log(np.logaddexp(0.0, np.maximum(x, -30.0))), x)

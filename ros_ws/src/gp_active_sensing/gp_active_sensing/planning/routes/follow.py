@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.errors import PlanningError
-from gp_active_sensing.planning.base import Candidates, candidates, no_plan
+from gp_active_sensing.planning.base import candidates, no_plan
 from gp_active_sensing.planning.budget import BudgetConstraint, ReachableGoals, reachable_goals
 from gp_active_sensing.planning.request import PlanRequest
 from gp_active_sensing.planning.routes.distances import Distances, distances_of, unit_of
@@ -186,7 +186,9 @@ def nearest_plan(request: PlanRequest, reach: ReachableGoals | None = None, **fi
     options = candidates(request)
     if options.reason:
         return no_plan(options.reason)
-    return _plan(_nearest_of(options), (), **fields)
+    seconds = np.array([route.cost.seconds for route in options.routes])
+    first = _Step(options.routes[int(np.argmin(np.round(seconds, 6)))], 1)
+    return _plan(first, (), **fields)
 
 
 @dataclass(frozen=True)
@@ -382,20 +384,8 @@ class _Steps:
         return _Step(route, reads)
 
 
-def _nearest_of(options: Candidates) -> _Step:
-    """Return the way to the candidate that is reached first."""
-    seconds = np.array([route.cost.seconds for route in options.routes])
-    return _Step(options.routes[int(np.argmin(np.round(seconds, 6)))], 1)
-
-
 def _plan(step: _Step, after: tuple[int, ...], **fields: Any) -> Plan:
-    values = {
-        "lower": 0.0,
-        "upper": 0.0,
-        "expanded": 1,
-        "seconds": 0.0,
-        "deadline_hit": False,
-    }
+    values = {"lower": 0.0, "upper": 0.0, "expanded": 1, "seconds": 0.0, "deadline_hit": False}
     waypoints = (step.route.path[-1], *after)
     return Plan(
         waypoints=waypoints,
