@@ -49,7 +49,6 @@ REMOVED = {
 
 
 def _added() -> dict[str, EntryPoint]:
-    """Return the commands that installed packages add, by name."""
     from importlib import metadata
 
     try:

@@ -128,17 +128,9 @@ def one_line(text: str) -> str:
 
     Line breaks (also U+0085, U+2028, U+2029), control and format characters are escaped.
     """
-    return "".join(c if c.isprintable() else _escaped(c) for c in text)
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def printable(text: str) -> str:
     """Return text that a terminal only shows: as `one_line`, but line feeds stay."""
     return "\n".join(map(one_line, text.split("\n")))
-
-
-def _escaped(char: str) -> str:
-    code = ord(char)
-    for width, letter in ((2, "x"), (4, "u"), (8, "U")):
-        if code < 16**width:
-            return {"\n": "\\n", "\r": "\\r", "\t": "\\t"}.get(char, f"\\{letter}{code:0{width}x}")
-    raise AssertionError(char)  # a code point has at most six digits

@@ -411,7 +411,6 @@ class SensingLoop:
         return TellReport(accepted, tuple(new_places), tuple(rejected), late)
 
     def _charge(self, location: int, lead: str) -> None:
-        """Take the reading of a new place off the budget."""
         self.reservations.pay(location, lead)
         self.remaining = self.remaining.minus(readings=1)
         self.spent += 1

@@ -138,7 +138,6 @@ class Registry(Generic[T]):
 
 
 def _entry_points(group: str) -> list[metadata.EntryPoint]:
-    """Return the entry points of a group; a damaged distribution is logged and skipped."""
     try:
         return list(metadata.entry_points(group=group))
     except Exception as error:

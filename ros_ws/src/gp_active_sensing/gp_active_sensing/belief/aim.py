@@ -222,5 +222,4 @@ class AimForecast:
 
 
 def _unit(vector: FloatArray) -> FloatArray:
-    """Return a vector of length one, or zero."""
     return np.asarray(vector / max(float(np.linalg.norm(vector)), _TINY))

@@ -987,7 +987,6 @@ class Belief:
 
 
 def _check_size(value: float, noise_variance: float | None) -> None:
-    """Refuse numbers whose squares or reciprocals are not finite: they would spoil the belief."""
     if not abs(value) <= _LARGEST:
         msg = f"expected a value within ±{_LARGEST:g}, got {value}"
         raise ReadingError("out_of_range", msg)

@@ -272,7 +272,6 @@ def _candidates(
 
 
 def _axes(features: FloatArray) -> tuple[str, ...]:
-    """Return the names of features that have none: coordinates."""
     return ("x", "y", "z")[: features.shape[-1]]
 
 
@@ -443,6 +442,5 @@ def _feature_grid(
 
 
 def _graph_grid(spectrum: Spectrum, count: int) -> LengthScaleGrid:
-    """Return the grid for a graph: from the spacing of its places, or what is resolved of it."""
     finest = 0.0 if spectrum.whole else 2.0 / float(np.sqrt(spectrum.values[-1]))
     return grid_between(max(spectrum.spacing, finest), spectrum.extent, count)

@@ -295,5 +295,4 @@ class CollapsedReadings:
 
 
 def _axes(off: Off) -> tuple[float, float]:
-    """Return a distance from a place's point, across and up [m]."""
     return off if isinstance(off, tuple) else (off, 0.0)

@@ -246,7 +246,6 @@ class Conditioning:
 
     @property
     def _ages(self) -> bool:
-        """The noise of a reading grows with its age."""
         return self.ageing is not None and self.ageing.config.kind != "kernel"
 
     @property
@@ -623,7 +622,6 @@ class Conditioning:
             self._append(np.array(sorted(self.order, key=self._amended.__contains__)))
 
     def _collapse(self, slots: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return `CollapsedReadings.collapse` of some slots."""
         beside = None
         if self.places.has_stays:
             beside = self._beside(slots if self._history is None else self._history.place[slots])
@@ -720,7 +718,6 @@ class Conditioning:
         return min((last[p] for p in self._amended if p in last), default=self.factor.rows)
 
     def _append(self, places: IntArray) -> None:
-        """Append the first rows of places."""
         precision, mean, _, _ = self._collapse(places)
         self.factor.append(places, precision, mean)
 
@@ -751,7 +748,6 @@ class Conditioning:
         return True
 
     def _summarise(self) -> None:
-        """Log-evidence and posterior mean coefficients from the factor's rows."""
         factor = self.factor
         U, v = factor.U, factor.v
         q = U.shape[2]

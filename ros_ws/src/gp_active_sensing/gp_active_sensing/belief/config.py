@@ -418,5 +418,4 @@ def check_axes(names: Sequence[str]) -> None:
 
 
 def _as_yaml(default: Any) -> str:
-    """Return a default as YAML has it."""
     return "null" if default is None else f"{default}"

@@ -204,5 +204,4 @@ class Ageing:
         return np.asarray(np.minimum(self.config.rate * age, math.sqrt(_MOST)) ** 2)
 
     def _growth(self, age: FloatArray) -> FloatArray:
-        """Return the factor on a noise variance."""
         return np.asarray(1.0 + (np.minimum(age / self.constant, _OLD)) ** 2)

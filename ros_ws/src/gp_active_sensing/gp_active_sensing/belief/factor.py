@@ -206,7 +206,6 @@ class Factor:
         raise BeliefError(msg)
 
     def _named(self, places: IntArray) -> list[int]:
-        """Return the first places, as the map numbers them, for messages."""
         if isinstance(self.covariance, SlotCovariance):
             places = self.covariance.history.place[places]
         return list(places[:5].tolist())

@@ -341,7 +341,6 @@ def _mean_std(config: BeliefConfig, model: KernelModel) -> float:
 
 
 def _columns(model: KernelModel, names: Sequence[str] | None, width: int, source: str) -> list[int]:
-    """Return which feature of the map each input of the model is."""
     given = list(model.input_names if names is None else names)
     if len(given) == width and sorted(given) == sorted(model.input_names):
         return [given.index(name) for name in model.input_names]

@@ -250,7 +250,6 @@ class GraphCovariance(LocationCovariance):
         return table
 
     def _correlations(self, which: Sequence[int], rows: IntArray, columns: IntArray) -> FloatArray:
-        """Return the (s, r, c) correlations under some of the distinct length-scales."""
         vectors = self.spectrum.vectors
         parts = [self._spectra[s] for s in which]
         above = vectors[rows]

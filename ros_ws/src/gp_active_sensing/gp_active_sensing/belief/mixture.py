@@ -71,7 +71,6 @@ class Mixture:
         return self.transform.inverse(np.array(found).reshape(len(found), self.mean.shape[1]))
 
     def _components(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return weights (k,), means and standard deviations (k, m) of those that count."""
         keep = self.weights > _NEGLIGIBLE / len(self.weights)
         weights = self.weights[keep]
         deviation = np.sqrt(np.maximum(self.variance[keep], np.finfo(np.float64).tiny))
@@ -152,5 +151,4 @@ def most_probable(candidates: Iterable[tuple[str, Sequence[float], float]]) -> P
 
 
 def _largest(weights: dict[Key, float]) -> tuple[Key, float]:
-    """Return the key with the largest weight, of equal ones the first; and the weight."""
     return max(weights.items(), key=lambda item: item[1])

@@ -151,7 +151,6 @@ def _by_kernel(covariance: LocationCovariance) -> Iterator[tuple[int, LocationCo
 
 
 def _blocks(n: int, candidates: int) -> list[IntArray]:
-    """Return n places in parts of bounded memory, each spread over the map."""
     most = max(1, math.isqrt(_NUMBERS // candidates))
     count = -(-n // most)
     return [np.arange(i, n, count) for i in range(count)]

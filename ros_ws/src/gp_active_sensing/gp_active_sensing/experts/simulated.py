@@ -248,7 +248,6 @@ class RevisitExpert(SimulatedExpert):
         return begins
 
     def _seconds(self, at: int | None, places: Sequence[int]) -> FloatArray:
-        """(k,) how long it takes from a place to others [s], infinite where there is no way."""
         if not places:
             return np.zeros(0)
         by = "seconds" if self._speed is None else "metres"

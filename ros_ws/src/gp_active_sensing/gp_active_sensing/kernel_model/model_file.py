@@ -189,7 +189,6 @@ def _arrays(model: KernelModel) -> dict[str, FloatArray]:
 
 
 def _digest(header: Mapping[str, Any], arrays: Mapping[str, FloatArray]) -> str:
-    """Return the SHA-256 of everything but itself."""
     try:
         rest = {key: value for key, value in header.items() if key != "digest"}
         found = hashlib.sha256(json.dumps(rest, sort_keys=True).encode("utf-8"))
@@ -215,7 +214,6 @@ def _parsed(raw: bytes) -> dict[str, Any]:
 
 
 def _model(header: HeaderReader, arrays: dict[str, FloatArray]) -> KernelModel:
-    """Return the model; every number is checked."""
     found = HeaderReader(arrays, "")
     names = tuple(header.texts("input_names", least=1))
     d = len(names)

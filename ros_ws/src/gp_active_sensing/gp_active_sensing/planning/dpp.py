@@ -301,7 +301,6 @@ class _BasesExchange:
         self._refresh()
 
     def _refresh(self) -> None:
-        """Compute all but the rows from the rows."""
         block = self.rows[:, self.items]
         try:
             factor = np.linalg.cholesky(block)

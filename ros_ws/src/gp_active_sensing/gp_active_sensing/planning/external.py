@@ -177,7 +177,6 @@ def understood(answer: Mapping[str, Any], options: Candidates, topology: Topolog
 
 
 def _place(word: Any, topology: Topology) -> int:
-    """Return the index that a name or an index stands for."""
     n = topology.n
     if isinstance(word, str) and word in (names := topology.names):
         return names.index(word)

@@ -102,7 +102,6 @@ class PairTest:
         return math.ceil(-math.log(error) / rate) if rate > 1e-12 and error > 0.0 else math.inf
 
     def _moments(self, correlation: float) -> tuple[float, float]:
-        """Return expectation and variance of the clipped statistic of a pair."""
         return _moments(round(correlation, 4), self.variance, self.differences, self.clip)
 
 

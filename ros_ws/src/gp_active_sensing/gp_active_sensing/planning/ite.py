@@ -288,7 +288,6 @@ class ExplicitExploration:
 
 
 def _indices(options: Candidates, where: IntArray) -> list[int]:
-    """Return the numbers of candidates among the options."""
     return [int(i) for i in np.searchsorted(options.locations, where)]
 
 

@@ -115,8 +115,6 @@ class Spread(RoutePolicy):
 
 
 class _Laying:
-    """Looks for the largest set."""
-
     def __init__(self, ask: Ask) -> None:
         self.ask, self.request = ask, ask.request
         topology, remaining = ask.request.topology, ask.request.remaining
@@ -189,7 +187,6 @@ class _Laying:
         return order if fits(self._trip(order), self.constraint) else ()
 
     def _reads_here(self, at: int) -> bool:
-        """Return whether the place where the probe stands is to be read, without moving."""
         return bool(self.open_[at]) and float(self.first[at]) == 0.0
 
     def _within(self, share: float) -> BoolArray:

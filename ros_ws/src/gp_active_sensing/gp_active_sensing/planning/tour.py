@@ -288,7 +288,6 @@ class Tour:
 
 
 def _promised(driver: RouteDriver, weighed: list[tuple[str, Driven]]) -> tuple[RouteValue, ...]:
-    """Return what routes promise, as shares of the map's variance that they leave."""
     total = float(driver.field.weights @ driver.field.total)
     return tuple(
         RouteValue(kind, route.reads[0], len(route.reads), max(0.0, 1.0 - route.value / total))
@@ -315,7 +314,6 @@ def _restrict_to_pass(driver: RouteDriver, routes: _Routes) -> bool:
 
 
 def _after(left: Budget | None, plan: Plan, unread: BoolArray) -> Budget | None:
-    """Return the remaining budget of a pass at a plan's waypoint."""
     if left is None:
         return None
     return left.minus(readings=sum(bool(unread[p]) for p in set(plan.path)), cost=plan.cost)
@@ -473,7 +471,6 @@ class _Room:
         return more
 
     def _passed(self, share: float) -> bool:
-        """Return whether a share of the time has passed."""
         seconds = self._limit.seconds
         return seconds is not None and self._clock() >= self._started + share * seconds
 

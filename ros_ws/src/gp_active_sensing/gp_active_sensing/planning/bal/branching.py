@@ -170,7 +170,6 @@ def _largest_entropy(leaves: Leaves, b: FloatArray, known: Bracket, good: BoolAr
 
 
 def _integrated(leaves: Leaves, b: FloatArray, known: Bracket, which: IntArray) -> FloatArray:
-    """Return the entropies of some of the mixtures at leaves."""
     part = Bracket(
         known.centred[:, which], known.total[which], known.lower[which], known.upper[which]
     )

@@ -81,7 +81,17 @@ def by_cells(
     """
     lead, (L, A) = weights.shape[:-1], variance.shape
     shape = (*lead, A)
-    b, medians, joint = cut_cells(weights, mean, variance, samples)
+    # λ comes first and all K mixtures, candidate by candidate within a state, last: sums over the
+    # few λ then run along whole rows of memory.
+    rows = weights.reshape(-1, L).T
+    b = np.repeat(rows, A, axis=1)  # (L, K)
+    m = np.ascontiguousarray(np.moveaxis(mean.reshape(-1, L, A), 0, 1)).reshape(L, -1)
+    below, medians = _cut(b, m, np.tile(np.sqrt(variance), (1, rows.shape[1])), samples)
+    joint = np.empty((L, samples, b.shape[1]))  # b(λ) P(Z ∈ cell | λ)
+    joint[:, :-1] = below
+    joint[:, -1] = 1.0
+    joint[:, 1:] -= below
+    joint *= b[:, None]
     probability = joint.sum(axis=0)
     # With p = b w for the joint probabilities, Σ_i w_i H(b_i) = Σ_i w_i log w_i - Σ p log p.
     doubt = xlogx(joint).sum(axis=(0, 1)) - xlogx(probability).sum(axis=0)
@@ -101,44 +111,6 @@ def by_cells(
         np.ascontiguousarray(after.T).reshape(*shape, samples, L),
         reward,
     )
-
-
-def cut_cells(
-    weights: FloatArray, mean: FloatArray, variance: FloatArray, samples: int
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Cut the mixture of each candidate into S cells of about equal probability.
-
-    λ comes first and all K mixtures, candidate by candidate within a state, last: sums over the few
-    λ then run along whole rows of memory.
-
-    Args:
-        weights: (…, L) belief b.
-        mean: (…, L, A) predictive means.
-        variance: (L, A) predictive variances, noise included.
-        samples: number of cells S.
-
-    Returns:
-        The beliefs (L, K), the cells' medians (S, K), and ``b(λ) P(Z ∈ cell | λ)`` (L, S, K).
-    """
-    L, A = variance.shape
-    rows = weights.reshape(-1, L).T
-    b = np.repeat(rows, A, axis=1)  # (L, K)
-    m = np.ascontiguousarray(np.moveaxis(mean.reshape(-1, L, A), 0, 1)).reshape(L, -1)
-    std = np.tile(np.sqrt(variance), (1, rows.shape[1]))
-    return b, *cut(b, m, std, samples)
-
-
-def cut(
-    b: FloatArray, m: FloatArray, std: FloatArray, samples: int
-) -> tuple[FloatArray, FloatArray]:
-    """Cut K mixtures of weights b, means m and deviations std, (L, K) each; see `cut_cells`."""
-    below, medians = _cut(b, m, std, samples)
-    joint = np.empty((len(b), samples, b.shape[1]))
-    joint[:, :-1] = below
-    joint[:, -1] = 1.0
-    joint[:, 1:] -= below
-    joint *= b[:, None]
-    return medians, joint
 
 
 def _cut(

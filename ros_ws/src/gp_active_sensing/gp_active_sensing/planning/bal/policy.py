@@ -265,7 +265,6 @@ class Bal:
 
 
 def _constraint(topology: Topology, remaining: Budget, horizon: int) -> BudgetConstraint | None:
-    """Return what the tree has to obey besides the moves; None where that is nothing."""
     constraint = BudgetConstraint(topology, remaining)
     if not constraint.restricts or constraint.leaves_room(horizon):
         return None

@@ -205,7 +205,6 @@ def gap_directed(tree: Tree, alpha: float, room: Room) -> None:
 
 
 def _cost(block: StateBlock, a: int) -> int:
-    """Return about how many numbers an expansion of a branch at candidate `a` computes."""
     child = block.sequence.child(a)
     S = block.branch_lower.shape[2]
     return int(max(1, len(child.candidates)) * S * block.weights.shape[1])

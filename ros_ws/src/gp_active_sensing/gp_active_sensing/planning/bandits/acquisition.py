@@ -211,7 +211,6 @@ def est_n(mean: FloatArray, std: FloatArray, best: float | None) -> float:
 
 
 def _integral(mean: FloatArray, std: FloatArray, start: float, stop: float) -> float:
-    """Return ``∫ [1 - Π Φ((w - μ)/σ)] dw`` between two levels."""
     nodes = -np.cos(np.pi * np.arange(_INTERVALS + 1) / _INTERVALS)
     # Between numbers that rounding can hardly tell apart there is nothing to be halved.
     narrowest = max(_NARROWEST * (stop - start), 4.0 * float(np.spacing(max(-start, stop, 0.0))))
@@ -234,7 +233,6 @@ def _integral(mean: FloatArray, std: FloatArray, start: float, stop: float) -> f
 
 
 def _exceeding(levels: FloatArray, mean: FloatArray, std: FloatArray) -> FloatArray:
-    """Return ``1 - Π Φ((w - μ)/σ)`` at each level (k,)."""
     step = max(1, _CHUNK // mean.size)
     parts = [
         1.0 - ndtr((levels[i : i + step, None] - mean) / std).prod(axis=1)

@@ -282,7 +282,6 @@ class _Asked:
 
 
 def _seconds_to(places: IntArray, reach: ReachableGoals) -> FloatArray:
-    """Return the time of the way to each of `places` (g,), infinite to those out of reach."""
     seconds = np.full(places.size, np.inf)
     found = np.minimum(np.searchsorted(reach.locations, places), reach.locations.size - 1)
     there = reach.locations[found] == places

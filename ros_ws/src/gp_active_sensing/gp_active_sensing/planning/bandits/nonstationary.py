@@ -189,7 +189,6 @@ def spread_places(
 def _entries(
     belief: Belief, places: IntArray, weights: FloatArray, rows: IntArray, columns: IntArray
 ) -> FloatArray:
-    """Return the (r, c) average covariance between places, by their numbers in `places`."""
     covariance = belief.covariance.between(places[rows], places[columns])
     same = np.equal.outer(rows, columns)
     return np.asarray(np.einsum("l,lrc->rc", weights, covariance) + _JITTER * same)

@@ -191,7 +191,6 @@ class _Forecast:
 
 
 def _read(sought: Sequence[Sought]) -> int:
-    """Return the number of places with a reading, of the quantity that has the fewest."""
     return min(int(np.count_nonzero(one.belief.readings)) for one in sought)
 
 
@@ -223,7 +222,6 @@ def _open_parts(
 
 
 def _nearest(driver: RouteDriver, places: list[int], count: int) -> list[int]:
-    """Return `count` of some places, those nearest to where the probe stands."""
     if driver.at is None or count >= len(places):
         return places[:count]
     away = driver.distances.row(driver.at)[places]

@@ -264,7 +264,6 @@ def _even(low: float, high: float, spacing: float, inset: float) -> FloatArray:
 
 
 def _within(u: FloatArray, inset: float) -> IntArray:
-    """Return the order of places along a row, without those nearer to its ends than the inset."""
     if not u.size:
         return np.empty(0, dtype=np.int64)
     order = np.argsort(u, kind="stable")
@@ -302,7 +301,6 @@ def _up_and_down(line: IntArray, u: FloatArray) -> IntArray:
 
 
 def _pieces(line: IntArray, u: FloatArray, gap: float) -> list[IntArray]:
-    """Return the pieces of a row between its gaps."""
     return np.split(line, np.flatnonzero(np.diff(u[line]) > gap) + 1)
 
 

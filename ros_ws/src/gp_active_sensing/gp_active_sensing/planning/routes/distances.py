@@ -125,7 +125,6 @@ class Distances:
         return found
 
     def _legs(self, offsets: FloatArray) -> FloatArray:
-        """Return (…) what straight legs with these offsets cost, in the unit of `by`."""
         metres = self._speeds.metres(offsets)
         return metres if self.by == "metres" else self._speeds.seconds(offsets, metres)
 
@@ -152,11 +151,6 @@ class Distances:
                 self._kept_places = 0
             self._ways[a, b] = found
         return self._ways[a, b]
-
-    def cost(self, a: int, b: int) -> Cost | None:
-        """Return what the cheapest way costs, None where there is none."""
-        found = self.way(a, b)
-        return None if found is None else found.cost
 
     def drive(self, route: IntArray) -> tuple[IntArray, Cost] | None:
         """Return the places after the first one on the cheapest ways along a route, and the cost.
@@ -280,7 +274,6 @@ class Distances:
         return kept[1:]
 
     def _moves_from(self, at: int) -> dict[int, Move]:
-        """Return the direct moves from a place, by where they lead; of several there the first."""
         if self._moves is None:
             return {}
         if at not in self._leads:

@@ -298,8 +298,6 @@ def _follow(route: Sequence[int], begin: int, steps: _Steps) -> tuple[_Step, int
 
 @dataclass(frozen=True)
 class _Step:
-    """The way to the next waypoint."""
-
     route: Route
     reads: int
 

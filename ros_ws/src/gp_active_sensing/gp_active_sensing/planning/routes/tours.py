@@ -226,7 +226,6 @@ class RouteDriver:
 
     @property
     def _all_left(self) -> Budget:
-        """Remaining budget of all sorties together."""
         return self.budget if self._sorties is None else self._sorties.whole
 
     def most_stops(self, most: int) -> int:
@@ -451,7 +450,6 @@ def evenly_spaced(driver: RouteDriver, more: Callable[[], bool]) -> list[Driven]
 
 
 def _any_order(driver: RouteDriver) -> bool:
-    """Return whether any set of places can be driven: nothing but their number is limited."""
     budget = driver.budget
     return driver.topology.free and budget.metres is None and budget.seconds is None
 
