@@ -482,20 +482,19 @@ def _own_variance(belief: Belief, which: IntArray) -> FloatArray:
     )
 
 
-def greedy_design(field: MapVariance, count: int, allowed: BoolArray | None = None) -> IntArray:
+def greedy_design(field: MapVariance, count: int) -> IntArray:
     """Return places that each take most off after those before them. O(L k² m).
 
     Args:
         field: what readings at m places do.
         count: number k of places; fewer where nothing is left to be learned.
-        allowed: (m,) places to choose from; None = all.
 
     Returns:
         (k,) numbers among the m, in the order in which they were chosen.
     """
     L, m = field.covariance.shape[:2]
     count = min(count, m)
-    open_ = np.ones(m, dtype=np.bool_) if allowed is None else allowed.copy()
+    open_ = np.ones(m, dtype=np.bool_)
     variance = np.diagonal(field.covariance, axis1=1, axis2=2).copy()
     shared = np.diagonal(field.shared, axis1=1, axis2=2).copy()
     floor = _KNOWN * variance.max(axis=1, initial=0.0)[:, None]
@@ -503,8 +502,6 @@ def greedy_design(field: MapVariance, count: int, allowed: BoolArray | None = No
     g, t = np.zeros((L, count, m)), np.zeros((L, count, m))
     chosen: list[int] = []
     for k in range(count):
-        if not open_.any():
-            break
         spread = np.maximum(variance, 0.0) + field.noise[:, None]
         gain = field.weights @ (np.maximum(shared, 0.0) / np.maximum(spread, floor + 1e-300))
         x = int(first_best(np.where(open_, gain, -np.inf)))
@@ -564,9 +561,7 @@ def leaving(field: MapVariance, which: IntArray) -> FloatArray:
     return total
 
 
-def exchange(
-    field: MapVariance, which: IntArray, allowed: BoolArray, more: Callable[[], bool]
-) -> IntArray:
+def exchange(field: MapVariance, which: IntArray, more: Callable[[], bool]) -> IntArray:
     """Return a set of as many places that is not worse: the least useful give way to better ones.
 
     O(L (k³ + k² m)) an exchange. Ends where none of them brings anything.
@@ -574,7 +569,6 @@ def exchange(
     Args:
         field: what readings at m places do.
         which: (k,) numbers of different places.
-        allowed: (m,) places that may join.
         more: asked before each exchange whether there is room for it.
     """
     chosen = which.copy()
@@ -582,8 +576,7 @@ def exchange(
     while len(chosen) and more():
         least = int(first_best(-leaving(field, chosen)))
         rest = np.delete(chosen, least)
-        gains = np.where(allowed, joining(field, rest), 0.0)
-        gains[rest] = 0.0
+        gains = joining(field, rest)
         x = int(first_best(gains))
         if x == chosen[least]:
             break

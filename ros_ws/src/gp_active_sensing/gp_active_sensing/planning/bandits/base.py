@@ -168,18 +168,6 @@ class Bandit(ABC):
     def scores(self, view: View, belief: Belief, rng: np.random.Generator) -> FloatArray:
         """Return the (m,) score of visiting each of ``view.locations`` next; finite."""
 
-    def view(
-        self,
-        belief: Belief,
-        locations: IntArray,
-        pending: Collection[int],
-        stage: int,
-        *,
-        only: bool = False,
-    ) -> View:
-        """Return what is seen of a belief; see `view_of`."""
-        return view_of(belief, locations, pending, stage=stage, sign=self.sign, only=only)
-
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         """Choose the next place; see `Policy.plan`. The state counts the decisions so far."""
         belief, started = request.belief, request.clock()
@@ -191,9 +179,11 @@ class Bandit(ABC):
             reach, view = self._promising(reach, request, stage)
             seen.append(view.everywhere)
         only = belief.n > MOST_GOALS
-        view = self.view(belief, reach.locations, request.pending, stage, only=only)
+        view = view_of(
+            belief, reach.locations, request.pending, stage=stage, sign=self.sign, only=only
+        )
         if only and (known := np.flatnonzero(belief.observed)).size:
-            seen.append(self.view(belief, known, request.pending, stage, only=True).everywhere)
+            seen.append(self._look(known, request, stage).everywhere)
         if seen:
             mean, std = (np.concatenate(part) for part in zip(view.everywhere, *seen, strict=True))
             view = replace(view, everywhere=(mean, std))
@@ -202,6 +192,11 @@ class Bandit(ABC):
         plan = plan_to(reach, best, values, seconds=request.clock() - started, shown=best)
         return plan, next_state(state)
 
+    def _look(self, places: IntArray, request: PlanRequest, stage: int) -> View:
+        """Return the view of some places alone."""
+        belief, pending = request.belief, request.pending
+        return view_of(belief, places, pending, stage=stage, sign=self.sign, only=True)
+
     def _promising(
         self, reach: ReachableGoals, request: PlanRequest, stage: int
     ) -> tuple[ReachableGoals, View]:
@@ -209,7 +204,7 @@ class Bandit(ABC):
         groups = runs(request.topology.points, reach.locations, _GROUPS)
         groups.sort(key=lambda group: int(group[group.size // 2]))
         middles = np.array([group[group.size // 2] for group in groups])
-        view = self.view(request.belief, middles, request.pending, stage, only=True)
+        view = self._look(middles, request, stage)
         values = self.scores(view, request.belief, deepcopy(request.rng))
         # Of equals, as all may be before the first reading, those that are reached first.
         near = np.argsort(reach.seconds[np.searchsorted(reach.locations, middles)], kind="stable")

@@ -17,6 +17,7 @@ from gp_active_sensing.planning.bandits.base import (
     next_state,
     plan_to,
     stage_of,
+    view_of,
 )
 from gp_active_sensing.planning.bandits.gp_ucb import Schedule
 from gp_active_sensing.planning.base import PolicyState, no_plan
@@ -207,7 +208,7 @@ class _Asked:
         """Value of the goal, as in plans."""
 
     def start(self, locations: IntArray, members: tuple[int, ...]) -> Start:
-        view = self.policy.view(self.belief, locations, (), self.stage)
+        view = view_of(self.belief, locations, stage=self.stage, sign=self.policy.sign)
         widths = self.policy.widths(view, self.belief)
         return Start(view, self.belief, self.request.topology, members, self.lead, widths)
 
@@ -220,8 +221,9 @@ class _Asked:
 
     def worth(self, locations: IntArray) -> FloatArray:
         """Return what going to each of `locations` is worth, pending places taken as read."""
-        view = self.policy.view(self.belief, locations, self.members, self.stage)
-        return self.policy.scores(view, self.belief, self.request.rng)
+        policy = self.policy
+        view = view_of(self.belief, locations, self.members, stage=self.stage, sign=policy.sign)
+        return policy.scores(view, self.belief, self.request.rng)
 
     def values_at(self, locations: IntArray) -> FloatArray:
         """Return the same for places that are most likely among those that were asked for."""

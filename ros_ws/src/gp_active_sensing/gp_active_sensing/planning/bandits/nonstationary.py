@@ -65,9 +65,15 @@ class Stepwise:
         state: PolicyState,
         places: Collection[int] | None = None,
     ) -> tuple[int, ...]:
-        """Return the places that an expert is to be asked about; see `places_to_ask`."""
+        """Return the visited places that an expert is to be asked about, spread by a Q-DPP.
+
+        Where the expert has `places` of its own they are some of these; no more than were visited.
+        """
         number = query_number(stage_of(state), self.query_factor, self.query_power)
-        return places_to_ask(belief, number, rng, places=places)
+        known = np.flatnonzero(belief.visited)
+        asked = known if places is None else np.array(sorted(set(places)), dtype=np.int64)
+        number = min(number, known.size, asked.size)
+        return tuple(spread_places(belief, asked, number, rng).tolist()) if number else ()
 
 
 @dataclass(frozen=True)
@@ -192,33 +198,6 @@ def _entries(
     covariance = belief.covariance.between(places[rows], places[columns])
     same = np.equal.outer(rows, columns)
     return np.asarray(np.einsum("l,lrc->rc", weights, covariance) + _JITTER * same)
-
-
-def places_to_ask(
-    belief: Belief,
-    number: int,
-    rng: np.random.Generator,
-    *,
-    places: Collection[int] | None = None,
-) -> tuple[int, ...]:
-    """Return the places that an expert is to be asked about before the next decision.
-
-    Visited places, spread by a Q-DPP; where the expert has places of its own, of these. No more
-    than have been visited.
-
-    Args:
-        belief: over the field, so far.
-        number: Q, see `query_number`.
-        rng: source of randomness.
-        places: where the expert can be asked; None = anywhere.
-    """
-    known = np.flatnonzero(belief.visited)
-    asked = known if places is None else np.array(sorted(set(places)), dtype=np.int64)
-    number = min(number, known.size, asked.size)
-    if not number:
-        return ()
-    drawn = spread_places(belief, asked, number, rng)
-    return tuple(int(place) for place in drawn)
 
 
 def sparq_beta(information: float, delta: float, norm: float) -> float:

@@ -401,7 +401,7 @@ def design_routes(
     if not chosen.size:
         return []
     if _any_order(driver):
-        chosen = exchange(field, chosen, np.ones(len(field.places), dtype=np.bool_), more)
+        chosen = exchange(field, chosen, more)
     elif first is None:
         first = _BEGIN
     found = largest(driver, field.places[chosen].tolist(), most, more, first)

@@ -8,6 +8,7 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.planning import build_policy
+from gp_active_sensing.planning.bandits.base import view_of
 from gp_active_sensing.planning.bandits.batch import Batch, Start
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.topology.base import FreeTopology
@@ -61,5 +62,5 @@ def start_of(
     stage: int = 1,
 ) -> Start:
     """What is known when a batch begins, with every place a candidate."""
-    view = policy.view(belief, np.arange(topology.n), (), stage)
+    view = view_of(belief, np.arange(topology.n), stage=stage, sign=policy.sign)
     return Start(view, belief, topology, members, lead, policy.widths(view, belief))
