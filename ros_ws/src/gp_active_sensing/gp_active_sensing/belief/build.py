@@ -19,7 +19,6 @@ from gp_active_sensing.belief.config import (
     NONE_WEIGHT,
     VAGUE,
     BeliefConfig,
-    check_axes,
     with_attribute_parts,
 )
 from gp_active_sensing.belief.drift import DriftConfig
@@ -41,7 +40,6 @@ from gp_active_sensing.belief.prior import (
     TRANSFORMS,
     CovarianceFamily,
     FeatureCovariance,
-    HyperParameters,
     Parts,
     PriorMean,
     joined,
@@ -194,13 +192,13 @@ def build_belief(
         if config.length_scales is None:
             several = len(kernels) > 1
             shown = [name if several else "" for name in kernels]
-            each = zip(kernels, shown, made, all_parts, strict=True)
+            every = zip(kernels, shown, made, all_parts, strict=True)
             count = max(SCALES, POINTS // max(1, sum(name != NONE for name in kernels)))
-            ratios = _ratios(config, features, names)
+            ratios = axis_ratios(features, names) if names and features.ndim == 2 else ()
             candidates = CandidateGrid(
                 tuple(
                     KernelGrid(scales, ladder, family, name, weight / len(all_grids), ladder)
-                    for kernel, name, (family, suggested), parts in each
+                    for kernel, name, (family, suggested), parts in every
                     for all_grids in [_pairs(config, kernel, suggested(count, ratios), parts)]
                     for weight in [NONE_WEIGHT if kernel == NONE else 1.0]
                     for scales, ladder in all_grids
@@ -210,9 +208,9 @@ def build_belief(
             if not quiet:
                 _log_scales(candidates)
         else:
-            given = _candidates(config, all_parts, names or _axes(features))
+            each = zip(kernels, made, all_parts, strict=True)
             covariance = joined(
-                [family(share) for (family, _), share in zip(made, given, strict=True)]
+                [family(config.candidates(name, parts)) for name, (family, _), parts in each]
             )
             _warn_of_scales(config.length_scales, made[0][1](3, ())[0])
     except ValueError as error:
@@ -256,44 +254,8 @@ def _pairs(
     return [(grids[0], parts), (grids[0], tuple(part.with_long(LONG) for part in parts))]
 
 
-def _candidates(
-    config: BeliefConfig, all_parts: Sequence[tuple[Parts, ...]], features: Sequence[str]
-) -> list[tuple[HyperParameters, ...]]:
-    """Return the candidates of each kernel where the length-scales are given."""
-    names = config.kernel_names
-    return [
-        tuple(
-            p.candidate(ell, name if len(names) > 1 else "")
-            for ell in config.scales_of(name, features)
-            for p in parts
-        )
-        for name, parts in zip(names, all_parts, strict=True)
-    ]
-
-
 def _axes(features: FloatArray) -> tuple[str, ...]:
     return ("x", "y", "z")[: features.shape[-1]]
-
-
-def _ratios(
-    config: BeliefConfig, features: FloatArray, names: Sequence[str] | None
-) -> tuple[float, ...]:
-    """Return candidates of the ratio of axes; () without a vertical axis.
-
-    Raises:
-        ValueError: ratios that are given for features without z, or with more than coordinates.
-    """
-    if config.axis_ratio is None:
-        return axis_ratios(features, names) if names and features.ndim == 2 else ()
-    names = names or _axes(features)
-    check_axes(names)
-    if not set(names) <= {"x", "y", "z"}:
-        msg = (
-            "axis_ratio: is for features x, y and z; of others each has a length-scale of its own; "
-            f"got {', '.join(names)}; leave it out"
-        )
-        raise ValueError(msg)
-    return config.axis_ratio
 
 
 def _of_history(config: BeliefConfig, places: Sequence[str] | None) -> Belief:

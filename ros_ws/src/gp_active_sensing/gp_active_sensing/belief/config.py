@@ -16,8 +16,7 @@ from itertools import product
 from typing import Any, ClassVar
 
 from gp_active_sensing.belief.drift import NO_DRIFT, DriftConfig
-from gp_active_sensing.belief.grid import shape_of
-from gp_active_sensing.belief.prior import TRANSFORMS, Parts
+from gp_active_sensing.belief.prior import TRANSFORMS, HyperParameters, Parts
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernels import NONE, graph_kernels, kernel_problems
@@ -111,7 +110,6 @@ _OF_MODEL = (
     *(
         "kernel",
         "length_scales",
-        "axis_ratio",
         "signal_std",
         "noise_std",
         "place_std",
@@ -132,18 +130,9 @@ class BeliefConfig:
 
     length_scales: tuple[float | tuple[float, ...], ...] | None = param(
         None,
-        help="candidate length-scales; an entry may be a list, one per feature; null = from the "
-        "spacing and extent of the map, following the readings",
+        help="candidate length-scales; an entry may be a list, one per feature, such as x, y and "
+        "z; null = from the spacing and extent of the map, following the readings",
         unit="feature units, metres on a map",
-        above=0.0,
-        min_items=1,
-    )
-    axis_ratio: tuple[float, ...] | None = param(
-        None,
-        help="candidate ratios of the length-scale along z to the one along x and y, on a map with "
-        "heights. null = 1 with length_scales, otherwise three values around the ratio of the "
-        "map's vertical to its horizontal steps. Alternatively, length_scales has lists for x, y "
-        "and z",
         above=0.0,
         min_items=1,
     )
@@ -236,6 +225,7 @@ class BeliefConfig:
 
     REMOVED: ClassVar[Mapping[str, str]] = {
         "smoothness": "is removed; take kernel graph_matern12, graph_matern32 or graph_matern52",
+        "axis_ratio": "is removed; give length_scales a list for x, y and z, such as [20, 20, 2]",
     }
 
     def __post_init__(self) -> None:
@@ -250,12 +240,6 @@ class BeliefConfig:
             for name in self.kernel_names
             if per_feature and name in graph_kernels
         ]
-        if per_feature and self.axis_ratio is not None:
-            problems.append(
-                "axis_ratio: length_scales say the length-scale of each feature; leave one out"
-            )
-        if self.axis_ratio is not None and not self._has_axes:
-            problems.append("axis_ratio: is for kernels of the features, such as se; leave it out")
         if not self.scale_known and self.mean_std:
             problems.append(
                 "mean_std: has no unit to be in while signal_std and noise_std are not given; give "
@@ -278,14 +262,6 @@ class BeliefConfig:
             )
         if problems:
             raise ConfigError(problems)
-
-    @property
-    def _has_axes(self) -> bool:
-        """Some kernel may have a length-scale for each feature."""
-        along = [name for name in self.kernel_names if name in graph_kernels or name == NONE]
-        return self.kernel != EMPIRICAL and (
-            not self.kernel_names or len(along) < len(self.kernel_names)
-        )
 
     def _history_problems(self) -> list[str]:
         """Return what does not fit a covariance of earlier readings, or the lack of one."""
@@ -384,37 +360,17 @@ class BeliefConfig:
             parts = [Parts(math.hypot(p.signal_std, p.place_std), p.noise_std) for p in parts]
         return tuple(dict.fromkeys(parts))
 
-    def scales_of(self, kernel: str, names: Sequence[str]) -> tuple[tuple[float, ...], ...]:
-        """Return the length-scales that are given, as a kernel takes them.
+    def candidates(self, kernel: str, parts: Sequence[Parts]) -> tuple[HyperParameters, ...]:
+        """Return the candidates of a kernel where the length-scales are given.
 
         Args:
             kernel: its name.
-            names: of the features.
-
-        Raises:
-            ValueError: a ratio of axes, and features without z.
+            parts: what every length-scale is combined with.
         """
         scales = [v if isinstance(v, tuple) else (v,) for v in self.length_scales or ()]
-        if kernel == NONE:
-            return tuple(scales[:1])
-        if self.axis_ratio is None or kernel in graph_kernels:
-            return tuple(scales)
-        check_axes(names)
-        return tuple(
-            tuple(ell * factor for factor in shape_of(names, ratio))
-            for (ell,) in scales
-            for ratio in self.axis_ratio
-        )
-
-
-def check_axes(names: Sequence[str]) -> None:
-    """Refuse a ratio of axes for features without z. Raises ValueError."""
-    if "z" not in names:
-        msg = (
-            "axis_ratio: is for a map with heights, whose features have z; the features here are "
-            f"{', '.join(names)}; leave it out"
-        )
-        raise ValueError(msg)
+        name = kernel if len(self.kernel_names) > 1 else ""
+        some = scales[:1] if kernel == NONE else scales
+        return tuple(p.candidate(ell, name) for ell in some for p in parts)
 
 
 def _as_yaml(default: Any) -> str:

@@ -17,8 +17,7 @@ COLUMN = (
     *(word for word in GRID if not word.startswith(("map.columns", "belief.length"))),
     "map.columns:=2",
     "map.heights:=[0.0, -3.0, -6.0]",
-    "belief.length_scales:=[20.0]",
-    "belief.axis_ratio:=[0.3, 1.0]",
+    "belief.length_scales:='[[20.0, 20.0, 6.0], [20.0, 20.0, 20.0]]'",
 )
 HEIGHTS = {0.0, -3.0, -6.0}
 

@@ -109,8 +109,6 @@ def test_a_covariance_no_jitter_mends_is_an_error() -> None:
         ({"signal_std": None, "noise_std": None, "mean_std": 3.0}, "mean_std: has no unit"),
         ({"signal_std": None, "noise_std": None, "place_std": [1.0]}, "place_std: has no unit"),
         ({"mean_features": ["x"]}, "mean_features: are for mean: linear"),
-        ({"axis_ratio": [0.5], "length_scales": [[1, 1, 2]]}, "say the length-scale of each"),
-        ({"axis_ratio": [0.5], "kernel": "graph_matern32"}, "is for kernels of the features"),
         ({"kernel": ["se", "se"]}, "se is in the list more than once"),
         ({"kernel": ["se", "empirical"]}, "empirical is a history of readings and stands alone"),
         ({"kernel": []}, "kernel: expected at least 1 entries"),

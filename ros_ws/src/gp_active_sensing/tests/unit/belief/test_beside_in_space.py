@@ -37,8 +37,8 @@ def drawn(scales: FloatArray, deviations: FloatArray) -> float:
 @for_each("deviations", [(2.0, 1.0, 0.4), (0.0, 0.0, 0.4), (3.0, 2.0, 0.0)])
 def test_it_is_that_of_drawn_positions(place: str, deviations: tuple[float, ...]) -> None:
     """Within a few per cent, of every candidate: two length-scales by three ratios of axes."""
-    ratios = [0.02, 0.1, 0.5]
-    belief = believed(CLOSE, length_scales=[60.0, 90.0], axis_ratio=ratios)
+    scales = [[ell, ell, ell * ratio] for ell in (60.0, 90.0) for ratio in (0.02, 0.1, 0.5)]
+    belief = believed(CLOSE, length_scales=scales)
     x, y, z = deviations
     found = belief.varies_by(CLOSE.names.index(place), x * x + y * y, z * z)
     expected = [
@@ -53,7 +53,7 @@ def test_it_is_that_of_drawn_positions(place: str, deviations: tuple[float, ...]
 def test_one_average_beside_its_point_has_both_parts() -> None:
     """The belief's variance of a stay is its own, and what the field varies by across and up."""
     grid = make_grid(4, 4, 20.0, heights=[0.0, -2.0])
-    belief = believed(grid, length_scales=[25.0], axis_ratio=[0.1], mean_std=0.0)
+    belief = believed(grid, length_scales=[[25.0, 25.0, 2.5]], mean_std=0.0)
     belief.observe(5, 1.0, 0.04, off=(3.0, 0.5))
     noise = 0.04 + belief.varies_by(5, 9.0, 0.25)
     kept = SIGNAL**2 * noise / (SIGNAL**2 + noise)

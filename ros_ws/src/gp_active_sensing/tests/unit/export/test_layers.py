@@ -30,7 +30,7 @@ CELLS = 36
 def column() -> FieldMap:
     """The grid of the scenario thermocline, where four places were read."""
     topology = build_topology(load_scenario("thermocline").map)
-    config = BeliefConfig(length_scales=(150.0,), axis_ratio=(0.04,), signal_std=(5.0,))
+    config = BeliefConfig(length_scales=((150.0, 150.0, 6.0),), signal_std=(5.0,))
     belief = belief_on(config, topology)
     for name, value in (("c0r0z0", 22.0), ("c2r3z1", 21.0), ("c5r5z3", 10.0), ("c1r4z5", 8.0)):
         belief.observe(topology.names.index(name), value, 0.01)
