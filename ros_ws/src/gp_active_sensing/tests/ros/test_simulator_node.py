@@ -63,7 +63,8 @@ def test_a_mission_of_two_nodes_changes_the_battery_at_home(ros: Ros, tmp_path: 
     sections: dict[str, Any] = {
         "probe": {"start": 0, "end": 0, "speed": 2.0, "sortie": sortie},
         "budget": {"readings": None, "metres": 190.0},
-        "policy": {"name": "tour", "trials": 1},
+        "policy": {"name": "tour"},
+        "limit": {"expansions": 20},
     }
     path.write_text(yaml.safe_dump(mapping(GRID, **sections)), encoding="utf-8")
     given = ["--ros-args", "-p", f"scenario:={path}", "-p", "use_sim_time:=true"]

@@ -46,8 +46,8 @@ def test_two_policies_are_refused() -> None:
         load_scenario("town", policy="tour", overrides=["policy.name=bal"])
     same = load_scenario("town", policy="tour", overrides=["policy.name=tour"])
     assert same.policy["name"] == "tour"
-    other = load_scenario("town", policy="tour", overrides=["policy={name: tour, trials: 5}"])
-    assert other.policy["trials"] == 5
+    other = load_scenario("town", policy="bal", overrides=["policy={name: bal, samples: 6}"])
+    assert other.policy["samples"] == 6
 
 
 def test_options_and_overrides(scenario_file: Path, tmp_path: Path) -> None:

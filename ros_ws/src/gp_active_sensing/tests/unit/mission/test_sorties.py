@@ -127,7 +127,9 @@ def test_a_probe_comes_home_while_its_charge_lasts() -> None:
 
 
 def test_a_charge_that_falls_on_the_way_sends_the_probe_home() -> None:
-    run = voyage(battery={"topic": "battery_state"}, policy={"name": "tour", "trials": 1})
+    run = voyage(
+        battery={"topic": "battery_state"}, policy={"name": "tour"}, limit={"expansions": 20}
+    )
     assert run.run(200.0, lambda: run.robot.metres > 60.0)
     run.lasts = 110.0  # wind
     assert run.run(400.0, lambda: run.mission.probe.sortie.number > 1)

@@ -49,7 +49,7 @@ def test_the_search_ends_where_its_memory_does(discretisation: str) -> None:
     settings = {"horizon": 4, "alpha": 0.0, "discretisation": discretisation}
     found = []
     for memory in (0.5, 2.0, 1000.0):
-        policy = build_policy({"name": "bal", **settings, "memory": memory})
+        policy = type("Small", (Bal,), {"memory": memory})(**settings)
         topology, belief = line(60, length_scales=(1.0, 5.0, 20.0))
         belief.observe(30, 1.0)
         found.append(plan(policy, topology, belief, limit=PlanLimit(expansions=400)))
