@@ -227,6 +227,7 @@ class BeliefConfig:
         "smoothness": "is removed; take kernel graph_matern12, graph_matern32 or graph_matern52",
         "axis_ratio": "is removed; give length_scales a list for x, y and z, such as [20, 20, 2]",
     }
+    WERE: ClassVar[Mapping[str, Any]] = {"axis_ratio": None}
 
     def __post_init__(self) -> None:
         problems = self._history_problems() + self._model_problems()

@@ -12,6 +12,7 @@ from gp_active_sensing.planning.beliefs import joint_given_pending, marginals_gi
 from gp_active_sensing.topology import make_line
 from gp_active_sensing.types import PlanLimit
 from tests.cases import for_each
+from tests.reference.exhaustive import WholeBelief
 from tests.requesting import Ticking, asked, believing
 
 

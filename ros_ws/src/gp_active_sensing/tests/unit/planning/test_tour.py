@@ -14,6 +14,7 @@ from gp_active_sensing.belief import BeliefConfig, belief_on
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.explain import why
 from gp_active_sensing.planning.map_error import MapVariance, map_error_of
+from gp_active_sensing.planning.tour import Tour
 from gp_active_sensing.types import Aim, Budget, Plan, PlanLimit
 from tests.cases import for_each
 from tests.requesting import Ticking, asked
