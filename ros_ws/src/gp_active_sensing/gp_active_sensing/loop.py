@@ -661,7 +661,7 @@ class SensingLoop:
         plan = self._choose(seen, at, pending, passed, limit, probe, waiting, lead, others)
         way = plan.path if plan.waypoints else ()
         again = bool(way) and bool(lead.belief.observed[way[-1]])
-        self.reservations.make(probe, way, self._key_of(lead), again=again)
+        self.reservations.make(probe, way, self.lead_of(carried), again=again)
         if plan.waypoints:
             self.decisions += 1
         else:
@@ -775,9 +775,13 @@ class SensingLoop:
         lead, *others = (self.quantities.get(name, main) for name in carried)
         return lead, tuple(others)
 
-    def _key_of(self, quantity: QuantityBelief) -> str:
-        """Return the name of a quantity, "" of the main one."""
-        return "" if quantity.belief is self.belief else quantity.name
+    def lead_of(self, carried: Sequence[str] | None) -> str:
+        """Return the name of the quantity that completes a probe's visits, "" of the main one.
+
+        Args:
+            carried: names of the quantities that it measures; None = all.
+        """
+        return carried[0] if carried is not None and carried[0] in self.quantities else ""
 
     def good_enough(self, measured: Sequence[QuantityBelief] | None = None) -> str:
         """Return why nothing more has to be read, "" while something has; see `met`.
@@ -858,8 +862,7 @@ class SensingLoop:
             carried: names of the quantities that the probe measures; None = all.
         """
         self.decisions += 1
-        quantity = self._key_of(self._measured(carried)[0])
-        self.reservations.make(probe, path, quantity, again=again)
+        self.reservations.make(probe, path, self.lead_of(carried), again=again)
         self.policy_state = state
 
     def replay_way_home(self, probe: str = "") -> None:

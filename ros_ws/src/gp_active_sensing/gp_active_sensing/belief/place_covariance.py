@@ -215,7 +215,10 @@ class NoNeighbours(LocationCovariance):
 
     def only(self, which: Sequence[int]) -> NoNeighbours:
         """Return the same under some of the candidates only."""
-        return type(self)(self.n, [self.hyperparameters[i] for i in which])
+        other = copy(self)
+        other._own = self._own[list(which)]
+        other.hyperparameters = tuple(self.hyperparameters[i] for i in which)
+        return other
 
 
 def with_places(family: CovarianceFamily) -> CovarianceFamily:

@@ -339,8 +339,7 @@ class _Builder:
                 name=name,
             )
             carried = config.carried(name)
-            lead = config.main if carried is None else carried[0]
-            if lead != config.main:
+            if lead := loop.lead_of(carried):
                 ingestion.measured.discard("")
             for quantity, each in config.further.items():
                 if carried is not None and quantity not in carried:

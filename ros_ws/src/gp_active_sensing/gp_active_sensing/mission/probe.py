@@ -98,8 +98,7 @@ class ProbeState:
     ) -> None:
         self.name = name
         self.carried = carried
-        main = carried is None or carried[0] not in loop.quantities
-        self.lead = "" if carried is None or main else carried[0]
+        self.lead = loop.lead_of(carried)
         """Name of the quantity whose readings complete a visit; "" = the main one."""
         self.loop = loop
         self.ingestion = ingestion

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,16 +36,8 @@ class PlannedRows:
     trip: RouteDrive | None
 
 
-@dataclass(frozen=True)
-class Found:
-    """The densest rows.
-
-    Args:
-        laid: the rows.
-        fits: the budget lasts for all of them.
-        expanded: rows that were laid to find them.
-        stopped: a limit ended the search.
-    """
+class Found(NamedTuple):
+    """The densest rows, whether the budget lasts for all of them, and how they were found."""
 
     laid: PlannedRows
     fits: bool
