@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -40,7 +41,7 @@ from gp_active_sensing.belief.prior import (
     TRANSFORMS,
     CovarianceFamily,
     FeatureCovariance,
-    Parts,
+    HyperParameters,
     PriorMean,
     joined,
 )
@@ -241,8 +242,8 @@ def _pairs(
     config: BeliefConfig,
     kernel: str,
     grids: Sequence[LengthScaleGrid],
-    parts: tuple[Parts, ...],
-) -> list[tuple[LengthScaleGrid, tuple[Parts, ...]]]:
+    parts: tuple[HyperParameters, ...],
+) -> list[tuple[LengthScaleGrid, tuple[HyperParameters, ...]]]:
     """Return the length-scales and the parts of each grid of a kernel.
 
     Without a long part and, where the amplitude is not known, with one. A field that changes in
@@ -251,7 +252,8 @@ def _pairs(
     known = kernel == NONE or config.signal_std is not None or config.drift.changing
     if known or len(grids) > 1:
         return [(scales, parts) for scales in grids]
-    return [(grids[0], parts), (grids[0], tuple(part.with_long(LONG) for part in parts))]
+    long = tuple(replace(part, long_std=math.sqrt(LONG) * part.signal_std) for part in parts)
+    return [(grids[0], parts), (grids[0], long)]
 
 
 def _axes(features: FloatArray) -> tuple[str, ...]:
@@ -284,7 +286,7 @@ def _of_history(config: BeliefConfig, places: Sequence[str] | None) -> Belief:
         msg = f"belief.history: {error}"
         raise ConfigError(msg) from error
     typical = float(np.sqrt(history.covariance.diagonal().mean()))
-    candidates = [parts.candidate((1.0,)) for parts in config.parts(EMPIRICAL, typical)]
+    candidates = config.parts(EMPIRICAL, typical)
     std = np.array([config.mean_std]) if config.mean_std else np.zeros(0)
     basis = np.ones((len(places), std.size))
     return Belief(

@@ -11,12 +11,12 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, ClassVar
 
 from gp_active_sensing.belief.drift import NO_DRIFT, DriftConfig
-from gp_active_sensing.belief.prior import TRANSFORMS, HyperParameters, Parts
+from gp_active_sensing.belief.prior import TRANSFORMS, HyperParameters
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernels import NONE, graph_kernels, kernel_problems
@@ -54,7 +54,14 @@ ATTRIBUTE_SHARE = 0.3
 """Variance that all attributes explain together, in variances of a reading about that mean."""
 
 
-def parts_of_field(std: float | None, kernel: str, *, changing: bool) -> tuple[Parts, ...]:
+def parts_with(signal_std: float, noise_std: float, place_std: float = 0.0) -> HyperParameters:
+    """Return the standard deviations that length-scales are combined with, as a candidate."""
+    return HyperParameters((1.0,), signal_std, noise_std, place_std=place_std)
+
+
+def parts_of_field(
+    std: float | None, kernel: str, *, changing: bool
+) -> tuple[HyperParameters, ...]:
     """Return the parts for shares of the variance.
 
     Args:
@@ -65,25 +72,26 @@ def parts_of_field(std: float | None, kernel: str, *, changing: bool) -> tuple[P
     found = []
     shares = SHARES[:_COARSE] if changing else SHARES
     for smooth, own, noise in NONE_SHARES if kernel == NONE else shares:
-        parts = Parts(math.sqrt(smooth), math.sqrt(noise), math.sqrt(own))
+        size = 1.0 if std is None else std / math.sqrt(smooth + own)
+        signal, place = math.sqrt(smooth), math.sqrt(own)
         if kernel == NONE:
-            parts = Parts(math.sqrt(own), math.sqrt(noise))
-        found.append(parts if std is None else parts.scaled(std / math.sqrt(smooth + own)))
+            signal, place = place, 0.0
+        found.append(parts_with(size * signal, size * math.sqrt(noise), size * place))
     return tuple(found)
 
 
-def parts_of_noise(noise: float, kernel: str) -> tuple[Parts, ...]:
+def parts_of_noise(noise: float, kernel: str) -> tuple[HyperParameters, ...]:
     """Return the parts where only the noise of a reading is known: the field is larger by much."""
     stds = [noise / share for share in NOISE_SHARES]
     if kernel == NONE:
-        return tuple(Parts(std, noise) for std in stds)
+        return tuple(parts_with(std, noise) for std in stds)
     return tuple(
-        Parts(std * math.sqrt(1.0 - own), noise, std * math.sqrt(own))
+        parts_with(std * math.sqrt(1.0 - own), noise, std * math.sqrt(own))
         for std, own in product(stds, OWN_SHARES)
     )
 
 
-def with_attribute_parts(parts: tuple[Parts, ...]) -> tuple[Parts, ...]:
+def with_attribute_parts(parts: tuple[HyperParameters, ...]) -> tuple[HyperParameters, ...]:
     """Return parts, and the two of them with the most of their own once more, with attributes.
 
     What attributes explain is a rough part of the field: where nearly all of it is smooth, they
@@ -93,7 +101,7 @@ def with_attribute_parts(parts: tuple[Parts, ...]) -> tuple[Parts, ...]:
     found = []
     for each in half:
         total = each.signal_std**2 + each.place_std**2 + each.noise_std**2
-        found.append(each._replace(attribute_std=math.sqrt(ATTRIBUTE_SHARE * total)))
+        found.append(replace(each, attribute_std=math.sqrt(ATTRIBUTE_SHARE * total)))
     return (*parts, *found)
 
 
@@ -331,7 +339,7 @@ class BeliefConfig:
         """The name of the transform; the identity where the readings choose."""
         return self.transform or "identity"
 
-    def parts(self, kernel: str = "", typical: float = 1.0) -> tuple[Parts, ...]:
+    def parts(self, kernel: str = "", typical: float = 1.0) -> tuple[HyperParameters, ...]:
         """Return the standard deviations that every length-scale of a kernel is combined with.
 
         With nothing given they are shares of 1, times the scale that is integrated out. Attributes
@@ -356,12 +364,14 @@ class BeliefConfig:
             pairs = tuple((noise / r, noise) for noise in noises for r in NOISE_SHARES)
         else:
             pairs = tuple((std, std * r) for std in signals or (1.0,) for r in NOISE_SHARES)
-        parts = [Parts(*pair, own) for pair in pairs for own in owns or (0.0,)]
+        parts = [parts_with(*pair, own) for pair in pairs for own in owns or (0.0,)]
         if kernel == NONE:
-            parts = [Parts(math.hypot(p.signal_std, p.place_std), p.noise_std) for p in parts]
+            parts = [parts_with(math.hypot(p.signal_std, p.place_std), p.noise_std) for p in parts]
         return tuple(dict.fromkeys(parts))
 
-    def candidates(self, kernel: str, parts: Sequence[Parts]) -> tuple[HyperParameters, ...]:
+    def candidates(
+        self, kernel: str, parts: Sequence[HyperParameters]
+    ) -> tuple[HyperParameters, ...]:
         """Return the candidates of a kernel where the length-scales are given.
 
         Args:
@@ -371,7 +381,7 @@ class BeliefConfig:
         scales = [v if isinstance(v, tuple) else (v,) for v in self.length_scales or ()]
         name = kernel if len(self.kernel_names) > 1 else ""
         some = scales[:1] if kernel == NONE else scales
-        return tuple(p.candidate(ell, name) for ell in some for p in parts)
+        return tuple(replace(p, length_scales=ell, kernel=name) for ell in some for p in parts)
 
 
 def _as_yaml(default: Any) -> str:

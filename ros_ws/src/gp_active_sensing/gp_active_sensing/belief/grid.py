@@ -8,7 +8,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gp_active_sensing.belief.prior import CovarianceFamily, LocationCovariance, Parts, joined
+from gp_active_sensing.belief.prior import (
+    CovarianceFamily,
+    HyperParameters,
+    LocationCovariance,
+    joined,
+)
 from gp_active_sensing.topology.geometry import spacing_of
 from gp_active_sensing.topology.links import Links
 from gp_active_sensing.types import FloatArray
@@ -246,11 +251,11 @@ class KernelGrid:
     """
 
     scales: LengthScaleGrid
-    parts: tuple[Parts, ...]
+    parts: tuple[HyperParameters, ...]
     family: CovarianceFamily
     kernel: str = ""
     share: float = 1.0
-    ladder: tuple[Parts, ...] = ()
+    ladder: tuple[HyperParameters, ...] = ()
 
     def __len__(self) -> int:
         return len(self.scales.points) * len(self.parts)
@@ -258,7 +263,7 @@ class KernelGrid:
     def build(self) -> tuple[LocationCovariance, FloatArray]:
         """Return the covariance under every candidate, length-scale slowest, and the prior (L,)."""
         candidates = [
-            replace(parts.candidate(ell, self.kernel), long_scales=self.scales.half)
+            replace(parts, length_scales=ell, kernel=self.kernel, long_scales=self.scales.half)
             for ell in self.scales.length_scales()
             for parts in self.parts
         ]
@@ -296,16 +301,16 @@ class KernelGrid:
         word = f"{self.kernel}: " if self.kernel and why else ""
         return replace(self, scales=scales, parts=parts), word + why
 
-    def _beside(self, part: Parts) -> list[Parts]:
+    def _beside(self, part: HyperParameters) -> list[HyperParameters]:
         """Return its neighbours on the ladder, and the same with attributes or without."""
         if part not in self.ladder:
             return []
         at = self.ladder.index(part)
         found = [self.ladder[i] for i in (at - 1, at + 1) if 0 <= i < len(self.ladder)]
         found = [p for p in found if bool(p.attribute_std) == bool(part.attribute_std)]
-        same = part._replace(attribute_std=0.0)
+        same = replace(part, attribute_std=0.0)
         return found + [
-            p for p in self.ladder if p != part and p._replace(attribute_std=0.0) == same
+            p for p in self.ladder if p != part and replace(p, attribute_std=0.0) == same
         ]
 
 

@@ -175,6 +175,12 @@ class HyperParameters:
         """Return the prior variance of the field at a place, the sum over all its parts."""
         return self.signal_std**2 + self.place_std**2 + self.long_std**2
 
+    @property
+    def nugget(self) -> float:
+        """Share of a reading's variance that no other place tells of: its own part, and noise."""
+        apart = self.noise_std**2 + self.place_std**2
+        return apart / (apart + self.signal_std**2)
+
     def __post_init__(self) -> None:
         for name in ("signal_std", "noise_std"):
             value = getattr(self, name)
@@ -189,50 +195,6 @@ class HyperParameters:
         if not self.length_scales or not all(np.isfinite(v) and v > 0 for v in self.length_scales):
             msg = f"length_scales must be finite numbers above 0, got {self.length_scales!r}"
             raise ValueError(msg)
-
-
-class Parts(NamedTuple):
-    """Standard deviations of the parts of field and readings, in the reading's unit.
-
-    Args:
-        signal_std: of the smooth part.
-        noise_std: of the noise of a reading.
-        place_std: of what belongs to each place alone.
-        attribute_std: of what attributes of the places explain together.
-        long_std: of what varies over half of the map.
-    """
-
-    signal_std: float
-    noise_std: float
-    place_std: float = 0.0
-    attribute_std: float = 0.0
-    long_std: float = 0.0
-
-    def candidate(self, length_scales: tuple[float, ...], kernel: str = "") -> HyperParameters:
-        """Return the candidate with these length-scales."""
-        return HyperParameters(
-            length_scales,
-            self.signal_std,
-            self.noise_std,
-            kernel,
-            self.place_std,
-            self.attribute_std,
-            self.long_std,
-        )
-
-    @property
-    def nugget(self) -> float:
-        """Share of a reading's variance that no other place tells of: its own part, and noise."""
-        apart = self.noise_std**2 + self.place_std**2
-        return apart / (apart + self.signal_std**2)
-
-    def with_long(self, factor: float) -> Parts:
-        """Return the same with a long part of so many variances of the smooth part."""
-        return self._replace(long_std=math.sqrt(factor) * self.signal_std)
-
-    def scaled(self, factor: float) -> Parts:
-        """Return all of them times a factor."""
-        return Parts(*(factor * std for std in self))
 
 
 @dataclass(frozen=True)

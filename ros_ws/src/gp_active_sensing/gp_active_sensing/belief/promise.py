@@ -19,14 +19,10 @@ places, whichever they are, leave a covariance C with
 .. math::
     \sum_p w_p C_{pp} \ge \sum_{i \le k} \frac{1}{1/m_i + p_i/w_{min}} + \sum_{i > k} m_i .
 
-The proof is in docs/theory.md [Bhatia1997, Sec. III.4; Fan1949]. With :math:`p \to \infty`, used
-where a place has weight zero, what is left is :math:`\sum_{i>k} m_i`.
-
-The sum over the candidates with the weights of today's belief bounds what any robot that had read
-as many places, with readings as good, could promise under that belief. Every term is positive, so
-candidates may be left out. An unknown mean of huge variance would drown the eigenvalues in
-rounding; a smaller variance of it makes the bound smaller, so it is made as small as rounding
-needs. A large map is taken apart: the sum of the parts' bounds is one of the whole.
+The proof is in docs/theory.md [Bhatia1997, Sec. III.4; Fan1949]. Where a place has weight zero p is
+infinite. Candidates are summed with the weights of today's belief, and parts of a large map as
+well. A smaller variance of an unknown mean makes the bound smaller, so it is made as small as
+rounding needs.
 """
 
 from __future__ import annotations

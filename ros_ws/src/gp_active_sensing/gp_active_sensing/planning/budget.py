@@ -318,9 +318,7 @@ class ReachableGoals:
             IndexError: there is no such goal.
         """
         route = self.ways.route(int(self.locations[index]))
-        if route is None:  # a goal has a way
-            msg = f"goal number {index} of {self.locations.size} has no way"
-            raise IndexError(msg)
+        assert route is not None, "a goal has a way"
         return route
 
 

@@ -17,8 +17,8 @@ from gp_active_sensing.belief.prior import (
     IDENTITY,
     LOG,
     FeatureCovariance,
+    HyperParameters,
     Log,
-    Parts,
     integrate_scale,
     noise_told,
     unit_scale,
@@ -179,10 +179,10 @@ def test_prior() -> None:
         basis = np.column_stack([np.ones(30), FLAT.positions])[:, :q]
         found.append(unit_scale(belief.covariance, basis, places, rng.normal(2.0, 1.0, count)))
         found.append(unit_scale(belief.covariance, basis, places, np.full(count, 2.0)))
-    parts = Parts(2.0, 0.3, 0.4, 0.5)
-    found.append([parts.nugget, parts.with_long(2.0), parts.scaled(3.0), parts.candidate((1.0,))])
-    one = parts.with_long(2.0).candidate((1.0,), "se")
-    found.append([one.variance, belief.covariance.only([0, 3]).between(places[:3], places)])
+    one = HyperParameters((1.0,), 2.0, 0.3, "se", 0.4, 0.5, math.sqrt(2.0) * 2.0)
+    found.append(
+        [one.nugget, one.variance, belief.covariance.only([0, 3]).between(places[:3], places)]
+    )
     values = np.array([-1.0, 0.0, 0.5, 3.0, 700.0])
     for transform in (IDENTITY, LOG, Log(1.5)):
         with np.errstate(over="ignore"):

@@ -95,10 +95,10 @@ def test_the_scale_is_integrated_out() -> None:
         belief.observe(place, float(value))
     logs = []
     for ell in config.length_scales:
-        for signal, noise, own, *_ in config.parts():
+        for part in config.parts():
             square = ((GRID[places][:, None] - GRID[places][None]) ** 2).sum(-1)
-            K = signal**2 * np.exp(-0.5 * square / ell**2)
-            K += (own**2 + noise**2) * np.eye(len(places))
+            K = part.signal_std**2 * np.exp(-0.5 * square / ell**2)
+            K += (part.place_std**2 + part.noise_std**2) * np.eye(len(places))
 
             def density(log_c: float, K: np.ndarray = K) -> float:
                 return float(
