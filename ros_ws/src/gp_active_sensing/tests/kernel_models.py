@@ -16,8 +16,8 @@ from gp_active_sensing.kernel_model.model import (
     KernelModel,
     KernelPosterior,
     Scaling,
-    write_model,
 )
+from gp_active_sensing.kernel_model.model_file import write_model
 from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.kernels.grammar import parse
 from gp_active_sensing.types import FloatArray

@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.belief import GraphCovariance, HyperParameters
-from gp_active_sensing.belief.graph_covariance import laplacian_spectrum
+from gp_active_sensing.belief import HyperParameters
+from gp_active_sensing.belief.graph_covariance import GraphCovariance, laplacian_spectrum
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, MapError
-from gp_active_sensing.kernels import GraphMatern, build_kernel
+from gp_active_sensing.kernels import build_kernel
+from gp_active_sensing.kernels.base import GraphMatern
 from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.sim import FieldConfig, SensorConfig, SimulatedSensor
 from gp_active_sensing.sim.fields.truth import build_truth
