@@ -25,8 +25,9 @@ MOST_CANDIDATES = 100
 """Candidates that a plan tells of: the best ones."""
 MOST_GOALS = 10_000
 """Goals that are scored one by one; of more, the groups with the best middles are."""
-_GROUPS, _BEST = 2000, 20
-"""Number of groups of near places that many goals are put into, and how many of them are kept."""
+_GROUPS, _BEST = 500, 25
+"""Number of groups of near places that many goals are put into, and how many of them are kept;
+again while more goals than two a group are left."""
 
 
 @dataclass(frozen=True)
@@ -175,7 +176,8 @@ class Bandit(ABC):
         if reach.reason:
             return no_plan(reach.reason), state
         stage, seen = stage_of(state), []
-        if reach.locations.size > MOST_GOALS:
+        many = reach.locations.size > MOST_GOALS
+        while many and reach.locations.size > 2 * _GROUPS:
             reach, view = self._promising(reach, request, stage)
             seen.append(view.everywhere)
         only = belief.n > MOST_GOALS
