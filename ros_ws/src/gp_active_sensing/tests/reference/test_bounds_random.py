@@ -242,6 +242,9 @@ def problems_of_children(state: RandomState, k: int, sequence: CovarianceState) 
         if any(np.abs(table - row).max(axis=1).min() > ROUNDING for row in fixed[a]):
             wrong.append(f"after {place} a walk of `fixed` is not feasible")
     bounds = {"chain rule": (lower, upper)}
+    if k == 3:
+        root, _ = expanded(state, sequence)
+        bounds["two stages"] = root.branch_lower[0], root.branch_upper[0]
     if k == 2:
         root, reference = expanded(state, sequence)
         bounds["what the tree has"] = root.branch_lower[0], root.branch_upper[0]

@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 
 from gp_active_sensing.planning.bal.bounds import chain_rule, children_chain_rule, initial_bounds
-from gp_active_sensing.planning.bal.covariance_state import CovarianceState, Leaves
+from gp_active_sensing.planning.bal.covariance_state import CovarianceState, Leaves, Pairs
 from gp_active_sensing.planning.bal.discretise import Successors, by_cells, by_draws
 from gp_active_sensing.planning.bal.state_block import StateBlock
 from gp_active_sensing.planning.entropy import (
@@ -24,6 +24,9 @@ _CHUNK = 1 << 17
 """Numbers in the largest temporary array: what the processor's cache holds of them."""
 _LARGE_CHUNK = 2_000_000
 """Numbers in the largest temporary array."""
+_MEDIANS = 1e-3
+"""What the medians of cells may add to the bound of two readings, which is of the readings [nat]:
+four times the most of 5,552 random states in `tests/reference/test_bounds_random.py`."""
 
 
 class EqualProbabilityCells:
@@ -71,7 +74,10 @@ class EqualProbabilityCells:
             return values, values
         if sequence.k == 2 and self.bounds != "chain":
             return last_stage_bounds(block, found, self.reference)
-        return _chain_rule_bounds(block, found)
+        lower, upper = _chain_rule_bounds(block, found)
+        if sequence.k == 3 and self.bounds != "chain" and (pairs := sequence.pairs()) is not None:
+            upper = np.maximum(lower, np.minimum(upper, two_stage_bounds(block, found, pairs)))
+        return lower, upper
 
     def _leaf_values(self, block: StateBlock, found: Successors, leaves: Leaves) -> FloatArray:
         """(r, A, S) values of the last stages after every branch, in few integrations.
@@ -335,3 +341,55 @@ def last_stage_bounds(
     # A dead end: no reading to come, nothing to bound.
     lower = np.where(np.isfinite(lower), lower, 0.0)
     return lower, np.maximum(lower, np.where(np.isfinite(upper), upper, 0.0))
+
+
+def two_stage_bounds(block: StateBlock, found: Successors, pairs: Pairs) -> FloatArray:
+    r"""Return upper bounds (r, A, S) on the states after each branch, with two readings to come.
+
+    A policy reads x and then, by what it read, some y of the places Y that follow. With the
+    mixture's variance Var and Var[Z_y | x] = Var[Z_y] - Cov[Z_x, Z_y]² / Var[Z_x], which is the
+    mean of the variances given Z_x or more,
+
+    .. math:: V \le \max_x \sum_\lambda b(\lambda) \big(H[Z_x | \lambda] + \max_y
+        H[Z_y | Z_x, \lambda]\big) + J(x) + \sum_{y \in Y} J(y | x), \qquad
+        J(\cdot) = \tfrac12 \log 2\pi e \operatorname{Var} - \sum_\lambda b(\lambda) H_\lambda
+
+    J is the most that a reading tells about λ; see docs/theory.md. Time O(r S P L).
+
+    Args:
+        block: states with three readings to come.
+        found: its branches.
+        pairs: of its sequence.
+    """
+    move, first, second = pairs.move, pairs.first, pairs.second
+    sequence = block.sequence
+    own = sequence.candidates[move]
+    gains = [sequence.gain[:, move, place].T[:, None] for place in (first, second)]  # (P, 1, L)
+    logs = np.log(np.stack([pairs.variance[0], pairs.last]))[:, :, :, None]  # (2, P, L, 1)
+    r, A, S = found.probability.shape
+    out = np.empty((r, A, S))
+    step = max(1, _LARGE_CHUNK // (S * logs[0].size))
+    for start in range(0, r, step):
+        rows = slice(start, start + step)
+        mean = np.swapaxes(block.mean[rows], 1, 2)  # (r, m, L)
+        b = found.weights[rows, move]  # (r, P, S, L)
+        surprise = found.values[rows, move][..., None] - mean[:, own, None]
+        one, two = (
+            mean[:, place, None] + gain * surprise
+            for place, gain in zip((first, second), gains, strict=True)
+        )
+        one -= (b * one).sum(axis=-1, keepdims=True)
+        two -= (b * two).sum(axis=-1, keepdims=True)
+        weighted = b * one
+        (v, w), c, last = pairs.variance[..., None], pairs.shared[..., None], pairs.last[..., None]
+        alone = (b @ v)[..., 0] + (weighted * one).sum(axis=-1)
+        then = (b @ w)[..., 0] + (b * two * two).sum(axis=-1)
+        then -= ((b @ c)[..., 0] + (weighted * two).sum(axis=-1)) ** 2 / alone
+        then = np.maximum(then, (b @ last)[..., 0])
+        told = 0.5 * (np.log(alone) - (b @ logs[0])[..., 0])
+        more = 0.5 * (np.log(then) - (b @ logs[1])[..., 0])
+        told = told[:, pairs.starts] + np.add.reduceat(more, pairs.starts, axis=1)
+        b = b[:, pairs.starts]
+        value = (b @ pairs.entropy[..., None])[..., 0] + np.minimum(told, discrete_entropy(b))
+        out[rows] = np.maximum.reduceat(value, pairs.moves, axis=1) + _MEDIANS
+    return out

@@ -238,6 +238,33 @@ class Leaves(NamedTuple):
         return np.maximum.reduceat(rows, self.starts, axis=0).reshape(shape)
 
 
+class Pairs(NamedTuple):
+    """The last two visits below a sequence with three readings to come, side by side.
+
+    Args:
+        move: (P,) candidate that each follows.
+        first: (P,) index of the first of the two visits into the sequence's `locations`.
+        second: (P,) index of the second.
+        variance: (2, P, L) predictive variances of the two after the candidate, noise included.
+        shared: (P, L) their covariance.
+        last: (P, L) predictive variance of the second after the first, noise included.
+        entropy: (G, L) largest joint entropy of first and second less that of the noise, for each
+            first visit.
+        starts: (G,) where the pairs of each first visit begin.
+        moves: (A,) where the first visits after each candidate begin, in G.
+    """
+
+    move: IntArray
+    first: IntArray
+    second: IntArray
+    variance: FloatArray
+    shared: FloatArray
+    last: FloatArray
+    entropy: FloatArray
+    starts: IntArray
+    moves: IntArray
+
+
 class CovarianceState:
     """The state of the map after a set of visits, with `k` readings still to come.
 
@@ -286,6 +313,7 @@ class CovarianceState:
         self.children_bounds: tuple[FloatArray, FloatArray] | None = None
         self._leaves: Leaves | None = None
         self._too_many_leaves = False
+        self._pairs: Pairs | None = None
         self.known: dict[Hashable, CovarianceState] = {}
         self._keep = False
         self._prepared = False
@@ -431,3 +459,40 @@ class CovarianceState:
                 np.concatenate([[0], np.cumsum(counts)[:-1]]),
             )
         return self._leaves
+
+    def pairs(self) -> Pairs | None:
+        """All last two visits below (k = 3), unless `leaves` of a child are too many or none."""
+        if self._pairs is not None or not len(self.candidates):
+            return self._pairs
+        found: list[tuple[FloatArray, ...]] = []
+        starts, moves, end = [], [], 0
+        for a in range(len(self.candidates)):
+            child, kept = self.child(a), self.kept[a]
+            leaves = child.leaves() if len(child.candidates) else None
+            if leaves is None:
+                return None
+            owner, where = leaves.owner, leaves.where
+            entropy = self.problem.entropy(leaves.variance - self.problem.noise[:, None])
+            found.append(
+                (
+                    np.full(len(owner), a),
+                    kept[child.candidates[owner]],
+                    kept[where],
+                    child.variance[:, owner].T,
+                    (child.diagonal[:, where] + self.problem.noise[:, None]).T,
+                    (child.gain[:, owner, where] * child.variance[:, owner]).T,
+                    leaves.variance.T,
+                    (child.entropy + np.maximum.reduceat(entropy, leaves.starts, axis=1)).T,
+                )
+            )
+            moves.append(len(starts))
+            starts += (end + leaves.starts).tolist()
+            end += len(owner)
+        move, first, second, one, two, shared, last, best = map(
+            np.concatenate, zip(*found, strict=True)
+        )
+        self._pairs = Pairs(
+            *(move, first, second, np.stack([one, two]), shared, last, best),
+            *(np.array(starts), np.array(moves)),
+        )
+        return self._pairs
