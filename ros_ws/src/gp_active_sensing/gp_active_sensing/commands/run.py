@@ -144,8 +144,13 @@ def report(directory: Path) -> None:
 @click.option("--expansions", type=int, metavar="N", help="Limit a decision by expansions only.")
 @click.option("--seed", type=int, metavar="N", help="Key of every random draw.")
 @click.option("--reading-topic", default="", metavar="TOPIC", help="Default: /reading.")
+@click.option("--reading-type", default="", metavar="TYPE", help="Default: the topic's own.")
 @click.option("--reading-field", default="", metavar="PATH", help="Such as twist.twist.linear.x")
+@click.option(
+    "--reading-variance-field", metavar="PATH", help="Path of the noise variance in the message."
+)
 @click.option("--pose-topic", default="", metavar="TOPIC", help="Default: /pose.")
+@click.option("--pose-type", default="", metavar="TYPE", help="Default: the topic's own.")
 @click.option(
     "--set",
     "overrides",
@@ -163,6 +168,10 @@ def replay(
     out: Path | None,
     as_json: bool,
     no_report: bool,
+    reading_type: str,
+    reading_variance_field: str | None,
+    pose_type: str,
+    overrides: tuple[str, ...],
     **given: Any,
 ) -> None:
     """Replay a recorded bag, without ROS.
@@ -182,6 +191,10 @@ def replay(
     from gp_active_sensing.replay.run import replay_bag
     from gp_active_sensing.util.files import unused
 
+    types = {"reading.type": reading_type, "pose.type": pose_type}
+    named = [f"{key}={name}" for key, name in types.items() if name]
+    if reading_variance_field is not None:
+        named.append(f"reading.variance_field={reading_variance_field}")
     now = datetime.now(timezone.utc)
     directory = out or unused(Path("runs") / f"replay-{bag.stem or 'bag'}-{now:%Y%m%dT%H%M%SZ}")
     showing = ReplayDisplay(Console(quiet=as_json, soft_wrap=True))
@@ -190,7 +203,7 @@ def replay(
             done = replay_bag(
                 bag,
                 directory,
-                ReplayOptions(**given),
+                ReplayOptions(overrides=(*named, *overrides), **given),
                 salvage=salvage,
                 belief_only=belief_only,
                 show=showing.record,

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import io
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from gp_active_sensing.errors import ConfigError, ReplayError
 from gp_active_sensing.mission.clocks import VirtualClock
@@ -35,10 +38,13 @@ from gp_active_sensing.sim.world import known_of
 from gp_active_sensing.topology.lookup import check_places
 from gp_active_sensing.types import Cost
 from gp_active_sensing.util.files import json_ready, write_whole
+from gp_active_sensing.util.tables import write_rows
 
 logger = logging.getLogger(__name__)
 
 _NOTHING = ReplayOptions()
+MAP = "map.csv"
+"""The final map, in the run directory."""
 ENDED = "the bag ends here"
 
 Progress = Callable[[int], None]
@@ -94,8 +100,7 @@ def replay_bag(
         config, scenario = settled(given, recording, held, follow=not again)
         if not belief_only:
             check_program(given, recording, config)
-        mission = dataclasses.replace(config.mission, export=("csv",))
-        config = dataclasses.replace(config, run_dir=str(out), mission=mission)
+        config = dataclasses.replace(config, run_dir=str(out))
         if again and recording is not None:
             return _repeated(bag, recording, config, scenario, show, begin)
         if config.pose.type == "tf":
@@ -309,6 +314,20 @@ def _written(
     }
     out = recorder.run.path
     recorder.run.write_summary(summary)
-    recorder.export(parts.mission)
     recorder.close()
+    write_whole(out / MAP, _map_text(parts))
     return Replayed(out, summary)
+
+
+def _map_text(parts: MissionComponents) -> str:
+    """Return the map as a table: place, coordinates, mean, standard deviation, readings."""
+    loop = parts.mission.loop
+    mean, variance = loop.belief.predict()
+    std = np.sqrt(np.maximum(variance, 0.0))
+    columns = [loop.topology.names, *loop.topology.points.T.tolist()]
+    columns += [mean.tolist(), std.tolist(), loop.belief.observed.astype(int).tolist()]
+    axes = ("x", "y", "z")[: loop.topology.points.shape[1]]
+    text = io.StringIO()
+    head = ("place", *axes, "mean", "std", "observed")
+    write_rows(text, [head, *zip(*columns, strict=True)])
+    return text.getvalue()

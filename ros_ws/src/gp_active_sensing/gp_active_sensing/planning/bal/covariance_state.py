@@ -464,8 +464,10 @@ class CovarianceState:
         """All last two visits below (k = 3), unless `leaves` of a child are too many or none."""
         if self._pairs is not None or not len(self.candidates):
             return self._pairs
-        found: list[tuple[FloatArray, ...]] = []
-        starts, moves, end = [], [], 0
+        found: list[tuple[FloatArray | IntArray, ...]] = []
+        starts: list[int] = []
+        moves: list[int] = []
+        end = 0
         for a in range(len(self.candidates)):
             child, kept = self.child(a), self.kept[a]
             leaves = child.leaves() if len(child.candidates) else None
