@@ -50,12 +50,7 @@ def find_browser() -> str | None:
 
 
 class Browser(contextlib.AbstractContextManager["Browser"]):
-    """A browser with a profile of its own; ends what it started.
-
-    Args:
-        profile: empty folder for the profile.
-        executable: the browser; None = look on PATH.
-    """
+    """A browser with a profile of its own, or one on PATH; ends what it started."""
 
     def __init__(self, profile: Path, executable: str | None = None) -> None:
         executable = executable or find_browser()
@@ -95,7 +90,6 @@ class Browser(contextlib.AbstractContextManager["Browser"]):
         self.close()
 
     def page(self, **looks: Any) -> Page:
-        """Return a new empty page; see `Page.look` for its looks."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         answer = self.call("Target.attachToTarget", targetId=target, flatten=True)
         page = Page(self, str(target), str(answer["sessionId"]))
@@ -106,11 +100,7 @@ class Browser(contextlib.AbstractContextManager["Browser"]):
         return page
 
     def call(self, method: str, session: str | None = None, **parameters: Any) -> dict[str, Any]:
-        """Send a command and return its result.
-
-        Raises:
-            BrowserError: it was refused, or no answer came.
-        """
+        """Send a command and return its result; BrowserError if it is refused or not answered."""
         number = next(self._numbers)
         message: dict[str, Any] = {"id": number, "method": method, "params": parameters}
         if session is not None:
@@ -138,7 +128,6 @@ class Browser(contextlib.AbstractContextManager["Browser"]):
                 self._take_in("waiting")
 
     def close(self) -> None:
-        """End the browser, and whatever processes it has started."""
         if self._process.poll() is None:
             try:
                 os.write(self._write, b'{"id": 0, "method": "Browser.close"}\0')
@@ -200,7 +189,6 @@ class Page:
         self.call("Emulation.setEmulatedMedia", features=[theme])
 
     def open(self, path: Path, fragment: str = "", *, ready: str = "true") -> float:
-        """Open a file and wait until the expression `ready` holds; return the seconds it took."""
         self._own = path.resolve().as_uri()
         started = time.monotonic()
         answer = self.call("Page.navigate", url=self._own + fragment)
@@ -211,11 +199,7 @@ class Page:
         return time.monotonic() - started
 
     def until(self, expression: str, patience: float = PATIENCE) -> None:
-        """Wait until an expression holds.
-
-        Raises:
-            BrowserError: it does not; the message has the page's complaints.
-        """
+        """Wait until an expression holds; else BrowserError with the page's complaints."""
         deadline = time.monotonic() + patience
         while not self.evaluate(expression):
             if time.monotonic() > deadline:
@@ -224,11 +208,7 @@ class Page:
             self.browser.wait(0.02)
 
     def evaluate(self, expression: str) -> Any:
-        """Return the value of a JavaScript expression; a promise is waited for.
-
-        Raises:
-            BrowserError: it threw.
-        """
+        """Return the value of an expression, of a promise its result; BrowserError if it throws."""
         answer = self.call(
             "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
         )
@@ -279,7 +259,6 @@ class Page:
                     self.requests.append(url)
 
     def close(self) -> None:
-        """Close the page."""
         self.browser.pages.pop(self.session, None)
         self.browser.call("Target.closeTarget", targetId=self.target)
 

@@ -25,10 +25,6 @@ def for_each(
     """Return a decorator that runs a test once for each case, as `parametrize` does by instances.
 
     Every case has a folder `tmp_path` of its own, and `caplog` and `monkeypatch` start afresh.
-
-    Args:
-        names: of the arguments, with commas between them.
-        cases: a value each, or a tuple of values where there are several names.
     """
     keys = [key.strip() for key in names.split(",")] if isinstance(names, str) else list(names)
     listed = [tuple(each) if len(keys) > 1 else (each,) for each in cases]

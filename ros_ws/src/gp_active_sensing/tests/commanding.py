@@ -1,5 +1,3 @@
-"""Commands and programs, called as a user calls them."""
-
 from __future__ import annotations
 
 import subprocess

@@ -21,13 +21,7 @@ SIZES = (0xFFFFFFFF, 0x7FFFFFFF, 0x10000000, 0x01000000, 0x00010000, 0)
 def mutated(
     rng: random.Random, kinds: Mapping[str, Callable[[], Any]], serialise: Callable[[Any], bytes]
 ) -> Iterator[tuple[str, bytes]]:
-    """Yield messages without end, each with the topic it is for, as bytes.
-
-    Args:
-        rng: chooses.
-        kinds: makes an absurd message of each topic.
-        serialise: message to bytes.
-    """
+    """Yield messages without end, absurd ones of each topic among them, as (topic, bytes)."""
     topics = list(kinds)
     while True:
         topic = rng.choice(topics)
@@ -67,7 +61,9 @@ def sums(mission: Any) -> tuple[dict[str, int], dict[str, int]]:
     counted = Counter(mission.rejected)
     for word in NO_MESSAGE:
         counted.pop(word, None)
-    inbox = Counter(a for a in _kinds(mission.inbox))
+    waiting = mission.inbox.take()
+    mission.inbox.put_back(waiting)
+    inbox = Counter("readings" if hasattr(each.what, "value") else "poses" for each in waiting)
     readings = {word: n for word, n in counted.items() if not of_poses(word)}
     readings["used"] = sum(ingestion.pipeline.used for ingestion in ingestions)
     readings["waiting"] = inbox["readings"] + sum(
@@ -79,9 +75,3 @@ def sums(mission: Any) -> tuple[dict[str, int], dict[str, int]]:
     poses["waiting"] = inbox["poses"]
     poses["dropped"] = mission.inbox.dropped["poses"]
     return readings, poses
-
-
-def _kinds(inbox: Any) -> Iterator[str]:
-    waiting = inbox.take()
-    inbox.put_back(waiting)
-    return (("readings" if hasattr(arrival.what, "value") else "poses") for arrival in waiting)

@@ -17,11 +17,6 @@ EXTRAS = {"learn": ("torch", "gpytorch"), "sumo": ("libsumo",)}
 """The modules of each heavy extra."""
 
 
-def extra_of(module: str) -> str:
-    """Return the heavy extra that brings a module, "" where none does."""
-    return next((extra for extra, modules in EXTRAS.items() if module in modules), "")
-
-
 def why_not(extra: str) -> str:
     """Return why what needs an extra cannot run, "" where it can."""
     missing = [name for name in EXTRAS[extra] if importlib.util.find_spec(name) is None]

@@ -41,9 +41,7 @@ def kernels():
 def on_two_processors(script: str, *arguments: str) -> list[Any]:
     """Return what a script says on each of two kinds of processor; skip where that cannot be had.
 
-    Args:
-        script: sets `said` to something that JSON can hold; its arguments are ``sys.argv[1:]``.
-        arguments: of the script; the name of the processor is the last one.
+    It sets `said` to something that JSON can hold; the name of the processor is its last argument.
     """
     found = [_run(script, processor, *arguments) for processor in PROCESSORS]
     used = [one["kernels"] for one in found]

@@ -1,5 +1,3 @@
-"""Random maps that tests of topologies and of missions share."""
-
 from __future__ import annotations
 
 import numpy as np
@@ -10,15 +8,7 @@ from gp_active_sensing.topology import GraphTopology, Move
 def directed_graph(
     rng: np.random.Generator, n: int, most: int, side: float = 1000.0, *, reach: float = 0.0
 ) -> GraphTopology:
-    """Return one with one-ways, dead ends and parts of its own; a move costs what its place does.
-
-    Args:
-        rng: draws it.
-        n: places.
-        most: moves from a place.
-        side: of the square that the places lie in [m].
-        reach: of the map [m].
-    """
+    """Return places in a square [m] with one-ways, dead ends and parts of their own."""
     metres = rng.uniform(1, 100, n)
     seconds = metres / rng.uniform(1, 20, n)
     sizes = (min(n, int(rng.integers(0, most + 1))) for _ in range(n))

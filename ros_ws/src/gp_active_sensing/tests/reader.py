@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.heavy import extra_of, why_not
+from tests.heavy import EXTRAS, why_not
 from tests.page_checks import GIVEN, check_arguments, check_parameters, overlaid
 from tests.pages import PACKAGE, REPOSITORY, Step, sources, steps
 from tests.ros.conftest import LOOPBACK, domain_id
@@ -32,12 +32,7 @@ AT_WORK = r"the mission begins|continuing at stage|active; the mission is|stage 
 
 @dataclass
 class Reader:
-    """Plays the steps of one page, each once, in a folder of its own.
-
-    Args:
-        page: the page.
-        folder: an empty folder.
-    """
+    """Plays the steps of one page, each once, in an empty folder of its own."""
 
     page: Path
     folder: Path
@@ -282,7 +277,8 @@ def _wait_for(
 
 def _demand(module: str) -> None:
     """Skip where a library is missing; where it must be there, the marker ``heavy`` fails."""
-    if not (extra := extra_of(module)):
+    extra = next((extra for extra, modules in EXTRAS.items() if module in modules), "")
+    if not extra:
         pytest.importorskip(module, reason=f"{module} is not installed")
     elif reason := why_not(extra):
         pytest.skip(reason)

@@ -14,13 +14,7 @@ from gp_active_sensing.types import Budget
 
 
 def believing(topology: Topology, weights: Sequence[float] | None = None, **config: Any) -> Belief:
-    """Return a belief without readings.
-
-    Args:
-        topology: its places.
-        weights: prior weights of the candidates; None = equal.
-        config: fields of `BeliefConfig`.
-    """
+    """Return a belief without readings; weights None = equal candidates."""
     built = build_belief(BeliefConfig(**config), topology.features, topology.feature_names)
     if weights is None:
         return built
@@ -57,13 +51,7 @@ def asked(
     rng: np.random.Generator | None = None,
     **more: Any,
 ) -> PlanRequest:
-    """Return the request of a probe at some place; its randomness has the seed 0.
-
-    Args:
-        belief, topology, at, pending, unavailable, remaining: of the request.
-        rng: None = a new generator.
-        more: further fields of the request.
-    """
+    """Return the request of a probe at some place; its randomness has the seed 0 unless given."""
     return PlanRequest(
         belief,
         topology,

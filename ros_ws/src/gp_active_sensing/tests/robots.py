@@ -212,12 +212,7 @@ class Voyage:
 
 
 class House:
-    """True ground of a house, whose doors may be shut, for the robot's own controller.
-
-    Args:
-        columns, rows: squares of 1 m.
-        walls: squares that are walls, for the robot and for the mission's map.
-    """
+    """True ground of a house in squares of 1 m, whose doors may be shut, for the robot itself."""
 
     def __init__(self, columns: int, rows: int, walls: set[tuple[int, int]]) -> None:
         self.columns, self.rows, self.walls = columns, rows, walls
@@ -247,12 +242,7 @@ class House:
 
 @dataclass
 class HouseRobot(Robot):
-    """A robot whose controller finds its way round in a house, or stops before a door.
-
-    Args:
-        house: where it drives.
-        detours: its controller takes another way when a door is shut; otherwise it stops there.
-    """
+    """A robot whose controller detours round a shut door in a house, or stops before it."""
 
     house: House = field(default_factory=lambda: House(1, 1, set()))
     detours: bool = True

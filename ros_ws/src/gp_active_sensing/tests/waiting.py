@@ -1,5 +1,3 @@
-"""Waiting in tests: for a state, never for a time."""
-
 from __future__ import annotations
 
 import time

@@ -1,5 +1,3 @@
-"""Bags made on the spot, for tests: a short drive with readings."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -34,7 +32,6 @@ LATCHED = Qos(
 
 
 def message(kind: str, **fields: Any) -> Any:
-    """Make a message of a type such as ``std_msgs/msg/Float64``."""
     return STORE.types[kind](**fields)
 
 
@@ -56,11 +53,8 @@ def write_bag(
     """Write (topic, stamp in ns, message) to a new bag, in the order given.
 
     Args:
-        path: the folder.
-        messages: what it holds.
         storage: mcap or sqlite3.
         latched: topics whose publisher keeps messages for late subscribers.
-        extra_types: definitions of types that are not standard.
         chunk: messages in a chunk of MCAP, which are packed with zstd; 0 = large ones, not packed.
         store: message types that the recorder knew; None = those of Jazzy.
     """

@@ -1,5 +1,3 @@
-"""A recorded mission that asked an expert, once more: the same questions, the same decisions."""
-
 from __future__ import annotations
 
 from pathlib import Path

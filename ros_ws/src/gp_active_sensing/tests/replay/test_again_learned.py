@@ -1,5 +1,3 @@
-"""A recorded mission whose belief was over kernels, once more."""
-
 from __future__ import annotations
 
 from pathlib import Path

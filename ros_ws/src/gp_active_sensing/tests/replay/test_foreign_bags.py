@@ -46,7 +46,6 @@ def driven(
 
 
 def replayed(bag: Path, out: Path, field: str, **given: Any) -> dict[str, Any]:
-    """Replay a bag for its map only; return its summary."""
     options = replace(GIVEN, reading_field=field, **given)
     return replay_bag(bag, out, options, belief_only=True).summary
 

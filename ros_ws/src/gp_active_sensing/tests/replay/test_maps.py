@@ -1,5 +1,3 @@
-"""A bag with the maps of a mission whose map grew: done again, and followed."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""Reading bags: what was recorded comes out; what is broken is one clear error."""
-
 from __future__ import annotations
 
 import shutil

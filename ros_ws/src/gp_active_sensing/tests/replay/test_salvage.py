@@ -1,5 +1,3 @@
-"""Damaged bags: one clear error, or what can still be read of them; never a traceback."""
-
 from __future__ import annotations
 
 import re

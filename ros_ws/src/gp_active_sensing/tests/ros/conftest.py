@@ -37,11 +37,7 @@ _DOMAINS = 100
 
 @functools.cache
 def domain_id(use: str = "tests") -> int:
-    """Return a ROS domain (1 to 100) that no other worker on this machine has, of any suite.
-
-    Args:
-        use: what it is for; nodes that lived in this process may still be seen in its others.
-    """
+    """Return a ROS domain (1 to 100) that no other worker on this machine has, of any suite."""
     import fcntl  # where there is ROS for the tests, there is this
 
     first = os.getpid()
@@ -87,7 +83,6 @@ def wait_active(node: Any) -> None:
 
 
 def wait_said(capfd: pytest.CaptureFixture[str], *texts: str) -> str:
-    """Wait until the log says all of the texts, and return all of it."""
     log = ""
 
     def said() -> bool:
@@ -131,7 +126,6 @@ class Ros:
         return self.add(self._rclpy.create_node(name))
 
     def hear(self, kind: Any, topic: str, profile: Any = 1000) -> list[Any]:
-        """Return the list of what a new node hears on a topic."""
         messages: list[Any] = []
         self.node("listener").create_subscription(kind, topic, messages.append, profile)
         return messages

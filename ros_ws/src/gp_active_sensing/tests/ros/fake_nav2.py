@@ -43,8 +43,6 @@ def install(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Handle:
-    """Of a goal, on the client's side."""
-
     def __init__(self, client: Client, accepted: bool) -> None:
         self.accepted = accepted
         self.cancelled = False
@@ -70,8 +68,6 @@ class Handle:
 
 
 class Client:
-    """An action client and its server."""
-
     def __init__(self, node: Any, kind: Any, name: str) -> None:
         self.kind, self.name = kind, name
         self.ready = True

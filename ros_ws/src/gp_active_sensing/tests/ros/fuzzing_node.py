@@ -27,8 +27,6 @@ STEP = 50
 
 
 class Case:
-    """A node's configuration, and how to make absurd messages for it."""
-
     def __init__(
         self,
         rng: random.Random,
@@ -127,15 +125,12 @@ def fuzz_callbacks(
     """Give a configured node messages as its subscriptions would; return what came of them.
 
     Args:
-        node: hears them.
-        case: its configuration.
-        rng: chooses the messages.
+        node, case, rng: hears them, its configuration, chooses them.
         count: at least so many messages, and at most ten times so many.
         used: go on until so many readings (those that the gate refused count) and poses were used.
 
     Raises:
-        AssertionError: a message is neither used nor counted, a callback failed, or hardly any
-            message could be used.
+        AssertionError: one is neither used nor counted, or fails; hardly any could be used.
     """
     mission, results = node.mission, node.results
     assert mission is not None
@@ -179,17 +174,14 @@ def _step(mission: Any, now_ns: int) -> None:
             mission.showing = False
 
 
-def fuzzed_parameters(node: ActiveSensingNode) -> list[str]:
-    return sorted(name for name in node.parameters.names if node.has_parameter(name))
-
-
 def fuzz_parameters(node: ActiveSensingNode, rng: random.Random, count: int) -> Counter[str]:
     """Set so many parameters to absurd values; return how many were accepted and refused.
 
     With each that was accepted the configuration is built: it is complete or says what is wrong.
     Then the parameter gets the value that it had.
     """
-    names, values = fuzzed_parameters(node), absurd_values()
+    names = sorted(name for name in node.parameters.names if node.has_parameter(name))
+    values = absurd_values()
     found: Counter[str] = Counter()
     for _ in range(count):
         name, value = rng.choice(names), rng.choice(values)

@@ -55,7 +55,6 @@ def _hear_sigint() -> None:
 
 @contextlib.contextmanager
 def launched(log: Path, *command: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a launch; end it, with its nodes, at the end."""
     with log.open("wb") as output:
         process = subprocess.Popen(
             command,
@@ -77,7 +76,6 @@ def launched(log: Path, *command: str) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def node_pids(launcher: int, name: str = "active_sensing") -> list[int]:
-    """Return the processes of a node, which are children of the launch."""
     found = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):

@@ -129,7 +129,6 @@ class Probe:
             self.go()
 
     def go(self) -> None:
-        """Go to the waypoint heard last, and read there."""
         position = self.waypoints[-1].pose.position
         x, y = position.x, position.y
         t = self.now_ns()
@@ -174,7 +173,6 @@ def write_scenario(
     policy: str = "ie",
     budget: int = 5,
 ) -> Path:
-    """Write a small scenario on a grid."""
     path.write_text(
         f"""
 name: tiny

@@ -1,5 +1,3 @@
-"""What the command line makes of a run directory that a node has written."""
-
 from __future__ import annotations
 
 import dataclasses

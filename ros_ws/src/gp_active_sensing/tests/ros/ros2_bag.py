@@ -18,7 +18,6 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def options(words: list[str]) -> argparse.Namespace:
-    """Read the options of a command line, without ``ros2``."""
     parser = argparse.ArgumentParser()
     parser.add_argument("command", choices=["bag"])
     parser.add_argument("verb", choices=["record"])

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-import struct
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from geometry_msgs.msg import Point, PoseStamped, PoseWithCovarianceStamped
 from nav_msgs.msg import Odometry
-from sensor_msgs.msg import LaserScan, NavSatFix, PointField, Temperature
+from sensor_msgs.msg import LaserScan, NavSatFix, Temperature
 from std_msgs.msg import Float32, Float64MultiArray
 from visualization_msgs.msg import Marker
 
@@ -172,16 +170,6 @@ def test_plan_follows_the_geometry() -> None:
     assert points == [(0, 0), (100, 0), (100, 50), (150, 50)]
     q = path.poses[1].pose.orientation
     assert heading_of(q.x, q.y, q.z, q.w) == pytest.approx(math.pi / 2)
-
-
-def test_field_cloud_holds_the_numbers() -> None:
-    grid = build_topology(MapConfig("grid", columns=2, rows=1, spacing=3.0))
-    cloud = outputs.field_cloud(grid, np.array([10.0, 20.0]), np.array([1.0, 2.0]), 0)
-    assert [f.name for f in cloud.fields] == ["x", "y", "z", "mean", "std"]
-    assert {f.datatype for f in cloud.fields} == {PointField.FLOAT32}
-    assert (cloud.width, cloud.point_step, cloud.row_step) == (2, 20, 40)
-    rows = list(struct.iter_unpack("<5f", bytes(cloud.data)))
-    assert rows == [(0.0, 0.0, 0.0, 10.0, 1.0), (3.0, 0.0, 0.0, 20.0, 2.0)]
 
 
 def test_weights_are_labelled() -> None:

@@ -1,5 +1,3 @@
-"""Exit codes mean something: of a node, of our runner, of ``ros2 launch``."""
-
 from __future__ import annotations
 
 import os

@@ -74,7 +74,6 @@ class Expert:
 
 
 def begun(ros: Ros, *parameters: str) -> tuple[Any, Expert, Probe]:
-    """Return a node that has asked, its expert, and its probe."""
     one = sensing(ros, "expert.timeout:=1000.0", *parameters, given=ASKING)
     expert, probe = Expert(ros), Probe(ros).connect()
     wait_until(expert.answers.get_subscription_count, "a subscriber of expert/answer")

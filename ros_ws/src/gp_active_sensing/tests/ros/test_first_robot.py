@@ -33,8 +33,6 @@ pytestmark = [pytest.mark.ros, pytest.mark.slow]
 
 
 class Newcomer(Reader):
-    """Does what the page says: robots in one terminal, commands in the other."""
-
     def __init__(self, folder: Path) -> None:
         super().__init__(PAGE, folder)
         self.robots: list[tuple[subprocess.Popen[bytes], Path]] = []

@@ -1,5 +1,3 @@
-"""One coordinator and several simulated probes, as nodes."""
-
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -67,7 +65,6 @@ class Watcher:
 
 
 def wait_heard(ros: Ros, mission: Mission, name: str) -> None:
-    """Send poses of a probe, until they are heard."""
     poses = ros.node("robot").create_publisher(Odometry, f"{name}/pose", qos.reliable(10))
     message = Odometry()
     message.header.frame_id, message.header.stamp.sec = "map", 1

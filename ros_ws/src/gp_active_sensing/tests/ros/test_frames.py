@@ -25,8 +25,6 @@ def observed(node: ActiveSensingNode) -> list[int]:
 
 
 class Sensor(Probe):
-    """Says poses and readings with frames and covariances."""
-
     def odometry(
         self, x: float, y: float = 0.0, *, heading: float = 0.0, frame: str = "map",
         child: str = "base_link", covariance: tuple[float, ...] = (), t: int | None = None,

@@ -24,7 +24,6 @@ Topics = dict[str, tuple[str, str]]
 
 
 def section(title: str) -> str:
-    """Return a section of the page, with the sections inside it."""
     marks, words = title.split(maxsplit=1)
     page = PAGE.read_text("utf-8")
     found = re.search(rf"^{marks} {words}\n(.*?)(?=^#{{1,{len(marks)}}} |\Z)", page, re.M | re.S)
@@ -50,7 +49,6 @@ def shown(kind: Any, profile: QoSProfile) -> tuple[str, str]:
 
 
 def made(entities: Any) -> Topics:
-    """Return what a node publishes or subscribes, by the name that the page has for it."""
     found = {}
     for entity in entities:
         topic = entity.topic_name
@@ -62,7 +60,6 @@ def made(entities: Any) -> Topics:
 
 
 def written(text: str) -> Topics:
-    """Return the topics of a table of the page."""
     named = [(names_in(row[0]), row) for row in rows(text)]
     return {name[0]: (names_in(row[1])[0], row[2]) for name, row in named if name}
 

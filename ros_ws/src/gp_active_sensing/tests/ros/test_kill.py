@@ -1,5 +1,3 @@
-"""The node is killed by SIGKILL at random moments and started again: nothing is lost or doubled."""
-
 from __future__ import annotations
 
 import json

@@ -28,8 +28,6 @@ EXPECTED = {
 
 
 class Manager(Lifecycle):
-    """Manages one node, without a bond (``bond_timeout: 0.0``)."""
-
     def does(self, *transitions: int) -> bool:
         return all(self.do(each) and self.state == EXPECTED[each] for each in transitions)
 

@@ -1,5 +1,3 @@
-"""The node live_page: it finds the mission, shows it, and hands on commands."""
-
 from __future__ import annotations
 
 import json

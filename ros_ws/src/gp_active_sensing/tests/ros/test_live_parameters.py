@@ -1,5 +1,3 @@
-"""Parameters that change while the node runs, the stream of waypoints, what the log says."""
-
 from __future__ import annotations
 
 from typing import Any

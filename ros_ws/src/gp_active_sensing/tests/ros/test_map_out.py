@@ -1,5 +1,3 @@
-"""The map of a mission for other programs: files in the run directory, grids for costmaps."""
-
 from __future__ import annotations
 
 import csv
@@ -9,6 +7,7 @@ from typing import Any
 
 import pytest
 from nav_msgs.msg import OccupancyGrid
+from sensor_msgs.msg import PointField
 from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import Trigger
 
@@ -46,11 +45,6 @@ def grids(ros: Ros) -> dict[str, list[Any]]:
     }
 
 
-def limits_in(message: Any) -> dict[str, float]:
-    labels = [dim.label for dim in message.layout.dim]
-    return dict(zip(labels, message.data, strict=True))
-
-
 def test_a_costmap_gets_levels_of_mean_and_deviation(ros: Ros) -> None:
     _, probe = read_one(ros, *TALL, "map.obstacles:='[[[14, -11], [16, -9]]]'")
     heard = grids(ros)  # comes late: the topics are latched
@@ -77,10 +71,15 @@ def test_a_costmap_gets_levels_of_mean_and_deviation(ros: Ros) -> None:
         assert all(0 <= v <= 100 for v in message.data if v != -1)
         assert list(message.data).count(-1) == 1
     cloud = probe.heard["field"][-1]
-    said = limits_in(heard["grid_limits"][-1])
+    limits = heard["grid_limits"][-1]
+    said = dict(zip((dim.label for dim in limits.layout.dim), limits.data, strict=True))
     assert said["std_low"] == 0.0
     import numpy as np
 
+    found = [(field.name, field.offset, field.datatype) for field in cloud.fields]
+    names = ("x", "y", "z", "mean", "std")
+    assert found == [(name, 4 * i, PointField.FLOAT32) for i, name in enumerate(names)]
+    assert (cloud.point_step, cloud.row_step) == (20, 20 * cloud.width)
     table = np.frombuffer(bytes(cloud.data), dtype="<f4").reshape(cloud.width, 5)
     for column, name in ((3, "mean"), (4, "std")):
         low, high = said[f"{name}_low"], said[f"{name}_high"]
@@ -95,23 +94,12 @@ def rows_of(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(stream))
 
 
-def rows_read(run: Path) -> list[dict[str, str]]:
-    """The rows of the places that were read, in the order of the journal."""
-    order = [event["location"] for event in events_of(run, "reading")]
-    rows = rows_of(run / "map.csv")
-    return [rows[place] for place in dict.fromkeys(order)]
-
-
-def save(ros: Ros) -> Any:
-    client = ros.node("operator").create_client(Trigger, "/active_sensing/save")
-    return ros.call(client, Trigger.Request())
-
-
 def test_save_writes_the_map_as_it_is_and_the_end_once_more(ros: Ros, tmp_path: Path) -> None:
     run = tmp_path / "run"
     formats = "mission.export:=['csv', 'geojson']"
     _, probe = read_one(ros, f"run_dir:={run}", "budget.readings:=3", formats)
-    answer = save(ros)
+    client = ros.node("operator").create_client(Trigger, "/active_sensing/save")
+    answer = ros.call(client, Trigger.Request())
     assert answer.success
     assert answer.message == f"summary and map.csv and map.geojson written to {run}"
     rows = rows_of(run / "map.csv")
@@ -133,7 +121,8 @@ def test_save_writes_the_map_as_it_is_and_the_end_once_more(ros: Ros, tmp_path: 
     driven = unpack(track["x"])[:, 0]
     assert driven[0] == pytest.approx(5.0, abs=0.01)
     assert len(driven) >= 3
-    assert page["quality"]["places"] == [int(row["place"][1]) for row in rows_read(run)]
+    read = [event["location"] for event in events_of(run, "reading")]
+    assert page["quality"]["places"] == list(dict.fromkeys(read))
     with pytest.raises(RunError, match="there already"):
         export_map(found, run / "map.csv", "csv")
 

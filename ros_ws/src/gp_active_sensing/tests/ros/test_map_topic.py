@@ -11,7 +11,6 @@ from gp_active_sensing.report.reconstruction import replay
 from gp_active_sensing.report.source import load_run
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros.active_sensing_node import ActiveSensingNode
-from gp_active_sensing.topology.live import GridMap
 from tests.ros.conftest import Ros, wait_active, wait_until
 from tests.ros.probe import Probe, grid_message, sensing
 from tests.unit.mission.grids import NOTHING_FREE, house
@@ -34,16 +33,6 @@ LARGER = house((-1.0, -1.0, 11.0, 3.0))
 LARGEST = house((-5.0, -1.0, 11.0, 7.0))
 
 
-class Slam:
-    """Publishes maps, and keeps the last one for those who come later."""
-
-    def __init__(self, ros: Ros) -> None:
-        self.publisher = ros.node("slam").create_publisher(OccupancyGrid, "/map", qos.latched())
-
-    def publish(self, found: GridMap) -> None:
-        self.publisher.publish(grid_message(found))
-
-
 def places(node: ActiveSensingNode) -> int:
     return 0 if node.mission is None else node.mission.loop.topology.n
 
@@ -61,12 +50,12 @@ def test_it_waits_for_the_first_map_and_the_map_grows_twice(ros: Ros, tmp_path: 
     assert "waiting for a map on topic /map: nobody publishes it" in probe.values["reason"]
     assert node.mission is None
     assert not run.exists()
-    slam = Slam(ros)
-    slam.publish(NOTHING_FREE)
+    slam = ros.node("slam").create_publisher(OccupancyGrid, "/map", qos.latched())
+    slam.publish(grid_message(NOTHING_FREE))
     wait_until(lambda: probe.values.get("maps_refused") == "1", "the first map to be refused")
     assert "has no cell for a place" in probe.values["reason"]
     assert node.mission is None, "the next one is waited for"
-    slam.publish(ROOM)
+    slam.publish(grid_message(ROOM))
     wait_active(node)
     assert node.mission is not None
     assert places(node) == 8
@@ -77,14 +66,14 @@ def test_it_waits_for_the_first_map_and_the_map_grows_twice(ros: Ros, tmp_path: 
     wait_until(lambda: observed(node) >= 3, "three places to be read")
     bad = grid_message(ROOM)
     bad.data = bad.data[:2]
-    slam.publisher.publish(bad)
+    slam.publish(bad)
     wait_until(lambda: "got 2" in probe.values.get("map_problem", ""), "the problem of the map")
-    slam.publish(LARGER)
+    slam.publish(grid_message(LARGER))
     wait_until(lambda: places(node) == 12, "the map to grow")
     wait_until(lambda: observed(node) == 12, "all of it to be read")
     wait_until(lambda: node.mission and node.mission.reason.endswith("the map may grow"), "a wait")
     assert node.mission.state == "running"
-    slam.publish(LARGEST)
+    slam.publish(grid_message(LARGEST))
     wait_until(lambda: places(node) == 32, "the map to grow again")
     assert node.mission.loop.topology.names[:8] == names
     probe.wait_value("state", "ended")

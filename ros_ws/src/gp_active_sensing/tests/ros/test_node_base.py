@@ -24,8 +24,6 @@ pytestmark = pytest.mark.ros
 
 
 class Weak(GuardedNode):
-    """Fails where it is told to."""
-
     def __init__(self, name: str = "weak") -> None:
         super().__init__(name)
         self.fail: dict[str, Exception] = {}
@@ -50,8 +48,6 @@ class Weak(GuardedNode):
 
 
 class Lifecycle:
-    """Drives a node's lifecycle from outside."""
-
     def __init__(self, ros: Ros, name: str) -> None:
         self._ros = ros
         tester = ros.node(f"{name}_tester")

@@ -1,5 +1,3 @@
-"""What somebody on a boat reads: the node's log and its diagnostics, in plain words."""
-
 from __future__ import annotations
 
 import re

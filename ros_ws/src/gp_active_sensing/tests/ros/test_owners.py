@@ -29,8 +29,6 @@ def keys_of(name: str) -> set[str]:
 
 @pytest.fixture
 def problems(ros: Ros, tmp_path: Path) -> Problems:
-    """Make a node with parameter files; return what is wrong with its parameters."""
-
     def build(name: str, *files: Path | str, words: tuple[str, ...] = ()) -> str:
         arguments = ["--ros-args", *words]
         for number, file in enumerate(files):

@@ -36,13 +36,7 @@ class Held:
 def prepared(
     ros: Ros, *parameters: str, held_after: float = math.inf
 ) -> tuple[ActiveSensingNode, Probe, Held]:
-    """Return a node, the probe, which stands at place 0, and the policy.
-
-    Args:
-        ros: runs them.
-        parameters: of the node.
-        held_after: how many plans the policy makes before it is held.
-    """
+    """Return a node, the probe, which stands at place 0, and the policy."""
     node = sensing(ros, "map.columns:=8", "mission.begin:=false", *parameters)
     probe = Probe(ros).connect()
     wait_active(node)

@@ -1,5 +1,3 @@
-"""What /diagnostics says of one of several probes."""
-
 from __future__ import annotations
 
 from collections import Counter

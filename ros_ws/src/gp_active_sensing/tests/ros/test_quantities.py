@@ -1,5 +1,3 @@
-"""A node with several quantities: topics, fields of one message, alarms, what it publishes."""
-
 from __future__ import annotations
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""A mission that ``ros2 bag record`` records beside the launch can be replayed."""
-
 from __future__ import annotations
 
 import json
@@ -43,18 +41,13 @@ def test_the_whole_journal_is_asked_for() -> None:
     }
 
 
-def waiting_for_start(folder: Path) -> Path:
-    """Return a parameter file: the recorder is there before the mission begins."""
-    path = folder / "params.yaml"
-    path.write_text("active_sensing:\n  ros__parameters:\n    mission: {begin: false}\n")
-    return path
-
-
 def test_a_recorded_mission_is_replayed_to_the_same_decisions(ros: Ros, tmp_path: Path) -> None:
     scenario = write_scenario(tmp_path / "tiny.yaml", dropout=0.2, budget=6)
     words = [f"scenario:={scenario}", "speed_factor:=20", "exit_at_end:=true"]
     words += ["plan_ahead:=true", f"run_dir:={tmp_path / 'run'}"]
-    words.append(f"params_file:={waiting_for_start(tmp_path)}")
+    waiting = tmp_path / "params.yaml"  # the recorder is there before the mission begins
+    waiting.write_text("active_sensing:\n  ros__parameters:\n    mission: {begin: false}\n")
+    words.append(f"params_file:={waiting}")
     wanted = {
         "/reading",
         "/pose",

@@ -1,5 +1,3 @@
-"""The node bag_player, in a process of its own, heard by a node of this process."""
-
 from __future__ import annotations
 
 import os

@@ -1,5 +1,3 @@
-"""What the node `simulator` makes of waypoints."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -48,7 +48,6 @@ def hook(rig: Rig, before: Callable[[int, PlanRequest], object]) -> Any:
 
 
 def arrive(rig: Rig) -> None:
-    """Read at the waypoint."""
     x, y = rig.topology.positions[rig.mission.probe.stages.target].tolist()
     rig.pose(1.1, x, y)
     rig.reading(1.1)

@@ -14,8 +14,6 @@ from gp_active_sensing.ros import to_messages as outputs
 
 
 class Tf(types.ModuleType):
-    """What of tf2_ros is used: a buffer that is told transforms, a listener, an exception."""
-
     class TransformException(Exception):
         pass
 

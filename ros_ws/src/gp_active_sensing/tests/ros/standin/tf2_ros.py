@@ -68,8 +68,6 @@ _ALWAYS = 2**62
 
 
 class TransformBroadcaster:
-    """Publishes transforms, as a localisation does."""
-
     def __init__(self, node: Any) -> None:
         self._publisher = node.create_publisher(TransformStamped, "/tf", 100)
 
@@ -79,8 +77,6 @@ class TransformBroadcaster:
 
 
 class TransformListener:
-    """Hears what is published, and tells the buffer."""
-
     def __init__(self, buffer: Buffer, node: Any) -> None:
         latched = QoSProfile(
             depth=100,

@@ -1,5 +1,3 @@
-"""Several quantities in one loop: readings, places, snapshots, limits."""
-
 from __future__ import annotations
 
 import warnings

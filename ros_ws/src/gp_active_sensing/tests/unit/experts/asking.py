@@ -1,5 +1,3 @@
-"""A policy that asks an expert, small enough for tests."""
-
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator

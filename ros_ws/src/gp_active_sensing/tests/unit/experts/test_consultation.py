@@ -1,5 +1,3 @@
-"""Which answers of an expert count, and how long they are waited for."""
-
 from __future__ import annotations
 
 import math

@@ -1,5 +1,3 @@
-"""The three kinds of expert: where they answer, when, how well, and what goes wrong."""
-
 from __future__ import annotations
 
 import math

@@ -1,5 +1,3 @@
-"""Point clouds and occupancy grids in messages: any layout, and whatever is wrong."""
-
 from __future__ import annotations
 
 import math

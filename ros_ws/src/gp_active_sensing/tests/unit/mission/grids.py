@@ -1,5 +1,3 @@
-"""Occupancy grids of a house that a robot gets to know room by room."""
-
 from __future__ import annotations
 
 from pathlib import Path

@@ -103,7 +103,6 @@ class Drive:
         raise AssertionError(msg)
 
     def step(self) -> None:
-        """Let a tenth of a second pass."""
         self.now_ns += SECOND // 10
         while self.late and self.now_ns - self.late[0].stamp_ns >= self.lag_ns:
             self._send(self.late.popleft())
@@ -124,7 +123,6 @@ class Drive:
             self._obey()
 
     def _obey(self) -> None:
-        """Drive to the waypoint, unless it is the one that was driven to last."""
         probe = self.built.mission.probe
         place = probe.target
         assert place is not None
@@ -152,7 +150,6 @@ class Drive:
         self.built.mission.inbox.put(what, 0.0)
 
     def kill(self) -> None:
-        """Leave everything as it lies, as SIGKILL does."""
         recorder = self.built.recorder
         if recorder.run is not None:
             recorder.close()  # the operating system closes files, and stops threads

@@ -60,7 +60,6 @@ class Team:
         return place
 
     def put(self, name: str, place: int, *, read: bool = True, pose: bool = True) -> None:
-        """Put a probe on a place, with a reading of it."""
         x, y = self.loop.topology.positions[place].tolist()
         stamp = round(self.t * SECOND)
         if pose:
@@ -83,7 +82,6 @@ class Team:
         pytest.fail("it asks for decisions again and again")
 
     def obey(self, *names: str) -> None:
-        """Put probes where they are sent, with readings."""
         for name in names:
             self.put(name, self.target(name))
         self.step()
@@ -123,5 +121,4 @@ class Team:
 
     @property
     def pending(self) -> list[int]:
-        """Waypoints under way, of all probes."""
         return [p.plan.waypoints[0] for p in self.mission.fleet.present if p.plan is not None]

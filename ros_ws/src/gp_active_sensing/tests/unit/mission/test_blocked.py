@@ -1,5 +1,3 @@
-"""Waypoints that cannot be reached, and sensors that say nothing."""
-
 from __future__ import annotations
 
 import logging

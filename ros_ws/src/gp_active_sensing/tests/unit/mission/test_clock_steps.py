@@ -1,5 +1,3 @@
-"""A clock that is set forward under way: found, said, not charged, and the mission pauses."""
-
 from __future__ import annotations
 
 from pathlib import Path

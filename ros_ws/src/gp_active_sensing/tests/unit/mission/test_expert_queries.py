@@ -1,5 +1,3 @@
-"""A mission that asks an expert: when it asks, what it waits for, what it makes of the answers."""
-
 from __future__ import annotations
 
 import math

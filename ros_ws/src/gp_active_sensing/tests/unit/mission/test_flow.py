@@ -1,5 +1,3 @@
-"""Robots that are sent on where they arrive, with their readings still to come."""
-
 from __future__ import annotations
 
 import math

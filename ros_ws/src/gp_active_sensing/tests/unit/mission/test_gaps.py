@@ -1,5 +1,3 @@
-"""A mission whose journal has lost lines goes on, and never spends more than its budget."""
-
 from __future__ import annotations
 
 from pathlib import Path

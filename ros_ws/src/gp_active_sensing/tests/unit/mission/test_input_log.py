@@ -1,5 +1,3 @@
-"""The inbox, and the trace of what a mission used and when."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""The journal and the records of stages: whole on disk, and none is lost to a full one."""
-
 from __future__ import annotations
 
 import logging

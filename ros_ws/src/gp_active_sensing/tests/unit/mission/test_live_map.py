@@ -1,5 +1,3 @@
-"""Maps of a mission: one that comes by a topic and grows, and places that a run keeps."""
-
 from __future__ import annotations
 
 import json

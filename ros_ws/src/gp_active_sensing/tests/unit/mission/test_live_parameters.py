@@ -1,5 +1,3 @@
-"""What may be changed while a mission runs."""
-
 from __future__ import annotations
 
 import dataclasses

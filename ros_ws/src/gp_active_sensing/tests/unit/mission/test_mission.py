@@ -1,5 +1,3 @@
-"""A mission step by step: decisions, budgets, pauses, the way home."""
-
 from __future__ import annotations
 
 import logging

@@ -1,5 +1,3 @@
-"""The parameter file of a mission, made of answers."""
-
 from __future__ import annotations
 
 import json

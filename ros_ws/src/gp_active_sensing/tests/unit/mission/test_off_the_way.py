@@ -1,5 +1,3 @@
-"""Positions that jump, probes off the map, and what the mission says and does about them."""
-
 from __future__ import annotations
 
 import math

@@ -1,5 +1,3 @@
-"""Plans made on the way: as good as those made on arrival, and never used when they do not fit."""
-
 from __future__ import annotations
 
 import logging

@@ -1,5 +1,3 @@
-"""Tracks of poses, and which place of a map a pose belongs to."""
-
 from __future__ import annotations
 
 import math

@@ -1,5 +1,3 @@
-"""Missions with several quantities: configuration, restart, fleets, maps that grow."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""One mission of several probes: they share readings and waypoints, and come and go."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -17,7 +15,6 @@ from tests.unit.mission.teams import SECOND, Team
 
 
 def begun(**parameters: object) -> Team:
-    """Return a team of three that have been sent out."""
     team = Team(**parameters)  # type: ignore[arg-type]
     team.here("a", "b", "c")
     team.step()
@@ -270,7 +267,6 @@ def test_one_that_waits_for_its_pose_fills_its_own_buffer_only(
 
 
 def pair(**mission: float) -> Team:
-    """Return a team of two that have been sent out."""
     team = Team(("a", "b"), mission=mission, budget={"metres": 60.0})
     team.here("a", "b")
     team.step()

@@ -1,5 +1,3 @@
-"""A doorway that is shut: ways are planned round it, and the way home is kept."""
-
 from __future__ import annotations
 
 import math

@@ -1,5 +1,3 @@
-"""Sorties: a battery lasts for the way home, is changed there, and the mission goes on."""
-
 from __future__ import annotations
 
 import math

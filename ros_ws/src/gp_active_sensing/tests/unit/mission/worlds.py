@@ -1,5 +1,3 @@
-"""Small maps and missions for tests without rclpy."""
-
 from __future__ import annotations
 
 import itertools
@@ -230,7 +228,6 @@ def begun(rig: Rig, x: float = 0.0, y: float = 0.0, t: float = 1.0) -> Rig:
 def drive_to(
     rig: Rig, t: float, target: int | None = None, value: float | None = 5.0, *, plan: bool = True
 ) -> None:
-    """Be at a place, or where it was sent last, and read there unless the value is None."""
     x, y = rig.topology.positions[rig.sent[-1] if target is None else target].tolist()
     rig.pose(t, x, y)
     if value is not None:

@@ -1,5 +1,3 @@
-"""Events survive their line of the journal; lines that lack something are refused."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""The events of a journal are made when they are asked for, and are the same each time."""
-
 from __future__ import annotations
 
 import tracemalloc

@@ -1,5 +1,3 @@
-"""How far a search stays behind: definitions, both signs, fields that change, journals."""
-
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""Scores of a map against the truth: right where the belief is, and never of filled values."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""What a replay is configured with: layers, parameter files, topics."""
-
 from __future__ import annotations
 
 import dataclasses

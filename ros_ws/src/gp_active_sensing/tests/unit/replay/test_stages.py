@@ -1,5 +1,3 @@
-"""Information of a place, against the closed form and against brute force."""
-
 from __future__ import annotations
 
 import numpy as np

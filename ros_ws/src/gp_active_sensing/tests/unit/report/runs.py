@@ -1,5 +1,3 @@
-"""Run directories for tests of the report."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""A map with heights on the page of a run: its layers side by side."""
-
 from __future__ import annotations
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Pictures of maps."""
-
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""What the page says of a mission whose truth nobody knows: how good, when, where it drove."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence

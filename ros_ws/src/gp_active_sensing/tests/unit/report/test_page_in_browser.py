@@ -1,5 +1,3 @@
-"""The pages in a real browser: drawn, silent, offline, and following slider, theme and width."""
-
 from __future__ import annotations
 
 import csv

@@ -1,5 +1,3 @@
-"""Pages and exports of a run with several quantities."""
-
 from __future__ import annotations
 
 import csv

@@ -1,5 +1,3 @@
-"""The page of a search: regret with its bound, the highest place, the ways of several probes."""
-
 from __future__ import annotations
 
 from pathlib import Path

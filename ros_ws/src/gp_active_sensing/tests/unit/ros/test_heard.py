@@ -1,5 +1,3 @@
-"""Rates of topics, and the parameters that they ask for."""
-
 from __future__ import annotations
 
 import math

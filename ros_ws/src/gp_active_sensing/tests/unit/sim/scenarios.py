@@ -1,5 +1,3 @@
-"""Small scenarios for tests."""
-
 from __future__ import annotations
 
 import copy

@@ -1,5 +1,3 @@
-"""Simulated missions that ask an expert: what it brings, what it costs, what goes wrong."""
-
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""Several simulated probes in one world."""
-
 from __future__ import annotations
 
 from typing import Any, cast

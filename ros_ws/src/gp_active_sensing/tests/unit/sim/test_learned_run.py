@@ -1,5 +1,3 @@
-"""Runs whose belief is over kernels: records, resuming after the model moved, report, replay."""
-
 from __future__ import annotations
 
 import shutil

@@ -1,5 +1,3 @@
-"""Fields that are known over time: tables with a line for each time."""
-
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""The promised error and its floor in records, summaries, the console and the report."""
-
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""Scenarios with several quantities: their fields and readings, records, resumed runs."""
-
 from __future__ import annotations
 
 from pathlib import Path

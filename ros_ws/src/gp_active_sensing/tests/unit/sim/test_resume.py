@@ -1,5 +1,3 @@
-"""A run killed anywhere goes on to exactly the same end."""
-
 from __future__ import annotations
 
 import os
@@ -57,13 +55,9 @@ def final(out: Path) -> tuple[Any, Any]:
 def killed_and_resumed(
     what: Scenario, whole: Path, summary: dict[str, Any], kills: int | None
 ) -> None:
-    """See that a run comes to its end again when it was killed after an event or within a line.
+    """Kill a run after an event or within a line and see that it comes to its end again.
 
-    Args:
-        what: the scenario.
-        whole: the run that nobody killed.
-        summary: of that run.
-        kills: how many points are drawn; None = all.
+    Of all points so many `kills` are drawn; None = all.
     """
     data = (whole / "journal.jsonl").read_bytes()
     ends = [i + 1 for i, byte in enumerate(data) if byte == ord("\n")]

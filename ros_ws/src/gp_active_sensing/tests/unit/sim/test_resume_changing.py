@@ -1,5 +1,3 @@
-"""A mission on a field that changes, killed anywhere, goes on to exactly the same end."""
-
 from __future__ import annotations
 
 from pathlib import Path

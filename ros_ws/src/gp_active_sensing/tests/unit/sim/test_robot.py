@@ -61,16 +61,6 @@ def test_places_on_the_way_are_read_once_each_unless_only_the_goal_is_wanted() -
         assert read == [place(world.topology, name) for name in names]
 
 
-def test_a_waypoint_sent_again_is_another_visit() -> None:
-    world = road_world()
-    player = SimulatedRobot(world)
-    goal = place(world.topology, "a2")
-    player.go_to(goal)
-    run(player, 12.0)
-    player.go_to(goal)
-    assert [r.location for m in run(player, 1.0) for r in m.readings] == [goal]
-
-
 def test_waypoints_are_found_by_position_and_heading() -> None:
     world = road_world()
     player = SimulatedRobot(world)

@@ -29,8 +29,6 @@ def scenario(**more: Any) -> Scenario:
 
 
 class Rounds(SimulationRunner):
-    """Plays round by round."""
-
     def __init__(self, of: Scenario) -> None:
         super().__init__(of, parameters={"mission": {"together": True}}, driver="sim")
         self.records: list[Any] = []

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +10,13 @@ import yaml
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim import Scenario, run_scenario, scenario_from_mapping
-from gp_active_sensing.types import Clock
 from tests.journals import events_of
+from tests.requesting import Ticking
 from tests.unit.sim.scenarios import scenario
 
 
-def ticking() -> Clock:
-    """A clock of this test's own: every call is a millisecond later."""
-    ticks: Iterator[int] = iter(range(10**9))
-    return lambda: next(ticks) * 1e-3
-
-
 def run(what: Scenario, out: Path, **more: Any) -> dict[str, Any]:
-    return run_scenario(what, out, clock=ticking(), **more).to_mapping()
+    return run_scenario(what, out, clock=Ticking(1e-3), **more).to_mapping()
 
 
 def test_a_run_leaves_everything_in_its_directory(tmp_path: Path) -> None:

@@ -1,5 +1,3 @@
-"""A scenario of several probes without ROS: a whole run directory, begun again when cut off."""
-
 from __future__ import annotations
 
 import json

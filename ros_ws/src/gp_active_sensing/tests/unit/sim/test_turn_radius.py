@@ -1,5 +1,3 @@
-"""Missions of a probe that cannot turn on the spot: what is promised is what it drives."""
-
 from __future__ import annotations
 
 from pathlib import Path

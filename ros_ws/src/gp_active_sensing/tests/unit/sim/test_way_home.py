@@ -1,5 +1,3 @@
-"""Simulated missions that have to end somewhere, within budgets of every kind."""
-
 from __future__ import annotations
 
 import itertools

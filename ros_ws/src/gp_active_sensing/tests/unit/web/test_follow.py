@@ -1,5 +1,3 @@
-"""A run directory that is followed while its map grows."""
-
 from __future__ import annotations
 
 import json

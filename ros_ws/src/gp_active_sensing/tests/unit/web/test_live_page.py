@@ -1,5 +1,3 @@
-"""The live page in a real browser."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""What the strip at the top of the live page says."""
-
 from __future__ import annotations
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""The server, asked without a browser."""
-
 from __future__ import annotations
 
 import contextlib

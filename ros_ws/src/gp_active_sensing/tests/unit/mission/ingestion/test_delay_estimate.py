@@ -1,5 +1,3 @@
-"""By how much are the stamps of the readings too late?"""
-
 from __future__ import annotations
 
 import logging

@@ -1,5 +1,3 @@
-"""The odometer counts what a robot drives, not what its localisation adds."""
-
 from __future__ import annotations
 
 import math

@@ -1,5 +1,3 @@
-"""The gate: what is set aside, what is kept, and when it was the field after all."""
-
 from __future__ import annotations
 
 import logging

@@ -1,5 +1,3 @@
-"""Where a reading was taken: the mount of its sensor, heights, and how uncertain that is."""
-
 from __future__ import annotations
 
 import logging

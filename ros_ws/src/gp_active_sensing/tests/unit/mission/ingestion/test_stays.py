@@ -1,5 +1,3 @@
-"""Readings of one stay at a place are one, which is no surer than the place can be known."""
-
 from __future__ import annotations
 
 import math
@@ -138,12 +136,6 @@ def test_a_journal_that_goes_on_with_a_stay_that_never_began_is_refused() -> Non
         )
 
 
-def used_again(rig: Rig, line: dict[str, Any]) -> None:
-    event = parse_event(line)
-    assert isinstance(event, ReadingUsed)
-    rig.ingestion.pipeline.replay_reading(event)
-
-
 def drive(rig: Rig, y: float = 0.0) -> None:
     """Drive past the points at 0, 10, 20 and 30 m at 2 m/s with ten readings a second."""
     rng = np.random.default_rng(4)
@@ -192,7 +184,7 @@ def test_an_absurd_value_is_a_stay_by_itself() -> None:
     assert [event.get("stay", {"count": 1})["count"] for event in readings] == [1, 2, 1, 1, 2]
     assert not rig.ingestion.rejected
     for event in readings:
-        used_again(again, event)
+        again.ingestion.pipeline.replay_reading(parse_event(event))  # type: ignore[arg-type]
     np.testing.assert_array_equal(again.loop.belief.readings, rig.loop.belief.readings)
     assert rig.loop.belief.readings[0] == 3
 

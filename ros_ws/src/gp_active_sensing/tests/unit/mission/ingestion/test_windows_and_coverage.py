@@ -1,5 +1,3 @@
-"""Averages of the readings of a place, and the share of a segment that counts."""
-
 from __future__ import annotations
 
 import numpy as np

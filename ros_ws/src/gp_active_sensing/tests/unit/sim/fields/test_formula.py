@@ -1,5 +1,3 @@
-"""Formulas: what they mean and may not hold. Test functions: known maxima, and domains."""
-
 from __future__ import annotations
 
 import math

@@ -1,5 +1,3 @@
-"""A plume: against the integral it stands for, its mass, and where it goes as time goes by."""
-
 from __future__ import annotations
 
 import math

@@ -1,5 +1,3 @@
-"""Rasters as the truth: ESRI ASCII grids and GeoTIFFs, good and broken."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -46,18 +44,6 @@ def test_between_centres_it_is_bilinear_and_level_at_the_edge(tmp_path: Path) ->
     assert values(file, corners).tolist() == [1, 1, 1, 1]
     far = make_grid(1, 1, 1.0, origin=(130.0, 70.0))  # the north-east corner itself
     assert values(file, far).tolist() == [6]
-
-
-def test_a_plane_is_sampled_exactly(tmp_path: Path) -> None:
-    """Bilinear interpolation keeps ``a + b x + c y + d x y``."""
-    x, y = np.meshgrid(5.0 + 10.0 * np.arange(8), 5.0 + 10.0 * np.arange(6))
-    plane = (2.0 + 0.3 * x - 0.7 * y + 0.01 * x * y)[::-1]
-    head = "ncols 8\nnrows 6\nxllcorner 0\nyllcorner 0\ncellsize 10\n"
-    rows = "\n".join(" ".join(map(repr, row)) for row in plane.tolist())
-    grid = make_grid(9, 7, 7.7, origin=(5.1, 5.3))
-    found = values(ascii_file(tmp_path, head + rows), grid)
-    x, y = grid.positions.T
-    np.testing.assert_allclose(found, 2.0 + 0.3 * x - 0.7 * y + 0.01 * x * y, rtol=1e-12)
 
 
 def test_the_same_grid_in_other_words(tmp_path: Path) -> None:

@@ -1,5 +1,3 @@
-"""A truth known for slots of time: tables with several columns, and SUMO's edgeData."""
-
 from __future__ import annotations
 
 import gzip
