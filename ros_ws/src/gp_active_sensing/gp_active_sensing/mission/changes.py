@@ -84,11 +84,8 @@ def change_map(
 
     What is being planned is given up, and so are drives over places that are occupied now.
 
-    Args:
-        mission: to be changed.
-        places: of the map from now on; those so far come first.
-        fresh: belief over them, before its first reading.
-        further: such beliefs about the further quantities, by name.
+    The places so far come first. `fresh`, and `further` by name, are beliefs over all of them,
+    before their first reading.
     """
     with mission.lock:
         if mission.state == "ended":
@@ -146,7 +143,7 @@ def take_map(
         mission.consulting.books.move_to(topology)
     for probe in mission.probes.values():
         probe.ahead.drop()
-    mission.map_changed()
+    mission.nothing_since_ns = None  # there may be something to choose
 
 
 def set_config(mission: Mission, config: MissionConfig) -> None:
@@ -206,13 +203,7 @@ def add_probe(mission: Mission, name: str) -> None:
 
 
 def clock_stepped(mission: Mission, step_ns: int, now_ns: int) -> None:
-    """Record that the clock went forward by more than the time that passed.
-
-    Args:
-        mission: whose clock it is.
-        step_ns: by how much more [ns]; not charged.
-        now_ns: time of the node's clock after it.
-    """
+    """Record by how much more than the time that passed the clock went forward; not charged."""
     with mission.lock:
         if step_ns <= 1e9 * CLOCK_TOLERANCE:
             return

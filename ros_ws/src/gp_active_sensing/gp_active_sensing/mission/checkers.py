@@ -18,8 +18,6 @@ class GoalChecker:
     """Watches the probe at its waypoint.
 
     Args:
-        loop: knows where the waypoints are.
-        ingestion: knows where the probe is.
         radius: distance to the waypoint at which it has arrived [m].
         timeout: how long to wait for a reading [s].
     """
@@ -90,13 +88,7 @@ class ProgressChecker:
         self._been.clear()
 
     def stalled(self, plan: Plan, *, step: float, patience: float) -> bool:
-        """Return whether the probe has not got on for too long.
-
-        Args:
-            plan: the drive.
-            step: how much nearer counts [m].
-            patience: how long it may take [s].
-        """
+        """Return whether the probe has not come `step` [m] nearer for over `patience` [s]."""
         pose = self._ingestion.track.newest
         if pose is None:
             return False
@@ -175,8 +167,6 @@ class GroundMonitor:
     """Watches whether a probe is on the ground of its map.
 
     Args:
-        loop: knows the map.
-        ingestion: knows where the probe is.
         limit: distance off the ground that is an alarm [m]; None = one spacing, on roads as far
             as a pose may be from its place.
     """

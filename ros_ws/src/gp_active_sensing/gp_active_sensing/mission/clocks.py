@@ -59,7 +59,6 @@ class ClockMonitor:
 
     Args:
         now_ns: the node's clock; 0 = there is no time yet.
-        clock: monotonic seconds.
         simulated: whether the node's clock follows a simulation or a bag.
     """
 
@@ -98,8 +97,8 @@ class ClockMonitor:
 class Latency:
     """Durations of one kind, the latest of them."""
 
-    def __init__(self, capacity: int = 100_000) -> None:
-        self._seconds: deque[float] = deque(maxlen=capacity)
+    def __init__(self) -> None:
+        self._seconds: deque[float] = deque(maxlen=100_000)
         self.count = 0
 
     def add(self, seconds: float) -> None:

@@ -27,11 +27,6 @@ def places_along(topology: Topology, start: Position, path: Sequence[int]) -> tu
 
     The path itself where that is so. A probe off the ground is taken to be where the ground is
     nearest. Empty where no way over the ground leads there.
-
-    Args:
-        topology: the map.
-        start: of the probe.
-        path: places, as in `Plan.path`.
     """
     ground = topology.ground
     if ground is None or not ground.bounded or not path:
@@ -58,12 +53,9 @@ def places_along(topology: Topology, start: Position, path: Sequence[int]) -> tu
 
 
 def corners(topology: Topology, start: Position, places: Sequence[int]) -> tuple[int, ...]:
-    """Return those of the places at which a probe has to turn, and the last one.
+    """Return those of `places_along` at which a probe has to turn, and the last one.
 
-    Args:
-        topology: the map.
-        start: of the probe; None = at the first place.
-        places: as `places_along` returns them.
+    Without a start it begins at the first place.
     """
     ground = topology.ground
     if ground is None and not topology.free:
@@ -91,12 +83,7 @@ def places_of_plan(
 ) -> tuple[int, ...]:
     """Return the way to a plan's waypoint and on to those that would follow, place by place.
 
-    Args:
-        topology: the map.
-        start: of the probe.
-        plan: with its way.
-        observed: (n,) places observed when it was made.
-        unavailable: places set aside then.
+    The places observed (n,) and set aside are those of when the plan was made.
     """
     way, seen = list(plan.path), observed.copy()
     for goal in plan.waypoints[1:]:
@@ -119,13 +106,8 @@ def places_ahead(
 ) -> tuple[int, ...]:
     """Return the waypoints to the next places of a plan, each in sight of the one before it.
 
-    Args:
-        topology: the map.
-        waypoints: those to the plan's own place, which is the last of them.
-        plan: the decision; the places after its own will probably follow.
-        observed: (n,) observed places.
-        unavailable: places set aside.
-        count: number of places to lead to.
+    `waypoints` lead to the plan's own place, which is the last of them; the way goes on to `count`
+    places that will probably follow.
     """
     found, seen = list(waypoints), observed.copy()
     for goal in plan.waypoints[1:count]:
@@ -151,15 +133,10 @@ def _way_on(
 
 
 def way_in_sight(topology: Topology, start: FloatArray, goal: int) -> tuple[int, ...]:
-    """Return the places of the shortest way to a goal, each in sight of the one before it.
+    """Return the shortest way from a position (2,) [m], each place in sight of the one before it.
 
     A* over the places, whatever moves the map has; () where there is no such way. O(n) lines of
     sight for each place that is looked at.
-
-    Args:
-        topology: a map with a ground.
-        start: (2,) where the way begins [m].
-        goal: last place of the way.
     """
     points, ground = topology.positions, topology.ground
     assert ground is not None

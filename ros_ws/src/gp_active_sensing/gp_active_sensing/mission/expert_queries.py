@@ -33,10 +33,8 @@ class ExpertQueries:
     """Keeps a mission's questions to an expert; used under the mission's lock.
 
     Args:
-        loop: the engine, which is informed.
         config: where the expert can be asked, and which answers are used.
         places: where it can be asked; None = anywhere.
-        journal: takes the events.
     """
 
     def __init__(
@@ -87,10 +85,8 @@ class ExpertQueries:
     ) -> bool:
         """Return whether a decision that is due may be taken; ask first where that was not done.
 
-        Args:
-            now_ns: time of the node's clock.
-            left: readings that are left for the probe; with none nothing is asked. None = any.
-            spare: how long it may wait and still be where it has to end in time [s].
+        With no reading left for the probe nothing is asked. `spare` says how long it may wait and
+        still be where it has to end in time [s].
         """
         seconds, self._now_ns = 1e-9 * now_ns, now_ns
         if not self.books.open:
@@ -174,7 +170,7 @@ class ExpertQueries:
             return False
         late = reading.location not in self.books.places
         self._journal(ExpertAnswered(reading=reading, late=late))
-        self._use(reading)
+        self.use(reading)
         return True
 
     def _checked(self, raw: RawAnswer, now_ns: int) -> Reading:
@@ -193,7 +189,8 @@ class ExpertQueries:
         self._loop.belief.check(reading.location, reading.value, reading.noise_variance)
         return replace(reading, position=None)
 
-    def _use(self, reading: Reading) -> None:
+    def use(self, reading: Reading) -> None:
+        """Use an answer that is in the journal."""
         self._loop.inform([reading])
         self.books.note(reading)
         if not self.books.missing:
@@ -223,10 +220,6 @@ class ExpertQueries:
             self.books.give_up()
         else:
             self._begin(event.places, event.time_ns)
-
-    def replay_answer(self, reading: Reading) -> None:
-        """Use an answer from before a restart."""
-        self._use(reading)
 
     def restore(self, rejected: Mapping[str, int]) -> None:
         """Take over how many answers were rejected before a restart, by reason."""

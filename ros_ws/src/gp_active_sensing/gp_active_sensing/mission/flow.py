@@ -46,7 +46,6 @@ class PassedPlaces:
 
     Args:
         loop: the engine; what it keeps for these places is kept under names of their own.
-        probe: name of the probe.
         lead: name of the quantity whose readings complete a visit; "" = the main one.
     """
 

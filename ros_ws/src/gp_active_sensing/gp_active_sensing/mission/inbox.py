@@ -131,10 +131,8 @@ class Inbox:
     def refuse(self, kind: str, reason: str, probe: str = "") -> int:
         """Count a message that cannot be used at all; return how many there are of this reason.
 
-        Args:
-            kind: ``readings``, ``poses`` or ``answers``.
-            reason: word of the reason; of poses it begins with ``pose_``, of answers ``answer_``.
-            probe: whose message it is.
+        The kind is ``readings``, ``poses`` or ``answers``; the reason of a pose begins with
+        ``pose_``, that of an answer with ``answer_``.
         """
         with self._condition:
             self.received[kind] += 1

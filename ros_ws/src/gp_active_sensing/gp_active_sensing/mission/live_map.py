@@ -36,12 +36,7 @@ class NoMapYet(ActiveSensingError):
 
 
 def frame_problem(found: str, expected: str) -> str:
-    """Return why a map in a frame cannot be used, "" when it can.
-
-    Args:
-        found: frame of the map that came.
-        expected: frame of the mission; "" = whatever comes first.
-    """
+    """Return why a map in a frame cannot be used, "" when it can; expected "" = any frame."""
     if not expected or found == expected:
         return ""
     return (
@@ -85,7 +80,6 @@ class LiveMap:
     """Keeps the map of a mission up to date; one thread calls `take`.
 
     Args:
-        places: of the first map.
         belief: what was known beforehand.
         drift: what the policy brings of its own; None = that of `belief`.
         run_dir: where maps are kept; None = nowhere.
@@ -197,7 +191,6 @@ class MapFeed(Generic[T]):
 
     Args:
         period: least time between two messages that are handed on [s].
-        clock: monotonic seconds.
     """
 
     def __init__(self, period: float, clock: Clock) -> None:
@@ -218,8 +211,7 @@ class MapFeed(Generic[T]):
     def take(self, wait: Callable[[threading.Condition, float], object] | None = None) -> T | None:
         """Return the newest message once it is due; None once `close` was called.
 
-        Args:
-            wait: waits so many seconds, or until something comes; None = as a condition does.
+        `wait` waits so many seconds, or until something comes; None = as a condition does.
         """
         waits = wait or (lambda changed, seconds: changed.wait(seconds))
         with self._changed:

@@ -44,13 +44,7 @@ logger = logging.getLogger(__name__)
 
 
 def advice(estimate: DelayEstimate, delay: float = 0.0, key: str = "reading") -> str:
-    """Return what to do about a delay, in words.
-
-    Args:
-        estimate: beyond `delay`.
-        delay: parameter `reading.delay` as it is [s].
-        key: section of the readings.
-    """
+    """Return in words what to do about a delay beyond the one in section `key` [s]."""
     whole = delay + estimate.seconds
     below = (
         estimate.seconds - 2.0 * estimate.error <= CANDIDATES[0]
@@ -69,17 +63,6 @@ def advice(estimate: DelayEstimate, delay: float = 0.0, key: str = "reading") ->
         f"the readings are about {whole:.1f} s{more} older than their stamps: set {key}.delay: "
         f"{whole:.1f} (a sensor mounted behind the pose looks the same)"
     )
-
-
-def as_mapping(estimate: DelayEstimate, delay: float) -> dict[str, Any]:
-    """Return a delay as plain data."""
-    return {
-        "seconds": delay + estimate.seconds,
-        "error": estimate.error,
-        "evidence": estimate.evidence,
-        "readings": estimate.samples,
-        "set": delay,
-    }
 
 
 def say_delay(watch: DelayMonitor, name: str, delay: float, quantity: str = "") -> None:
@@ -102,7 +85,14 @@ def say_delay(watch: DelayMonitor, name: str, delay: float, quantity: str = "") 
 def delays_of(probes: Iterable[tuple[str, DelayMonitor, float]]) -> list[dict[str, Any]]:
     """Return the delays that were found, as plain data."""
     return [
-        {**({"probe": name} if name else {}), **as_mapping(watch.estimate, delay)}
+        {
+            **({"probe": name} if name else {}),
+            "seconds": delay + found.seconds,
+            "error": found.error,
+            "evidence": found.evidence,
+            "readings": found.samples,
+            "set": delay,
+        }
         for name, watch, delay in probes
-        if watch.estimate is not None
+        if (found := watch.estimate) is not None
     ]

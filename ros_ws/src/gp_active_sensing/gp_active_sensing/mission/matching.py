@@ -36,7 +36,6 @@ class MapMatcher:
     """Finds the place of poses.
 
     Args:
-        topology: the map.
         snap_distance: farthest distance of a pose from its place [m]; None = 30 m on roads,
             otherwise the distance between neighbouring places.
     """
@@ -99,12 +98,9 @@ class MapMatcher:
     ) -> Match | None:
         """Return the place of a pose, None when none is near enough.
 
-        Args:
-            x: metres in the map's frame.
-            y: metres in the map's frame.
-            heading: radians, NaN = not known.
-            expected: where the probe was a moment ago and where it is going.
-            z: upwards [m], where the map has heights; with NaN there is no place.
+        x, y and z are metres in the map's frame, the heading is in radians; NaN = not known. Where
+        the map has heights there is no place without z. Expected are the places where the probe was
+        a moment ago, and where it is going.
         """
         import shapely
 

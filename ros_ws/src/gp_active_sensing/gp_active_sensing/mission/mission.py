@@ -114,10 +114,6 @@ class Mission:
     Args:
         loop: the engine, before its first reading.
         probes: who takes part; one without a name, or several.
-        inbox: what callbacks leave.
-        config: distances and times.
-        clock: monotonic seconds.
-        journal: takes the events of the mission.
         make_probe: makes one that joins later, by its name; None = the list is closed.
     """
 
@@ -154,7 +150,7 @@ class Mission:
         """Set when there is news to show; the display resets it."""
         self.map: GrowingMap | None = None
         """Follows a map that changes, where it is one."""
-        self._nothing_since_ns: int | None = None
+        self.nothing_since_ns: int | None = None
         """Since when nothing can be chosen on a map that may grow [ns]."""
         self.last_job: int | None = None
         """Number of the job whose answer was the end."""
@@ -279,10 +275,7 @@ class Mission:
     ) -> str:
         """Choose another place than the one a probe is sent to, which is blocked for a while.
 
-        Args:
-            name: of the probe.
-            why: in words.
-            place: which one; None = wherever it is sent to.
+        That is `place`, or wherever the probe is sent to.
 
         Returns:
             Why it cannot, "" when it does.
@@ -336,11 +329,7 @@ class Mission:
     # -- every message, and every so often -------------------------------------------------------
 
     def step(self, now_ns: int) -> list[MissionOutput]:
-        """Process queued messages and return the resulting actions.
-
-        Args:
-            now_ns: time of the node's clock; 0 = there is none yet.
-        """
+        """Process queued messages and return the resulting actions; a time of 0 = none yet."""
         with self.lock, self._step_clock.standing() as at:
             if self.trace is None:
                 return self._step(now_ns)
@@ -597,12 +586,12 @@ class Mission:
             return False
         assert self.map is not None
         seconds = self.map.places.config.patience
-        if self._nothing_since_ns is None:
-            self._nothing_since_ns = self.now_ns
+        if self.nothing_since_ns is None:
+            self.nothing_since_ns = self.now_ns
             if seconds > 0.0:
                 self.reason = f"{why}; {GROWS}"
                 logger.info("nothing can be chosen: the map is waited for, %.3g s", seconds)
-        return self.now_ns - self._nothing_since_ns < 1e9 * seconds
+        return self.now_ns - self.nothing_since_ns < 1e9 * seconds
 
     def _has_more(self, probe: ProbeState) -> bool:
         """Return whether readings that were kept for others are now left for a probe."""
@@ -727,7 +716,7 @@ class Mission:
                 return False
             used = self.decisions.take(job, plan, self.now_ns)
             if used and plan.waypoint is not None:
-                self._nothing_since_ns = None
+                self.nothing_since_ns = None
                 if self.reason.endswith((AGAIN, AWAY, GROWS, TO_COME)):
                     self.reason = ""
             if not used or not plan.path:
@@ -790,16 +779,10 @@ class Mission:
         with self.lock:
             return self.probes[stage.probe].stages.claim(stage)
 
-    def set_last_event(self, now_ns: int) -> None:
-        """Record the time of the last event before a restart."""
-        self.now_ns = now_ns
-
     def stop(self, reason: str, *, over: bool = True) -> list[Stage]:
         """End it from outside, if it is not over; return the stages not recorded yet.
 
-        Args:
-            reason: why.
-            over: False when another process may go on with it.
+        `over` is False when another process may go on with it.
         """
         with self.lock:
             self._last_words = False
@@ -836,10 +819,6 @@ class Mission:
             if probe.resting and not probe.home:
                 probe.resting = ""
                 probe.since = self._clock()
-
-    def map_changed(self) -> None:
-        """Record that the map is another one: there may be something to choose."""
-        self._nothing_since_ns = None
 
     def choose_again(self) -> None:
         """Ask again for every probe that has nothing to do but to go home, or is there."""

@@ -43,7 +43,7 @@ def probe_names(names: Sequence[str], key: str = "probes") -> tuple[str, ...]:
     return tuple(names)
 
 
-def numbered(text: str, key: str = "probes") -> tuple[str, ...]:
+def numbered(text: str) -> tuple[str, ...]:
     """Return the names that a text stands for: a number, or names with commas between them.
 
     ``3`` is probe_1, probe_2 and probe_3.
@@ -55,10 +55,10 @@ def numbered(text: str, key: str = "probes") -> tuple[str, ...]:
     if len(words) == 1 and words[0].isascii() and words[0].isdigit() and words[0].strip("0"):
         digits = words[0].lstrip("0")
         if len(digits) > 9 or int(digits) > MOST_PROBES:
-            msg = f"{key}: {digits[:20]} probes; expected {MOST_PROBES} at most"
+            msg = f"probes: {digits[:20]} probes; expected {MOST_PROBES} at most"
             raise ConfigError(msg)
         return tuple(f"probe_{i}" for i in range(1, int(words[0]) + 1))
-    return probe_names(words, key)
+    return probe_names(words)
 
 
 def shared_topics(topics: Iterable[str], probes: Sequence[str]) -> str:

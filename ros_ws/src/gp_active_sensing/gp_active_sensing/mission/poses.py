@@ -121,10 +121,6 @@ class PoseTrack:
         are, and follow on each other, it is given up and the track begins again with them. While
         a pose of now would be kept, the stamps of the old ones are wrong, and that of the newest
         is not.
-
-        Args:
-            pose: as it came.
-            now_ns: time of the node's clock; None = there is none yet.
         """
         oldest_ns = self._stamps[-1] - self._history_ns if self._stamps else pose.stamp_ns
         if pose.stamp_ns < oldest_ns:

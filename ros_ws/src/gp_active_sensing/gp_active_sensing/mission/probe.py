@@ -63,13 +63,8 @@ class ProbeState:
 
     Args:
         name: its namespace; "" in a mission of one.
-        loop: the mission's engine.
-        ingestion: brings its readings to the loop.
-        config: distances and times.
         arrival_radius: distance to a waypoint at which it has arrived [m].
         purse: its own metres, seconds and end place; readings belong to the mission.
-        clock: monotonic seconds.
-        journal: takes its events.
         ahead: cells of the next reading to plan for while it drives; 0 = plan on arrival.
         back_to_start: its end place is where it stands at its first decision.
         off_map: distance off the ground that is an alarm [m]; None = see `GroundMonitor`.
@@ -395,9 +390,7 @@ class ProbeState:
     def see(self, now_ns: int, received: float | None) -> int | None:
         """See whether its place is done; return a waypoint to send again.
 
-        Args:
-            now_ns: time of the node's clock.
-            received: when the newest message came (monotonic seconds); None = none did.
+        `received` is when the newest message came (monotonic seconds); None = none did.
         """
         plan = self.plan
         if plan is None:
@@ -405,7 +398,8 @@ class ProbeState:
         target = plan.waypoints[0]
         pipeline = self.ingestion.of(self.lead).pipeline
         went = pipeline.newest_place if self.config.follow == "probe" else None
-        if went is not None or self._is_done(target):
+        done = self.observed[target] and not self.loop.reservations.is_due(target, self.lead)
+        if went is not None or done:
             self.complete(now_ns, received, went=went)
             return None
         if self.config.follow == "probe":
@@ -424,17 +418,8 @@ class ProbeState:
         self.complete(now_ns, received)
         return None
 
-    def _is_done(self, target: int) -> bool:
-        return bool(self.observed[target]) and not self.loop.reservations.is_due(target, self.lead)
-
     def complete(self, now_ns: int, received: float | None = None, went: int | None = None) -> None:
-        """End the stage.
-
-        Args:
-            now_ns: time of the node's clock.
-            received: when the message came that did it (monotonic seconds); None = none did.
-            went: place that was observed instead of the waypoint.
-        """
+        """End the stage; `went` is the place that was observed instead of the waypoint."""
         plan = self.plan
         assert plan is not None
         self.waypoints = ()
@@ -447,12 +432,7 @@ class ProbeState:
         self.since = self._clock() if received is None else received
 
     def pass_by(self, now_ns: int, received: float | None) -> None:
-        """End the stage where the probe arrives; its reading is still to come.
-
-        Args:
-            now_ns: time of the node's clock.
-            received: when the message came that did it (monotonic seconds); None = none did.
-        """
+        """End the stage where the probe arrives; its reading is still to come."""
         plan = self.plan
         assert plan is not None
         stage, cost = self.stages.pass_by(plan, now_ns, self.ingestion.metres, probe=self.name)
@@ -656,10 +636,7 @@ class ProbeState:
     def can_read_more(self, at: int | None, pending: tuple[int, ...], owed: Cost) -> bool:
         """Return whether it can read more places once its battery is changed.
 
-        Args:
-            at: where it stands; nothing is chosen for it any more.
-            pending: waypoints that other probes are sent to.
-            owed: driven since its budget was charged last.
+        `pending` are waypoints of other probes; `owed` is driven and not charged yet.
         """
         loop, sortie, end = self.loop, self.sortie, self.purse.end
         if not sortie.limited or end is None or at is None or loop.good_enough():

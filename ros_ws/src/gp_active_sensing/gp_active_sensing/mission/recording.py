@@ -58,11 +58,9 @@ class Recorder:
 
     Args:
         run: the directory; None = nothing is kept.
-        config: what the mission was configured with.
         known: the noise-free field where it is known (simulation), in seconds of the node's clock.
         unit: of the readings, for messages.
         units: those of the further quantities, by name.
-        driver: who drives the mission.
         exports: formats that the map is written in, beside the summary.
     """
 
@@ -127,11 +125,9 @@ class Recorder:
     def begin(
         self, earlier: Sequence[Mapping[str, Any]] = (), map: Mapping[str, Any] | None = None
     ) -> None:
-        """Say how the mission began, or that it goes on in another process, after those events.
+        """Say how the mission began, or that it goes on in another process, after `earlier` events.
 
-        Args:
-            earlier: events of the processes before.
-            map: fields of the first event that describe the map, see `topology.config`.
+        `map` has the fields of the first event that describe the map, see `topology.config`.
         """
         self.earlier, self.tail = len(earlier), list(earlier[-TAIL:])
         kind = MissionResumed if earlier else MissionStarted
@@ -372,10 +368,8 @@ class Recorder:
     ) -> str:
         """Have everything on disk, and write summary, map and report of a mission that is over.
 
-        Args:
-            mission: it is over.
-            report: writes the page of a run directory and returns its path; None = no page.
-            summary: of it; None = it is made.
+        `report` writes the page of a run directory and returns its path; None = no page. Without a
+        summary one is made.
 
         Returns:
             What could not be written, and why; "" when everything is there, or nothing is kept.
@@ -509,10 +503,8 @@ class MapFiles:
     """Writes ``map.csv`` and whatever else is wanted into a run directory.
 
     Args:
-        run: the directory.
         config: of the mission, for its name and what the field is.
         formats: names of formats, see `gp_active_sensing.export.FORMATS`.
-        unit: of the readings.
         units: those of the further quantities, by name.
     """
 
@@ -535,8 +527,7 @@ class MapFiles:
     def write(self, loop: SensingLoop) -> tuple[str, ...]:
         """Write the map as it is; return the names of the files, () before the first reading.
 
-        Args:
-            loop: nobody else may change it meanwhile.
+        Nobody else may change the loop meanwhile.
 
         Raises:
             RunError: they cannot be written.

@@ -166,7 +166,7 @@ class MissionRestorer:
             case ExpertAsked() if self._mission.consulting is not None:
                 self._mission.consulting.replay_query(event)
             case ExpertAnswered() if self._mission.consulting is not None:
-                self._mission.consulting.replay_answer(event.reading)
+                self._mission.consulting.use(event.reading)
             case StateChanged():
                 self._state(event)
             case ClockStepped():
@@ -397,7 +397,7 @@ class MissionRestorer:
 
     def _finish(self) -> None:
         mission = self._mission
-        mission.set_last_event(self._last_ns)
+        mission.now_ns = self._last_ns
         self._gaps.finish()
         if self._gaps.found:  # the end of a stage may be missing where its record is there
             self._completed |= {n for n in self._recorded if n < mission.decisions.stage}

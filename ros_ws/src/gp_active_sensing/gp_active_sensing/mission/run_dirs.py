@@ -53,10 +53,7 @@ def note_run(node: str, domain: int, run: Path | None) -> None:
 
     A message on a topic could come from anybody; only this user can write the file.
 
-    Args:
-        node: full name of the node.
-        domain: its ROS domain.
-        run: the run directory; None = the node keeps nothing.
+    The node is named in full; without a run (None) it keeps nothing.
 
     Raises:
         RunError: the file cannot be written.
@@ -145,7 +142,8 @@ def choose_run(
         if not stopped_in_order(events):
             return run, events
         run.close()
-    new = _created(_new_name(folder, now), config)
+    # A second node of the same second gets another one.
+    new = _created(unused(folder / f"{now:%Y%m%dT%H%M%S}"), config)
     new.order = 1 + max((mission.order for mission in begun), default=0)
     return new, []
 
@@ -199,11 +197,6 @@ def _event(line: bytes) -> dict[str, Any]:
     return {} if found is None else found[0]
 
 
-def _new_name(folder: Path, now: datetime) -> Path:
-    """Return a folder for a run of now; a second node of the same second gets another one."""
-    return unused(folder / f"{now:%Y%m%dT%H%M%S}")
-
-
 def _named(path: Path, config: Mapping[str, Any], *, resume: bool) -> tuple[RunDirectory, Events]:
     if not resume or not path.is_dir() or not any(path.glob("[!.]*")):
         return _created(path, config), []
@@ -235,12 +228,7 @@ def _belief_of(config: Mapping[str, Any]) -> BeliefConfig:
 
 
 def give_back(run: RunDirectory | None, *, begun: bool) -> None:
-    """Give a run directory back that nothing came of.
-
-    Args:
-        run: the directory, None = none.
-        begun: it was made for this run, and is removed.
-    """
+    """Give a run directory back that nothing came of; one that was begun for it is removed."""
     if run is None:
         return
     if begun:

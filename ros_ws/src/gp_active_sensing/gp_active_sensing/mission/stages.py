@@ -72,14 +72,8 @@ class StageLog:
     ) -> tuple[Stage, Cost]:
         """End the stage; return it, and its cost.
 
-        Args:
-            plan: the decision that was carried out.
-            now_ns: time of the node's clock.
-            metres: driven since the node began.
-            probe: its name.
-            went: place that was observed instead of the waypoint.
-            visits: see `Stage`.
-            cost: charged before a restart; None = what was driven since the stage before ended.
+        `metres` were driven since the node began; for `went` and `visits` see `Stage`. The cost is
+        what was charged before a restart; None = what was driven since the stage before ended.
         """
         values = self._values.get(plan.path[-1] if went is None else went, [])
         value = sum(values) / len(values) if values else None

@@ -168,12 +168,8 @@ class Diagnostics:
     ) -> None:
         """Subscribe to a stream and watch it.
 
-        Args:
-            topic: what it is to the probe, such as ``probe_1/pose``.
-            name: of its topic.
-            kind: message class.
-            callback: takes the messages as they were sent, serialised, and when each came.
-            profile: quality of service to ask for.
+        `topic` is what it is to the probe, such as ``probe_1/pose``. The callback takes the
+        messages as they were sent, serialised, and when each came (monotonic seconds).
         """
         events = SubscriptionEventCallbacks(
             incompatible_qos=self._node.guarded(self.incompatible(topic, publishing=False))

@@ -119,11 +119,7 @@ def inspect_ros(
 ) -> RosEnvironment:
     """Look for ROS 2 without importing it.
 
-    Args:
-        environ: environment variables; None = this process's.
-        can_import: says whether a package can be imported; None = ask the import system.
-        wheel_version: gives the version of the rclpy wheel; None = ask the installed metadata.
-        system: (operating system, machine); None = this one.
+    What is None is that of this process; `system` is (operating system, machine).
     """
     environ = os.environ if environ is None else environ
     can_import = is_importable if can_import is None else can_import
@@ -154,9 +150,6 @@ def require_ros(found: RosEnvironment | None = None) -> None:
 
 def require_ros_in(module: str) -> None:
     """Check before a node's imports of ROS: one line when it is run, an error when it is imported.
-
-    Args:
-        module: ``__name__`` of the node's module.
 
     A program that is interrupted while it imports ends without a word instead of a traceback;
     `node_base.run_node` listens to signals itself later.
@@ -236,12 +229,9 @@ def crashed(code: int) -> bool:
 
 
 def ended_in_order(code: int, *, asked: bool) -> bool:
-    """Return whether a process ended as expected.
+    """Return whether a process ended as expected, by its exit code (-n after signal n).
 
-    Args:
-        code: exit code, minus n after signal n.
-        asked: the process had been asked to end. It may then die of the signal, where that comes
-            before it listens to signals.
+    One that was asked to end may die of the signal, where that comes before it listens.
     """
     return code == 0 or (asked and code in {c for s in _ASKED for c in (-s, 128 + s)})
 

@@ -101,12 +101,7 @@ class Received:
 
 
 def pace_of(stamps: Sequence[float], times: Sequence[float]) -> float:
-    """Return the seconds that stamps advance in one second; NaN where they do not tell.
-
-    Args:
-        stamps: of some messages [s].
-        times: when each came [s].
-    """
+    """Return the seconds that stamps advance in one second of times; NaN where they do not tell."""
     if len(stamps) < 2 or stamps[-1] <= stamps[0] or times[-1] <= times[0]:
         return math.nan
     found = (stamps[-1] - stamps[0]) / (times[-1] - times[0])

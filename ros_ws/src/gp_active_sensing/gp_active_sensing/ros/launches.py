@@ -416,11 +416,8 @@ def declarations(kind: type[Arguments]) -> Iterator[dict[str, Any]]:
 def read_arguments(kind: type[A], texts: Mapping[str, str], *, strict: bool = False) -> A:
     """Return the arguments of a launch.
 
-    Args:
-        kind: their class.
-        texts: argument -> text, such as ``context.launch_configurations``; those that are missing
-            take their defaults.
-        strict: refuse others.
+    Texts are by argument, as in ``context.launch_configurations``; those that are missing take
+    their defaults, and others are refused if it is `strict`.
 
     Raises:
         ConfigError: with every argument that is unknown, removed or has a wrong value.

@@ -42,8 +42,6 @@ class MapTopic:
     """Subscribes to the map, and keeps that of the mission up to date.
 
     Args:
-        node: subscribes.
-        config: topic and kind of the map.
         begin: makes the mission with the first map; called from the node's executor.
         changed: the places of the mission are others; called from another thread.
     """

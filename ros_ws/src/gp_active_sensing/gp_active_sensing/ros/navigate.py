@@ -68,12 +68,9 @@ class Navigator:
     """Sends the waypoints of every probe as goals.
 
     Args:
-        node: makes the clients and calls back.
-        mission: receives the places that cannot be reached.
         action: name of the action; of several probes in the namespace of each.
         through: goals lead through several places; the usual name of the action follows.
         make_client: makes an action client of a name; None = rclpy's.
-        clock: monotonic seconds.
 
     Raises:
         MissingDependencyError: nav2_msgs is not installed.

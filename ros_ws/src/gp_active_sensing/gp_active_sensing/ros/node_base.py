@@ -425,10 +425,6 @@ class _RosHandler(logging.Handler):
 def forward_logs(target: Any, clock: Callable[[], float] = time.monotonic) -> Callable[[], None]:
     """Send the package's log records to a ROS logger, repeated warnings once a second.
 
-    Args:
-        target: what ``node.get_logger()`` returned.
-        clock: monotonic seconds.
-
     Returns:
         A function that undoes it.
     """
@@ -453,7 +449,6 @@ class Throttle:
 
     Args:
         period: least time between two messages of one kind [s].
-        clock: monotonic seconds.
     """
 
     def __init__(self, period: float, clock: Callable[[], float]) -> None:

@@ -134,9 +134,8 @@ NODES: dict[str, type] = {
 def owner_of(key: str, *, besides: type) -> str:
     """Return the node that a parameter belongs to, "" when none of ours has it.
 
-    Args:
-        key: dotted name. All below ``policy.`` and ``readings.`` are those of `active_sensing`.
-        besides: the parameters of the node that asks, which does not have this one.
+    All below ``policy.`` and ``readings.`` are those of `active_sensing`. The node that asks, whose
+    parameters are `besides`, does not have this one.
     """
     others = {name: root for name, root in NODES.items() if root is not besides}
     if key.startswith(("policy.", "readings.")) and "active_sensing" in others:
@@ -236,8 +235,7 @@ class ParameterTree:
     def config(self, check: Callable[[dict[str, Any]], Any] | None = None) -> Any:
         """Build the configuration.
 
-        Args:
-            check: looks at the mapping too (the policy's part); its problems are added.
+        `check` looks at the mapping too (the policy's part); its problems are added.
 
         Raises:
             ConfigError: every problem there is, each with its parameter's name.
@@ -324,7 +322,7 @@ class ParameterTree:
     def _refusal(self, parameter: Parameter) -> str:
         """Return why a parameter may not be set, "" when it may."""
         leaf = self._leaves.get(parameter.name)
-        if leaf is None or parameter.name not in self._declared():
+        if leaf is None or not self._node.has_parameter(parameter.name):
             return ""
         if self.locked() and parameter.name not in self._live:
             return (
@@ -336,9 +334,6 @@ class ParameterTree:
         if not problem and self.locked() and parameter.name in self.checks:
             problem = self.checks[parameter.name](leaf.decode(value))
         return problem
-
-    def _declared(self) -> set[str]:
-        return {name for name in self._leaves if self._node.has_parameter(name)}
 
 
 def _quantities(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[str]:

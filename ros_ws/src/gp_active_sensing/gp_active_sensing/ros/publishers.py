@@ -61,9 +61,6 @@ class Waypoints:
     """Publishes them; `send` and `send_again` may be called by any thread.
 
     Args:
-        node: publishes.
-        parts: the mission.
-        config: where they go, how often, how high.
         origin: latitude and longitude of the map's origin [degree]; None = not known.
         incompatible: makes the callback that reports a subscriber that does not fit a topic.
 

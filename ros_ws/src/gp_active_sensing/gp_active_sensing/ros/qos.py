@@ -113,12 +113,7 @@ def incompatible(topic: str, event: Any, *, publishing: bool) -> tuple[str, str]
 def why_silent(node: Any, topic: str, expected: str, start: str, setting: str) -> str:
     """Return what is known of the publishers of a topic on which no message comes.
 
-    Args:
-        node: asks the graph.
-        topic: its whole name.
-        expected: type of the messages.
-        start: what to do where nobody publishes it.
-        setting: what to set where it has another type.
+    `start` and `setting` say what to do where nobody publishes it, and where it has another type.
     """
     found = node.get_publishers_info_by_topic(topic)
     types = sorted({info.topic_type for info in found})
@@ -137,7 +132,6 @@ class MessageGate:
     costs a count.
 
     Args:
-        kind: message class.
         refuse: takes the reason and its explanation.
         size: most bytes of a message.
         rate: most messages a second.
@@ -221,12 +215,7 @@ class TopicMonitor:
         self._seen, self._seen_at = 0, time.monotonic() - 1.0
 
     def on_message(self, message: Any, received: float | None = None) -> None:
-        """Hand a message on, and count it unless it could not be used.
-
-        Args:
-            message: serialised, or a pose that was looked up.
-            received: when it came (monotonic seconds); None = now.
-        """
+        """Hand a message on, and count it unless it could not be used; received None = now."""
         self._take(message, time.monotonic() if received is None else received)
         self.count += 1
         self._heard_at = time.monotonic()

@@ -121,11 +121,7 @@ def make_group(
 ) -> ProcessGroup:
     """Return the processes of a launch, not yet started.
 
-    Args:
-        name: the launch.
-        given: its arguments as text.
-        environment: variables to start from; None = this process's.
-        on_line: gets (process, line) of the output.
+    `environment` and `on_line` are those of `ProcessGroup`.
 
     Raises:
         ActiveSensingError: unknown or wrong arguments, or something that is needed is missing.

@@ -214,14 +214,7 @@ Topics = Mapping[str, tuple[str, ...]]
 
 
 def topic_misfit(what: str, topic: str, type: str, topics: Topics) -> str:
-    """Return why a topic cannot be used, "" when it can.
-
-    Args:
-        what: what it is for, in messages: reading, pose or map.
-        topic: its name.
-        type: of the messages that are expected.
-        topics: those of the running system.
-    """
+    """Return why a topic cannot be used as reading, pose or map (`what`), "" when it can."""
     found = topics.get(topic)
     if found is None:
         near = suggest(topic, topics)
@@ -293,12 +286,8 @@ def pose_misfits(
 ) -> list[str]:
     """Return what is wrong with the poses that came.
 
-    Args:
-        pose: how they are taken.
-        heard: the poses.
-        places: the map that they should be on; None = it is not known yet.
-        why_no_transform: returns why tf does not say how a frame lies in the map's, "" when it
-            does; given the map's frame and the other one.
+    Without places the map is not known yet. `why_no_transform`, given the map's frame and another
+    one, returns why tf does not say how that one lies in it, "" when it does.
     """
     if not heard.messages:
         return [_silent("pose", heard)]
@@ -354,11 +343,8 @@ def roads_note(heard: Received, places: Topology | None) -> str:
 def waypoint_note(name: str, listeners: Topics, topics: Topics, poses: Collection[str]) -> str:
     """Return the problem of the subscribers of the waypoints; "" = none. Robots may start later.
 
-    Args:
-        name: of the topic of the waypoints.
-        listeners: name -> types expected there, of the topics that somebody listens to.
-        topics: those that somebody publishes.
-        poses: topics that the poses come on, and that are none for waypoints.
+    `listeners` are the topics that somebody listens to, with the types expected there; `topics`
+    those that somebody publishes. Those of `poses` are not for waypoints.
     """
     there = listeners.get(name, ())
     if others := sorted({*there, *topics.get(name, ())} - {_WAYPOINT}):

@@ -249,13 +249,7 @@ class SimulatorNode(GuardedNode):
 
 
 def pose_message(moment: Observation, frame: str, body: str) -> Odometry:
-    """Return where a simulated probe is, in a frame of the map.
-
-    Args:
-        moment: position [m], heading [rad] and speed [m/s].
-        frame: of the map.
-        body: frame of the probe.
-    """
+    """Return where a simulated probe is, in a frame of the map."""
     x, y, heading, *up = moment.pose
     message = Odometry(child_frame_id=body)
     message.header.frame_id = frame

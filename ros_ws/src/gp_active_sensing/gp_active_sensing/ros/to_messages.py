@@ -80,14 +80,7 @@ def time_of(stamp_ns: int) -> Time:
 def waypoint_message(
     goal: Sequence[float] | FloatArray, frame: str, stamp_ns: int, altitude: float = 0.0
 ) -> PoseStamped:
-    """Return a waypoint.
-
-    Args:
-        goal: (3,) x, y [m] and heading [rad].
-        frame: of the position.
-        stamp_ns: when it was decided.
-        altitude: z [m].
-    """
+    """Return a waypoint (3,) of x, y [m] and heading [rad], at an altitude [m]."""
     message = PoseStamped(header=Header(stamp=time_of(stamp_ns), frame_id=frame))
     message.pose.position.x = float(goal[0])
     message.pose.position.y = float(goal[1])
@@ -108,12 +101,7 @@ def plan_path(
 
     Each pose heads for the next one, the last as its place's waypoint does.
 
-    Args:
-        topology: the map.
-        places: in the order in which they are passed.
-        stamp_ns: time of the plan.
-        altitude: z of every pose [m].
-        line: (k, 2) the way itself, where it has curves that the map does not know [m].
+    A line (k, 2) [m] is the way itself, where it has curves that the map does not know.
     """
     path = Path(header=Header(stamp=time_of(stamp_ns), frame_id=topology.frame))
     curved = line is not None
@@ -136,14 +124,7 @@ def plan_path(
 def field_cloud(
     topology: Topology, mean: FloatArray, std: FloatArray, stamp_ns: int
 ) -> PointCloud2:
-    """Return the field at every place as points with x, y, z, mean, std (float32).
-
-    Args:
-        topology: the map.
-        mean: (n,) in the unit of the readings.
-        std: (n,) in the same unit.
-        stamp_ns: time of the belief.
-    """
+    """Return mean and std (n,) of the field as points with x, y, z, mean, std (float32)."""
     names = ("x", "y", "z", "mean", "std")
     table = np.zeros((topology.n, len(names)), dtype="<f4")
     table[:, : topology.points.shape[1]] = topology.points
@@ -157,15 +138,7 @@ def field_cloud(
 def occupancy_grid(
     lattice: Lattice, values: FloatArray, limits: Limits, frame: str, stamp_ns: int
 ) -> OccupancyGrid:
-    """Return values of a grid as levels 0 … 100, -1 where there is no place.
-
-    Args:
-        lattice: the cells, which are squares.
-        values: (n,) of the places.
-        limits: values of level 0 and of level 100.
-        frame: of the map.
-        stamp_ns: time of the belief.
-    """
+    """Return values (n,) of square cells as levels 0 … 100, -1 where there is no place."""
     stamp = time_of(stamp_ns)
     message = OccupancyGrid(header=Header(stamp=stamp, frame_id=frame))
     message.info.map_load_time = stamp
@@ -193,9 +166,7 @@ def limits_message(limits: Mapping[str, Limits]) -> Float64MultiArray:
 def values_cloud(points: Points, header: Header) -> PointCloud2:
     """Return points with x, y, z, value and variance as a question to an expert, or its answer.
 
-    Args:
-        points: see `messages.point_cloud`.
-        header: frame, and time of the question or of the values.
+    The points are those of `messages.point_cloud`; the header has the time of question or values.
     """
     columns, data = layout(points)
     fields = [(c.name, c.offset, c.code) for c in columns]
@@ -318,9 +289,7 @@ def _points(topology: Topology, places: Iterable[int], z: float) -> list[Point]:
 def probe_markers(topology: Topology, probes: Iterable[tuple[str, Pose, bool]]) -> MarkerArray:
     """Return an arrow for each probe (a ball while its heading is not known), and its name.
 
-    Args:
-        topology: the map.
-        probes: name ("" in a mission of one), pose, and whether it takes part.
+    `probes` are name ("" in a mission of one), pose, and whether the probe takes part.
     """
     size = _spacing(topology)
     markers = []

@@ -82,14 +82,9 @@ class TransformBuffer:
 
 
 def moved(pose: Pose, transform: Any, frame: str) -> Pose:
-    """Return a pose in another frame.
+    """Return a pose in another frame, by the transform from its own into that one.
 
     Its uncertainty is the same there: the trace of a covariance does not change when it is turned.
-
-    Args:
-        pose: as it came.
-        transform: from its frame into the other one (``geometry_msgs/TransformStamped``).
-        frame: the other one.
 
     Raises:
         ReadingError: the transform's rotation is none.
@@ -110,7 +105,6 @@ class Transforms:
     """Looks up the poses of the probes.
 
     Args:
-        node: listens to ``/tf`` and ``/tf_static``.
         parent: frame of the map.
         rate: lookups a second [Hz, real time].
 

@@ -21,7 +21,7 @@ from gp_active_sensing.mission.requests import (
     MissionOutput,
     PlanAheadRequest,
 )
-from gp_active_sensing.types import Clock, Plan
+from gp_active_sensing.types import Plan
 
 if TYPE_CHECKING:
     from gp_active_sensing.ros.publishers import Publishers
@@ -49,11 +49,10 @@ class Worker:
         outputs: Publishers,
         now_ns: Callable[[], int],
         simulated: Callable[[], bool] = lambda: False,
-        clock: Clock = time.monotonic,
     ) -> None:
         self._mission = mission
         self._outputs = outputs
-        self._watch = ClockMonitor(now_ns, clock, simulated)
+        self._watch = ClockMonitor(now_ns, time.monotonic, simulated)
         self._stopping = threading.Event()
         self._jobs: queue.Queue[
             DecisionRequest | PlanAheadRequest | ExpertRequest | threading.Event | None

@@ -46,12 +46,7 @@ class BoundedServer(httpserver.HTTPServer):
         stream.close()
 
     async def accept(self, listening: socket.socket, most: int) -> None:
-        """Accept connections until this is cancelled.
-
-        Args:
-            listening: socket that does not block.
-            most: number of connections at the same time.
-        """
+        """Accept connections on a socket that does not block, `most` at once, until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             await self._make_room(most)

@@ -151,7 +151,6 @@ class RunFollower:
 
     Args:
         path: the directory, which need not exist yet; None = it is given later.
-        clock: monotonic seconds.
     """
 
     def __init__(self, path: Path | None, clock: Callable[[], float] = time.monotonic) -> None:

@@ -260,14 +260,8 @@ class MissionState:
     ) -> dict[str, Any]:
         """Return what the head of the page says, as plain data.
 
-        Args:
-            done: the steps so far.
-            topology: the map.
-            summary: of the mission, {} while there is none.
-            unit: of the field.
-            policy: its name.
-            written: when the journal was written last (seconds since 1970); None = there are no
-                ages to show, as in a simulation.
+        `summary` is {} while there is none. The journal was written last at `written` (seconds
+        since 1970); with None no ages are shown, as in a simulation.
         """
         status = summary.get("status")
         state, reason = self.state, self.reason

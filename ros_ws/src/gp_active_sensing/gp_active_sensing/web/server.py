@@ -95,7 +95,6 @@ class WatchServer:
 
     Args:
         run_dir: of the run, which need not have begun; None = it is given later.
-        options: how it is served.
         command: carries out commands; None = there is nothing to command.
 
     Raises:

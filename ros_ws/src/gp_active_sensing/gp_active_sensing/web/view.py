@@ -54,7 +54,6 @@ class Paced(Generic[T]):
     seconds later at the earliest.
 
     Args:
-        clock: monotonic seconds.
         share: largest share of the time.
     """
 
@@ -66,13 +65,7 @@ class Paced(Generic[T]):
         self._next = -math.inf
 
     def get(self, of: Hashable, work: Callable[[], T], *, last: bool = False) -> T | None:
-        """Return the result, or an earlier one.
-
-        Args:
-            of: input of the computation.
-            work: computes it.
-            last: nothing comes any more, so it is computed whatever that costs.
-        """
+        """Return the result, or an earlier one; the `last` one is computed whatever that costs."""
         self._wanted = of
         if of != self._of and (last or self._clock() >= self._next):
             began = self._clock()

@@ -54,10 +54,7 @@ class Backlog:
     ) -> Collection[Envelope]:
         """Return what may be used now.
 
-        Args:
-            messages: what came; while what is kept is handed on, as many are returned.
-            clock_ns: the node's time, None while it is not known [ns].
-            most: messages that are handed on when none came.
+        While what is kept is handed on, as many are returned as came, or `most` when none came.
         """
         if not self.going_on:
             return messages

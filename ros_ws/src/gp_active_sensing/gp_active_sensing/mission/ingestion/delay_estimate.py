@@ -48,8 +48,7 @@ _FINE: FloatArray = np.linspace(CANDIDATES[0], CANDIDATES[-1], _PARTS * (len(CAN
 def log_likelihood(profile: FloatArray) -> FloatArray:
     """Return a block's log-likelihood of the common delay, (S, F) by scatter and delay [nat].
 
-    Args:
-        profile: (K,) log-likelihoods of the block with each of `CANDIDATES`.
+    The profile (K,) has the log-likelihood of the block with each of `CANDIDATES`.
     """
     fine = _between(profile)
     fine -= fine.max()

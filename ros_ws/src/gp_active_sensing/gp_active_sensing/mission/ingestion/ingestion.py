@@ -33,16 +33,9 @@ class Ingestion(ReadingIntake):
     """Takes the poses of a probe in, and the readings of its main quantity.
 
     Args:
-        loop: takes the readings in.
-        matcher: finds places.
-        track: looks up poses.
         coverage: part of a road segment that must be driven for its readings to count.
-        reading: how readings are taken in.
-        pose: how poses are taken in.
         clock: monotonic seconds, that may stand still during a step.
         running: the same that never do, for latencies; None = `clock`.
-        journal: takes an event for each accepted reading.
-        name: of the probe, for messages.
     """
 
     def __init__(

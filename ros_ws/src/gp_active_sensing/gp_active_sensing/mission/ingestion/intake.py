@@ -48,14 +48,8 @@ class ReadingIntake:
     """Finds the place of each reading of a quantity and tells it; nothing is lost uncounted.
 
     Args:
-        loop: takes the readings in.
-        matcher: finds places.
-        track: looks up poses.
         coverage: part of a road segment that must be driven for its readings to count.
-        reading: how readings are taken in.
-        pose: how poses are taken in.
         clock: monotonic seconds, that never stand still, for latencies.
-        journal: takes an event for each accepted reading.
         quantity: name of a further quantity; "" = the main one.
     """
 
@@ -165,7 +159,8 @@ class ReadingIntake:
         ready, self._ready = self._ready, []
         told = self.pipeline.take(ready)
         if (newest := self.track.newest) is not None:
-            told += self.pipeline.pass_time(newest.stamp_ns, self._place_here())
+            here = None if self.here is None or self.off_map else self.here.place
+            told += self.pipeline.pass_time(newest.stamp_ns, here)
         return told
 
     def finish(self) -> list[Reading]:
@@ -245,9 +240,6 @@ class ReadingIntake:
         if self.matcher.is_line(place):
             return 0.0
         return self.matcher.apart(place, pose.x, pose.y, pose.z)
-
-    def _place_here(self) -> int | None:
-        return None if self.here is None or self.off_map else self.here.place
 
     def _match(self, pose: Pose) -> Match | None:
         expected = {*self.expected, *(() if self.here is None else (self.here.place,))}

@@ -50,7 +50,6 @@ class OutlierGate:
     """Judges readings of known places and keeps those that are set aside.
 
     Args:
-        loop: takes the readings in; its belief judges.
         limit: how far off a reading may be [standard deviations]; 0 = any.
         places: how many must be observed before anything is judged.
         capacity: most readings kept.

@@ -32,10 +32,7 @@ class ReadingPipeline:
     """Brings a probe's readings of known places into the belief.
 
     Args:
-        loop: takes the readings in.
-        gate: sets readings aside.
         window: averages them; None = those of one stay at a place are one reading.
-        clock: monotonic seconds.
         journal: takes an event for each reading that counts, before it does, or is set aside.
         unit: of the readings, for messages.
     """
@@ -200,11 +197,7 @@ class ReadingPipeline:
         return self._use_average(told, held.count)
 
     def replay_reading(self, event: ReadingUsed, *, gap: bool = False) -> None:
-        """Tell the loop the reading of an event of the journal.
-
-        Args:
-            event: of the journal.
-            gap: events before it may be missing.
+        """Tell the loop a reading of the journal; with `gap`, events before it may be missing.
 
         Raises:
             RunError: it does not follow from the events before it.

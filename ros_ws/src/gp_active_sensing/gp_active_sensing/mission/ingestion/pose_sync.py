@@ -38,10 +38,8 @@ class PoseFilter:
     after it would come too late: it is not used. So is a jump, see `judge`.
 
     Args:
-        track: the poses that are used.
         max_ahead: how far a pose may be ahead of the node's clock [s]; None = any time.
         jump: a shorter way is never a jump, in a stream that is not calm [m].
-        name: of the probe, for messages.
     """
 
     def __init__(
@@ -74,11 +72,7 @@ class PoseFilter:
     ) -> tuple[str, str] | None:
         """Return why a pose cannot be used, as the word of the reason and in words; None = it can.
 
-        Args:
-            pose: as it came.
-            frame: of the map.
-            now_ns: time of the node's clock; None = there is none yet.
-            heights: the places of the map have heights, so that a pose needs a z.
+        On a map with heights (`heights`) a pose needs a z.
         """
         if pose.frame.lstrip("/") != frame:
             why = (
@@ -100,12 +94,7 @@ class PoseFilter:
         return None
 
     def ahead(self, pose: Pose, now_ns: int | None) -> str:
-        """Return how far ahead of the clock a pose is, in words; "" when it may be used.
-
-        Args:
-            pose: as it came.
-            now_ns: time of the node's clock; None = there is none yet.
-        """
+        """Return how far ahead of the clock a pose is, in words; "" when it may be used."""
         if self._max_ahead is None or now_ns is None:
             return ""
         limit_ns = now_ns + round(1e9 * self._max_ahead)
@@ -126,9 +115,7 @@ class PoseFilter:
         somewhere else than thought. Of a stream that never was calm nobody can say which of two
         poses is the right one: both are used.
 
-        Args:
-            pose: as it came.
-            noise: standard deviation of a pose [m].
+        The noise is the standard deviation of a pose [m].
         """
         before = self._before
         if before is None or pose.stamp_ns <= before.stamp_ns:
@@ -208,10 +195,7 @@ class PoseFilter:
     def sure(self, pose: Pose, extent: float, rise: float = math.inf) -> Pose:
         """Return a pose without a covariance that is none, and warn of one that is very large.
 
-        Args:
-            pose: that is used.
-            extent: of the map [m].
-            rise: how far the map reaches upwards [m].
+        The extent of the map, and its rise upwards, are in metres.
         """
         if pose.variance < 0.0 or pose.z_variance < 0.0:
             self.bad_covariances += 1
@@ -264,7 +248,6 @@ class PoseSynchronizer:
     used: a pose that lies behind it in the inbox is not late because the mission was.
 
     Args:
-        track: looks up poses.
         seconds: how long a reading waits for a pose that is not older than itself [s, real time].
         capacity: most readings.
     """
@@ -325,12 +308,7 @@ class PoseSynchronizer:
         return ready
 
     def newest_without(self, now: float, seconds: float) -> int | None:
-        """Return the stamp of the newest reading that has waited so long for a pose [ns], or None.
-
-        Args:
-            now: monotonic seconds.
-            seconds: how long it has waited [s].
-        """
+        """Return the stamp of the newest reading that has waited so long [s]; None = none has."""
         waited = (h for h in self._patient if elapsed(h.received, now) >= seconds)
         return max((held.reading.stamp_ns for held in waited), default=None)
 

@@ -264,11 +264,8 @@ class Stays:
     ) -> Stored:
         """Take a reading of the journal.
 
-        Args:
-            event: of a reading of a known place.
-            gap: events before it may be missing. An average with an unknown beginning then begins
-                a stay.
-            begins: see `take`.
+        With `gap`, events before it may be missing: an average with an unknown beginning begins a
+        stay. For `begins` see `take`.
 
         Raises:
             RunError: no stay has begun at its place, and there was no gap.

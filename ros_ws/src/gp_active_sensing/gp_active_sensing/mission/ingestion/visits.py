@@ -204,11 +204,8 @@ class ClosestPoint:
     ) -> list[PendingReading]:
         """Set where the probe is now; return the readings that count now.
 
-        Args:
-            place: whose cell it is in; None = no place's.
-            distance: to that place's point [m].
-            stamp_ns: when; not before the last one.
-            received: when the pose came (monotonic seconds).
+        Its pose lies in the cell of `place` (None = of none), `distance` from its point [m]; its
+        stamp is not before the last one.
         """
         self._here = place, distance, stamp_ns
         return [held for each in list(self._approaches) for held in self._look(each, received)]
@@ -216,9 +213,7 @@ class ClosestPoint:
     def stand(self, stamp_ns: int, received: float) -> list[PendingReading]:
         """Use a reading that has no pose as a sign that time has passed since the newest one.
 
-        Args:
-            stamp_ns: of the reading; one far ahead of the poses says nothing.
-            received: when it came (monotonic seconds).
+        A stamp far ahead of the poses says nothing.
 
         Returns:
             The readings of the place where the probe seems to stand, if it has for long enough.
@@ -291,13 +286,7 @@ class SettlingTimer:
         self._there = False
 
     def drive(self, place: int | None, apart: float, stamp_ns: int) -> None:
-        """Add a pose.
-
-        Args:
-            place: that it belongs to; None = none.
-            apart: distance from the place's point [m], 0 on a road.
-            stamp_ns: when.
-        """
+        """Add a pose of a place (None = of none), `apart` from its point [m], 0 on a road."""
         if place is None or apart > self.radius:
             self._there = False
         elif self._there and self._times[-1][0] == place:
@@ -366,12 +355,7 @@ class AveragingWindow:
         return done
 
     def pass_time(self, now_ns: int, here: int | None) -> list[PendingReading]:
-        """Return what is complete.
-
-        Args:
-            now_ns: stamp of the newest pose.
-            here: the place where the probe is; None = not known.
-        """
+        """Return what is complete, by the stamp of the newest pose and the place of the probe."""
         if self._open is None:
             return []
         over = now_ns - _span(self._open)[0] >= self.length_ns
