@@ -6,12 +6,8 @@ import importlib
 import pkgutil
 from importlib import metadata
 
-from click.testing import CliRunner
-
 import gp_active_sensing_bench
 from gp_active_sensing import __version__
-from gp_active_sensing.cli import cli
-from gp_active_sensing.util.resources import list_resources
 
 NAME = "gp_active_sensing_bench"
 
@@ -24,13 +20,3 @@ def test_the_version_is_that_of_the_core() -> None:
 def test_every_module_can_be_imported() -> None:
     for module in pkgutil.walk_packages(gp_active_sensing_bench.__path__, f"{NAME}."):
         importlib.import_module(module.name)
-
-
-def test_the_command_is_found() -> None:
-    done = CliRunner().invoke(cli, ["experiment", "--help"])
-    assert done.exit_code == 0, done.output
-    assert "--jobs" in done.output
-
-
-def test_the_experiments_are_there() -> None:
-    assert "grid_2d.yaml" in list_resources("experiments")

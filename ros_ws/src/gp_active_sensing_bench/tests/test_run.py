@@ -106,15 +106,6 @@ def test_without_joblib_one_job_still_runs(tmp_path: Path, monkeypatch: pytest.M
         run_experiment(small(), tmp_path / "b", jobs=2)
 
 
-def test_several_processes_give_the_same_records(tmp_path: Path) -> None:
-    pytest.importorskip("joblib")
-    experiment = small(seeds=3)
-    one = run_experiment(experiment, tmp_path / "one", jobs=1)
-    two = run_experiment(experiment, tmp_path / "two", jobs=2)
-    assert what_was_done(one.records) == what_was_done(two.records)
-    assert [r["key"] for r in two.records] == [t.key for t in experiment.trials]
-
-
 @pytest.mark.long
 def test_workers_have_one_blas_thread_whatever_their_parent_has() -> None:
     """A script that uses the package as a library has set nothing."""

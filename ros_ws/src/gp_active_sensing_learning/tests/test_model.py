@@ -219,19 +219,6 @@ def test_a_run_and_a_scenario_are_compared_too(file: Path, tmp_path: Path) -> No
         assert not page.exists()
 
 
-def test_files_that_are_no_models(file: Path, tmp_path: Path) -> None:
-    whole = file.read_bytes()
-    (tmp_path / "truncated.npz").write_bytes(whole[: len(whole) // 2])
-    (tmp_path / "empty.npz").write_bytes(b"")
-    (tmp_path / "text.npz").write_bytes(b"belief: {}\n")
-    for command, *rest in (("show",), ("report", "--out", str(tmp_path / "o.html"))):
-        for name in ("truncated.npz", "empty.npz", "text.npz", "none.npz"):
-            done = call(command, str(tmp_path / name), *rest)
-            assert done.exit_code == 1, (command, name, done.output)
-            assert name in done.stderr
-    assert not list(tmp_path.glob("o.*"))
-
-
 @for_each(
     ("settings", "words"),
     [

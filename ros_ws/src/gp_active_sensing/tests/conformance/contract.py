@@ -62,14 +62,9 @@ def configured(name: str) -> dict[str, object]:
 
 
 @functools.cache
-def shared_topology(name: str) -> Topology:
-    return build_topology(from_mapping(MapConfig, MAPS[name]))
-
-
-@functools.cache
 def shared_world(name: str) -> tuple[Topology, Belief, int]:
     """Return a map, a belief after readings at three places, and where the probe stands."""
-    topology = shared_topology(name)
+    topology = build_topology(from_mapping(MapConfig, MAPS[name]))
     if name in KERNELS:
         belief, values = learned(topology, KERNELS[name]), [30.0, 31.0, 32.0]
     else:

@@ -39,8 +39,6 @@ SHARED = (
     "roads/tampines_segments.csv",
     "pems_sanjose/edges.csv",
 )
-ALSO = ("sumo/town.edges.csv", "sumo/tampines.edges.csv", "sumo/monaco.edges.csv")
-"""The same networks, by another loader."""
 HAIR = 1e-6
 
 
@@ -199,11 +197,6 @@ def shipped(name: str, reach: float) -> Topology:
     return build_topology(MapConfig(**{**vars(config), **values, "reach": reach}))
 
 
-@functools.cache
-def shared(path: Path, reach: float) -> Topology:
-    return build_topology(MapConfig(kind="roads", file=str(path), reach=reach))
-
-
 @pytest.mark.seeds
 def test_on_random_graphs(seed: int) -> None:
     rng = np.random.default_rng([4, seed])
@@ -227,6 +220,7 @@ def test_where_any_place_is_next() -> None:
 
 
 @pytest.mark.slow
-@for_each("name", [*SHARED, *ALSO])
+@for_each("name", SHARED)
 def test_on_shared_maps(shared_data: Path, name: str, dose: float) -> None:
-    drive(shared(shared_data / name, 0.0), round(10_000 * dose), seed=3, most=400)
+    roads = build_topology(MapConfig(kind="roads", file=str(shared_data / name)))
+    drive(roads, round(10_000 * dose), seed=3, most=400)

@@ -17,7 +17,7 @@ from gp_active_sensing.planning.bal.tree import Tree
 from gp_active_sensing.planning.entropy import discrete_entropy, noise_entropy, reported_offset
 from gp_active_sensing.topology import FreeTopology, GraphTopology
 from gp_active_sensing.topology.search import Move
-from gp_active_sensing.types import Budget, PlanLimit
+from gp_active_sensing.types import Budget, Plan, PlanLimit
 from tests.cases import for_each
 from tests.requesting import asked
 
@@ -40,7 +40,8 @@ def random_case(seed: int, *, free: bool | None = None):
         moves = []
         for a in range(n):
             ends = [b for b in range(n) if b == (a + 1) % n or (b != a and rng.random() < 0.35)]
-            moves.append([Move(b, *_straight(positions[a], positions[b])) for b in ends])
+            metres = [float(np.linalg.norm(positions[a] - positions[b])) for b in ends]
+            moves.append([Move(b, m, m) for b, m in zip(ends, metres, strict=True)])
         topology = GraphTopology("ring", "map", names, positions, moves)
         at = 0
     same_noise = rng.random() < 0.5
@@ -62,14 +63,16 @@ def random_case(seed: int, *, free: bool | None = None):
     return belief, topology, at, horizon, samples
 
 
-def _straight(start: np.ndarray, end: np.ndarray) -> tuple[float, float]:
-    metres = float(np.linalg.norm(end - start))
-    return metres, metres
-
-
 def plan(policy: Bal, belief, topology, at, limit: PlanLimit = FULL, away=(), left=Budget()):
     rng = np.random.default_rng(5)
     return policy.plan(asked(belief, topology, at, (), away, left, limit=limit, rng=rng))[0]
+
+
+def assert_closed(found: Plan, truth: np.ndarray, off: float = 1e-9) -> None:
+    """Fail unless both bounds are the largest value (A,), and the place chosen has it."""
+    assert [found.lower, found.upper] == pytest.approx([truth.max()] * 2, abs=off)
+    chosen = [c.location for c in found.candidates].index(found.waypoint)
+    assert truth[chosen] == pytest.approx(truth.max(), abs=off)
 
 
 @for_each("search", ["gap", "published"])
@@ -81,10 +84,7 @@ def test_cells_close_the_gap_on_the_exhaustive_value(seed: int, search: str) -> 
     cap = 2000 if seed % 2 else 1
     bal = WholeBelief(horizon=horizon, samples=samples, alpha=0.0, search=search, max_sequences=cap)
     found = plan(bal, belief, topology, at)
-    assert found.lower == pytest.approx(truth.max(), abs=1e-9)
-    assert found.upper == pytest.approx(truth.max(), abs=1e-9)
-    chosen = [c.location for c in found.candidates].index(found.waypoint)
-    assert truth[chosen] == pytest.approx(truth.max(), abs=1e-9)
+    assert_closed(found, truth)
 
 
 @pytest.mark.slow
@@ -152,9 +152,7 @@ def test_dead_ends_and_unavailable_places(seed: int, search: str) -> None:
             truth = exhaustive.reported(0, found.horizon)  # clipped to what can be reached
             assert found.lower <= truth.max() + 1e-9
             assert found.upper >= truth.max() - 1e-9
-        assert found.gap == pytest.approx(0.0, abs=1e-9)
-        chosen = [c.location for c in found.candidates].index(found.waypoint)
-        assert truth[chosen] == pytest.approx(truth.max(), abs=1e-9)
+        assert_closed(found, truth)
 
 
 @pytest.mark.seeds(0.5)
@@ -193,10 +191,7 @@ def test_draws_fully_expanded_equal_exhaustive_search(seed: int, tau: float | No
     tau_used, centre = truncation(belief, tau)
     exhaustive = Exhaustive(belief, topology, samples, (key, tau_used, centre))
     truth = exhaustive.reported(at, horizon)
-    assert found.lower == pytest.approx(truth.max(), abs=1e-8)
-    assert found.upper == pytest.approx(truth.max(), abs=1e-8)
-    chosen = [c.location for c in found.candidates].index(found.waypoint)
-    assert truth[chosen] == pytest.approx(truth.max(), abs=1e-8)
+    assert_closed(found, truth, 1e-8)
 
 
 def truncation(belief: Belief, tau: float | None) -> tuple[float, float]:

@@ -13,7 +13,6 @@ from scipy.stats import norm
 
 from gp_active_sensing.belief import BeliefConfig, HyperParameters, build_belief
 from gp_active_sensing.kernels import build_kernel
-from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.bandits import dpp_batch
 from gp_active_sensing.topology import FreeTopology
 from tests.cases import for_each
@@ -178,16 +177,3 @@ def test_gp_bucb_is_algorithm_1_with_t_counting_readings(
         assert sorted(rounds.goals()) == sorted(expected)
         for place in expected:
             rounds.read(place)
-
-
-def test_counting_readings_instead_would_choose_otherwise() -> None:
-    """What the tests above hold apart: rounds and readings lead to different regions."""
-    rounds = Rounds(0, "ucb_dpp_max", scale=SCALE, delta=DELTA)
-    sizes = []
-    for t in range(1, ROUNDS + 1):
-        regions = [algorithm2(rounds.direct, at, est=False)[1] for at in (t, (t - 1) * SIZE + 1)]
-        sizes.append(len(regions[1]) - len(regions[0]))
-        for place in rounds.goals():
-            rounds.read(place)
-    assert build_policy({"name": "ucb_dpp_max"}).in_rounds  # type: ignore[attr-defined]
-    assert max(sizes) > 0

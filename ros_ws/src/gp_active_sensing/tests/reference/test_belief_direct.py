@@ -84,20 +84,6 @@ def test_belief_equals_direct_bayes(seed: int) -> None:
         assert belief.log_evidence[i] == pytest.approx(evidence, rel=1e-8, abs=1e-8)
 
 
-@pytest.mark.seeds
-def test_order_of_readings_does_not_matter(seed: int) -> None:
-    rng, first, _, readings = random_case(seed)
-    second = first.copy()
-    for reading in readings:
-        first.observe(*reading)
-    for i in rng.permutation(len(readings)):
-        second.observe(*readings[i])
-        _ = second.weights
-    np.testing.assert_allclose(first.weights, second.weights, rtol=1e-8, atol=1e-12)
-    for a, b in zip(first.predict(), second.predict(), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-8)
-
-
 def told(belief: Belief, direct: DirectBelief) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Weights, means and variances where neither the noise nor the scale is known, written down.
 

@@ -113,21 +113,6 @@ def test_belief_equals_direct_bayes_while_readings_come_and_time_goes(name: str,
         assert_same(belief.copy(), direct, now)
 
 
-@for_each("name", DRIFTS)
-def test_order_of_readings_does_not_matter(name: str) -> None:
-    for seed in range(6):
-        rng, first, _, readings = random_case(DRIFTS[name], seed)
-        second = first.copy()
-        for reading in readings:
-            first.observe(*reading[:3], seconds=reading[3])
-        for i in rng.permutation(len(readings)):
-            second.observe(*readings[i][:3], seconds=readings[i][3])
-            _ = second.weights
-        np.testing.assert_allclose(first.weights, second.weights, rtol=1e-9, atol=1e-12)
-        for a, b in zip(first.predict(), second.predict(), strict=True):
-            np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
-
-
 @for_each("name", ["doubling", "weights"])
 def test_evidence_is_that_of_likelihoods_to_a_power(name: str) -> None:
     """One place, two readings: the integral over the field, by quadrature."""

@@ -95,12 +95,12 @@ def made(
     }
 
 
-def with_a_bad_trial(experiment: Experiment, number: int = 3) -> Experiment:
-    """Return the experiment with a trial that fails when it is run."""
+def with_a_bad_trial(experiment: Experiment) -> Experiment:
+    """Return the experiment with a fourth trial that fails when it is run."""
     trials = list(experiment.trials)
-    broken = json.loads(json.dumps(trials[number].config))
+    broken = json.loads(json.dumps(trials[3].config))
     broken["field"]["length_scale"] = [1.0, 2.0]  # the map has one feature
-    trials[number] = dataclasses.replace(trials[number], config=broken)
+    trials[3] = dataclasses.replace(trials[3], config=broken)
     return dataclasses.replace(experiment, trials=tuple(trials))
 
 

@@ -36,10 +36,10 @@ def flow(route: str, *, name: str = "f", period: float = 8.0) -> str:
     )
 
 
-def parked_at(edge: str, *, depart: float = 0.0) -> str:
+def parked_at(edge: str) -> str:
     """A car that stops in the middle of an edge's lane and stays."""
     return (
-        f'<vehicle id="parked" depart="{depart:g}"><route edges="{edge}"/>'
+        f'<vehicle id="parked" depart="0"><route edges="{edge}"/>'
         f'<stop lane="{edge}_0" endPos="100" duration="100000"/></vehicle>'
     )
 

@@ -18,22 +18,19 @@ from tests.kernel_models import make_model
 NAMES = ("x", "y", "hours", "depth")
 
 
-def field_rows(
-    dimensions: int = 1, count: int = 300, names: Sequence[str] = NAMES, seed: int = 0
-) -> Dataset:
+def field_rows(dimensions: int = 1, count: int = 300, seed: int = 0) -> Dataset:
     """Noisy readings of a smooth field with a wave in it."""
     rng = np.random.default_rng([seed, dimensions])
     X = rng.uniform(0.0, 20.0, (count, dimensions))
     truth = 18.0 + np.sin(0.9 * X[:, 0]) + 0.1 * X.sum(axis=1)
     y = truth + 0.2 * rng.standard_normal(count)
-    return Dataset(X, y, tuple(names[:dimensions]), "temperature", "yesterday.csv")
+    return Dataset(X, y, NAMES[:dimensions], "temperature", "yesterday.csv")
 
 
 def made_model(
     kernels: Sequence[str] = ("SE", "PER+SE"),
     rows: Dataset | None = None,
     *,
-    stages: int = 4,
     dropped: Sequence[tuple[str, str]] = (),
     settings: dict[str, Any] | None = None,
     **changes: Any,
@@ -62,7 +59,7 @@ def made_model(
         "dropped": tuple(dropped),
         "output_name": rows.output_name,
         "source": rows.source,
-        "history": _history(model, [name for name, _ in dropped], stages),
+        "history": _history(model, [name for name, _ in dropped]),
     }
     return dataclasses.replace(model, **{**made, **changes})
 
@@ -78,17 +75,16 @@ def _with_trace(fit: KernelFit, rows: int) -> KernelFit:
     )
 
 
-def _history(model: KernelModel, gone: Sequence[str], stages: int) -> History:
+def _history(model: KernelModel, gone: Sequence[str]) -> History:
     """Bounds that grow with the rows, and q* made of them; that of the last stage is the model's.
 
     Kernels that are gone have no bound.
     """
     bounds = np.array([fit.bound for fit in model.fits])
     rows, tables = [], []
-    for stage in range(1, stages + 1):
-        share = stage / stages
-        last = stage == stages
-        q = model.belief.probabilities if last else softmax(0.02 * share * bounds)
+    for stage in range(1, 5):
+        share = stage / 4
+        q = model.belief.probabilities if stage == 4 else softmax(0.02 * share * bounds)
         nothing = [0.0] * len(gone)
         rows.append(round(share * model.rows))
         tables.append(

@@ -21,11 +21,11 @@ from tests.cases import for_each
 NAMES = tuple("abcdef")
 
 
-def draws(seed: int, times: int, n: int = 6) -> tuple[np.ndarray, np.ndarray]:
-    x = np.arange(float(n))
+def draws(seed: int, times: int) -> tuple[np.ndarray, np.ndarray]:
+    x = np.arange(6.0)
     K = np.exp(-0.5 * (x[:, None] - x) ** 2 / 4.0) * np.outer(1 + x, 1 + x)
     rng = np.random.default_rng(seed)
-    return K, 10.0 + rng.multivariate_normal(np.zeros(n), K, size=times)
+    return K, 10.0 + rng.multivariate_normal(np.zeros(6), K, size=times)
 
 
 def write(path: Path, values: np.ndarray, names: tuple[str, ...] = NAMES) -> Path:

@@ -33,14 +33,6 @@ def test_the_grid_of_a_graph_is_in_metres() -> None:
     assert scales.shape == ()
 
 
-def test_twins_that_coincide_but_for_rounding_are_no_spacing() -> None:
-    """The middles of a segment and of its reverse are one place."""
-    roads = MapConfig(kind="roads", file="town")
-    scales = belief(build_topology(roads)).grid.kernels[0].scales
-    assert 50.0 < scales.points[0] < 300.0  # m; segments are 70 to 286 m long
-    assert scales.points[-1] > 2000.0
-
-
 def test_length_scales_of_another_map_are_said(
     town: Topology, caplog: pytest.LogCaptureFixture
 ) -> None:

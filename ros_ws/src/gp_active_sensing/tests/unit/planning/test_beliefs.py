@@ -10,15 +10,19 @@ from gp_active_sensing.planning.entropy import noise_entropy
 from tests.cases import for_each
 
 
-def some(seed: int, L: int = 9, m: int = 6) -> MergedCandidates:
+def merged(
+    weights: np.ndarray, mean: np.ndarray, covariance: np.ndarray, noise: np.ndarray
+) -> MergedCandidates:
+    return MergedCandidates(weights, mean, covariance, noise, noise_entropy(noise))
+
+
+def some(seed: int, L: int = 9) -> MergedCandidates:
     rng = np.random.default_rng(seed)
-    root = rng.normal(size=(L, m, m))
+    root = rng.normal(size=(L, 6, 6))
     noise = rng.uniform(0.1, 1.0, size=L)
     covariance = root @ np.swapaxes(root, 1, 2)
-    mean = rng.normal(size=(L, m))
-    return MergedCandidates(
-        rng.dirichlet(np.ones(L)), mean, covariance, noise, noise_entropy(noise)
-    )
+    mean = rng.normal(size=(L, 6))
+    return merged(rng.dirichlet(np.ones(L)), mean, covariance, noise)
 
 
 def moments(found: MergedCandidates) -> tuple[np.ndarray, np.ndarray]:
@@ -48,14 +52,8 @@ def test_those_are_joined_whose_predictions_agree() -> None:
     given = some(3, L=4)
     rng = np.random.default_rng(1)
     pick = rng.permutation(np.repeat(np.arange(4), 5))
-    noise = given.noise[pick]
-    many = MergedCandidates(
-        rng.dirichlet(np.ones(20)),
-        given.mean[pick],
-        given.covariance[pick],
-        noise,
-        noise_entropy(noise),
-    )
+    shares = rng.dirichlet(np.ones(20))
+    many = merged(shares, given.mean[pick], given.covariance[pick], given.noise[pick])
     found = joined(many, 4)
     for i in range(4):
         g = int(np.abs(found.mean - given.mean[i]).sum(axis=1).argmin())
@@ -67,20 +65,8 @@ def test_those_are_joined_whose_predictions_agree() -> None:
 def test_candidates_that_all_agree_are_joined_whatever_rounding_says() -> None:
     one = some(4, L=1)
     rng = np.random.default_rng(2)
-    noise = np.repeat(one.noise, 8)
-    weights = np.full(8, 0.125)
+    mean, covariance = (np.repeat(part, 8, axis=0) for part in (one.mean, one.covariance))
+    noise, weights = np.repeat(one.noise, 8), np.full(8, 0.125)
     hair = 1.0 + 1e-15 * rng.normal(size=(8, 1))
-    found = [
-        joined(
-            MergedCandidates(
-                weights,
-                np.repeat(one.mean, 8, axis=0) * wobble,
-                np.repeat(one.covariance, 8, axis=0),
-                noise,
-                noise_entropy(noise),
-            ),
-            3,
-        )
-        for wobble in (np.ones((8, 1)), hair)
-    ]
+    found = [joined(merged(weights, mean * by, covariance, noise), 3) for by in (1.0, hair)]
     np.testing.assert_array_equal(found[0].weights, found[1].weights)

@@ -1,15 +1,12 @@
-"""Chain-rule bounds of `bal` and the bound of `ie`: no set of places has more information."""
+"""Chain-rule bounds of `bal`: no set of places has more information."""
 
 from __future__ import annotations
-
-import itertools
 
 import numpy as np
 
 from gp_active_sensing.planning.bal.bounds import _thinned, chain_rule, initial_bounds
 from gp_active_sensing.planning.bal.covariance_state import CovarianceState, DecisionProblem
 from gp_active_sensing.planning.entropy import noise_entropy
-from gp_active_sensing.planning.ie import _most
 from gp_active_sensing.topology import FreeTopology
 from tests.cases import for_each
 
@@ -30,25 +27,6 @@ def covariance(kind: str, n: int = 6) -> np.ndarray:
 def information(C: np.ndarray, places: tuple[int, ...]) -> np.ndarray:
     block = C[np.ix_(range(2), places, places)]
     return 0.5 * np.linalg.slogdet(np.eye(len(places)) + block / NOISE[:, None, None])[1]
-
-
-def table(C: np.ndarray, k: int, first: tuple[int, ...] = ()) -> np.ndarray:
-    """(sets, 2) information of every set of k places after `first`."""
-    rest = [x for x in range(C.shape[1]) if x not in first]
-    sets = itertools.combinations(rest, k)
-    return np.array([information(C, (*first, *s)) - information(C, first) for s in sets])
-
-
-@for_each("kind", ["independent", "correlated"])
-@for_each("k", [1, 2, 3, 4])
-@for_each("steps", [0, 1, 3])
-def test_nor_than_the_bound_of_implicit_exploration(kind: str, k: int, steps: int) -> None:
-    C = covariance(kind)
-    best = _most(C, NOISE, k, min(steps, k), lambda: None)
-    most = table(C, k).max(axis=0)
-    assert (best >= most - 1e-9).all()
-    if kind == "independent":
-        np.testing.assert_allclose(best, most, rtol=1e-9)
 
 
 def greedy(C: np.ndarray, k: int, focus: np.ndarray) -> tuple[int, ...]:

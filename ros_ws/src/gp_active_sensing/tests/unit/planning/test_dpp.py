@@ -33,10 +33,10 @@ def entries_of(L: FloatArray) -> Entries:
     return lambda rows, columns: L[np.ix_(rows, columns)]
 
 
-def kernel(m: int, seed: int = 0, rank: int | None = None) -> FloatArray:
+def kernel(m: int, seed: int = 0) -> FloatArray:
     """A covariance of random vectors, with unequal variances."""
-    A = np.random.default_rng([seed, m]).normal(size=(m, m if rank is None else rank))
-    return A @ A.T + (0.1 * np.eye(m) if rank is None else 0.0)
+    A = np.random.default_rng([seed, m]).normal(size=(m, m))
+    return A @ A.T + 0.1 * np.eye(m)
 
 
 def smooth(m: int, scale: float, nugget: float) -> FloatArray:

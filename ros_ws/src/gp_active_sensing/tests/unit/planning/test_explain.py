@@ -11,17 +11,15 @@ from tests.cases import for_each
 NAMES = ("e9", "e12", "e13")
 
 
-def plan(
-    *candidates: tuple[int, float, float], hit: bool = False, horizon: int = 5, to: int = 1
-) -> Plan:
+def plan(*candidates: tuple[int, float, float], hit: bool = False, horizon: int = 5) -> Plan:
     return Plan(
-        waypoints=(to,),
+        waypoints=(1,),
         lower=0.0,
         upper=9.0,
         expanded=1,
         seconds=0.0,
         deadline_hit=hit,
-        path=(to,),
+        path=(1,),
         horizon=horizon,
         candidates=tuple(CandidateValue(*c) for c in candidates),
     )

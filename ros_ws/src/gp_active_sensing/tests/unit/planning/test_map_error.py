@@ -116,11 +116,11 @@ def test_weights_of_places_move_the_choice() -> None:
     assert topology.positions[plan.waypoint][0] < 3.0
 
 
-def random_field(seed: int, places: int = 14) -> MapVariance:
+def random_field(seed: int) -> MapVariance:
     rng = np.random.default_rng(seed)
     topology = grid()
     belief = believed(topology, rng)
-    chosen = np.sort(rng.choice(np.flatnonzero(~belief.observed), places, replace=False))
+    chosen = np.sort(rng.choice(np.flatnonzero(~belief.observed), 14, replace=False))
     return map_error_of(belief, topology, chosen, candidates=4)
 
 

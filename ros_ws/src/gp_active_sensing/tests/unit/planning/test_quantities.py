@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.belief import Belief, BeliefConfig, belief_on
-from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import PlanningError
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy, policies
@@ -14,11 +13,12 @@ from gp_active_sensing.planning.base import SEVERAL, check_fit
 from gp_active_sensing.planning.map_error import map_error_gains, map_error_of
 from gp_active_sensing.planning.request import QuantityBelief, Sought
 from gp_active_sensing.planning.routes.base import next_pass
-from gp_active_sensing.topology import MapConfig, Topology, build_topology
+from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import Aim, Budget
 from tests.cases import for_each
 from tests.requesting import asked
 from tests.unit.planning.routes.driving import driver_of
+from tests.unit.planning.test_map_error import grid
 
 KNOWN = BeliefConfig(
     kernel=("matern12", "se", "none"),
@@ -30,11 +30,6 @@ KNOWN = BeliefConfig(
 SMOOTH = BeliefConfig(
     kernel=("matern32",), length_scales=(2.0,), signal_std=(40.0,), noise_std=(4.0,)
 )
-
-
-def grid(columns: int = 6, rows: int = 4, **more: object) -> Topology:
-    settings = {"kind": "grid", "columns": columns, "rows": rows, "spacing": 1.0}
-    return build_topology(from_mapping(MapConfig, settings | more))
 
 
 def read(

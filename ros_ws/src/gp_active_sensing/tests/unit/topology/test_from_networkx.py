@@ -54,9 +54,9 @@ def test_a_graph_of_osmnx_is_the_road_map_of_its_extract(tmp_path: Path) -> None
     np.testing.assert_allclose(saved.positions, roads.positions, atol=1e-6)
 
 
-def city(crs: str = "epsg:32633") -> nx.MultiDiGraph:
+def city() -> nx.MultiDiGraph:
     """A quarter as osmnx has it: a one-way ring, a street both ways with a bend, a loop."""
-    graph = nx.MultiDiGraph(crs=crs, created_date="2024-01-01", simplified=True)
+    graph = nx.MultiDiGraph(crs="epsg:32633", created_date="2024-01-01", simplified=True)
     at = {17: (0.0, 0.0), 18: (120.0, 0.0), 19: (120.0, 90.0), 20: (0.0, 90.0)}
     for node, (x, y) in at.items():
         graph.add_node(node, x=390_000.0 + x, y=5_800_000.0 + y, street_count=3)

@@ -114,8 +114,8 @@ def test_a_junction_counts_more_than_a_listed_successor_and_the_nearest_one_most
 NONE = np.zeros((4, 0))
 
 
-def chain(n: int, metres: float = 1.0) -> Links:
-    return Links.between(n, [(i, i + 1, metres, 1.0 / metres) for i in range(n - 1)])
+def chain(n: int) -> Links:
+    return Links.between(n, [(i, i + 1, 1.0, 1.0) for i in range(n - 1)])
 
 
 def random_links(n: int, rng: np.random.Generator) -> Links:

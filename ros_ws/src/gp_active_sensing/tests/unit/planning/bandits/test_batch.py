@@ -9,13 +9,10 @@ import math
 import numpy as np
 import pytest
 
-from gp_active_sensing.belief import BeliefConfig, belief_on
-from gp_active_sensing.config import from_mapping
-from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning.bandits.batch import assign
 from gp_active_sensing.planning.budget import NOTHING_IN_REACH, READINGS_SPENT
-from gp_active_sensing.topology import MapConfig, Topology, build_topology, make_grid, make_line
-from gp_active_sensing.types import Budget, Plan, Reading
+from gp_active_sensing.topology import Topology, make_grid, make_line
+from gp_active_sensing.types import Budget, Plan
 from tests.cases import for_each
 from tests.requesting import asked
 from tests.unit.planning.bandits.worlds import NAMES, batch, believe, scattered, start_of
@@ -161,37 +158,6 @@ def test_places_read_on_the_way_count_for_all_probes(name: str) -> None:
         plans = together(name, belief, topology, [0, 11], remaining=[Budget(readings=readings)] * 2)
         crossed = {place for plan in plans for place in plan.path} - {0}
         assert len(crossed) <= readings
-
-
-@pytest.mark.slow
-@for_each("name", NAMES)
-def test_three_probes_in_the_town(name: str) -> None:
-    """On roads: ways that exist, goals of their own."""
-    town = build_topology(from_mapping(MapConfig, {"kind": "roads", "file": "town.geojson"}))
-    config = BeliefConfig(length_scales=(300.0,), signal_std=(7.0,), noise_std=(1.0,))
-    belief = belief_on(config, town)
-    loop = SensingLoop(town, belief, batch(name), budget=Budget(readings=200))
-    at = {"a": 0, "b": town.n // 2, "c": town.n - 1}
-    for _ in range(6):
-        plans: dict[str, Plan] = {}
-        for probe, place in at.items():
-            plans[probe] = loop.ask(
-                place,
-                probe=probe,
-                pending=[plan.waypoints[0] for plan in plans.values()],
-                waiting={other: at[other] for other in at if other not in plans},
-            )
-        assert len({plan.waypoint for plan in plans.values()}) == 3
-        for probe, plan in plans.items():
-            here = at[probe]
-            for place in plan.path:
-                assert place in town.neighbours(here)
-                here = place
-            assert here == plan.waypoint
-            at[probe] = here
-        readings = [Reading(0, place, float(np.sin(place))) for place in at.values()]
-        assert loop.tell(readings).accepted == 3
-    assert loop.remaining.readings == 200 - 18
 
 
 def best(costs: np.ndarray) -> tuple[int, float]:

@@ -58,9 +58,8 @@ def start_of(
     topology: Topology,
     *,
     members: tuple[int, ...] = (),
-    lead: int | None = None,
     stage: int = 1,
 ) -> Start:
     """What is known when a batch begins, with every place a candidate."""
     view = view_of(belief, np.arange(topology.n), stage=stage, sign=policy.sign)
-    return Start(view, belief, topology, members, lead, policy.widths(view, belief))
+    return Start(view, belief, topology, members, None, policy.widths(view, belief))

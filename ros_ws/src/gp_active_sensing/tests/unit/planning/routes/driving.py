@@ -68,13 +68,10 @@ def drive(
     topology: Topology,
     budget: Budget,
     starts: Sequence[int | None] = (0,),
-    *,
-    limit: PlanLimit = PlanLimit(expansions=500),
-    blocked: Sequence[int] = (),
 ) -> Driven:
     """Drive a mission to its end: the probes take turns, each with the others' goals pending."""
-    loop = SensingLoop(topology, plain_belief(topology), policy, budget=budget, limit=limit)
-    loop.blocked = set(blocked)
+    belief, limit = plain_belief(topology), PlanLimit(expansions=500)
+    loop = SensingLoop(topology, belief, policy, budget=budget, limit=limit)
     found = Driven(metres=[0.0 for _ in starts], at=list(starts))
     under_way: dict[int, Plan] = {}
     resting: set[int] = set()
@@ -99,7 +96,7 @@ def drive(
                 resting.add(probe)
                 _arrive(loop, found, probe, plan)
             else:
-                assert plan.waypoint not in {*pending, *blocked}
+                assert plan.waypoint not in pending
                 under_way[probe] = plan
     return found
 
@@ -108,7 +105,7 @@ def _arrive(loop: SensingLoop, found: Driven, probe: int, plan: Plan) -> None:
     for place in plan.path:
         found.at[probe] = place
         new = not loop.belief.observed[place]
-        if new and loop.wants(place) and place not in loop.blocked:
+        if new and loop.wants(place):
             loop.tell([Reading(0, place, 0.0)])
             found.read.append(place)
     found.metres[probe] += plan.cost.metres

@@ -487,8 +487,6 @@ def test_refusals_of_the_grid(tmp_path: Path) -> None:
 
 def test_places_keep_away_from_shores_fences_and_obstacles(tmp_path: Path) -> None:
     """Parts that fall away, and parts that are cut off, are named."""
-    import shapely
-
     ponds = "[[[0,0],[40,0],[40,30],[22,30],[22,32],[50,32],[50,60],[0,60],[0,32],[20,32],"
     ponds += "[20,30],[0,30],[0,0]]]"
     puddle = "[[[80,0],[83,0],[83,3],[80,0]]]"

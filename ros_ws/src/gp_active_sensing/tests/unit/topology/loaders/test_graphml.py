@@ -10,7 +10,6 @@ from gp_active_sensing.errors import MapError
 from gp_active_sensing.topology import load_roads
 
 KEYS = {
-    "graph": ("crs", "created_with", "simplified"),
     "node": ("x", "y", "street_count"),
     "edge": (
         *("osmid", "highway", "name", "oneway", "reversed", "length", "maxspeed", "lanes"),
@@ -35,12 +34,12 @@ STREET = {
 
 def text_of(
     edges: list[tuple[str, str, str, dict[str, str]]],
-    crs: str = "",
     nodes: dict[str, tuple[float, float]] = NODES,
     default: str = "directed",
 ) -> str:
     """Return a graph in the shape that networkx writes."""
-    names = {(kind, key): f"d{k}" for k, (kind, key) in enumerate(_pairs())}
+    pairs = [(kind, name) for kind, every in KEYS.items() for name in every]
+    names = {pair: f"d{k}" for k, pair in enumerate(pairs)}
     keys = "".join(
         f'<key id="{identity}" for="{kind}" attr.name="{name}" attr.type="string" />'
         for (kind, name), identity in names.items()
@@ -59,16 +58,11 @@ def text_of(
         f'<edge source="{a}" target="{b}" id="{key}">{data("edge", values)}</edge>'
         for a, b, key, values in edges
     )
-    about = data("graph", {"crs": crs, "created_with": "a test"} if crs else {})
     return (
         "<?xml version='1.0' encoding='utf-8'?>\n"
         f'<graphml xmlns="http://graphml.graphdrawing.org/xmlns">{keys}'
-        f'<graph edgedefault="{default}">{about}{points}{lines}</graph></graphml>'
+        f'<graph edgedefault="{default}">{points}{lines}</graph></graphml>'
     )
-
-
-def _pairs() -> list[tuple[str, str]]:
-    return [(kind, name) for kind, names in KEYS.items() for name in names]
 
 
 def write(tmp_path: Path, text: str) -> Path:
