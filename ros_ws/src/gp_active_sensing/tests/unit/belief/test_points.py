@@ -1,9 +1,11 @@
-"""The field between places: equal at places, and Bayes between them."""
+"""The field between places: equal at places, Bayes between them, and calibrated."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.interpolate import griddata
+from scipy.stats import norm
 
 from gp_active_sensing.belief import Belief, BeliefConfig, belief_on
 from gp_active_sensing.config import from_mapping
@@ -112,3 +114,41 @@ def test_blocks_of_points_are_the_same_as_all_at_once(monkeypatch: pytest.Monkey
 def test_positions_of_another_shape_are_refused(points: FloatArray) -> None:
     with pytest.raises(ValueError, match="positions"):
         read(belief_on(config(), GRID), GRID).predict_at(points)
+
+
+@pytest.mark.long
+def test_between_places_it_is_calibrated_and_not_worse_than_linear_interpolation() -> None:
+    """Over 30 drawn smooth fields: errors, intervals, and a reliability diagram of exceedances."""
+    rng = np.random.default_rng(20)
+    grid = make_grid(15, 15, 2.0)
+    inside = grid.positions.min(axis=0), grid.positions.max(axis=0)
+    errors, linear, held, forecast, happened = [], [], [], [], []
+    for _ in range(30):
+        waves = rng.normal(size=(60, 2)) / 7.0
+        phases, sizes = rng.uniform(0.0, 2.0 * np.pi, 60), np.sqrt(2.0 / 60.0)
+
+        def field(p: FloatArray, waves=waves, phases=phases, size=sizes) -> FloatArray:  # type: ignore[no-untyped-def]
+            return np.asarray(size * np.cos(p @ waves.T + phases).sum(axis=1))
+
+        belief = belief_on(config(), grid)
+        for place in rng.choice(grid.n, 60, replace=False).tolist():
+            truth = float(field(grid.positions[place : place + 1])[0])
+            belief.observe(place, truth + 0.1 * rng.normal())
+            belief.adapt()
+        points = rng.uniform(*inside, (500, 2))
+        mean, variance = belief.predict_at(points)
+        truth = field(points)
+        between = griddata(grid.positions, belief.predict()[0], points)
+        errors.append(float(np.mean((mean - truth) ** 2)))
+        linear.append(float(np.mean((between - truth) ** 2)))
+        held.append(float(np.mean(np.abs(mean - truth) <= norm.ppf(0.95) * np.sqrt(variance))))
+        [(_, found)] = belief.mixtures_at(points)
+        forecast.append(1.0 - found.below(np.full(500, 0.7)))
+        happened.append(truth > 0.7)
+    apart = np.array(errors) - np.array(linear)
+    assert apart.mean() <= 2.0 * apart.std() / np.sqrt(30.0)
+    assert 0.85 <= np.mean(held) <= 0.99
+    said, came = np.concatenate(forecast), np.concatenate(happened)
+    for low in np.arange(0.0, 1.0, 0.2):
+        some = (said >= low) & (said < low + 0.2)
+        assert abs(said[some].mean() - came[some].mean()) < 0.12, low

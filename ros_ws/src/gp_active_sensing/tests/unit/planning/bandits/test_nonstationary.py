@@ -72,6 +72,35 @@ def test_a_window_of_w_steps_holds_the_latest_w_readings(
         np.testing.assert_allclose(a, b, rtol=1e-9)
 
 
+@for_each("name", [*FORGETTING, "sparq_gp_ucb"])
+def test_a_peak_that_moves_is_found_again(name: str) -> None:
+    """High on the left for 40 s, then on the right; gp_ucb sticks to what it knew."""
+
+    def regret(policy) -> float:
+        belief = belief_for(policy, mean_value=0.0, mean_std=0.0)
+        loop = SensingLoop(LINE, belief, policy, seed=1)
+        rng = np.random.default_rng(5)
+        at, lost = 10, 0.0
+        for second in range(80):
+            field = np.exp(-0.5 * ((np.arange(21) - (5 if second < 40 else 15)) / 2.0) ** 2)
+            stamp = second * 10**9
+            loop.tell([Reading(stamp, at, float(field[at] + 0.1 * rng.normal()))])
+            loop.inform(
+                Reading(stamp, place, float(field[place] + 0.1 * rng.normal()), 0.01, "expert")
+                for place in loop.queries()
+            )
+            at = int(loop.ask(at, now_ns=stamp).waypoint)
+            lost += 1.0 - field[at] if second >= 55 else 0.0
+        return lost / 25.0
+
+    given = FORGETTING[name][0] if name in FORGETTING else {}
+    given = {**given, "scale": 5.0} if name in FORGETTING else {**given, "norm": 0.0}
+    if name == "tv_gp_ucb":
+        given["epsilon"] = 0.05
+    standing = regret(build_policy({"name": "gp_ucb", "scale": 5.0}))
+    assert regret(build_policy({"name": name, **given})) < 0.8 * standing
+
+
 LONG_LINE = build_topology(MapConfig(kind="line", count=40, spacing=1.0, moves="free"))
 CONFIG = BeliefConfig(
     length_scales=(3.0,), signal_std=(1.0,), noise_std=(0.1,), mean_value=0.0, mean_std=0.0
