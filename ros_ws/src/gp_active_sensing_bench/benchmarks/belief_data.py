@@ -87,9 +87,9 @@ def rng_of(name: str, *more: int) -> np.random.Generator:
     return np.random.default_rng([KEY, zlib.crc32(name.encode()), *more])
 
 
-def data_sets(folder: Path | None = None) -> dict[str, DataSet]:
+def data_sets() -> dict[str, DataSet]:
     """All data sets by name; those of the data folder only where there is one."""
-    folder = folder or data_folder()
+    folder = data_folder()
     found = [*(_measured(folder) if folder else ()), *_shipped()]
     return {one.name: one for one in found}
 

@@ -21,12 +21,14 @@ MISSING, ONE_WAY = 0.12, 0.15
 """Shares of the local streets."""
 
 
-def make_city(segments: int, seed: int = 1) -> RoadMap:
+def make_city(segments: int) -> RoadMap:
     """Return a strongly connected map of about as many segments (within a few percent)."""
     columns = max(3, math.ceil(math.sqrt(segments / 3.34)))
-    rng = np.random.default_rng([seed, columns])
+    rng = np.random.default_rng([1, columns])
     spots = [(i, j) for i in range(columns) for j in range(columns)]
-    corners = dict(zip(spots, _crossings(spots, rng), strict=True))
+    grid = BLOCK * np.array(spots, dtype=np.float64)
+    places = (grid + rng.normal(0.0, 0.12 * BLOCK, grid.shape)).tolist()
+    corners = {spot: (round(x, 1), round(y, 1)) for spot, (x, y) in zip(spots, places, strict=True)}
     found: list[Segment] = []
     for i, j in corners:
         for across in (True, False):
@@ -35,12 +37,6 @@ def make_city(segments: int, seed: int = 1) -> RoadMap:
                 found += _street(found, (i, j), other, corners, j if across else i, rng)
     road_map = RoadMap(f"city{segments}", "map", tuple(found))
     return keep_largest(road_map)
-
-
-def _crossings(spots: list[tuple[int, int]], rng: np.random.Generator) -> list[Point]:
-    grid = BLOCK * np.array(spots, dtype=np.float64)
-    places = grid + rng.normal(0.0, 0.12 * BLOCK, grid.shape)
-    return [(round(float(x), 1), round(float(y), 1)) for x, y in places]
 
 
 def _street(

@@ -92,13 +92,10 @@ def arenas(starts: int, draws: int) -> dict[tuple[str, str], Arena]:
     return {(one.name, one.mode): one for one in found}
 
 
-def _sources() -> dict[str, Callable[[int], Field]]:
-    return _known() | {name: make for name, (_, make) in DRAWS.items()}
-
-
 @lru_cache(maxsize=1)
-def _known() -> dict[str, Callable[[int], Field]]:
-    return {name: one.field for name, one in data_sets().items()}
+def _sources() -> dict[str, Callable[[int], Field]]:
+    known = {name: one.field for name, one in data_sets().items()}
+    return known | {name: make for name, (_, make) in DRAWS.items()}
 
 
 @lru_cache(maxsize=8)

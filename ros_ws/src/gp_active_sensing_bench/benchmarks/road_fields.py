@@ -117,22 +117,15 @@ def mondays() -> tuple[Roads, np.ndarray]:
     return roads, values
 
 
-def draws(name: str, scale: int, noise: float, count: int = DRAWS) -> RoadFields:
-    """Draws of the belief's own Gaussian process on the roads of Tampines.
-
-    Args:
-        name: in the tables.
-        scale: which of Λ they are drawn with.
-        noise: of a reading [km/h].
-        count: fields.
-    """
+def draws(name: str, scale: int, noise: float) -> RoadFields:
+    """Return draws on the roads of Tampines of the belief's own Gaussian process with Λ[scale]."""
     roads, _ = traffic("tampines")
     belief = belief_of("tampines", noise_std=(noise,))
     root = _root(scale)
     signal = BELIEFS["tampines"]["signal_std"][0]
-    white = [np.random.default_rng([KEY, i]).standard_normal(roads.n) for i in range(count)]
+    white = [np.random.default_rng([KEY, i]).standard_normal(roads.n) for i in range(DRAWS)]
     values = 36.0 + signal * np.array([root @ w for w in white])
-    alone = tuple(range(count))
+    alone = tuple(range(DRAWS))
     return RoadFields(name, "km/h", roads, values, noise, belief, alone, PAPER, scale)
 
 

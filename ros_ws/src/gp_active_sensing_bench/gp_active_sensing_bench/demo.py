@@ -152,7 +152,8 @@ def run_with_ros(
         for record in _new_records(tail):
             shown.stage(record)
     finally:
-        _keep_logs(logs, run_dir)
+        if run_dir.is_dir():
+            shutil.move(str(logs), str(run_dir / LOGS))
     if late:
         say(f"The demo took longer than {timeout:g} s and was ended (see --timeout and --speed).")
         return 1
@@ -193,12 +194,6 @@ def _environment(environment: Mapping[str, str], logs: Path) -> dict[str, str]:
         "ROS_LOG_DIR": str(logs),
     }
     return {**ours, **environment}
-
-
-def _keep_logs(logs: Path, run_dir: Path) -> None:
-    """Put the nodes' logs into the run directory, if there is one."""
-    if run_dir.is_dir():
-        shutil.move(str(logs), str(run_dir / LOGS))
 
 
 def _why_no_ros() -> str:

@@ -90,10 +90,6 @@ def metrics_of(names: Sequence[str], records: Sequence[Record]) -> tuple[str, ..
     """Return metrics; where there are several quantities, those of maps for each of them.
 
     Relative errors, of all quantities together and of each, are then among them.
-
-    Args:
-        names: as in an experiment's file.
-        records: of its trials.
     """
     further = dict.fromkeys(q for r in records for q in r["config"].get("quantities", {}))
     if not further:

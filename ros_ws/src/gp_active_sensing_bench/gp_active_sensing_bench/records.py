@@ -99,10 +99,6 @@ def one_field_notes(
 
     Standard errors over such seeds are those of starts and noise. They do not include the
     variation between fields.
-
-    Args:
-        config: of the experiment.
-        records: of its trials.
     """
     if any(key.partition(".")[0] in ("field", "map") for key in config.seeded):
         return

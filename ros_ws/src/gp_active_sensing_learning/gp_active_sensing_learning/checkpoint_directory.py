@@ -45,10 +45,6 @@ def workplace(folder: Path, *, resume: bool) -> Iterator[CheckpointDirectory]:
     Only what is made here is removed: nothing else that is in the folder. Rows that a killed
     process has left go too, as nobody else can be at work in a folder that this one has.
 
-    Args:
-        folder: which, see `folder_of`.
-        resume: go on with what is there.
-
     Raises:
         RunError: there is nothing to resume, something that would be overwritten, another process
             is at work there, or a folder cannot be made.

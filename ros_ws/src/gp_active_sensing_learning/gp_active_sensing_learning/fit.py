@@ -303,12 +303,7 @@ def _parts(
 
 
 def section_text(section: BeliefConfig, remarks: Mapping[str, str]) -> str:
-    """Return YAML with the keys that differ from their defaults, under `belief:`.
-
-    Args:
-        section: the belief.
-        remarks: lines of comment above it, word and text.
-    """
+    """Return YAML with the keys that differ from their defaults, under `belief:` and remarks."""
     defaults = {f.name: f.default for f in dataclasses.fields(BeliefConfig)}
     kept: dict[str, Any] = {
         key: value

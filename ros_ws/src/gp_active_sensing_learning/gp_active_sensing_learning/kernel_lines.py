@@ -114,11 +114,7 @@ def _or_least(bound: float) -> float:
 
 @contextmanager
 def show_learning(console: Console) -> Iterator[LearningDisplay]:
-    """Yield what shows the learning as it goes.
-
-    Args:
-        console: where to; a terminal gets progress bars, anything else lines.
-    """
+    """Yield what shows the learning as it goes: progress bars on a terminal, else lines."""
     if not console.is_terminal:
         yield LearningDisplay(console)
         return
@@ -164,12 +160,7 @@ def lengths_of(fit: KernelFit, scaling: Scaling) -> tuple[float, ...] | None:
 
 
 def model_lines(model: KernelModel, top: int = SHOWN) -> list[str]:
-    """Return what was learned: from what, a line a kernel, how it ended.
-
-    Args:
-        model: the belief.
-        top: kernels that are listed at most.
-    """
+    """Return what was learned: from what, a line for each of the `top` kernels, how it ended."""
     inputs = ", ".join(_few(model.input_names))
     head = f"{model.output_name} of {inputs}, {model.rows} rows of {model.source}"
     lines = [head, "", *_table(model, top)]

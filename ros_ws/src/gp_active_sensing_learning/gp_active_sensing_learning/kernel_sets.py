@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import reduce
 
 from gp_active_sensing.errors import ConfigError
@@ -11,23 +11,19 @@ from gp_active_sensing.kernels.base import BaseKernel, Expression, Sum
 from gp_active_sensing.kernels.grammar import BASES, MOST, base_kernel, parse
 
 
-def sentences(level: int = 3, bases: Sequence[str] = BASES) -> tuple[Expression, ...]:
+def sentences(level: int = 3) -> tuple[Expression, ...]:
     """Return all expressions of up to `level` base kernels; 4, 24, 144 with the paper's four.
 
     From one level to the next every part of an expression is added to, or multiplied by, every base
     kernel.
 
-    Args:
-        level: number of base kernels at most, 1 … `MOST`.
-        bases: names of base kernels.
-
     Raises:
-        ConfigError: no such base kernel, or no such level.
+        ConfigError: a level that is not 1 … `MOST`.
     """
     if not 1 <= level <= MOST:
         msg = f"level: expected 1 or more, {MOST} at most, got {level}"
         raise ConfigError(msg)
-    atoms = [base_kernel(base) for base in dict.fromkeys(bases)]
+    atoms = [base_kernel(base) for base in BASES]
     found: dict[Expression, None] = dict.fromkeys(atoms)
     newest: list[Expression] = list(atoms)
     for _ in range(level - 1):

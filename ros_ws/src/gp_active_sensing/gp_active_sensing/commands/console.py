@@ -76,16 +76,12 @@ def _believed(
     if best.kernel == NONE:
         return [("kernel", "none, no place tells of another", best.kernel_weight)]
     kernel = [("kernel", best.kernel, best.kernel_weight)] if best.kernel else []
-    scale = f"{_scales(best.length_scale)}{_unit(scale_unit)}"
-    return [*kernel, ("length-scale", scale, best.weight)]
+    scales = " × ".join(f"{scale:.4g}" for scale in best.length_scale)
+    return [*kernel, ("length-scale", f"{scales}{_unit(scale_unit)}", best.weight)]
 
 
 def summary_lines(summary: Mapping[str, Any]) -> list[str]:
-    """Return a few lines for the end of a run, no matter who drove it.
-
-    Args:
-        summary: as in ``summary.json``; {} for a run that did not get to its end.
-    """
+    """Return a few lines for the end of a run from ``summary.json``; {} = it has none."""
     if not summary:
         return ["There is no summary: the run did not get to its end."]
     unit = _unit(str(summary["unit"]))
@@ -205,16 +201,9 @@ def show_stages(
     scale_unit: str = "",
     policy: str = "",
 ) -> Iterator[Show]:
-    """Yield a function that shows a stage's record as it comes.
+    """Yield a function that shows a stage's record as it comes: on a terminal with a progress bar.
 
     Where a decision takes longer than `SLOW` seconds, the bar shows for how long it has been taken.
-
-    Args:
-        console: where to; a terminal gets a progress bar, anything else a line a stage.
-        total: places that can be observed, when known.
-        unit: of the readings.
-        scale_unit: of the length-scales.
-        policy: its name.
     """
     from rich.progress import (
         BarColumn,
@@ -258,10 +247,6 @@ def show_stages(
 
 def _unit(unit: str) -> str:
     return f" {unit}" if unit else ""
-
-
-def _scales(scales: Sequence[float]) -> str:
-    return " × ".join(f"{scale:.4g}" for scale in scales)
 
 
 _HEADS = {

@@ -121,7 +121,9 @@ class MissionDraft:
             self.topics = self.system.topics(wanted if len(named) == 2 else ())
             if not self.topics:
                 self.told.append("no ROS system is running here: topics are not looked at")
-        self._show_grids()
+        if self.asking and not self.given["map"]:
+            for name in self._grids()[:12]:
+                echo(f"  {name} ({MAP_TYPE})")
         self.map = self._ask("map", _MAP_QUESTION, self._read_map)
         self._ask_streams()
         self.budget = self._ask("budget", "Budget: 2 km, 30 min, or 40 (places)", read_budget)
@@ -196,11 +198,6 @@ class MissionDraft:
 
     def _grids(self) -> list[str]:
         return [name for name, types in self.topics.items() if MAP_TYPE in types]
-
-    def _show_grids(self) -> None:
-        if self.asking and not self.given["map"]:
-            for name in self._grids()[:12]:
-                echo(f"  {name} ({MAP_TYPE})")
 
     def _grid_topic(self, text: str) -> str:
         """Return the topic that an answer names, "" where it is a file or a rectangle."""

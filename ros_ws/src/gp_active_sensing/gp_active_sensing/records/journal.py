@@ -166,11 +166,7 @@ _STRICT = json.JSONDecoder(parse_constant=_finite, parse_float=_finite)
 
 
 def read_journal(path: Path, *, lines: bool = False) -> Journalled:
-    """Return what a journal holds; one that is not there holds nothing.
-
-    Args:
-        path: of the journal.
-        lines: keep the lines as well.
+    """Return what a journal holds, on request with its lines; one that is not there holds nothing.
 
     Raises:
         RunError: it cannot be read, or two processes wrote to it.

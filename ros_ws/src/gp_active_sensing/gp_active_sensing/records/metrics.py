@@ -38,13 +38,7 @@ def rmspe(mean: FloatArray, truth: FloatArray, observed: BoolArray) -> float | N
 
 
 def rmse(mean: FloatArray, truth: FloatArray, weights: FloatArray | None = None) -> float | None:
-    """Return the root mean squared error of (m,) values, None when m is 0.
-
-    Args:
-        mean: (m,) predicted values.
-        truth: (m,) true values.
-        weights: (m,) of the places, not all 0; None = all the same.
-    """
+    """Return the root mean squared error of (m,) values by (m,) weights, None when m is 0."""
     if mean.shape != truth.shape:
         msg = f"expected as many predictions as true values, got {mean.shape} and {truth.shape}"
         raise ValueError(msg)
@@ -214,13 +208,7 @@ class Scorer:
     def error_everywhere(
         self, mean: FloatArray, seconds: float, weights: FloatArray
     ) -> float | None:
-        """Return the root mean squared error of (n,) means over all places, observed ones too.
-
-        Args:
-            mean: (n,) of the field.
-            seconds: time of the mission [s].
-            weights: (n,) of the places.
-        """
+        """Return the error of (n,) means over all places, by (n,) weights, at a time [s]."""
         known: BoolArray = self.truth.known(seconds) & (weights > 0.0)
         return rmse(mean[known], self.truth.at(seconds)[known], weights[known])
 
@@ -228,14 +216,7 @@ class Scorer:
 def _of_readings(
     belief: Belief, found: Mixture, truth: FloatArray, sensor: SensorLaw
 ) -> list[float | None]:
-    """Return the probability of a reading inside the belief's interval for one, of each level.
-
-    Args:
-        belief: says which noise it expects.
-        found: what it believes of the noise-free field at m places.
-        truth: (m,) noise-free values there.
-        sensor: which reads them.
-    """
+    """Return the probability of a reading inside the belief's interval for one, of each level."""
     reading = found.noisier(belief.noise_of(None))
     quantiles = reading.quantiles(np.array([ends(level) for level in LEVELS]).ravel())
     pairs = quantiles.reshape(len(LEVELS), 2, -1)

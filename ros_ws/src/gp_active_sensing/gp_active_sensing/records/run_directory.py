@@ -196,12 +196,7 @@ class RunDirectory:
         write_whole(self.path / SUMMARY, text + "\n")
 
     def write_file(self, name: str, content: str | bytes) -> None:
-        """Write another file of this run, whole or not at all. Raises RunError.
-
-        Args:
-            name: begins with `MAP`.
-            content: of the file.
-        """
+        """Write another file of this run (`MAP…`), whole or not at all. Raises RunError."""
         self.lock()
         self.check()
         write_whole(self.path / name, content)

@@ -22,17 +22,13 @@ _DOUBT = ("#3d2c6e", "#6d2f86", "#a33a83", "#d64f6d", "#f07d55", "#f6b052", "#f8
 
 def colour_table(anchors: tuple[str, ...]) -> tuple[str, ...]:
     """Return `_COUNT` colours ("#rrggbb") along straight lines between the anchors."""
-    corners = np.array([_channels(anchor) for anchor in anchors])
+    corners = np.array([tuple(bytes.fromhex(anchor[1:])) for anchor in anchors])
     at = np.linspace(0.0, len(anchors) - 1.0, _COUNT)
     mixed = [np.interp(at, np.arange(len(anchors)), channel) for channel in corners.T]
     return tuple(
         f"#{round(red):02x}{round(green):02x}{round(blue):02x}"
         for red, green, blue in zip(*mixed, strict=True)
     )
-
-
-def _channels(colour: str) -> tuple[int, int, int]:
-    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
 
 
 VALUES = colour_table(_VALUES)

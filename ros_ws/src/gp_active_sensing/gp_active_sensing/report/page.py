@@ -103,7 +103,12 @@ def slots(
     status = data.summary.get("status") or "not ended"
     reason = data.summary.get("reason")
     said = f"Run {status}: {reason}" if reason else f"Run {status}"
-    said_of = [*_notes(data, done, payload, goes_on), *_set_aside(tally)]
+    said_of = [*_notes(data, done, payload, goes_on)]
+    if count := tally.set_aside:
+        what = "reading was" if count == 1 else "readings were"
+        said_of.append(
+            f"{count} {what} set aside as next to impossible; they are listed under Mission"
+        )
     notes = (f'<p class="note">{html.escape(n)}</p>' for n in said_of)
     return {
         "title": html.escape(heading),
@@ -130,12 +135,6 @@ def facts_table(data: RunData, tally: Tally) -> str:
     )
     table = f'<table class="facts">{rows}</table>{_gated(tally)}'
     return f"<details><summary>Mission</summary>{table}</details>" if rows else ""
-
-
-def _set_aside(tally: Tally) -> Iterator[str]:
-    if count := tally.set_aside:
-        what = "reading was" if count == 1 else "readings were"
-        yield f"{count} {what} set aside as next to impossible; they are listed under Mission"
 
 
 GATED = 50

@@ -82,13 +82,7 @@ Scale: TypeAlias = tuple[float, ...]
 
 
 def build_payload(data: RunData, done: Reconstruction, thin: int = 1) -> dict[str, Any]:
-    """Return what the page's scripts draw.
-
-    Args:
-        data: the run.
-        done: its steps.
-        thin: keep a map of every thin-th step only, and as much fewer candidates.
-    """
+    """Return what the page's scripts draw, with every thin-th map and as much fewer candidates."""
     maps = _maps(done, thin)
     while _size(maps) > MAP_BYTES and len(maps["steps"]) > 2:
         thin *= 2
@@ -166,13 +160,7 @@ def describe(data: RunData, done: Reconstruction) -> dict[str, Any]:
 
 
 def describe_steps(data: RunData, done: Reconstruction, thin: int = 1) -> list[dict[str, Any]]:
-    """Return each step, without its readings and maps.
-
-    Args:
-        data: the run.
-        done: its steps.
-        thin: keep so many times fewer candidates.
-    """
+    """Return each step, without readings and maps, with so many times fewer candidates."""
     groups, kept = groups_of(done), kept_of(len(done.steps), thin)
     return [describe_step(data, step, groups, kept) for step in done.steps]
 
@@ -268,14 +256,7 @@ def _shares(masses: Mapping[Scale, float], groups: Sequence[Sequence[Scale]]) ->
 def describe_step(
     data: RunData, step: ReportStep, groups: Sequence[Sequence[Scale]], kept: int
 ) -> dict[str, Any]:
-    """Return a step, without its readings and maps.
-
-    Args:
-        data: the run.
-        step: the step.
-        groups: of length-scales that are shown as one.
-        kept: candidates of its decision, at most.
-    """
+    """Return a step, without readings and maps, with so many candidates kept at most."""
     found: dict[str, Any] = {
         "n": step.number,
         "observed": step.observed,

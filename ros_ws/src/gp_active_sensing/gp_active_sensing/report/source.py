@@ -96,10 +96,7 @@ class RunData:
         return main_quantity(self.config)
 
     def for_quantity(self, name: str) -> RunData:
-        """Return the same run as it looks for one of its quantities.
-
-        Args:
-            name: of the quantity; "" = the main one.
+        """Return the same run as it looks for one of its quantities; "" = the main one.
 
         Raises:
             RunError: the run has no such quantity.
@@ -129,7 +126,7 @@ class RunData:
             return str(section.get("unit") or _section(section, "field").get("unit") or "")
         readings = _section(self.config, "readings")
         reading = readings.get(self.main) or _section(self.config, "reading")
-        return str(self._field("unit", reading.get("unit", "")))
+        return str(_section(self.config, "field").get("unit", reading.get("unit", "")))
 
     @property
     def symbol(self) -> str:
@@ -169,9 +166,6 @@ class RunData:
 
     def _belief_on(self, topology: Topology) -> Belief:
         return belief_on(self.belief, topology, self.drift, run_dir=self.path, quiet=True)
-
-    def _field(self, key: str, default: Any) -> Any:
-        return _section(self.config, "field").get(key, default)
 
 
 def _section(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -264,13 +258,7 @@ def load_run(run_dir: Path, *, follow: bool = False) -> RunData:
 def _maps(
     config: MapConfig, run_dir: Path, events: Sequence[Mapping[str, Any]] | None
 ) -> tuple[Topology, Topology | None]:
-    """Return the map of a run; and the one that it began with, where it came by a topic.
-
-    Args:
-        config: of the map.
-        run_dir: of the run.
-        events: of the journal, the last map among them; None = the newest stored map.
-    """
+    """Return the map of a run; and the one that it began with, where it came by a topic."""
     if not isinstance(config, OccupancyConfig) or not config.topic:
         return build_topology(config, base_dir=run_dir), None
     first, last = kept_places(config, run_dir, 1), None

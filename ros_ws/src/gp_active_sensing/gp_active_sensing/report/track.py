@@ -70,12 +70,7 @@ class GrowingTracks:
             self._fine *= 2.0
 
     def tracks(self, ends: Sequence[int], *, by_stage: bool) -> list[Track]:
-        """Return the ways so far.
-
-        Args:
-            ends: number of decisions, or of readings, at the end of each step.
-            by_stage: a step is a decision.
-        """
+        """Return the ways so far; `ends` are numbers of decisions (`by_stage`) or of readings."""
         found = []
         for probe, points in self._points.items():
             if len(points) > 1:

@@ -43,10 +43,6 @@ def check_same(run: RunDirectory, scenario: Scenario) -> None:
 def with_model_of(scenario: Scenario, run_dir: Path | None) -> Scenario:
     """Return the scenario with what its belief's model holds, of a run that goes on that of then.
 
-    Args:
-        scenario: as given.
-        run_dir: of a run that may go on, None = a new one.
-
     Raises:
         ConfigError: a model that is not there.
         RunError: a run directory that cannot be read.

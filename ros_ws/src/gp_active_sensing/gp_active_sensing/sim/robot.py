@@ -240,11 +240,7 @@ class SimulatedRobot:
         return Route(path, Cost(metres, seconds))
 
     def step(self, seconds: float) -> Observation:
-        """Let simulated time pass.
-
-        Args:
-            seconds: above 0.
-        """
+        """Let simulated time pass: seconds above 0."""
         before = self._probe.pose
         end_ns = self._now_ns + round(1e9 * seconds)
         way: list[TimedPose] = []

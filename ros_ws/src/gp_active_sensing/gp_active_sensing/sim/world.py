@@ -222,13 +222,7 @@ def build_loop(
     budget: Budget | None = None,
     clock: Clock = time.monotonic,
 ) -> SensingLoop:
-    """Return the engine of a scenario, before its first reading.
-
-    Args:
-        scenario: what is simulated.
-        topology: its map.
-        budget: that of its world; None = found out again.
-        clock: monotonic seconds.
+    """Return the engine of a scenario, before its first reading; `budget` is that of its world.
 
     Raises:
         ConfigError: a belief or policy that cannot be built for this map.
@@ -278,11 +272,7 @@ logger = logging.getLogger(__name__)
 
 
 def known_of(scenario: Mapping[str, Any]) -> FieldKnowledge:
-    """Return the truth of a scenario, its sensor and its unit; nothing where there is none.
-
-    Args:
-        scenario: plain data, as a mission keeps it.
-    """
+    """Return the truth of a scenario, its sensor and its unit; nothing where there is none."""
     try:
         whole = scenario_from_mapping(scenario)
         if whole.field.kind == "sumo":

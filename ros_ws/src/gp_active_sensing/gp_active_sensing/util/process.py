@@ -48,13 +48,13 @@ def hand_back() -> bool:
     return True
 
 
-def versions(packages: tuple[str, ...] = ("numpy", "scipy")) -> dict[str, str]:
-    """Return the versions of this package, Python and `packages` (those that are installed)."""
+def versions() -> dict[str, str]:
+    """Return the versions of this package, Python, numpy and scipy, where these say it."""
     import platform  # so that the command line starts at once
     from importlib import metadata
 
     found = {"gp_active_sensing": __version__, "python": platform.python_version()}
-    for name in packages:
+    for name in ("numpy", "scipy"):
         try:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:

@@ -164,11 +164,7 @@ class Table:
                     yield line, cells
 
     def column(self, name: str, hint: str = "") -> int:
-        """Return where a column is.
-
-        Args:
-            name: in the header.
-            hint: what to do where there is none.
+        """Return where a column is; `hint` says what to do where there is none.
 
         Raises:
             ActiveSensingError: of the class given: no such column, or several.

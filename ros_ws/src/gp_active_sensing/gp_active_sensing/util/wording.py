@@ -75,11 +75,7 @@ def moment(stamp_ns: int) -> str:
 
 
 def promised(summary: Mapping[str, Any]) -> str:
-    """Return what a summary promises of the error of its map, and the least that could be promised.
-
-    Args:
-        summary: with `promised_error` that is not None.
-    """
+    """Return what a summary promises of the error of its map, and the least possible."""
     unit = f" {summary['unit']}" if summary["unit"] else ""
     text = f"{summary['promised_error']:.3g}{unit}"
     if summary.get("promised_worst") is not None:

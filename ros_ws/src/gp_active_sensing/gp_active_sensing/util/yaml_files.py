@@ -133,11 +133,7 @@ def read_text(path: Path) -> str:
 
 
 def parse_yaml(text: str, *, source: str = "") -> Any:
-    """Return what a YAML text says, as plain data.
-
-    Args:
-        text: the text.
-        source: where it comes from, for messages.
+    """Return what a YAML text says, as plain data; messages name its source.
 
     Raises:
         ConfigError: not YAML, or beyond a limit.

@@ -22,14 +22,10 @@ ADAPTERS = {
 """By label: the environment, the program and its arguments."""
 
 
-def environments(folder: Path | None = None) -> dict[str, dict[str, Any]]:
-    """Return a policy for each adapter, or what is ``missing`` for it.
-
-    Args:
-        folder: of the environments; None = that which the variable names.
-    """
+def environments() -> dict[str, dict[str, Any]]:
+    """Return a policy for each adapter, or what is ``missing`` for it."""
     named = os.environ.get(FOLDER)
-    folder = folder or (Path(named) if named else None)
+    folder = Path(named) if named else None
     found: dict[str, dict[str, Any]] = {}
     for label, (name, program, *words) in ADAPTERS.items():
         python = None if folder is None else folder / name / "bin" / "python"

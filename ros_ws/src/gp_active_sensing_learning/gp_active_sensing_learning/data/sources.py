@@ -95,13 +95,7 @@ def load_rows(
 
 
 def map_rows(job: DataRequest, output_name: str = "value", transform: str | None = None) -> Dataset:
-    """Return the readings of a map's places, with the features of the places as inputs.
-
-    Args:
-        job: map and readings.
-        output_name: of the values.
-        transform: of the values; None = that of the job's belief.
-    """
+    """Return the readings of a map's places, with the features of the places as inputs."""
     topology, readings = job.topology, job.readings
     transform = transform or job.config.given_transform
     values = transformed(readings.values, transform, readings.source)

@@ -85,12 +85,6 @@ def write_checkpoint(
 ) -> None:
     """Write a checkpoint whole, or leave the one that is there.
 
-    Args:
-        path: of the file.
-        facts: plain data.
-        arrays: of the state.
-        finished: what has come of the group so far.
-
     Raises:
         RunError: the file cannot be written.
     """

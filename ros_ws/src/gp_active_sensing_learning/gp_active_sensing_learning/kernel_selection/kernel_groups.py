@@ -24,13 +24,7 @@ def train_group(
     *,
     threads: int | None = None,
 ) -> FinishedGroup:
-    """Optimise one group, here and now.
-
-    Args:
-        group: what.
-        progress: told now and then.
-        threads: of torch; None = as they are.
-    """
+    """Optimise one group, here and now, on so many threads of torch (None = as they are)."""
     import torch
 
     from gp_active_sensing_learning.kernel_selection.training import Training
@@ -52,13 +46,7 @@ def partition(
     data: Data,
     jobs: int,
 ) -> list[KernelGroup]:
-    """Return groups of kernels of like shape that fit into the memory.
-
-    Args:
-        composites: the kernels.
-        data: what from.
-        jobs: processes: there are at least so many groups.
-    """
+    """Return at least `jobs` groups of kernels of like shape that fit into the memory."""
     config = data.config
     ordered = [composites[k] for k in order_by_shape(composites)]
     most = config.memory * 1e9 / max(jobs, 1)

@@ -53,6 +53,7 @@ def write_kernel_page(model: KernelModel, path: Path | str, rows: Dataset | None
         RunError: the page cannot be written.
     """
     model, seed = model.ordered(), _seed(model)
+    count = "one kernel" if len(model.fits) == 1 else f"{len(model.fits)} kernels"
     averaged, samples = _averaged_kernels(model), _samples(model)
 
     def predicted(X: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -70,7 +71,7 @@ def write_kernel_page(model: KernelModel, path: Path | str, rows: Dataset | None
             kernel_payload(model, predicted, found),
             package="gp_active_sensing_learning.report",
             title=html.escape(f"{output_of(model)} · belief over kernels"),
-            heading=html.escape(f"{output_of(model)}: belief over {_count(model)}"),
+            heading=html.escape(f"{output_of(model)}: belief over {count}"),
             description=html.escape(_learned(model)),
             status=html.escape(_status(model)),
             notes="".join(f'<p class="note">{html.escape(n)}</p>' for n in _notes(model)),
@@ -115,10 +116,6 @@ def _compared(model: KernelModel, found: ModelCheck | None, seed: int) -> FloatA
     low, high, _ = domain(model, None)
     rng = np.random.default_rng([seed, 0x414C])
     return np.asarray(rng.uniform(low, high, (_COMPARED, model.dimensions)))
-
-
-def _count(model: KernelModel) -> str:
-    return "one kernel" if len(model.fits) == 1 else f"{len(model.fits)} kernels"
 
 
 def _learned(model: KernelModel) -> str:

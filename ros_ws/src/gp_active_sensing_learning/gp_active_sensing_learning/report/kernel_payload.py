@@ -38,13 +38,7 @@ _WIDEST = 5.0
 def kernel_payload(
     model: KernelModel, predict: Predict, check: ModelCheck | None
 ) -> dict[str, Any]:
-    """Return the data of the page.
-
-    Args:
-        model: that is shown.
-        predict: its prediction of the noise-free function.
-        check: predictions of rows, None without rows.
-    """
+    """Return the data of the page."""
     shown = _lines(model)
     curves, plane = fields(model, predict, check)
     return {

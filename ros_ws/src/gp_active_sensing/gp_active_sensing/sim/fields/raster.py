@@ -26,11 +26,6 @@ _SHOWN = 5
 def raster_truth(path: Path, config: FieldConfig, topology: Topology) -> GroundTruth:
     """Return the field at a map's places, ``offset + scale * raster``.
 
-    Args:
-        path: the raster.
-        config: which band, scale and offset.
-        topology: the map.
-
     Raises:
         MapError: a raster that cannot be used; the message names the places that it does not cover.
     """
