@@ -75,15 +75,7 @@ def trials(
     configs: Mapping[str, BeliefConfig],
     site: str = SITES[0],
 ) -> list[Trial]:
-    """Scores of all predictors on some draws of a data set, the same readings for all.
-
-    Args:
-        name: of the data set.
-        numbers: of the draws.
-        counts: numbers of readings k, ascending.
-        configs: beliefs by name.
-        site: one of `SITES`.
-    """
+    """Scores of all predictors on some draws of a data set, the same readings for all."""
     found = []
     for number in numbers:
         field = data_sets()[name].field(number)

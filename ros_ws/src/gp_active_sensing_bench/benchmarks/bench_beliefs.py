@@ -90,14 +90,7 @@ def gather(
     *,
     site: str = SITES[0],
 ) -> list[Trial]:
-    """All trials at one kind of site; few pieces a data set, since each makes its map again.
-
-    Args:
-        configs: beliefs by name.
-        counts: numbers of readings.
-        draws: of every data set.
-        site: one of `SITES`.
-    """
+    """All trials at one kind of site; few pieces a data set, since each makes its map again."""
     from joblib import Parallel, delayed
 
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the processes that are started here

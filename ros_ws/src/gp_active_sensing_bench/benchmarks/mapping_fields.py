@@ -71,12 +71,7 @@ class Arena:
 
 
 def arenas(starts: int, draws: int) -> dict[tuple[str, str], Arena]:
-    """All of them, by name and mode; those of the data folder only where there is one.
-
-    Args:
-        starts: draws of a measured or shipped data set.
-        draws: of a Gaussian process.
-    """
+    """Return all by name and mode: so many starts of data sets (where there is data) and draws."""
     known = data_sets()
     found: list[Arena] = []
     for name in (*MEASURED, *SHIPPED, *DRAWS):

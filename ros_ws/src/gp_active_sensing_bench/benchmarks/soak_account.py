@@ -40,13 +40,7 @@ class Account:
 def account(
     stamps: Sequence[int], values: Sequence[float], events: Sequence[Mapping[str, Any]]
 ) -> Account:
-    """Compare what was sent with a journal.
-
-    Args:
-        stamps: of the readings sent [ns], each another one.
-        values: of the same readings.
-        events: of the journal.
-    """
+    """Compare the readings that were sent, by their stamps [ns], with a journal."""
     order = np.argsort(np.asarray(stamps, dtype=np.int64), kind="stable")
     stamp = np.asarray(stamps, dtype=np.int64)[order]
     value = np.asarray(values, dtype=float)[order]

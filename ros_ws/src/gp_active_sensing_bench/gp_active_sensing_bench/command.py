@@ -149,11 +149,7 @@ def trial_line(progress: Progress, outcome: Outcome) -> str:
 
 @contextmanager
 def show_trials(console: Console) -> Iterator[TrialDisplay]:
-    """Yield what shows an experiment as it goes.
-
-    Args:
-        console: where to; a terminal gets a progress bar, anything else a line a trial.
-    """
+    """Yield what shows an experiment as it goes: a progress bar on a terminal, else lines."""
     if not console.is_terminal:
         yield TrialDisplay(console, None)
         return

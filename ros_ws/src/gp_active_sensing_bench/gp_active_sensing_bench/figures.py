@@ -162,10 +162,6 @@ def write_figures(folder: Path, loaded: Loaded) -> tuple[Path, ...]:
     One panel a configuration; mean and standard error over the seeds against the readings. And
     ``designs.png``: where each policy went on the first seed.
 
-    Args:
-        folder: where to; made when it is not there.
-        loaded: the experiment.
-
     Raises:
         MissingDependencyError: matplotlib is not installed.
         RunError: the folder cannot be written.

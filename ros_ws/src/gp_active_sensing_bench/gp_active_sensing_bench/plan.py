@@ -191,12 +191,7 @@ def _marked(scenario: Scenario) -> Scenario:
 
 
 def trials_of(config: ExperimentConfig, scenarios: Mapping[str, Scenario]) -> Iterator[TrialSpec]:
-    """Yield the trials of an experiment, in the order of its file, the seeds fastest.
-
-    Args:
-        config: with every policy written out.
-        scenarios: label of a configuration -> its scenario.
-    """
+    """Yield the trials of an experiment, in the order of its file, the seeds fastest."""
     for configuration, given in scenarios.items():
         scenario = _marked(given)
         for label, policy in config.policies.items():

@@ -51,15 +51,11 @@ class Trial:
 
 
 def run_trial(scenario: Scenario, *, clock: Clock = time.monotonic) -> Trial:
-    """Run a scenario in memory until its budget is spent.
+    """Run a scenario in memory until its budget is spent; reproducible with a limit in expansions.
 
     The same scenario and seed give the same fields and noise for every policy, so differences
     between policies may be paired. Several probes play in rounds: all decide, drive and read before
     any reading is used. That is how searches in batches are defined and compared.
-
-    Args:
-        scenario: what to simulate; with a limit in expansions the result is reproducible.
-        clock: monotonic seconds, for planning times.
     """
     records: list[Mapping[str, Any]] = []
     rounds = {"mission": {"together": True}} if scenario.probes > 1 else {}

@@ -247,7 +247,7 @@ def factors(estimate: HyperParameterEstimate, way: str) -> FloatArray:
 def belief_section(
     estimate: HyperParameterEstimate, config: BeliefConfig, way: str = "grid"
 ) -> BeliefConfig:
-    """Return the belief that an estimate gives a mission on a field of the same kind.
+    """Return the belief that an estimate gives a mission on such a field; `way` as for `factors`.
 
     Signal and noise are taken as known. The part that belongs to each place alone is also known,
     where the readings show one. Where they do not, zero is a second candidate. Where they could not
@@ -256,11 +256,6 @@ def belief_section(
     The mean is the one found. On another day it may differ by as much as the field does from place
     to place, so this is its standard deviation. For a linear mean it is at least the largest slope,
     because it is also the standard deviation of the slopes.
-
-    Args:
-        estimate: what was learned.
-        config: with which kernel, mean and transform.
-        way: how Λ is made of it, see `factors`.
     """
     scales = [
         tuple(_rounded(factor * ell) for ell in estimate.length_scales)

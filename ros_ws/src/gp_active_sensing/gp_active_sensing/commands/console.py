@@ -31,15 +31,7 @@ def stage_line(
     scale_unit: str = "",
     policy: str = "",
 ) -> str:
-    """Return one line for a stage.
-
-    Args:
-        record: as in ``records.jsonl``.
-        total: readings of the budget, when known.
-        unit: of the readings.
-        scale_unit: of the length-scales, "" where they have none.
-        policy: its name, which says whether there are bounds to show.
-    """
+    """Return one line for a stage; which policy it is says whether there are bounds to show."""
     stage = f"{record['stage']:>3}"
     if total is not None:  # places may be read on the way, and again: stages are not readings then
         visits = record.get("visits")

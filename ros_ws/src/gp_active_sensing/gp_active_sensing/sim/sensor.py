@@ -73,11 +73,6 @@ class SimulatedSensor:
         """Return the probability (m,) that a reading of each exact value is within [low, high].
 
         By the law of `read`, of a reading that comes; nothing is drawn.
-
-        Args:
-            exact: (m,) noise-free values.
-            low: (m,) lower ends.
-            high: (m,) upper ends.
         """
         config = self.config
 

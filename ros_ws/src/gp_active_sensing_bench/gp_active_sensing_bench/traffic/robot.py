@@ -93,11 +93,7 @@ class TrafficRobot(SimulatedRobot):
         self._traffic.close()
 
     def step(self, seconds: float) -> Observation:
-        """Let simulated time pass.
-
-        Args:
-            seconds: above 0.
-        """
+        """Let simulated time pass: seconds above 0."""
         before = self._pose()
         self._now_ns += round(1e9 * seconds)
         while self._sumo_ns <= self._now_ns:

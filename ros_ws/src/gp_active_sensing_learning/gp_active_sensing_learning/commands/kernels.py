@@ -146,12 +146,6 @@ def check_new_file(option: str, path: Path, suffix: str, what: str = "") -> Path
 
     Without the suffix a slip, such as the name of the table that is read, would cost a file.
 
-    Args:
-        option: that names the file, for the message.
-        path: of the file.
-        suffix: that it has to have, with the dot; in any case.
-        what: is written, for the message.
-
     Raises:
         click.UsageError: another suffix, or no such folder.
     """

@@ -253,13 +253,7 @@ def check_inputs(inputs: Sequence[str], known: Sequence[str], whose: str) -> Non
 
 
 def refuse_empty(source: str, columns: Sequence[str], known: IntArray, total: int) -> None:
-    """Refuse a column without any number.
-
-    Args:
-        source: for the message.
-        columns: (c,) names.
-        known: (c,) numbers in each.
-        total: rows.
+    """Refuse a column without any number; `known` (c,) are the numbers in each.
 
     Raises:
         ReadingError: naming it.

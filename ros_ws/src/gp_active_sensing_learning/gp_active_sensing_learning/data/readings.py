@@ -178,12 +178,6 @@ def read_run(
 ) -> PriorReadings:
     """Return the readings of a run, from its journal; `held_out` as of `PriorReadings`.
 
-    Args:
-        path: the run directory.
-        topology: its map.
-        quantity: name of a further quantity; "" = the main one.
-        held_out: nothing is learned from them.
-
     Raises:
         RunError: not a run directory.
         ReadingError: too few readings.
@@ -242,15 +236,7 @@ def _place_column(table: Table, given: str) -> str:
 def _named(
     chunk: Chunk, rows: IntArray, at: int, places: Mapping[str, int], unknown: dict[str, int]
 ) -> IntArray:
-    """Return the places that rows name, -1 where they name none or one that is not there.
-
-    Args:
-        chunk: of the table.
-        rows: which of its rows.
-        at: column with the names.
-        places: number of each place.
-        unknown: gets names that are no places, each with its first line.
-    """
+    """Return the places that rows name, -1 where they name none or one that goes to `unknown`."""
     found: list[int] = []
     for k in rows.tolist():
         name = chunk.rows[k][at].strip()

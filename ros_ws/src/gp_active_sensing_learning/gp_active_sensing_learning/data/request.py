@@ -194,13 +194,7 @@ def found_map(asked: RowRequest) -> tuple[BeliefConfig, Topology]:
 
 
 def refuse(asked: RowRequest, names: Sequence[str], what: str) -> None:
-    """Refuse options that would not be used.
-
-    Args:
-        asked: what the user said.
-        names: of the options.
-        what: they are for, and why not here.
-    """
+    """Refuse options that would not be used; `what` they are for, and why not here."""
     for name in names:
         if getattr(asked, name) not in (None, ""):
             msg = f"--{name} is for {what}"

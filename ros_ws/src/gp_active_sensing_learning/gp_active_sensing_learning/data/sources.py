@@ -181,13 +181,7 @@ def _of_bag(asked: RowRequest, how: ReadOptions) -> Dataset:
 
 
 def asked_of(model: KernelModel, data: str, said: Mapping[str, Any]) -> RowRequest:
-    """Return how rows are read that a model is held against, and nothing is learned from.
-
-    Args:
-        model: whose inputs, transform, scale and snap they have.
-        data: a CSV file, a run directory, a scenario or a bag.
-        said: fields of `RowRequest` that the user gave.
-    """
+    """Return how rows are read that a model is held against, and nothing is learned from."""
     recipe = model.recipe
     bag, table = is_bag(data), is_table(data)
     of_map = "scenario" in said or "map_file" in said

@@ -142,12 +142,7 @@ class Restarts:
         """Those that have converged or were given up in this part of a stage."""
 
     def begin(self, Z: FloatArray, sample: tuple[FloatArray, FloatArray]) -> None:
-        """Start every kernel, at the best of some draws.
-
-        Args:
-            Z: (M, d) inducing inputs.
-            sample: rows that the draws are judged by.
-        """
+        """Start every kernel at inducing inputs (M, d), and at the best of some draws for rows."""
         config = self.config
         self.members = [
             Restart(k, number)
@@ -244,13 +239,10 @@ class Restarts:
         self.prepare()
 
     def race(self, share: float) -> bool:
-        """Drop starts that are behind others of their kernel; return whether there were any.
+        """Drop starts behind others of their kernel at this share of the steps; return whether any.
 
         Successive halving [Jamieson2016]: of S starts of a kernel ``ceil(S / 2^h)`` stay once h of
         the shares in `RACE` have passed. One that has converged keeps its place.
-
-        Args:
-            share: of the steps of the starts that have been taken.
         """
         halvings = sum(share >= at for at in RACE)
         placed: dict[int, list[tuple[float, int]]] = {}

@@ -283,18 +283,12 @@ class Alike:
 
 
 def alike(model: KernelModel, X: FloatArray, *, samples: int, seed: int) -> tuple[Alike, ...]:
-    """Return groups of two or more kernels, among the first ones, that agree with each other.
+    """Return groups of two or more of the first kernels that agree with each other over X (m, d).
 
     Two kernels agree when their covariances at the means of q(θ) differ by less than one per cent,
     whatever their local ELBOs. They also agree when their local ELBOs are less than 1 nat apart and
     their predictions differ by less than a tenth of their standard deviation. Each kernel joins the
     most probable one that it agrees with.
-
-    Args:
-        model: whose kernels.
-        X: (m, d) inputs in the given units, over which they are compared.
-        samples: of θ for a prediction.
-        seed: of the samples.
     """
     first = min(FIRST, len(model.fits))
     points = model.scaling.inputs(X[np.linspace(0, len(X) - 1, min(_POINTS, len(X))).astype(int)])
