@@ -14,9 +14,6 @@ import gp_active_sensing
 def commit(folder: Path | None = None) -> str:
     """Return the commit of the source tree that this package runs from; asked once a process.
 
-    Args:
-        folder: of the package; None = that of gp_active_sensing.
-
     Returns:
         The hash, with "+changes" where anything in the tree differs from it; "" where there is no
         such tree: an installed package, or no git.

@@ -333,11 +333,7 @@ class RunDirectory:
     def records(
         self, keep: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     ) -> list[dict[str, Any]]:
-        """Read the records; [] when there is none. Raises RunError for a damaged line.
-
-        Args:
-            keep: what is kept of a record, of a mission so long that it matters; None = all of it.
-        """
+        """Read the records ([] = none), as `keep` makes them. Raises RunError: a damaged line."""
         return self._lines(RECORDS, keep)
 
     def truth(self) -> list[dict[str, Any]]:

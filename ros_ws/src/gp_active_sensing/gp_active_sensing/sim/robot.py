@@ -192,9 +192,7 @@ class SimulatedRobot:
     def go_to(self, place: int, planned: PlannedWay | None = None) -> None:
         """Drive to a place: at once when standing, else from the end of the place being driven.
 
-        Args:
-            place: of the waypoint.
-            planned: the way there; None = it is found again, see `way_to`.
+        Without a `planned` way it is found again, see `way_to`.
         """
         self._next_goal, self._planned = place, planned
         if self._probe.arrived:

@@ -248,13 +248,9 @@ def _object(line: bytes) -> dict[str, Any] | None:
 def read_lines(
     path: Path, keep: Callable[[dict[str, Any]], dict[str, Any]] | None = None
 ) -> tuple[list[dict[str, Any]], bool]:
-    """Return the objects of a file of JSON lines, and whether its last line was cut short.
+    """Return what `keep` makes of the objects of JSON lines, and whether the last was cut short.
 
     A file that is not there has none.
-
-    Args:
-        path: of the file.
-        keep: what is kept of an object; None = all of it.
 
     Raises:
         RunError: the file cannot be read, or a whole line is not a JSON object.

@@ -115,11 +115,7 @@ class PredictabilityMonitor:
         self._predicting = True
 
     def message(self, record: Mapping[str, Any]) -> str:
-        """Return the log message for a stage; "" = none.
-
-        Args:
-            record: with ``explained``, see `tells`, and the number of places it was computed of.
-        """
+        """Return the log message for a record with ``explained``, see `tells`; "" = none."""
         share, places = record.get("explained"), record.get("explained_places") or 0
         if share is None or places < _FEW:
             return ""

@@ -78,12 +78,7 @@ class TrafficRobot(SimulatedRobot):
         return min((1e-9 * (r.stamp_ns - self._now_ns) for r in self._taken), default=None)
 
     def go_to(self, place: int, planned: PlannedWay | None = None) -> None:
-        """Drive to a place: at once when parked, else from the end of the present path.
-
-        Args:
-            place: of the waypoint.
-            planned: the way there; None = it is found again, see `way_to`.
-        """
+        """Drive to a place: at once when parked, else from the end of the present path."""
         self._next_goal, self._planned = place, planned
         if self._traffic.vehicle.done and self._now_ns >= self._sumo_ns:
             self._depart()

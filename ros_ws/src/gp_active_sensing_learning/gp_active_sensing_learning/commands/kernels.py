@@ -170,15 +170,7 @@ def learn_kernels(
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """Learn a belief over kernels and write the model.
-
-    Args:
-        asked: what the data are, overrides of the section ``vbks`` among them.
-        options: how.
-        seed: of every random draw.
-        out: file of the model; None = DATA's name with ``-kernels.npz``, in this folder.
-        as_json: print plain data and nothing else.
-    """
+    """Learn a belief over kernels and write the model; `out` None = DATA's ``-kernels.npz``."""
     from gp_active_sensing_learning.checkpoint_directory import NAME, folder_of, workplace
     from gp_active_sensing_learning.kernel_sets import kernel_set
 

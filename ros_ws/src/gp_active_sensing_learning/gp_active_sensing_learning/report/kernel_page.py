@@ -39,14 +39,9 @@ _SCRIPTS = ("base.js", "chart.js", "map.js", "heat.js", "kernels.js")
 
 
 def write_kernel_page(model: KernelModel, path: Path | str, rows: Dataset | None = None) -> Path:
-    """Write the page of a model and return its path.
+    """Write the page of a model, with predictions of rows if there are any; return its path.
 
     One HTML file that needs no network. Of many rows and kernels it shows a part, and says which.
-
-    Args:
-        model: a belief over kernels with its predictor.
-        path: of the page.
-        rows: to hold predictions against; None = the belief and the predictions alone.
 
     Raises:
         ConfigError: rows whose inputs are not those of the model, or none that can be used.
