@@ -26,7 +26,8 @@ class Format(NamedTuple):
     Args:
         suffix: of its file, or of its files.
         render: map and name without suffix -> what is written, by file name.
-        check: raises where a map cannot be written so.
+        check: raises RunError where a map cannot be written so, MissingDependencyError where what
+            the format needs is not installed; `render` likewise.
         several: it writes several files, whose names say before the suffix what each is.
         besides: suffixes of further files.
     """
@@ -59,26 +60,6 @@ FORMATS: Mapping[str, Format] = {
 """Each format by its name."""
 
 
-def check_format(format: str, topology: Topology) -> None:
-    """Refuse a format that a map cannot be written in.
-
-    Raises:
-        RunError: no such format, or the map is none for it.
-        MissingDependencyError: what the format needs is not installed.
-    """
-    format_of(format).check(topology)
-
-
-def rendered(field: FieldMap, name: str, format: str) -> Files:
-    """Return what is written, by file name.
-
-    Raises:
-        RunError: no such format, or the map cannot be written in it.
-        MissingDependencyError: what the format needs is not installed.
-    """
-    return format_of(format).render(field, name)
-
-
 def export_map(
     field: FieldMap,
     out: Path,
@@ -109,7 +90,7 @@ def export_map(
     exact = not kind.several and bool(out.suffix)  # one file, as it was named
     named = out.suffix.lower() in {kind.suffix, *kind.besides, f".{format}"}
     name = out.stem if exact or named else out.name
-    contents = rendered(field, name, format)
+    contents = kind.render(field, name)
     if exact:
         [content] = contents.values()
         contents = {out.name: content}

@@ -79,22 +79,13 @@ class FieldMap:
         unit: str = "",
         quantity: str = "value",
         title: str = "",
-        found: Mixture | None = None,
         limits: Sequence[Limit] = (),
         spacing: float | None = None,
     ) -> FieldMap:
-        """Return the map of a belief.
+        """Return the map of a belief, which has one reading at least and is not changed meanwhile.
 
-        Args:
-            topology: its places.
-            belief: with one reading at least; nobody else may change it meanwhile.
-            unit: of the field.
-            quantity: what the field is.
-            title: of the run.
-            found: mixture of the belief at every place; None = compute it.
-            limits: whose probabilities the map has.
-            spacing: of the points of a map finer (or coarser) than the places [m], see
-                `fine.fine_points`; None = the places.
+        `limits` are those whose probabilities the map has, `spacing` that of the points of a map
+        finer (or coarser) than the places [m], see `fine.fine_points`; None = the places.
 
         Raises:
             RunError: nothing was read, or no map of that spacing.
@@ -108,7 +99,7 @@ class FieldMap:
             raise RunError(msg)
         fine = None if spacing is None else fine_points(topology, spacing)
         if fine is None:
-            parts = iter([belief.mixture() if found is None else found])
+            parts = iter([belief.mixture()])
             values = np.full(topology.n, np.nan)
             seen = belief.weights @ belief.averages(observed)
             values[observed] = belief.transform.inverse(seen)

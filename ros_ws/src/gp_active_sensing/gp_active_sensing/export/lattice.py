@@ -50,12 +50,7 @@ class Lattice:
         return self.corner[1] + self.shape[0] * self.cell[1]
 
     def filled(self, values: npt.ArrayLike, empty: float = np.nan) -> FloatArray:
-        """Return (rows, columns) from south to north; `empty` where there is no place.
-
-        Args:
-            values: (n,) of the places.
-            empty: of the other cells.
-        """
+        """Return (rows, columns) of values (n,) from south to north; `empty` without a place."""
         raster = np.full(self.shape, empty, dtype=np.float64)
         raster[self.row, self.column] = values
         return raster

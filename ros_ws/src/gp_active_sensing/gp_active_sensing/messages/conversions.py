@@ -163,61 +163,24 @@ class Value:
 
 
 class ValueReader:
-    """Takes value, variance and stamp out of messages of one type.
+    """Takes value, variance and stamp out of messages, as section `key` of the configuration says.
 
-    Args:
-        types: knows the message types.
-        type: name of the message type.
-        field: path of the value.
-        variance_field: path of the variance, "" = none.
-        noise_variance: for messages without one.
-        scale, offset: ``value = scale * field + offset``; the variance is scaled by scale².
-        valid: lowest and highest value of a reading; None = all but the usual fill values.
-        key: section of the configuration, for messages.
+    ``value = scale * field + offset``; the variance is scaled by scale².
 
     Raises:
         ConfigError: unknown type or field.
     """
 
-    def __init__(
-        self,
-        types: MessageTypes,
-        type: str,
-        field: str,
-        variance_field: str = "",
-        *,
-        noise_variance: float | None = None,
-        scale: float = 1.0,
-        offset: float = 0.0,
-        valid: Sequence[float] | None = None,
-        key: str = "reading",
-    ) -> None:
-        self._field = FieldPath.parse(field, type, types, f"{key}.field")
+    def __init__(self, types: MessageTypes, config: ReadingConfig, key: str = "reading") -> None:
+        self._field = FieldPath.parse(config.field, config.type, types, f"{key}.field")
         self._variance = (
-            FieldPath.parse(variance_field, type, types, f"{key}.variance_field")
-            if variance_field
+            FieldPath.parse(config.variance_field, config.type, types, f"{key}.variance_field")
+            if config.variance_field
             else None
         )
-        self._constant = noise_variance
-        self._scale, self._offset = scale, offset
-        self._squared = scale * scale  # not **: that raises where this is infinite
-        self._valid = valid
-        self.has_stamp = types.fields(type).get("header", "") in _HEADERS
-
-    @classmethod
-    def of(cls, types: MessageTypes, config: ReadingConfig, key: str = "reading") -> ValueReader:
-        """Return the reader of a mission. Raises ConfigError: unknown type or field."""
-        return cls(
-            types,
-            config.type,
-            config.field,
-            config.variance_field,
-            noise_variance=config.noise_variance,
-            scale=config.scale,
-            offset=config.offset,
-            valid=config.valid,
-            key=key,
-        )
+        self._config = config
+        self._squared = config.scale * config.scale  # not **: that raises where this is infinite
+        self.has_stamp = types.fields(config.type).get("header", "") in _HEADERS
 
     def read(self, message: Any) -> Value:
         """Return what a message says; NaN and infinity are passed on, to be rejected and counted.
@@ -227,10 +190,10 @@ class ValueReader:
         """
         stamp = stamp_ns(message.header.stamp) if self.has_stamp else None
         raw = self._field.read(message)
-        value = self._scale * raw + self._offset
-        if math.isfinite(value) and (self._valid or is_fill(raw)):
+        value = self._config.scale * raw + self._config.offset
+        if math.isfinite(value) and (self._config.valid or is_fill(raw)):
             self._check(raw, value)
-        variance = self._constant
+        variance = self._config.noise_variance
         if self._variance is not None:
             own = self._variance.read(message)
             if own != 0.0:  # the convention of sensor_msgs: 0 = not known
@@ -239,13 +202,14 @@ class ValueReader:
 
     def _check(self, raw: float, value: float) -> None:
         """Refuse a value that is no reading. Raises ReadingError."""
-        if self._valid is not None and self._valid[0] <= value <= self._valid[1]:
+        valid = self._config.valid
+        if valid is not None and valid[0] <= value <= valid[1]:
             return
         if is_fill(raw):
             msg = f"has the fill value {raw:.9g}; a real value is allowed by reading.valid"
             raise ReadingError("fill_value", msg)
-        assert self._valid is not None, "otherwise only fill values are looked at"
-        msg = f"has the value {value:.9g}, outside reading.valid, {list(self._valid)}"
+        assert valid is not None, "otherwise only fill values are looked at"
+        msg = f"has the value {value:.9g}, outside reading.valid, {list(valid)}"
         raise ReadingError("not_valid", msg)
 
 
@@ -268,9 +232,7 @@ def heading_of(x: float, y: float, z: float, w: float) -> float:
 def height_variance(zz: float, xx: float) -> float:
     """Return the variance of a height [m²]: 0 where it is left open, -1 for what is none.
 
-    Args:
-        zz: variance of z [m²].
-        xx: that of x, or -1 where the message has no covariance [m²].
+    `zz` is the variance of z, `xx` that of x, or -1 where the message has no covariance [m²].
     """
     if zz == 0.0 or xx == -1.0:
         return 0.0
@@ -283,11 +245,6 @@ def position_variance(xx: float, xy: float, yy: float) -> float:
     The trace of the covariance of x and y, which no turn of the frame changes. 0 where the message
     leaves it open: all zero, or -1 in the first entry, as messages do that have none. -1 for what
     is no covariance: entries that are not finite, a variance below 0, |xy|² above xx·yy.
-
-    Args:
-        xx: variance of x [m²].
-        xy: covariance of x and y [m²].
-        yy: variance of y [m²].
     """
     if xx == xy == yy == 0.0 or xx == -1.0:
         return 0.0
@@ -414,12 +371,8 @@ def geodetic_to_local(
 ) -> tuple[float, float]:
     """Return x and y of a WGS 84 position in the frame of a map, by the map's own projection [m].
 
-    NaN for what is no latitude or longitude, or lies on the other side of the Earth.
-
-    Args:
-        latitude: degrees north.
-        longitude: degrees east.
-        datum: (latitude, longitude) of the origin.
+    NaN for what is no latitude or longitude, or lies on the other side of the Earth. `datum` is
+    latitude and longitude of the origin; all are in degrees.
 
     Raises:
         MissingDependencyError: pyproj is missing.
@@ -434,10 +387,6 @@ class RateLimit:
     """Lets so many messages a second through, evenly, and a second's worth of them at once.
 
     A second's worth, because a node that was busy for a while finds its queue full.
-
-    Args:
-        rate: messages a second.
-        clock: monotonic seconds.
     """
 
     def __init__(self, rate: float, clock: Clock) -> None:

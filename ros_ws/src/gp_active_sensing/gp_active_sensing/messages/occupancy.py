@@ -31,10 +31,7 @@ def check_size(data: bytes) -> None:
 
 
 def read_map(message: Any) -> GridMap:
-    """Return the map of a message.
-
-    Args:
-        message: nav_msgs/OccupancyGrid, or anything with its fields.
+    """Return the map of a nav_msgs/OccupancyGrid, or of anything with its fields.
 
     Raises:
         MapError: no frame, sizes that do not fit, values that are none, an origin that is tilted.

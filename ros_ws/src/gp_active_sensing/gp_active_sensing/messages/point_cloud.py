@@ -117,9 +117,7 @@ def points_of(message: Any) -> Points:
 def answers_of(message: Any, most: int | None = None) -> list[RawAnswer]:
     """Return the answers of a message, in order; bad numbers are passed on, to be counted.
 
-    Args:
-        message: a cloud.
-        most: points that it may have; None = any number.
+    It may have `most` points; None = any number.
 
     Raises:
         ValueError: see `points_of`; or more points than there can be.

@@ -18,11 +18,7 @@ _VALID_NS = 1_000_000_000
 
 
 class Twists:
-    """Keeps the newest velocity of one probe, and says how fast it was at a pose.
-
-    Args:
-        type: of the messages, one of `TWISTS`.
-    """
+    """Keeps the newest velocity of one probe by messages of a type of `TWISTS`, for its poses."""
 
     def __init__(self, type: str) -> None:
         self._path = TWISTS[type]
@@ -32,9 +28,7 @@ class Twists:
     def note(self, message: Any, now_ns: int) -> None:
         """Take a message into the average; one that is older than the last is ignored.
 
-        Args:
-            message: of the type.
-            now_ns: time of arrival, for a message without a stamp.
+        `now_ns` is the time of arrival, for a message without a stamp.
 
         Raises:
             ValueError: a velocity that is not finite, or that nothing drives.

@@ -18,7 +18,7 @@ from gp_active_sensing.belief.leave_one_out import Explained
 from gp_active_sensing.belief.mixture import Mixture, most_probable
 from gp_active_sensing.belief.promise import to_record
 from gp_active_sensing.errors import ActiveSensingError, ConfigError
-from gp_active_sensing.export import check_format, rendered
+from gp_active_sensing.export import format_of
 from gp_active_sensing.export.field_map import FieldMap
 from gp_active_sensing.kernels import NONE
 from gp_active_sensing.loop import SensingLoop
@@ -492,7 +492,7 @@ def check_exports(formats: Sequence[str], topology: Topology) -> None:
     problems = []
     for format in formats:
         try:
-            check_format(format, topology)
+            format_of(format).check(topology)
         except ActiveSensingError as error:
             problems.append(f"mission.export: {format}: {error}")
     if problems:
@@ -554,7 +554,7 @@ class MapFiles:
         field = replace(field, further=further)
         names: list[str] = []
         for format in self._formats:
-            for name, content in rendered(field, MAP, format).items():
+            for name, content in format_of(format).render(field, MAP).items():
                 self._run.write_file(name, content)
                 names.append(name)
         return tuple(names)

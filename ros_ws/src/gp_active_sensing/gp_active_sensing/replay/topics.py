@@ -183,7 +183,7 @@ class TopicReader:
         types = {"pose": pose.type, "twist": pose.twist_type}
         self._check_types({**types, **{key: each.type for key, each in sensors.items()}})
         self._read_value = {
-            (topic, key): ValueReader.of(BagTypes(bag.typestore(topic)), sensors[key], key)
+            (topic, key): ValueReader(BagTypes(bag.typestore(topic)), sensors[key], key)
             for topic, uses in self._streams.items()
             for _, key in uses
             if key in sensors

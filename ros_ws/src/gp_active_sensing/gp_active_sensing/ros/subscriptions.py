@@ -372,7 +372,7 @@ def _sensors(config: ActiveSensingConfig) -> tuple[_Sensor, ...]:
     for name, each in {"": config.reading, **config.further}.items():
         known = config.readings.get(name or config.main, each)
         key = f"readings.{name or config.main}" if config.readings else "reading"
-        reader = ValueReader.of(types, each, key)
+        reader = ValueReader(types, each, key)
         topics.setdefault(each.topic, []).append(_Quantity(name, key, known, reader))
     found = []
     for quantities in topics.values():

@@ -448,7 +448,8 @@ HEIGHTS: Mapping[str, float] = {
 }
 """Names of a height -> its sign: depths count downwards."""
 _UNITS = {
-    "": 1.0, "m": 1.0, "metres": 1.0, "meters": 1.0, "cm": 0.01, "mm": 0.001, "km": 1000.0,
+    "": 1.0, "m": 1.0, "metre": 1.0, "metres": 1.0, "meter": 1.0, "meters": 1.0,
+    "cm": 0.01, "mm": 0.001, "km": 1000.0,
     "ft": 0.3048, "feet": 0.3048, "foot": 0.3048, "fathoms": 1.8288, "fathom": 1.8288,
 }  # fmt: skip
 """[m]"""
@@ -456,8 +457,7 @@ _UNITS = {
 
 def metres_in(unit: str) -> float | None:
     """Return the metres of a unit, None where it is not known."""
-    plain = unit.strip().lower().removeprefix("us survey ").removeprefix("us_")
-    return _UNITS.get(plain if plain != "metre" and plain != "meter" else "m")
+    return _UNITS.get(unit.strip().lower().removeprefix("us survey ").removeprefix("us_"))
 
 
 def upwards_of(title: str) -> float | None:

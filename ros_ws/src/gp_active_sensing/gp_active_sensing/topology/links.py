@@ -132,12 +132,8 @@ def segment_links(
     .. math:: w_{ij} = g_i g_j / \sum_{k \in J} g_k, \quad g_k = 1 / (\text{metres from k to J})
 
     which on a road without crossings is 1 over the metres from point to point. Of segments that
-    follow one another without a junction in common only the metres are known.
-
-    Args:
-        segments: n of them.
-        successors: of each segment.
-        anchor: where along a segment its value belongs: 0 its start, 1 its end.
+    follow one another without a junction in common only the metres are known. `anchor` is where
+    along a segment its value belongs: 0 its start, 1 its end.
     """
     arms: dict[str, list[tuple[int, float]]] = defaultdict(list)
     share = _share(anchor)

@@ -18,18 +18,10 @@ from gp_active_sensing.topology.base import (
     components_of,
     frozen_array,
 )
-from gp_active_sensing.topology.features import (
-    Attributes,
-    RoadFeatures,
-    attributes_of,
-)
+from gp_active_sensing.topology.features import Attributes, RoadFeatures, attributes_of
 from gp_active_sensing.topology.links import MIDDLE, Embedding, Links, move_links, segment_links
 from gp_active_sensing.topology.search import Move
-from gp_active_sensing.topology.segments import (
-    RoadMap,
-    Segment,
-    successors_of,
-)
+from gp_active_sensing.topology.segments import RoadMap, Segment, successors_of
 from gp_active_sensing.types import Cost, FloatArray
 
 if TYPE_CHECKING:
@@ -37,8 +29,6 @@ if TYPE_CHECKING:
     from shapely import STRtree
 
 logger = logging.getLogger(__name__)
-
-_SAME_DIRECTION = math.cos(math.radians(45.0))
 
 
 class Roads(GraphTopology):
@@ -106,7 +96,7 @@ class Roads(GraphTopology):
             stay=False,
             reach=reach,
         )
-        self._road_map = road_map
+        self.road_map = road_map
         self.datum, self.notes = road_map.datum, road_map.notes
         self._lines = tuple(lines)
         self._tree = _tree(lines)
@@ -150,14 +140,9 @@ class Roads(GraphTopology):
         return cls(road_map, **settings)
 
     @property
-    def road_map(self) -> RoadMap:
-        """The map as its file or graph gives it."""
-        return self._road_map
-
-    @property
     def segments(self) -> tuple[Segment, ...]:
         """(n,) the segments as the map gives them."""
-        return self._road_map.segments
+        return self.road_map.segments
 
     @property
     def links(self) -> Links:
@@ -185,49 +170,19 @@ class Roads(GraphTopology):
     def snap(self, x: float, y: float, max_distance: float, z: float | None = None) -> int | None:
         """Return the segment nearest to a position, the first of equally near ones; z is unused.
 
-        A segment and its twin often share a line: use `snap_heading` to separate them.
         None when it is farther than `max_distance` [m] or the position is not finite.
         """
-        near = self._near(x, y, max_distance, nearest_only=True)
-        return min(near) if near else None
-
-    def snap_heading(self, x: float, y: float, heading: float, max_distance: float) -> int | None:
-        """Return the nearest segment within 45° of a heading [rad]; failing that, `snap`."""
-        from shapely import Point
-
-        if not math.isfinite(heading):
-            return self.snap(x, y, max_distance)
-        found: list[tuple[float, int]] = []
-        for place, distance in self._near(x, y, max_distance, nearest_only=False).items():
-            line = self._lines[place]
-            along = _cumulative(line)
-            fraction = float(self._tree.geometries[place].project(Point(x, y))) / along[-1]
-            if math.cos(_heading(line, along, fraction) - heading) >= _SAME_DIRECTION:
-                found.append((round(distance / SAME_DISTANCE) * SAME_DISTANCE, place))
-        return min(found)[1] if found else self.snap(x, y, max_distance)
-
-    def _near(
-        self, x: float, y: float, max_distance: float, *, nearest_only: bool
-    ) -> dict[int, float]:
-        """Return the segments within reach (or the nearest ones) with their distances [m]."""
         import shapely
 
-        if not (math.isfinite(x) and math.isfinite(y)) or not max_distance >= 0:
-            return {}
+        if not (math.isfinite(x) and math.isfinite(y)):
+            return None
         point = shapely.Point(x, y)
-        reach = max_distance
-        if nearest_only:
-            _, distances = self._tree.query_nearest(point, return_distance=True, all_matches=False)
-            if distances[0] > max_distance:
-                return {}
-            reach = float(distances[0]) + SAME_DISTANCE
-        places = (
-            self._tree.query(point, predicate="dwithin", distance=reach)
-            if math.isfinite(reach)
-            else np.arange(self.n)
-        )
-        distances = shapely.distance(self._tree.geometries[places], point)
-        return dict(zip(places.tolist(), distances.tolist(), strict=True))
+        _, distances = self._tree.query_nearest(point, return_distance=True, all_matches=False)
+        if not distances[0] <= max_distance:  # nor NaN
+            return None
+        reach = float(distances[0]) + SAME_DISTANCE
+        near = self._tree.query(point, predicate="dwithin", distance=reach)
+        return int(near.min()) if near.size else None
 
     def _log_components(self) -> None:
         parts = self.components

@@ -377,12 +377,7 @@ class MoveLattice:
 
     @classmethod
     def of(cls, points: FloatArray, moves: MoveArrays) -> MoveLattice | None:
-        """Return the lattice that a map is, None if it is none.
-
-        Args:
-            points: (n, 2 or 3) of the places [m].
-            moves: between them.
-        """
+        """Return the lattice that a map of points (n, 2 or 3) [m] is, None if it is none."""
         if points.shape[1] != 2 or not len(moves.to):
             return None
         offsets = points[moves.to] - points[moves.source]

@@ -22,15 +22,11 @@ _SAME = 1.0
 
 
 def with_shut(topology: Topology, shut: Collection[tuple[int, int]]) -> Topology:
-    """Return a map without the moves that are shut, and with a bar across each on its ground.
+    """Return a map without moves (from, to) that are shut, with a bar across each on its ground.
 
     On a road all moves onto a closed segment go, and those onto its other direction. On the ground
     of a grid all moves go that lead through the same doorway, in both directions. A map where any
     place may be next has no moves: it is returned as it is.
-
-    Args:
-        topology: the map without anything shut.
-        shut: moves (from, to).
     """
     if not shut or not isinstance(topology, GraphTopology):
         return topology

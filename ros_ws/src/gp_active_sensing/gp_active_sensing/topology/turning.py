@@ -219,6 +219,8 @@ class Turning(Topology):
     turn_at: int | None
     turn_heading: float
     """Where the probe is and which way it faces there; NaN = not known."""
+    _kept_ways: dict[tuple[int, str], Ways]
+    _kept_rows: dict[int, FloatArray]
 
     @property
     def turn_excess(self) -> float:
@@ -274,20 +276,12 @@ class Turning(Topology):
             self._kept_ways[key] = self._to(self.straight.ways_to(goal, by))
         return self._kept_ways[key]
 
-    @cached_property
-    def _kept_ways(self) -> dict[tuple[int, str], Ways]:
-        return {}
-
     def _row(self, at: int) -> FloatArray:
         if at not in self._kept_rows:
             everywhere = np.arange(self.n)
             starts, facing = np.full(self.n, at), np.full(self.n, self._leaves(at))
             self._kept_rows[at] = self._legs(starts, facing, everywhere)[0]
         return self._kept_rows[at]
-
-    @cached_property
-    def _kept_rows(self) -> dict[int, FloatArray]:
-        return {}
 
     @cached_property
     def _arrivals(self) -> FloatArray:
@@ -369,4 +363,5 @@ def turning(topology: Topology, radius: float, at: int | None, heading: float | 
     assert isinstance(view, Turning)
     view.straight, view.turn_radius, view.turn_at = topology, radius, at
     view.turn_heading = math.nan if heading is None else heading
+    view._kept_ways, view._kept_rows = {}, {}
     return view

@@ -21,6 +21,7 @@ from gp_active_sensing.messages.conversions import (
     pose_reader,
 )
 from gp_active_sensing.mission.poses import Pose
+from gp_active_sensing.mission.stream_config import ReadingConfig
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros import to_messages as outputs
 from gp_active_sensing.ros.to_messages import (
@@ -94,13 +95,13 @@ def test_wrong_field() -> None:
 
 
 def test_a_reading_has_the_stamp_of_its_header_and_a_variance_that_is_not_zero() -> None:
-    reader = ValueReader(TYPES, "sensor_msgs/msg/Temperature", "temperature", "variance")
+    reader = ValueReader(TYPES, ReadingConfig(variance_field="variance"))
     message = Temperature(temperature=100.0, variance=0.5)
     message.header.stamp.sec, message.header.stamp.nanosec = 3, 7
     value = reader.read(message)
     assert (value.stamp_ns, value.value, value.noise_variance) == (3_000_000_007, 100.0, 0.5)
     assert reader.read(Temperature(temperature=1.0)).noise_variance is None, "zero is not known"
-    plain = ValueReader(TYPES, "std_msgs/msg/Float32", "data")
+    plain = ValueReader(TYPES, ReadingConfig(type="std_msgs/msg/Float32", field="data"))
     assert plain.read(Float32(data=2.0)).stamp_ns is None
 
 

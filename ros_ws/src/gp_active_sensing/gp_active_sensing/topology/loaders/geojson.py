@@ -100,16 +100,9 @@ def _of_segment(segment: Segment) -> dict[str, Any]:
         **segment.extra,
     }
     known = {key: value for key, value in properties.items() if value is not None}
-    return _feature(known, "LineString", [_rounded(point) for point in segment.line])
-
-
-def _feature(properties: dict[str, Any], kind: str, coordinates: Any) -> dict[str, Any]:
-    geometry = {"type": kind, "coordinates": coordinates}
-    return {"type": "Feature", "properties": properties, "geometry": geometry}
-
-
-def _rounded(point: Point) -> list[float]:
-    return [round(point[0], 3), round(point[1], 3)]
+    line = [[round(x, 3), round(y, 3)] for x, y in segment.line]
+    geometry = {"type": "LineString", "coordinates": line}
+    return {"type": "Feature", "properties": known, "geometry": geometry}
 
 
 def _part(feature: Any, key: str) -> Mapping[str, Any]:

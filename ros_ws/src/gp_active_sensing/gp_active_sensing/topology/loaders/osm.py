@@ -62,7 +62,7 @@ def directions(tags: Mapping[str, str]) -> Directions:
         return Directions(forward=False, backward=True)
     if word in ("yes", "true", "1"):
         return Directions(forward=True, backward=False)
-    if word in ("reversible",):
+    if word == "reversible":
         return Directions(forward=False, backward=False)
     if word in ("no", "false", "0", "alternating"):
         return Directions(forward=True, backward=True)

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from gp_active_sensing.belief import BeliefConfig, belief_on
 from gp_active_sensing.cli import cli
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.export import FieldMap, check_format, export_map
+from gp_active_sensing.export import FieldMap, export_map, format_of
 from gp_active_sensing.export.lattice import layer_at, layers_of
 from gp_active_sensing.sim import load_scenario, run_scenario
 from gp_active_sensing.topology import Topology, build_topology
@@ -132,7 +132,7 @@ def test_casts_are_no_layers() -> None:
     ):
         for kind in ("asc", "pgm", "geotiff"):
             with pytest.raises(RunError, match=f"map 'casts' is no grid: .*{why}.*csv and geojson"):
-                check_format(kind, scattered(points))
+                format_of(kind).check(scattered(points))
 
 
 def test_layers_with_cells_of_their_own_have_the_same_rows_and_columns() -> None:

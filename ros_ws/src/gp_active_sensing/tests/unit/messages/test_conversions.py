@@ -17,15 +17,15 @@ from gp_active_sensing.messages.conversions import (
     heading_of,
     pose_reader,
 )
+from gp_active_sensing.mission.stream_config import ReadingConfig
 from tests.cases import case
 
 FIELDS = {"value": "double", "variance": "double", "flag": "octet", "list": "sequence<float>"}
 
 
 def read(field: str, message: Any, **options: Any) -> tuple[float, float | None]:
-    value = ValueReader(
-        SimpleNamespace(fields=lambda _: FIELDS), "a_msgs/msg/Thing", field, **options
-    ).read(message)
+    config = ReadingConfig(type="a_msgs/msg/Thing", field=field, **options)
+    value = ValueReader(SimpleNamespace(fields=lambda _: FIELDS), config).read(message)
     return value.value, value.noise_variance
 
 

@@ -140,15 +140,3 @@ def test_snap_takes_the_smaller_index_whatever_the_rounding(tmp_path: Path) -> N
     rng = np.random.default_rng([1])
     for x, y in rng.uniform(0, 70, (200, 2)):
         assert roads.snap(x, y, math.inf) == 0
-
-
-def test_snap_heading_tells_twins_apart(roads: Roads) -> None:
-    at = roads.names.index
-    assert roads.snap_heading(50, 3, 0.1, 5.0) == at("ab")
-    assert roads.snap_heading(50, 3, math.pi - 0.1, 5.0) == at("-ab")
-    assert roads.snap_heading(50, 3, math.pi / 2, 5.0) == at("ab")  # nothing runs that way
-    assert roads.snap_heading(199, 30, -math.pi / 2, 5.0) == at("dc")
-    assert roads.snap_heading(104, 30, 0.6, 40.0) == at("dc")  # "bd" is nearer, at 56°
-    assert roads.snap_heading(50, 3, math.nan, 5.0) == at("ab")
-    assert roads.snap_heading(50, 30, 0.0, 5.0) is None
-    assert roads.snap_heading(-1e6, 0, math.pi, math.inf) == at("-ab")
