@@ -11,7 +11,8 @@ import numpy as np
 from gp_active_sensing.errors import MissingDependencyError, RunError
 from gp_active_sensing.export.field_map import FieldMap
 from gp_active_sensing.export.lattice import Lattice, lattice_of
-from gp_active_sensing.export.tables import collection, cut_at_180
+from gp_active_sensing.export.tables import cut_at_180, header_of
+from gp_active_sensing.topology.loaders.geojson import collection
 from gp_active_sensing.types import FloatArray
 
 PROBABILITIES = (0.5, 0.9, 0.99)
@@ -35,7 +36,7 @@ def as_contours(field: FieldMap, levels: Sequence[float]) -> str:
         msg = f"map {field.topology.name!r}: contours need two rows and two columns at least"
         raise RunError(msg)
     return collection(
-        field,
+        header_of(field),
         (
             {"type": "Feature", "properties": found, "geometry": _geometry(field, shape)}
             for found, shape in _shapes(field, lattice, levels)

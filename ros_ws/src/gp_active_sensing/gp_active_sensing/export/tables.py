@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import io
-import json
 import logging
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from gp_active_sensing.errors import MissingDependencyError, RunError
 from gp_active_sensing.export.field_map import FieldMap
 from gp_active_sensing.export.lattice import Lattice, lattice_of
 from gp_active_sensing.topology import Topology
+from gp_active_sensing.topology.loaders.geojson import collection
 from gp_active_sensing.topology.projection import geographic_of, local_system
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.tables import write_rows
@@ -70,7 +70,7 @@ def as_geojson(field: FieldMap) -> str:
     else:
         decimals = _METRES
     return collection(
-        field,
+        header_of(field),
         (
             {
                 "type": "Feature",
@@ -84,18 +84,8 @@ def as_geojson(field: FieldMap) -> str:
     )
 
 
-def collection(field: FieldMap, features: Iterable[dict[str, Any]]) -> str:
-    """Return a FeatureCollection with the header of a map, a line a feature."""
-    lines = [
-        json.dumps(each, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        for each in features
-    ]
-    head = json.dumps(_header(field), ensure_ascii=False)
-    start = f'{{"type":"FeatureCollection","gp_active_sensing":{head},"features":[\n'
-    return start + ",\n".join(lines) + "\n]}\n"
-
-
-def _header(field: FieldMap) -> dict[str, Any]:
+def header_of(field: FieldMap) -> dict[str, Any]:
+    """Return the header of a map in GeoJSON."""
     topology = field.topology
     crs = {"crs": "local", "frame": topology.frame, "units": "metre"}
     if topology.datum is not None:
@@ -109,7 +99,7 @@ def _header(field: FieldMap) -> dict[str, Any]:
 def _properties(field: FieldMap, lonlat: FloatArray | None = None) -> Iterator[dict[str, Any]]:
     topology = field.topology
     where = topology.positions.round(_METRES).tolist()
-    heights = [values.round(_METRES).tolist() for values in _heights(field)]
+    heights = None if topology.heights is None else topology.heights.round(_METRES).tolist()
     degrees = None if lonlat is None else lonlat.round(_DEGREES).tolist()
     values = field.values.tolist()
     for i, name in enumerate(topology.names):
@@ -117,7 +107,7 @@ def _properties(field: FieldMap, lonlat: FloatArray | None = None) -> Iterator[d
             "place": name,
             "x": where[i][0],
             "y": where[i][1],
-            **({"z": heights[0][i]} if heights else {}),
+            **({} if heights is None else {"z": heights[i]}),
             **({} if degrees is None else dict(zip(_AXES, degrees[i], strict=True))),
             "mean": float(field.mean[i]),
             "std": float(field.std[i]),
@@ -200,9 +190,3 @@ def cut_at_180(whole: Any) -> list[Any]:
                 whole_part = shapely.geometry.polygon.orient(part) if turned else part
                 found.append(shifted(whole_part, np.inf, shift))
     return found
-
-
-def _heights(field: FieldMap) -> list[FloatArray]:
-    """Return the heights of the places, in a list; [] where the map has none."""
-    found = field.topology.heights
-    return [] if found is None else [np.asarray(found, dtype=np.float64)]

@@ -90,7 +90,10 @@ class FieldPath:
                 raise ConfigError(msg)
             kind = fields[name]
             for _ in indices:
-                kind = _element(kind, f"{where}: {name!r}")
+                if not (element := element_of(kind)):
+                    msg = f"{where}: {name!r} is a {kind}, not an array; leave the [i] out"
+                    raise ConfigError(msg)
+                kind = element
             now = kind if _TYPE_NAME.match(kind) else None
             steps.append((name, indices))
         if not NUMBERS.match(kind):
@@ -133,13 +136,6 @@ def element_of(kind: str) -> str:
     """Return the type of an array's elements, "" for what is no array."""
     match = _ELEMENT.match(kind)
     return "" if match is None else match.group(1) or match.group(2)
-
-
-def _element(kind: str, where: str) -> str:
-    if element := element_of(kind):
-        return element
-    msg = f"{where} is a {kind}, not an array; leave the [i] out"
-    raise ConfigError(msg)
 
 
 def header_of(message: Any) -> Any:
@@ -261,14 +257,6 @@ _COVARIANCE_UNKNOWN = 0
 """``NavSatFix.COVARIANCE_TYPE_UNKNOWN``."""
 
 
-def _turn_variance(yaw: float) -> float:
-    """Return the variance of a heading [rad²], at most that of one that is not known.
-
-    0 = it is not said, or is no variance.
-    """
-    return min(yaw, math.pi**2 / 3.0) if yaw > 0.0 else 0.0
-
-
 def pose_reader(
     type: str,
     *,
@@ -344,7 +332,8 @@ def pose_reader(
             xx, xy, yy, zz = (float(rows[i]) for i in (0, 1, 7, 14))
             variance = position_variance(xx, xy, yy)
             z_variance = height_variance(zz, xx) if heights else 0.0
-            turn_variance = _turn_variance(float(rows[35]))
+            yaw = float(rows[35])  # 0 = it is not said; at most that of one that is not known
+            turn_variance = min(yaw, math.pi**2 / 3.0) if yaw > 0.0 else 0.0
         heading = heading_of(q.x, q.y, q.z, q.w)
         twist = getattr(message, "twist", None)  # which only Odometry has
         speed = math.nan

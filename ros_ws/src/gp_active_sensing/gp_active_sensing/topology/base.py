@@ -335,8 +335,8 @@ class Components:
     """How places hang together."""
 
     weak: int  # number of parts that no move joins, in either direction
-    strong: int  # number of parts with a way from each place to each
-    # places of the largest of those, sorted; of equally large ones, that with the first place
+    # places of the largest part with a way from each place to each, sorted; of equally large ones,
+    # that with the first place
     largest: tuple[int, ...]
     outside: tuple[int, ...]  # the other places, sorted
     traps: tuple[int, ...]  # places without any move to another one, sorted
@@ -359,7 +359,6 @@ def components_of(following: Sequence[Sequence[int]]) -> Components:
     best = min(range(strong), key=lambda part: (-sizes[part], first[part]))
     return Components(
         int(weak),
-        int(strong),
         tuple(np.flatnonzero(labels == best).tolist()),
         tuple(np.flatnonzero(labels != best).tolist()),
         tuple(a for a, out in enumerate(following) if not set(out) - {a}),
@@ -464,9 +463,7 @@ class GraphTopology(Topology):
     ) -> IntArray:
         """Return the unobserved places a probe standing at `at` can observe next, sorted.
 
-        The unobserved neighbours, and with a `reach` those within it; when there is none, the
-        unobserved places the fewest moves away through observed or unavailable ones. O(degree) or
-        O(places within reach) in the first case, else O(moves).
+        O(degree) or O(places within reach) where there are some so near, else O(moves).
         """
         if at is None:
             return self._open_places(observed, unavailable)

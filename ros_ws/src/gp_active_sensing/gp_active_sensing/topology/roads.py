@@ -178,7 +178,7 @@ class Roads(GraphTopology):
             return None
         point = shapely.Point(x, y)
         _, distances = self._tree.query_nearest(point, return_distance=True, all_matches=False)
-        if not distances[0] <= max_distance:  # nor NaN
+        if not (len(distances) and distances[0] <= max_distance):  # nor NaN
             return None
         reach = float(distances[0]) + SAME_DISTANCE
         near = self._tree.query(point, predicate="dwithin", distance=reach)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -89,9 +89,6 @@ class Drafts:
         self._drafts: list[Draft] = []
         self._where: dict[str, str] = {}
         self._join = join_zero_length
-
-    def __iter__(self) -> Iterator[Draft]:
-        return iter(self._drafts)
 
     def edge(
         self,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -77,11 +77,16 @@ def text_of(road_map: RoadMap) -> str:
     corners = [c for segment in road_map.segments for point in segment.line for c in point]
     if max(corners) - min(corners) < 1.0:
         header["allow_small"] = True
-    head = json.dumps(header, ensure_ascii=False)
+    return collection(header, map(_of_segment, road_map.segments))
+
+
+def collection(header: Mapping[str, Any], features: Iterable[Mapping[str, Any]]) -> str:
+    """Return a FeatureCollection with our own header, a line a feature."""
     lines = [
-        json.dumps(_of_segment(segment), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-        for segment in road_map.segments
+        json.dumps(each, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        for each in features
     ]
+    head = json.dumps(header, ensure_ascii=False)
     start = f'{{"type":"FeatureCollection","gp_active_sensing":{head},"features":[\n'
     return start + ",\n".join(lines) + "\n]}\n"
 

@@ -111,11 +111,6 @@ class GraphReader:
         return self.drafts.wkt(value, "geometry", where)
 
 
-def _crs_of(graph: nx.Graph[Any]) -> str:
-    own = graph.graph.get("crs") or ""
-    return own.to_string() if hasattr(own, "to_string") else str(own)
-
-
 def road_map_of(graph: Any, *, name: str = "", crs: str = "") -> RoadMap:
     """Return the road map of a graph of networkx, such as osmnx makes.
 
@@ -143,7 +138,8 @@ def road_map_of(graph: Any, *, name: str = "", crs: str = "") -> RoadMap:
         msg = f"{name}: has {len(graph)} nodes and no edges; expected at least one edge"
         raise MapError(msg)
     reader = GraphReader(Path(name))
-    crs = crs or _crs_of(graph)
+    own = graph.graph.get("crs") or ""
+    crs = crs or (own.to_string() if hasattr(own, "to_string") else str(own))
     if not any({"x", "lon", "pos"} & data.keys() for _, data in graph.nodes(data=True)):
         msg = (
             f"{name}: nodes have no positions (x and y); networkx.kamada_kawai_layout gives some "
