@@ -375,9 +375,7 @@ class SensingLoop:
         visit of an observed place that a policy chose again. Late readings are used like any other
         (the belief does not depend on order) and counted.
 
-        Args:
-            readings: with or without their places.
-            lead: name of the quantity that costs the budget; "" = the main one.
+        `lead` is the quantity that costs the budget; "" = the main one.
         """
         accepted = late = 0
         new_places: list[int] = []
@@ -531,9 +529,7 @@ class SensingLoop:
         kept for what lies on the way that was planned, whatever else is read there. A place that
         is observed already costs nothing.
 
-        Args:
-            location: the place.
-            quantity: name of the one that completes a visit of the probe.
+        `quantity` is the one that completes a visit of the probe.
         """
         left, visit = self.remaining.readings, (quantity, location)
         if left is None or self.restoring or not (self.decisions or self.returning_home):
@@ -590,8 +586,7 @@ class SensingLoop:
     def queries(self, places: Collection[int] | None = None) -> tuple[int, ...]:
         """Return where the policy wants fresh values of an expert before its next decision.
 
-        Args:
-            places: where the expert can be asked; None = anywhere.
+        `places` are those where the expert can be asked; None = anywhere.
         """
         if not isinstance(self.policy, QueriesExpert):
             return ()
@@ -778,16 +773,14 @@ class SensingLoop:
     def lead_of(self, carried: Sequence[str] | None) -> str:
         """Return the name of the quantity that completes a probe's visits, "" of the main one.
 
-        Args:
-            carried: names of the quantities that it measures; None = all.
+        It measures the quantities `carried`; None = all.
         """
         return carried[0] if carried is not None and carried[0] in self.quantities else ""
 
     def good_enough(self, measured: Sequence[QuantityBelief] | None = None) -> str:
         """Return why nothing more has to be read, "" while something has; see `met`.
 
-        Args:
-            measured: quantities that count; None = all.
+        The quantities `measured` count; None = all.
         """
         if measured is None:
             main, further = self._measured(None)
@@ -806,10 +799,6 @@ class SensingLoop:
         """Return how many readings are left for a probe; None = any number.
 
         Each of the others has those kept that it was promised, see `BudgetReservations.kept_from`.
-
-        Args:
-            probe: its name.
-            pending: waypoints that others are sent to.
         """
         left = self.remaining.readings
         if left is None:
@@ -854,12 +843,7 @@ class SensingLoop:
     ) -> None:
         """Count a decision taken before a restart, with the policy state it left and its way.
 
-        Args:
-            state: what the policy handed on.
-            path: of the plan.
-            probe: its name.
-            again: the plan led to a place that was observed already, to read it once more.
-            carried: names of the quantities that the probe measures; None = all.
+        With `again` the plan led to a place that was observed already, to read it once more.
         """
         self.decisions += 1
         self.reservations.make(probe, path, self.lead_of(carried), again=again)
@@ -875,11 +859,7 @@ class SensingLoop:
         self.reservations.drop(probe)
 
     def snapshot(self, clock: Clock | None = None) -> SensingLoop:
-        """Return a copy to plan on beside this loop, which goes on taking readings; see `adopt`.
-
-        Args:
-            clock: of the copy; None = the loop's own.
-        """
+        """Return a copy to plan on beside this loop, which goes on taking readings; see `adopt`."""
         other = copy.copy(self)
         other.clock = self.clock if clock is None else clock
         other.blocked = set(self.blocked)
@@ -906,10 +886,7 @@ class SensingLoop:
 class FurtherReceiver:
     """Receiver of the readings of a further quantity.
 
-    Args:
-        loop: the engine.
-        quantity: its name.
-        leads: the first reading of a place costs the budget, as one of the main quantity does.
+    Where it `leads`, the first reading of a place costs the budget, as one of the main quantity.
     """
 
     def __init__(self, loop: SensingLoop, quantity: str, *, leads: bool = False) -> None:

@@ -40,12 +40,6 @@ def met(aim: Aim, belief: Belief, topology: Topology, closed: Collection[int] = 
     to be read: a few readings that happen to be alike look like a flat field, on one map of many,
     whatever the probabilities say that they are of. And they may not all lie in one part of the
     map, see `not_seen`.
-
-    Args:
-        aim: what is asked for.
-        belief: what is known.
-        topology: the map, with the weights of its places.
-        closed: places that cannot be read.
     """
     few = int(np.count_nonzero(belief.readings)) < FEWEST
     if (few and not belief.scale_known) or not_seen(belief, topology, closed):
@@ -71,10 +65,7 @@ def not_seen(
     true: only a reading there can. Of a belief that knows the scale no part is asked for: there the
     user has said how much the field varies, wherever it was not read.
 
-    Args:
-        belief: what is known.
-        topology: the map; places without a weight are in no part.
-        closed: places that cannot be read; a part without any other one is not asked for.
+    Places without a weight are in no part. A part of `closed` places alone is not asked for.
     """
     if belief.scale_known:
         return []

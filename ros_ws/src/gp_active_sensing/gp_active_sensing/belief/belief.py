@@ -674,14 +674,9 @@ class Belief:
         return np.asarray(self._data.scales[:, None, None] * covariance)
 
     def between(self, rows: IntArray, columns: IntArray, which: IntArray) -> FloatArray:
-        """Return the (W, r, c) posterior covariance of some places under some of the candidates.
+        """Return the (W, r, c) posterior covariance under the candidates `which` (W,), ascending.
 
         O(W |D| r c).
-
-        Args:
-            rows: (r,) places.
-            columns: (c,) places.
-            which: (W,) numbers of candidates, ascending.
         """
         rows, columns = np.asarray(rows, dtype=np.int64), np.asarray(columns, dtype=np.int64)
         right, B = self._told(columns, which)
@@ -698,12 +693,7 @@ class Belief:
     def marginals_under(
         self, locations: IntArray, which: IntArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return mean and variance (W, m) of the latent field under some of the candidates only.
-
-        Args:
-            locations: (m,) places.
-            which: (W,) numbers of candidates, ascending.
-        """
+        """Return mean and variance (W, m) of the field under candidates `which` (W,), ascending."""
         locations = np.asarray(locations, dtype=np.int64)
         return self._updated.moments(locations, which, *self._told(locations, which))
 
@@ -881,9 +871,7 @@ class Belief:
         Where the scale is unknown each candidate's is a Student distribution, whose tails are
         wider than those of `mixture` while readings are few.
 
-        Args:
-            low: in the sensor's unit; -inf = no limit.
-            high: the same; inf = no limit.
+        The values are in the sensor's unit; infinite = no limit.
         """
         mean, variance = self.marginals()
         data, weights = self._updated, self.weights
@@ -936,22 +924,17 @@ class Belief:
     def promise(self, weights: FloatArray, found: Mixture | None = None) -> Promise | None:
         """Return what it promises of the error of its map; None while it is not `settled`.
 
-        Args:
-            weights: (n,) of the places, see `Topology.weights`.
-            found: what it believes of every place, where that was asked already.
+        The `weights` (n,) are `Topology.weights`; `found` is its mixture where that is known.
         """
         if not self.settled:
             return None
         return promise_of(self.mixture() if found is None else found, weights)
 
     def floor(self, weights: FloatArray) -> Floor | None:
-        """Return what no readings of as many places could promise less than.
+        """Return what no readings of as many places could promise less than; see `promise`.
 
         None where that is not worked out: on more than `MOST_PLACES` places, where the field
         changes or is seen through a logarithm, and while there is no promise.
-
-        Args:
-            weights: (n,) of the places, see `Topology.weights`.
         """
         if self.n > MOST_PLACES or self._ageing is not None or self.transform is not IDENTITY:
             return None

@@ -281,17 +281,17 @@ def _of_history(config: BeliefConfig, places: Sequence[str] | None) -> Belief:
     transform = TRANSFORMS[config.given_transform]
     try:
         path = find_resource("maps", config.history)
-        history = empirical(read_history(path, places, transform), places)
+        mean, covariance = empirical(read_history(path, places, transform), places)
     except (ConfigError, ResourceError) as error:
         msg = f"belief.history: {error}"
         raise ConfigError(msg) from error
-    typical = float(np.sqrt(history.covariance.diagonal().mean()))
+    typical = float(np.sqrt(covariance.diagonal().mean()))
     candidates = config.parts(EMPIRICAL, typical)
     std = np.array([config.mean_std]) if config.mean_std else np.zeros(0)
     basis = np.ones((len(places), std.size))
     return Belief(
-        with_places(partial(EmpiricalCovariance, history.covariance))(candidates),
-        PriorMean(history.mean, basis, std),
+        with_places(partial(EmpiricalCovariance, covariance))(candidates),
+        PriorMean(mean, basis, std),
         None,
         transform,
         drift=config.drift,

@@ -372,12 +372,7 @@ class BeliefConfig:
     def candidates(
         self, kernel: str, parts: Sequence[HyperParameters]
     ) -> tuple[HyperParameters, ...]:
-        """Return the candidates of a kernel where the length-scales are given.
-
-        Args:
-            kernel: its name.
-            parts: what every length-scale is combined with.
-        """
+        """Return the candidates of a kernel where the length-scales are given."""
         scales = [v if isinstance(v, tuple) else (v,) for v in self.length_scales or ()]
         name = kernel if len(self.kernel_names) > 1 else ""
         some = scales[:1] if kernel == NONE else scales

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -31,21 +30,6 @@ _LEAST = 1e-9
 """Least eigenvalue of the correlation that is left, where places miss readings."""
 _ROUNDING = 1e-9
 """Asymmetry, and negative eigenvalue, that is put down to rounding, as a share of the largest."""
-
-
-@dataclass(frozen=True)
-class EmpiricalMoments:
-    """Mean and covariance of earlier readings.
-
-    Args:
-        mean: (n,) of each place.
-        covariance: (n, n), shrunk.
-        shrinkage: by how much, 0 … 1.
-    """
-
-    mean: FloatArray
-    covariance: FloatArray
-    shrinkage: float
 
 
 def read_history(path: Path, places: Sequence[str], transform: Transform = IDENTITY) -> FloatArray:
@@ -85,8 +69,8 @@ def read_history(path: Path, places: Sequence[str], transform: Transform = IDENT
 
 def empirical(
     values: FloatArray, places: Sequence[str], shrinkage: float | None = None
-) -> EmpiricalMoments:
-    r"""Return mean and covariance of the columns, with the correlations shrunk towards none.
+) -> tuple[FloatArray, FloatArray]:
+    r"""Return mean (n,) and covariance (n, n) of the columns, correlations shrunk towards none.
 
     ``r_ij ← (1 - ρ) r_ij``, which leaves the variances and is positive definite for ρ > 0 even
     where there are fewer times than places. With ρ unset
@@ -144,7 +128,7 @@ def empirical(
     np.fill_diagonal(r, 1.0)
     if not present.all():
         r = _positive(r)
-    return EmpiricalMoments(mean, r * np.outer(scale, scale), shrinkage)
+    return mean, r * np.outer(scale, scale)
 
 
 def _correlations(x: FloatArray, present: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -233,11 +233,7 @@ _LATEST = 8
 
 
 class PredictionCache:
-    """Grows with the rows of a factor: a new row costs O(L R n), not a solve of O(L R² n).
-
-    Args:
-        n: number of places.
-    """
+    """Grows with the rows of a factor: a new row costs O(L R n), not a solve of O(L R² n)."""
 
     def __init__(self, n: int) -> None:
         self._everything = np.arange(n)

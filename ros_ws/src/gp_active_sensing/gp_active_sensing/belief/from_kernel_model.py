@@ -184,11 +184,7 @@ def learned_belief(
 ) -> Belief:
     """Return the belief over places with `features` (n, p) that a model gives.
 
-    Args:
-        config: names the model.
-        features: of the places.
-        names: of the features; None = they are taken to be the model's inputs.
-        run_dir: of a run that may have a copy of its own.
+    The model is that of `config`, or the copy of the run; other arguments as of `belief_of`.
 
     Raises:
         ConfigError: no such model, or one of other features or another transform.

@@ -89,14 +89,11 @@ class LengthScaleGrid:
         return replace(self, points=(self.low,))
 
     def adapted(self, mass: FloatArray) -> tuple[LengthScaleGrid, str]:
-        """Return the grid that fits a posterior better, and why; the same and "" if it fits.
+        """Return the grid that fits a posterior (K,) better, and why; the same and "" if it fits.
 
         Grows where an end has gathered mass, within the hard limits; resolves the neighbourhood of
         a point that holds most of it. The number of points stays: those with the least mass go, if
         they hold little.
-
-        Args:
-            mass: (K,) posterior mass of the points.
         """
         points = list(self.points)
         if len(points) < 3:
@@ -272,13 +269,12 @@ class KernelGrid:
         return self.family(candidates), prior
 
     def adapted(self, weights: FloatArray) -> tuple[KernelGrid, str]:
-        """Return the grid that fits the posterior better, and why; "" where only parts went.
+        """Return the grid that fits the posterior (L,) better, and why; "" where only parts went.
+
+        The posterior is that of the whole belief.
 
         Where it holds more than a little of the belief its length-scales follow, and the neighbours
         come of parts with much of its mass. Parts with next to nothing of the belief go.
-
-        Args:
-            weights: (L,) posterior weights, of the whole belief.
         """
         table = weights.reshape(len(self.scales.points), len(self.parts))
         share, of_part = float(table.sum()), table.sum(axis=0)
@@ -356,10 +352,6 @@ class CandidateGrid:
 
         After a move the places that are observed have to become more by a quarter: what a reading
         says for a length-scale, and the next one against it, moves nothing.
-
-        Args:
-            weights: (L,) posterior weights.
-            observed: places with a reading.
         """
         if observed < self.due:
             return self, ""

@@ -90,10 +90,7 @@ class Link(NamedTuple):
 def link_of(source: Belief) -> Link:
     """Return the link to the map of a dense quantity, as its Gaussian process sees it.
 
-    O(L' |D| n m) for m = `_MOST` places.
-
-    Args:
-        source: belief about it; later readings do not change the link.
+    Later readings of `source` do not change the link. O(L' |D| n m) for m = `_MOST` places.
     """
     every, weights = np.arange(source.n), source.weights
     which = np.sort(np.argsort(-weights, kind="stable")[:_CANDIDATES])
@@ -188,10 +185,6 @@ class LinkedGrid(CandidateGrid):
 def check_linked(template: Belief, source: Belief) -> None:
     """Refuse beliefs that cannot be linked.
 
-    Args:
-        template: belief about the sparse quantity.
-        source: belief about the dense one.
-
     Raises:
         ConfigError: one of the quantities changes in time, or the places are others.
     """
@@ -240,11 +233,8 @@ def follow(belief: Belief, template: Belief, source: Belief, *, now: bool = Fals
     and removed when that is no longer so. It is renewed when the dense quantity was read at a tenth
     more places. The readings stay. The result depends on what was read, and in which order, only.
 
-    Args:
-        belief: about the sparse quantity, with a link or without; changed in place.
-        template: the same as for `linked`.
-        source: the same as for `linked`.
-        now: any new place of the dense quantity counts.
+    The belief changes in place; `template` and `source` as of `linked`. With `now` any new place of
+    the dense quantity counts.
     """
     own, places = (int(np.count_nonzero(each.visited)) for each in (belief, source))
     dense = own >= _LEAST and places >= _DENSER * own

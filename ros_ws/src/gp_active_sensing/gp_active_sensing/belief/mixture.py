@@ -135,9 +135,6 @@ def most_probable(candidates: Iterable[tuple[str, Sequence[float], float]]) -> P
     """Return the most probable kernel, and the most probable length-scale with that kernel.
 
     Candidates that differ in signal, noise or shares only are added up.
-
-    Args:
-        candidates: kernel, length-scale and weight of each; one at least.
     """
     kernels: dict[str, float] = {}
     scales: dict[tuple[str, tuple[float, ...]], float] = {}

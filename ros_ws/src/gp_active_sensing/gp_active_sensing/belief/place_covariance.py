@@ -81,12 +81,7 @@ class AttributeCovariance(AddedCovariance):
 
 
 def with_attributes(family: CovarianceFamily, columns: FloatArray) -> CovarianceFamily:
-    """Return the family whose candidates have an `attribute_std`, where any of them has.
-
-    Args:
-        family: of the rest.
-        columns: (n, q), see `AttributeCovariance`.
-    """
+    """Return the family whose candidates have an `attribute_std`; see `AttributeCovariance`."""
 
     def made(candidates: Sequence[HyperParameters]) -> LocationCovariance:
         rest = family(candidates)
@@ -173,12 +168,7 @@ _LONG = Matern32()
 
 
 def with_long_part(family: CovarianceFamily, features: FloatArray) -> CovarianceFamily:
-    """Return the family whose candidates have a `long_std`, where any of them has.
-
-    Args:
-        family: of the rest.
-        features: (n, p), see `LongCovariance`.
-    """
+    """Return the family whose candidates have a `long_std`; see `LongCovariance`."""
 
     def made(candidates: Sequence[HyperParameters]) -> LocationCovariance:
         rest = family(candidates)

@@ -58,12 +58,7 @@ def to_record(promise: Promise | None) -> dict[str, Any]:
 
 
 def promise_of(found: Mixture, weights: FloatArray) -> Promise:
-    """Return what is promised of the error of a map.
-
-    Args:
-        found: what is believed of every place.
-        weights: (n,) of the places, see `Topology.weights`.
-    """
+    """Return what is promised of the error of a map, with the `weights` (n,) of its places."""
     _, variance = found.moments()
     counted = weights > 0.0
     mean = float(weights @ variance) / float(weights.sum())

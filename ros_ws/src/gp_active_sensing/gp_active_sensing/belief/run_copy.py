@@ -48,11 +48,7 @@ def model_path(config: BeliefConfig, run_dir: Path | None = None) -> Path:
 
 
 def with_mark(config: BeliefConfig, run_dir: Path | None = None) -> BeliefConfig:
-    """Return the configuration with `model_mark` saying what is in the model's file.
-
-    Args:
-        config: of a belief; without a model it is returned as it is.
-        run_dir: of a run that may have a copy of its own.
+    """Return the configuration, with the mark of its model's file where it has a model.
 
     Raises:
         ConfigError: there is no such file, or another one than the mark says.
@@ -77,10 +73,7 @@ def as_begun(config: BeliefConfig, stored: Mapping[str, Any], run_dir: Path) -> 
     The run has a copy, so that the file may have moved, or have been written again. Another file is
     another configuration.
 
-    Args:
-        config: as given now.
-        stored: the section `belief` of the run's configuration.
-        run_dir: of the run.
+    `stored` is the section `belief` of the run's configuration.
 
     Raises:
         ConfigError: no file, and no copy.

@@ -98,11 +98,7 @@ class BudgetConfig:
                 raise ConfigError(msg)
 
     def aim(self, main: str = "") -> Aim | None:
-        """Return the error at which the mission is over, None where it is not by an error.
-
-        Args:
-            main: name of the main quantity.
-        """
+        """Return the error at which the mission is over, None where it is not by an error."""
         error = self.error.get(main) if isinstance(self.error, dict) else self.error
         return None if error is None else Aim(error, self.error_of)
 

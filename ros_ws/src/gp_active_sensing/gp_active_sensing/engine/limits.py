@@ -102,12 +102,7 @@ class LimitsConfig:
         return int(((average < self.low) | (average > self.high)).sum())
 
     def closed(self, belief: Belief, declared: Collection[int]) -> BoolArray:
-        """Return which places (n,) a probe may not enter.
-
-        Args:
-            belief: about the limited quantity.
-            declared: places that are declared safe.
-        """
+        """Return which places (n,) a probe may not enter."""
         read = belief.observed
         inside = np.zeros(belief.n)
         if belief.settled:

@@ -20,11 +20,6 @@ def by_name(
 ) -> dict[str, QuantityBelief]:
     """Return further quantities by their names, in their order.
 
-    Args:
-        main: name of the main quantity.
-        belief: about it.
-        quantities: the further ones.
-
     Raises:
         ValueError: one without a name, two of one name, or beliefs over other places.
     """
@@ -50,12 +45,7 @@ def may_follow(name: str, main: Belief, quantities: Mapping[str, QuantityBelief]
 
 
 class QuantityLinks:
-    """Links of further quantities to the maps of others.
-
-    Args:
-        main: name of the main quantity.
-        belief: about it.
-        quantities: the further ones, by name, before their first readings.
+    """Links of further quantities, before their first readings, to the maps of others.
 
     Raises:
         ConfigError: a link to a quantity that is not measured, that is linked itself, or that

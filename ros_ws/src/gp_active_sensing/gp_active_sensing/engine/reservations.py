@@ -99,12 +99,6 @@ class BudgetReservations:
 
         Each of the others has those that it was promised: for its waypoint, and for what is not
         observed yet on its way there. A place that has been read meanwhile is paid for already.
-
-        Args:
-            probe: its name.
-            pending: waypoints that the others are sent to.
-            observed: returns the (n,) places with a reading of a quantity.
-            set_aside: places that gave no reading.
         """
         ways = [each for other, each in self._ways.items() if other != probe]
         visits = {
@@ -125,10 +119,6 @@ class BatchPlan:
 
     They hold as long as no visit was made since: each probe takes its own when it is asked for.
     More readings of places that are known, as a sensor sends them all the time, change little.
-
-    Args:
-        state: of the policy, with or without such plans.
-        readings: of the budget, spent so far.
     """
 
     def __init__(self, state: PolicyState, readings: int) -> None:

@@ -33,12 +33,7 @@ class Expert(Protocol):
         ...
 
     def ask(self, places: Sequence[int], seconds: float) -> None:
-        """Ask for a value at each of some places; never waits.
-
-        Args:
-            places: indices of the map's places.
-            seconds: time of the question.
-        """
+        """Ask for a value at each of some places; never waits."""
         ...
 
     def answers(self, seconds: float) -> list[Reading]:

@@ -75,9 +75,7 @@ class QueryLog:
     def begin(self, places: Sequence[int], seconds: float) -> None:
         """Record a question.
 
-        Args:
-            places: where a value is wanted; () = nowhere, and nothing is waited for.
-            seconds: time of the question.
+        Without places nothing is waited for.
         """
         self.begun = seconds
         self.places = self.missing = tuple(dict.fromkeys(int(place) for place in places))
@@ -116,10 +114,6 @@ class QueryLog:
 
     def check(self, reading: Reading, seconds: float) -> Reading:
         """Return an answer with its place, if it can be used; nothing changes.
-
-        Args:
-            reading: with a place, or with a position.
-            seconds: time at which it came.
 
         Raises:
             ReadingError: why it cannot be used, with the word that it is counted under.

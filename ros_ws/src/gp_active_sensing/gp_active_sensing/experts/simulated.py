@@ -284,12 +284,6 @@ def build_expert(
 ) -> SimulatedExpert | None:
     """Return the simulated expert of a scenario, None where there is none.
 
-    Args:
-        config: the section.
-        topology: the map.
-        field: what is true, which the expert measures with noise.
-        seed: key of its draws.
-
     Raises:
         ConfigError: stations or a start that are no places of the map.
     """

@@ -76,12 +76,7 @@ def build_kernel(name: str) -> Kernel:
 
 
 def scale_unit(features: Iterable[str], names: Iterable[str]) -> str:
-    """Return the unit of length-scales: "m" on a map or along its roads, "" of other features.
-
-    Args:
-        features: what the covariance is a function of.
-        names: of the kernels; "" = not said.
-    """
+    """Return the unit of length-scales: "m" on a map or along its roads, "" of other features."""
     met = [name for name in names if name and name != NONE]
     along = bool(met) and all(name in graph_kernels for name in met)
     return "m" if along or set(features) <= {"x", "y", "z"} else ""

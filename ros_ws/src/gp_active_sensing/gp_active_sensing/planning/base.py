@@ -78,12 +78,9 @@ class Candidates:
     ) -> Plan:
         """Return the plan that goes to candidate number `index`, with what each is worth.
 
-        Args:
-            index: of the candidate that was chosen.
-            least: (A,) lower bounds on the candidates' values.
-            most: (A,) upper bounds; None = `least` are the values.
-            **fields: of the plan; by default its bounds are those of the candidate, and it was
-                made in one expansion and in time.
+        The bounds on the candidates' values are `least` and `most`, each (A,); without `most` both
+        are `least`. By default the plan's bounds are those of the candidate, and it was made in one
+        expansion and in time.
         """
         lower, upper = least.tolist(), (least if most is None else most).tolist()
         given = {
@@ -192,12 +189,6 @@ def check_fit(
     """Ask a policy that does not fit every map or belief whether it fits these.
 
     Engines ask when they are built, so that a mission that cannot be planned does not begin.
-
-    Args:
-        policy: of a mission.
-        belief: about its main quantity.
-        topology: its map.
-        others: its further quantities.
 
     Raises:
         PlanningError: the policy cannot plan on this map, with this belief, or for several

@@ -14,6 +14,8 @@ from gp_active_sensing.util.ties import NAT, by_size, first_best
 
 _PLACES = 48
 """Places at most whose correlations are compared."""
+_MASS = 0.99
+"""Share of a belief that its candidates stand for."""
 
 
 def joint_given_pending(
@@ -84,10 +86,6 @@ def joined(candidates: MergedCandidates, most: int) -> MergedCandidates:
     close [Ward1963]. What is joined has the weights' sum and the moments of its mixture: the mean
     of readings, and their covariance with what its parts disagree about their means. Noise and
     reference are averages. Exact where there are no more candidates than `most`.
-
-    Args:
-        candidates: any number of them.
-        most: at least 1.
     """
     weights = candidates.weights
     if len(weights) <= most:
@@ -108,20 +106,16 @@ def joined(candidates: MergedCandidates, most: int) -> MergedCandidates:
     )
 
 
-def representatives(belief: Belief, most: int, mass: float = 0.99) -> tuple[IntArray, FloatArray]:
+def representatives(belief: Belief, most: int) -> tuple[IntArray, FloatArray]:
     """Return the numbers (L',) and weights (L',) of candidates that stand for the whole belief.
 
-    Those that predict alike at places all over the map are grouped as in `joined`; the most
-    probable of a group has the weight of all.
-
-    Args:
-        belief: of any number of candidates.
-        most: number of candidates at most.
-        mass: share of the belief that is looked at; the least probable beyond it are left out.
+    Those that predict alike at places all over the map are grouped as in `joined`, at most `most`;
+    the most probable of a group has the weight of all. The least probable beyond `_MASS` are left
+    out.
     """
     weights = belief.weights
     order = by_size(weights)
-    kept = np.sort(order[: int(np.searchsorted(np.cumsum(weights[order]), mass - 1e-12)) + 1])
+    kept = np.sort(order[: int(np.searchsorted(np.cumsum(weights[order]), _MASS - 1e-12)) + 1])
     share = weights[kept] / weights[kept].sum()
     if len(kept) <= most:
         return kept, share

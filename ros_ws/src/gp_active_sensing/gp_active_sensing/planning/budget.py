@@ -29,10 +29,7 @@ _TOLERANCE = 1e-9
 class FeasibleMove(NamedTuple):
     """A drive that a probe can afford.
 
-    Args:
-        place: where it leads.
-        route: the way there.
-        reads: places on it that may be read for the first time, `place` among them.
+    `reads` counts the places on it that may be read for the first time, `place` among them.
     """
 
     place: int
@@ -52,10 +49,6 @@ class BudgetConstraint:
     place on it, because those may be read on the way. A probe that obeys the constraint can always
     drive to the end place with the remaining budget. The way there may cross any place. It is the
     one of least seconds or of least metres, whichever fits.
-
-    Args:
-        topology: where the probe may go.
-        budget: with where it has to end.
 
     Raises:
         PlanningError: the end place is not on the map.
@@ -166,9 +159,7 @@ class BudgetConstraint:
     def way_home(self, at: int, left: Budget | None = None) -> Route | None:
         """Return the way to the end place: one that fits if any does; None where there is none.
 
-        Args:
-            at: where the probe stands.
-            left: of the budget; None = all of it.
+        The budget is `left`; None = all of it.
         """
         left = self.budget if left is None else left
         routes = [route for ways in self.ways_home if (route := ways.route(at)) is not None]
@@ -268,11 +259,7 @@ def check_end(
 def with_way_home(plan: Plan, topology: Topology, at: int, remaining: Budget) -> Plan:
     """Return a last plan with the way to where the mission has to end.
 
-    Args:
-        plan: without a waypoint.
-        topology: the map.
-        at: where the probe stands.
-        remaining: what is left, with the end place; in metres where the probe has its own speed.
+    With a speed of the probe's own, `remaining` is in metres.
     """
     if remaining.end is None:
         return plan
@@ -354,10 +341,7 @@ def reachable_goals(request: PlanRequest) -> ReachableGoals:
 def allowed(constraint: BudgetConstraint, ways: WaysFrom, reads: IntArray) -> BoolArray:
     """(n,) where `BudgetConstraint.allows` the drive to each place, for all places at once.
 
-    Args:
-        constraint: of the budget.
-        ways: to every place.
-        reads: (n,) readings that each may cost.
+    Each place may cost `reads` (n,) readings.
     """
     budget = constraint.budget
     fits = np.ones(len(reads), dtype=np.bool_)

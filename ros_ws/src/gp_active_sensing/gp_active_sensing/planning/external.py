@@ -71,15 +71,7 @@ def map_text(topology: Topology) -> dict[str, Any]:
 def decision_line(
     request: PlanRequest, options: Candidates, *, number: int, seed: int, seconds: float
 ) -> dict[str, Any]:
-    """Return the line that asks for a place.
-
-    Args:
-        request: what is known and what is left.
-        options: the places that may be answered.
-        number: of the decision.
-        seed: for what is random in it.
-        seconds: until the answer comes too late [s].
-    """
+    """Return the line that asks for a place, with the `seconds` [s] that the answer may take."""
     return {
         "type": "decision",
         "decision": number,
@@ -146,10 +138,7 @@ class Answer(NamedTuple):
 def understood(answer: Mapping[str, Any], options: Candidates, topology: Topology) -> Answer:
     """Return the choice that an answer stands for.
 
-    Args:
-        answer: ``place``, and if it likes ``route`` and ``value``.
-        options: what may be chosen.
-        topology: knows the names of the places.
+    It has a ``place``, and may have ``route`` and ``value``.
 
     Raises:
         ProgramError: a place that may not be chosen, or anything else that cannot be meant.

@@ -58,9 +58,6 @@ class PlannerProgram:
     writes to its standard error is logged, as far as `_LINES` go. A thread each reads its answers
     and its errors, and sends it questions, so that no pipe that is full stops a mission.
 
-    Args:
-        command: program and arguments, given to the system as they are.
-
     Raises:
         ProgramError: it cannot be started.
     """
@@ -120,11 +117,7 @@ class PlannerProgram:
             return answer
 
     def close(self, grace: float = _GRACE) -> None:
-        """End the program: its input ends, and it is killed if it does not go by itself.
-
-        Args:
-            grace: seconds that it has to go [s].
-        """
+        """End the program: its input ends, and it is killed if it runs `grace` seconds later."""
         with self._lock:
             if self._closed:
                 return

@@ -39,12 +39,7 @@ _MANY = 10_000
 
 
 def freeze(belief: Belief, weights: FloatArray) -> dict[str, Any]:
-    """Return ``{"weights": …}`` to keep, with the candidates they belong to where these may change.
-
-    Args:
-        belief: whose candidates the weights are of.
-        weights: (L,).
-    """
+    """Return ``{"weights": …}`` to keep, of (L,), with their candidates where these may change."""
     frozen: dict[str, Any] = {"weights": weights.tolist()}
     if belief.grid is not None:
         frozen["candidates"] = _candidates(belief).tolist()

@@ -23,13 +23,7 @@ from gp_active_sensing.types import BoolArray, Budget
 
 @dataclass(frozen=True)
 class PlannedRows:
-    """Rows on a map.
-
-    Args:
-        rows: how they are laid.
-        places: of the rows, in order.
-        trip: the drive along them, from where the probe stands; None = there is no such way.
-    """
+    """Rows on a map, their places in order, and the drive along them, None without a way."""
 
     rows: Rows
     places: tuple[int, ...]

@@ -149,9 +149,8 @@ class MapVariance:
 
         It does not count what the readings tell about λ, so it is no bound. O(L k³).
 
-        Args:
-            which: (k,) numbers of different places among the m.
-            stops: numbers of those where a probe stops, for sampled quantities; None = all of them.
+        A probe reads the places `which` (k,), numbers among the m, and stops at those of `stops`,
+        where alone sampled quantities are read; None = all of them.
         """
         if stops is None or not self.sampled:
             return float(self.weights @ self.values(which))
@@ -181,12 +180,9 @@ class MapVariance:
         return found
 
     def given(self, which: IntArray) -> MapVariance:
-        """Return the same once some places have been read, whatever their readings say.
+        """Return the same once the places A, `which` (k,), were read, whatever their readings say.
 
         With M = (C_AA + σ² I)⁻¹ and K = C_·A M, S' = S - K S_A· - S_·A Kᵀ + K S_AA Kᵀ. O(L m² k).
-
-        Args:
-            which: (k,) numbers of different places among the m.
         """
         if not len(which):
             return self
@@ -395,15 +391,8 @@ def map_error_gains(
 ) -> tuple[FloatArray, FloatArray]:
     """Return weights (L',) and what a reading of each place takes off the mean variance (L', m).
 
-    For many places: no covariance between them is formed. O(L' m T |D|).
-
-    Args:
-        belief: what is known.
-        topology: knows the weights of its places.
-        places: (m,) that may be read.
-        candidates: most λ, see `map_error_of`.
-        others: further quantities.
-        weight: of the main one.
+    For many places: no covariance between them is formed. O(L' m T |D|). Arguments as of
+    `map_error_of`.
     """
     targets = targets_of(topology, _MANY)
     if not others:
@@ -483,14 +472,11 @@ def _own_variance(belief: Belief, which: IntArray) -> FloatArray:
 
 
 def greedy_design(field: MapVariance, count: int) -> IntArray:
-    """Return places that each take most off after those before them. O(L k² m).
-
-    Args:
-        field: what readings at m places do.
-        count: number k of places; fewer where nothing is left to be learned.
+    """Return `count` = k places that each take most off after those before them. O(L k² m).
 
     Returns:
-        (k,) numbers among the m, in the order in which they were chosen.
+        (k,) numbers among the m, in the order in which they were chosen; fewer than `count` where
+        nothing is left to be learned.
     """
     L, m = field.covariance.shape[:2]
     count = min(count, m)
@@ -522,13 +508,9 @@ def greedy_design(field: MapVariance, count: int) -> IntArray:
 
 
 def joining(field: MapVariance, which: IntArray) -> FloatArray:
-    """Return what each of the m places would take off after some have been read, (m,).
+    """Return what each of the m places would take off after those of `which` (k,) were read, (m,).
 
     0 for those themselves. O(L (k³ + k² m)).
-
-    Args:
-        field: what readings at m places do.
-        which: (k,) numbers of different places.
     """
     if not len(which):
         return np.asarray(field.weights @ field.gains())
@@ -547,12 +529,7 @@ def joining(field: MapVariance, which: IntArray) -> FloatArray:
 
 
 def leaving(field: MapVariance, which: IntArray) -> FloatArray:
-    """Return what the map would lose without each of some places, (k,). O(L k³).
-
-    Args:
-        field: what readings at m places do.
-        which: (k,) numbers of different places.
-    """
+    """Return what the map would lose without each place of `which` (k,), (k,). O(L k³)."""
     total = np.zeros(len(which))
     for weight, noise, C, S in _each(field):
         M = _precision(C, which, noise)
@@ -564,12 +541,8 @@ def leaving(field: MapVariance, which: IntArray) -> FloatArray:
 def exchange(field: MapVariance, which: IntArray, more: Callable[[], bool]) -> IntArray:
     """Return a set of as many places that is not worse: the least useful give way to better ones.
 
-    O(L (k³ + k² m)) an exchange. Ends where none of them brings anything.
-
-    Args:
-        field: what readings at m places do.
-        which: (k,) numbers of different places.
-        more: asked before each exchange whether there is room for it.
+    O(L (k³ + k² m)) an exchange. Ends where none of them brings anything, or
+    `more` says that there is no room for it.
     """
     chosen = which.copy()
     value = field.value(chosen)

@@ -38,13 +38,7 @@ class QuantityBelief:
 
 
 class Sought(NamedTuple):
-    """An error that the map of a quantity is to have.
-
-    Args:
-        number: of the quantity; the main one is 0.
-        belief: about it.
-        aim: its error.
-    """
+    """An error that the map of a quantity is to have; the main quantity has number 0."""
 
     number: int
     belief: Belief

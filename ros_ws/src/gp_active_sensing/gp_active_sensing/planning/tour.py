@@ -15,7 +15,6 @@ from gp_active_sensing.planning.explain import called, on_route
 from gp_active_sensing.planning.map_error import map_error_of, targets_of, thinned
 from gp_active_sensing.planning.request import PlanRequest
 from gp_active_sensing.planning.routes.base import Pass, next_pass, parts_only
-from gp_active_sensing.planning.routes.distances import distances_of, unit_of
 from gp_active_sensing.planning.routes.follow import nearest_plan, next_plan, unread_of
 from gp_active_sensing.planning.routes.tours import (
     Driven,
@@ -153,17 +152,7 @@ class Tour:
         if sorties is not None:
             whole = replace(sorties.whole, readings=share.readings)
             sorties = replace(sorties, whole=whole)
-        driver = RouteDriver(
-            topology,
-            distances_of(topology, unit_of(remaining)),
-            reach.ways,
-            at,
-            unread,
-            share,
-            error,
-            stands,
-            sorties,
-        )
+        driver = RouteDriver(request, reach, unread, share, error, stands, sorties)
         room = _Room(driver, request.limit, clock, started)
         new: Pass | None = None
         if sought and (

@@ -256,13 +256,7 @@ _FINE, _COARSE = _clenshaw_curtis(_INTERVALS), _clenshaw_curtis(_INTERVALS // 2)
 
 
 def gap_width(level: float, mean: FloatArray, std: FloatArray) -> float:
-    """Return ``√β_t = min_x (m̂ - μ(x))/σ(x)``, by which EST is an upper confidence bound.
-
-    Args:
-        level: m̂.
-        mean: (n,) μ.
-        std: (n,) σ.
-    """
+    """Return ``√β_t = min_x (m̂ - μ(x))/σ(x)``, by which EST is an upper confidence bound."""
     return float(((level - mean) / safe_std(mean, std)).min())
 
 

@@ -266,13 +266,7 @@ def best_score(values: FloatArray, seconds: FloatArray) -> int:
 def candidate_values(
     locations: IntArray, values: FloatArray, chosen: int | None = None
 ) -> tuple[CandidateValue, ...]:
-    """Return the scores (m,) of the best candidates, by place.
-
-    Args:
-        locations: (m,) places.
-        values: (m,) their scores.
-        chosen: number of the one that was chosen; it is listed whatever its score.
-    """
+    """Return the scores (m,) of the best candidates by place, and that of the chosen one."""
     kept = np.arange(locations.size)
     if locations.size > MOST_CANDIDATES:
         kept = by_size(values)[:MOST_CANDIDATES]

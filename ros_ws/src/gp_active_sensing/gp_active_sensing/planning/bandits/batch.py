@@ -131,13 +131,7 @@ class Batch(Bandit):
 
     @abstractmethod
     def choose(self, start: Start, size: int, rng: np.random.Generator) -> list[int]:
-        """Return the next members of the batch, as indices into ``start.view.locations``.
-
-        Args:
-            start: what is known when the batch begins.
-            size: how many, at most as many as there are candidates.
-            rng: source of randomness.
-        """
+        """Return the next `size` members of the batch, indices into ``start.view.locations``."""
 
     @abstractmethod
     def widths(self, view: View, belief: Belief) -> Widths:

@@ -23,13 +23,7 @@ _COMPACT = ("dimension", "extent", "a", "b")
 
 
 def finite_beta(stage: int, size: int, delta: float) -> float:
-    """Return ``β_t = 2 log(|D| t² π² / (6δ))``. [Srinivas2010, Theorem 1].
-
-    Args:
-        stage: t ≥ 1.
-        size: |D|, number of places.
-        delta: probability that the bound may fail with.
-    """
+    """Return ``β_t = 2 log(|D| t² π² / (6δ))``, t ≥ 1, of |D| places. [Srinivas2010, Theorem 1]."""
     return 2.0 * math.log(size * stage**2 * math.pi**2 / (6.0 * delta))
 
 
@@ -179,11 +173,6 @@ def regret_bound(policy: Policy, belief: Belief, readings: int) -> float | None:
     Known for gp_ucb with its full β_t (``scale`` 1 or less), for a field that is drawn from the
     prior: with one λ, whose scale is known, and without a transform. For one probe that reads each
     place before it chooses the next.
-
-    Args:
-        policy: of the mission.
-        belief: before the first reading.
-        readings: number T of decisions.
     """
     # Exactly this one: what is derived from it chooses in batches, or forgets readings.
     if type(policy) is not GpUcb or policy.schedule == "constant" or policy.scale > 1.0:

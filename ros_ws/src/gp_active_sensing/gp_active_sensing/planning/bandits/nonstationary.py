@@ -151,13 +151,7 @@ class WGpUcb(ForgettingUcb):
 
 
 def query_number(stage: int, factor: float, power: float) -> int:
-    """Return ``Q_t = ⌈c log^d t⌉``. [Mauduit2025, Theorem 3.1 and Sec. 4.1].
-
-    Args:
-        stage: t ≥ 1.
-        factor: c.
-        power: d, the dimension of the domain.
-    """
+    """Return ``Q_t = ⌈c log^d t⌉`` of stage t ≥ 1. [Mauduit2025, Theorem 3.1 and Sec. 4.1]."""
     return math.ceil(factor * math.pow(math.log(stage), power))
 
 

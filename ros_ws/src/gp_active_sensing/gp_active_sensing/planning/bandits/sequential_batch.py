@@ -27,9 +27,6 @@ class Ahead:
 
     The values are not known, so each is taken to be what is expected: means and the belief over λ
     stay, variances shrink, ``σ²_λ ← σ²_λ - c_x c_xᵀ / (c_xx + σ_n²)``. [Desautels2014, Sec. 3]
-
-    Args:
-        belief: over the field; not changed.
     """
 
     def __init__(self, belief: Belief) -> None:

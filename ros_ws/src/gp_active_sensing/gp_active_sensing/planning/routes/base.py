@@ -22,7 +22,6 @@ from gp_active_sensing.planning.budget import ReachableGoals, reachable_goals
 from gp_active_sensing.planning.explain import on_route
 from gp_active_sensing.planning.map_error import greedy_design, map_error_of, thinned
 from gp_active_sensing.planning.request import PlanRequest, Sought
-from gp_active_sensing.planning.routes.distances import distances_of, unit_of
 from gp_active_sensing.planning.routes.follow import Course, nearest_plan, unread_of
 from gp_active_sensing.planning.routes.tours import Driven, RouteDriver, in_short_order
 from gp_active_sensing.types import BoolArray, Budget, IntArray, Plan
@@ -52,14 +51,7 @@ class Pass:
 def pass_of(
     request: PlanRequest, reach: ReachableGoals, unread: BoolArray, spent: Callable[[], bool]
 ) -> Pass:
-    """Return the next pass of a request with an aim.
-
-    Args:
-        request: what is known, what is left, and the aim.
-        reach: where the probe can go with what is left.
-        unread: (n,) places that may be chosen, and cost a reading when they are crossed.
-        spent: whether time is up.
-    """
+    """Return the next pass of a request with an aim; `unread` (n,) as of `unread_of`."""
     belief, topology = request.belief, request.topology
     goals = reach.locations[unread[reach.locations]]
     if not request.sought or not goals.size:
@@ -77,16 +69,7 @@ def pass_of(
         others=request.others,
         weight=request.weight,
     )
-    driver = RouteDriver(
-        topology,
-        distances_of(topology, unit_of(remaining)),
-        reach.ways,
-        request.at,
-        unread,
-        remaining,
-        field,
-        stands,
-    )
+    driver = RouteDriver(request, reach, unread, remaining, field, stands)
     most = request.limit.expansions
 
     def more() -> bool:
@@ -197,14 +180,7 @@ def _read(sought: Sequence[Sought]) -> int:
 def parts_only(
     driver: RouteDriver, sought: Sequence[Sought], candidates: int, elsewhere: Collection[int]
 ) -> bool:
-    """Return whether a map is good enough except for parts without readings.
-
-    Args:
-        driver: knows the map.
-        sought: errors that end the mission once all are met.
-        candidates: most λ.
-        elsewhere: places that other probes are going to read.
-    """
+    """Return whether a map is good enough except for parts without readings; see `next_pass`."""
     if _read(sought) < FEWEST or not all(one.belief.settled for one in sought):
         return False
     if not _open_parts(driver, sought, elsewhere):

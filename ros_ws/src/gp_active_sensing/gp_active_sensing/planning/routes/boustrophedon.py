@@ -196,10 +196,7 @@ def rows_of(ground: Ground, rows: Rows, by: str = "seconds") -> tuple[int, ...]:
     interrupts rows, their pieces are driven one side after the other, if that is shorter by the
     ways between them.
 
-    Args:
-        ground: the map.
-        rows: how they are laid.
-        by: what ways between pieces are shortest in, "metres" or "seconds".
+    The ways between pieces are shortest in `by`, "metres" or "seconds".
     """
     lines = ground.lines(rows)
     if rows.corner in (2, 3):

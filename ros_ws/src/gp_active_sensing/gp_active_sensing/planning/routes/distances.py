@@ -299,12 +299,8 @@ _known: weakref.WeakKeyDictionary[Topology, dict[str, Distances]] = weakref.Weak
 def distances_of(topology: Topology, by: str = "seconds") -> Distances:
     """Return the distances on a map, the same ones for as long as there is the map.
 
-    Args:
-        topology: the map.
-        by: what is least, "metres" or "seconds".
-
-    Of a map that is seen with a turning radius they are those without: the heading at the beginning
-    of a way is not known.
+    They are least in `by`, "metres" or "seconds". Of a map that is seen with a turning radius they
+    are those without: the heading at the beginning of a way is not known.
     """
     topology = topology.straight if isinstance(topology, Turning) else topology
     try:
@@ -321,9 +317,6 @@ class PartDistances:
 
     Along the roads, whichever way they may be driven; around what is in the way; straight where any
     place may be next. A one-way street is as near to its beginning as to its end.
-
-    Args:
-        topology: the map.
     """
 
     def __init__(self, topology: Topology) -> None:

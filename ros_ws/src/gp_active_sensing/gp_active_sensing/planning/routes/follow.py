@@ -170,7 +170,7 @@ def next_plan(
     return None if found is None else _plan(found[0], steps.after(*found, route), **fields)
 
 
-def nearest_plan(request: PlanRequest, reach: ReachableGoals | None = None, **fields: Any) -> Plan:
+def nearest_plan(request: PlanRequest, reach: ReachableGoals | None = None) -> Plan:
     """Return the plan that goes to the nearest place that can be afforded; see `next_plan`.
 
     Of equally near ones to the first; a plan without a waypoint, and with the reason, where there
@@ -182,13 +182,13 @@ def nearest_plan(request: PlanRequest, reach: ReachableGoals | None = None, **fi
     for goal in goals[np.argsort(np.round(far[goals], 6), kind="stable")].tolist():
         found = steps.toward(goal)
         if found is not None:
-            return _plan(found, (), **fields)
+            return _plan(found, ())
     options = candidates(request)
     if options.reason:
         return no_plan(options.reason)
     seconds = np.array([route.cost.seconds for route in options.routes])
     first = _Step(options.routes[int(np.argmin(np.round(seconds, 6)))], 1)
-    return _plan(first, (), **fields)
+    return _plan(first, ())
 
 
 @dataclass(frozen=True)
@@ -223,10 +223,7 @@ class Course:
         return {"route": list(self.route), "aims": [list(aim) for aim in self.aims]}
 
     def next_plan(
-        self,
-        request: PlanRequest,
-        reach: ReachableGoals | None = None,
-        **fields: Any,
+        self, request: PlanRequest, reach: ReachableGoals | None = None
     ) -> tuple[Plan | None, Course]:
         """Return the plan that goes on along the route, and the course to go on with.
 
@@ -242,7 +239,7 @@ class Course:
         aims = [(p, i) for p, i in self.aims if p != stop and steps.unread[self.route[i]]]
         if stop != self.route[number]:
             aims.append((stop, number))
-        plan = _plan(step, steps.after(step, number, self.route), **fields)
+        plan = _plan(step, steps.after(step, number, self.route))
         return plan, Course(self.route, tuple(aims[-_MOST_AIMS:]))
 
     def _begin(self, unread: BoolArray, request: PlanRequest) -> int:

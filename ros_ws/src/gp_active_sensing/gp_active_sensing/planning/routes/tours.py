@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.spatial import cKDTree
 
-from gp_active_sensing.planning.budget import BudgetConstraint, least_of
+from gp_active_sensing.planning.budget import BudgetConstraint, ReachableGoals, least_of
 from gp_active_sensing.planning.map_error import (
     MapVariance,
     exchange,
@@ -17,12 +17,10 @@ from gp_active_sensing.planning.map_error import (
     joining,
     leaving,
 )
-from gp_active_sensing.planning.request import Sorties
+from gp_active_sensing.planning.request import PlanRequest, Sorties
 from gp_active_sensing.planning.routes.boustrophedon import CORNERS, Ground, Rows, rows_of
-from gp_active_sensing.planning.routes.distances import Distances
+from gp_active_sensing.planning.routes.distances import distances_of, unit_of
 from gp_active_sensing.planning.routes.ordering import short_tour
-from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.search import WaysFrom
 from gp_active_sensing.types import BoolArray, Budget, Cost, FloatArray, IntArray, Route
 from gp_active_sensing.util.ties import by_size, first_best
 
@@ -59,45 +57,38 @@ class RouteDriver:
     """Drives routes from where a probe stands, as far as its budget lasts.
 
     Args:
-        topology: the map.
-        distances: on it, in the unit that is short.
-        ways: from where the probe stands.
-        at: where it stands; None = nowhere yet.
+        request: the map, and where the probe stands.
+        reach: the ways from there.
         unread: (n,) places that are read when they are crossed, and cost a reading.
         budget: what is left.
         field: what readings do.
         stands: (n,) number in the field of the place that stands for each, -1 where a reading does
-            nothing; None = each for itself. Readings for which one place stands count once.
+            nothing. Readings for which one place stands count once.
         sorties: what follows with other batteries: a route is then cut into sorties, each with its
             way home; `budget` is that of the first.
     """
 
     def __init__(
         self,
-        topology: Topology,
-        distances: Distances,
-        ways: WaysFrom,
-        at: int | None,
+        request: PlanRequest,
+        reach: ReachableGoals,
         unread: BoolArray,
         budget: Budget,
         field: MapVariance,
-        stands: IntArray | None = None,
+        stands: IntArray,
         sorties: Sorties | None = None,
     ) -> None:
-        self.topology = topology
-        self.distances = distances
+        self.topology = request.topology
+        self.distances = distances_of(self.topology, unit_of(budget))
         self.field = field
         self.budget = budget
-        self.at = at
+        self.at = request.at
         self.unread = unread
         self.evaluated = 0
-        self._ways = ways
+        self._ways = reach.ways
         self._sorties = None if budget.end is None else sorties
         self._flags = unread.tolist()
-        self._constraint = BudgetConstraint(topology, budget)
-        if stands is None:
-            stands = np.full(topology.n, -1, dtype=np.int64)
-            stands[field.places] = np.arange(len(field.places))
+        self._constraint = BudgetConstraint(self.topology, budget)
         self.stands = stands
 
     def restrict_to(self, budget: Budget) -> None:
@@ -132,8 +123,7 @@ class RouteDriver:
     def stops_of(self, reads: Sequence[int]) -> list[int]:
         """Return the places of a route where a probe stops: it crosses what the map's reach allows.
 
-        Args:
-            reads: places in the order in which they are read.
+        The places are in the order in which they are read.
         """
         reach, points = self.topology.reach, self.topology.points
         if self.topology.free or not reach:
@@ -185,14 +175,7 @@ class RouteDriver:
         before_it: Mapping[int, None],
         constraint: BudgetConstraint,
     ) -> Driven:
-        """Return the route of one sortie, see `drive_only`.
-
-        Args:
-            stops: places in order.
-            at: where it begins.
-            before_it: places that were read on sorties before it.
-            constraint: of the sortie's budget.
-        """
+        """Return the route of one sortie; `before_it` are places read before. See `drive_only`."""
         flags, own = self._flags, not before_it
         metres = seconds = 0.0
         reads: dict[int, None] = {}
@@ -229,12 +212,9 @@ class RouteDriver:
         return self.budget if self._sorties is None else self._sorties.whole
 
     def most_stops(self, most: int) -> int:
-        """Return a number of the field's places that no route within the budget has more of.
+        """Return a number, at most `most`, of places of the field that no route can have more of.
 
         Two of them are so far apart that many legs would be longer than what is left.
-
-        Args:
-            most: number at most.
         """
         metric = self.distances.by == "metres"
         left = self._all_left.metres if metric else self._all_left.seconds
@@ -379,11 +359,7 @@ def design_routes(
 ) -> list[Driven]:
     """Return the drive through the places that a greedy design would read.
 
-    Args:
-        driver: knows field and budget.
-        most: places at most.
-        more: asked now and then whether there is room to go on.
-        first: places of the first tour; a larger design is made if there is room after it.
+    A tour of the `first` places comes first, and a larger design if there is room after it.
     """
     field = driver.field
     most = driver.most_stops(most)
@@ -412,11 +388,8 @@ def evenly_spaced(driver: RouteDriver, more: Callable[[], bool]) -> list[Driven]
     """Return evenly spaced routes: of each family the densest one that the budget lasts for.
 
     A family has one direction, one inset (as a share of the spacing) and one corner to begin in.
-    The next denser one is added as far as the budget lasts; none on roads.
-
-    Args:
-        driver: knows field and budget.
-        more: asked before each family whether there is room for it.
+    The next denser one is added as far as the budget lasts; none on roads. Before each family
+    `more` is asked whether there is room for it.
     """
     topology = driver.topology
     if topology.roads:
@@ -458,12 +431,7 @@ def improved(driver: RouteDriver, route: Driven, more: Callable[[], bool]) -> Dr
     """Return a route that is not worse: stops are put in, taken out, and moved.
 
     What a change brings is estimated from each place alone; those that look best are driven and
-    valued exactly, and the first one that is better is taken.
-
-    Args:
-        driver: knows field and budget.
-        route: what to improve.
-        more: asked before each trial whether there is room for it.
+    valued exactly, and the first one that is better is taken. Before each `more` is asked.
     """
     while more():
         found = _better(driver, route, more)

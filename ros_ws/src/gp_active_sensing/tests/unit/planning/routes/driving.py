@@ -11,7 +11,6 @@ from gp_active_sensing.planning.base import Policy
 from gp_active_sensing.planning.budget import reachable_goals
 from gp_active_sensing.planning.map_error import map_error_of, thinned
 from gp_active_sensing.planning.request import QuantityBelief
-from gp_active_sensing.planning.routes.distances import distances_of, unit_of
 from gp_active_sensing.planning.routes.follow import unread_of
 from gp_active_sensing.planning.routes.tours import RouteDriver
 from gp_active_sensing.topology import Topology, make_grid
@@ -56,11 +55,10 @@ def driver_of(
 ) -> RouteDriver:
     """Return what drives routes through all that can be reached and read."""
     request = asked(belief, topology, at, remaining=budget, others=others)
-    reach, unread, by = reachable_goals(request), unread_of(request), unit_of(budget)
+    reach, unread = reachable_goals(request), unread_of(request)
     places, stands = thinned(topology, reach.locations[unread[reach.locations]], most)
     field = map_error_of(belief, topology, places, candidates=candidates, others=others)
-    distances = distances_of(topology, by)
-    return RouteDriver(topology, distances, reach.ways, at, unread, budget, field, stands)
+    return RouteDriver(request, reach, unread, budget, field, stands)
 
 
 def drive(
