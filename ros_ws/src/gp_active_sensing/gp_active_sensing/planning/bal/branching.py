@@ -25,8 +25,8 @@ _CHUNK = 1 << 17
 _LARGE_CHUNK = 2_000_000
 """Numbers in the largest temporary array."""
 _MEDIANS = 1e-3
-"""What the medians of cells may add to the bound of two readings, which is of the readings [nat]:
-four times the most of 5,552 random states in `tests/reference/test_bounds_random.py`."""
+"""Added to the bound of two readings, since cells see a median for a reading [nat]: four times the
+largest excess of 5,552 random states in `tests/reference/test_bounds_random.py`."""
 
 
 class EqualProbabilityCells:
@@ -346,8 +346,8 @@ def last_stage_bounds(
 def two_stage_bounds(block: StateBlock, found: Successors, pairs: Pairs) -> FloatArray:
     r"""Return upper bounds (r, A, S) on the states after each branch, with two readings to come.
 
-    A policy reads x and then, by what it read, some y of the places Y that follow. With the
-    mixture's variance Var and Var[Z_y | x] = Var[Z_y] - Cov[Z_x, Z_y]² / Var[Z_x], which is the
+    A policy reads x and then one of the places Y that follow, which may depend on the value. With
+    the mixture's variance Var and Var[Z_y | x] = Var[Z_y] - Cov[Z_x, Z_y]² / Var[Z_x], which is the
     mean of the variances given Z_x or more,
 
     .. math:: V \le \max_x \sum_\lambda b(\lambda) \big(H[Z_x | \lambda] + \max_y
