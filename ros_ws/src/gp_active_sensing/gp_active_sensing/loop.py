@@ -203,12 +203,6 @@ class SensingLoop:
         What was read, set aside, spent and promised stays. Snapshots keep the map they were taken
         with.
 
-        Args:
-            topology: the map from now on.
-            fresh: a belief over its places, of the same configuration, before its first reading.
-            closed: places that are occupied: not chosen while they are. The map has no move there.
-            further: such a belief for each further quantity.
-
         Raises:
             ValueError: it lacks a place, or has them in another order or frame, or a quantity has
                 no belief; nothing has changed then.
@@ -249,12 +243,7 @@ class SensingLoop:
         self._restrict()
 
     def keep_limits(self, at: int | None = None, probe: str = "") -> None:
-        """Close the places that may lie beyond the limits by now, and open the others.
-
-        Args:
-            at: where a probe stands that asks for a decision.
-            probe: its name. What is about the place of its first question is declared safe.
-        """
+        """Close the places that may lie beyond the limits by now, and open the others."""
         if self.limits is None:
             return
         began, declared = self.began, set(self.declared)
@@ -328,10 +317,6 @@ class SensingLoop:
 
     def of(self, quantity: str = "", *, leads: bool = False) -> Receiver:
         """Return what takes the readings of a quantity in; the loop itself of the main one.
-
-        Args:
-            quantity: its name.
-            leads: its readings cost the budget, since their probe does not measure the main one.
 
         Raises:
             ReadingError: there is no such quantity.

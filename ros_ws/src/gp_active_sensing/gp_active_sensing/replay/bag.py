@@ -32,14 +32,7 @@ DAMAGED = ("cannot be opened", "is damaged")
 
 
 class BagMessage(NamedTuple):
-    """One recorded message.
-
-    Args:
-        stamp_ns: when the recorder received it [ns].
-        topic: the topic it was recorded from.
-        type: its ROS type, as in ``sensor_msgs/msg/Temperature``.
-        data: the message as raw CDR.
-    """
+    """One recorded message."""
 
     stamp_ns: int
     topic: str
@@ -49,14 +42,7 @@ class BagMessage(NamedTuple):
 
 @dataclass(frozen=True)
 class BagTopic:
-    """Topic of a bag.
-
-    Args:
-        name: the topic.
-        type: its ROS type.
-        count: number of messages.
-        latched: the recorded publisher kept its last message for late subscribers.
-    """
+    """Topic of a bag; a latched one kept its last message for late subscribers."""
 
     name: str
     type: str
@@ -80,11 +66,9 @@ class Loss:
 
 
 class Bag:
-    """A recording, opened by ``with Bag(path) as bag:``.
+    """A folder, ``.mcap``, ``.db3`` or a shipped bag, opened by ``with Bag(path) as bag:``.
 
-    Args:
-        path: a rosbag2 folder, or one ``.mcap`` or ``.db3`` file; or the name of a shipped one.
-        salvage: read what can be read of a damaged one; `loss` says what that was.
+    With `salvage` what can be read of a damaged one is read; `loss` says what that was.
 
     Raises:
         ReplayError: the bag is missing, damaged or of an unknown format; also while iterating.
@@ -188,9 +172,6 @@ class Bag:
 
     def messages(self, topics: Collection[str] | None = None) -> Iterator[BagMessage]:
         """Yield the messages in the order of their stamps.
-
-        Args:
-            topics: only these; None = all.
 
         Raises:
             ReplayError: the bag is not open, or damaged from here on.

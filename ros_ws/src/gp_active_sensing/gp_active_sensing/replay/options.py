@@ -157,11 +157,6 @@ def topics_of(
 ) -> dict[str, Topics]:
     """Return the topics of each probe.
 
-    Args:
-        given: the options; a relative name is in the probe's namespace.
-        base: the mission in the bag.
-        config: of the mission: names of the probes, and of the topics that nobody names.
-
     Raises:
         ConfigError: one topic for several probes.
     """

@@ -22,17 +22,7 @@ STRING = "std_msgs/msg/String"
 
 @dataclass
 class Recording:
-    """A recorded mission.
-
-    Args:
-        config: parameters of its node.
-        scenario: plain data of the scenario they started from, None = none.
-        topics: of each probe.
-        topic: where its frames were published.
-        setup: its first frame.
-        frames: the others, in order.
-        lost: number of frames that are not in the bag.
-    """
+    """A recorded mission."""
 
     config: Mapping[str, Any]
     scenario: Mapping[str, Any] | None

@@ -53,12 +53,7 @@ Begin = Callable[[str, int], Progress]
 
 @dataclass(frozen=True)
 class Replayed:
-    """Result of a replay.
-
-    Args:
-        run_dir: records, journal, summary and the final map.
-        summary: as in ``summary.json``.
-    """
+    """Result of a replay."""
 
     run_dir: Path
     summary: dict[str, Any]
@@ -194,16 +189,7 @@ def _build(
 
 
 class _Player:
-    """Plays a bag to a mission.
-
-    Args:
-        parts: the mission and its records; made with `clockwork` as its clock.
-        feed: reads the messages.
-        clockwork: the mission's clock.
-        decide: take decisions; otherwise only learn.
-        maps: maps of a mission whose map comes by a topic; None = it does not.
-        show: takes each record.
-    """
+    """Plays a bag to a mission."""
 
     def __init__(
         self,

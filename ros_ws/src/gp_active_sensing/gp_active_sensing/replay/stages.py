@@ -23,11 +23,6 @@ def information(
 
     ``H[Z_x] - Σ_λ b(λ) ½ log(2πe σ_n²(λ))``: the planners' reward for one reading. It is not
     negative and has no unit of the readings in it, so places and stages can be compared and added.
-
-    Args:
-        belief: at the decision.
-        places: which to look at.
-        pending: places that other probes were under way to.
     """
     if not places:
         return []
@@ -43,14 +38,7 @@ Show = Callable[[Mapping[str, Any]], None]
 
 @dataclass
 class Gained:
-    """Information of the planner's choices and of the probe's way, over stages with a reading.
-
-    Args:
-        planned: information of the places that the planner chose [nat].
-        went: information of the places that the probe read [nat].
-        stages: how many they were.
-        agreed: stages in which it was the same place.
-    """
+    """Information of the planner's choices and of the probe's way, over stages with a reading."""
 
     planned: float = 0.0
     went: float = 0.0
@@ -59,12 +47,7 @@ class Gained:
 
 
 class ReplayStages:
-    """Records each stage once it is over, as the node does, with what both places told.
-
-    Args:
-        parts: the mission and its records.
-        show: takes each record.
-    """
+    """Records each stage once it is over, as the node does, with what both places told."""
 
     def __init__(self, parts: MissionComponents, show: Show = lambda record: None) -> None:
         self._parts = parts

@@ -47,11 +47,7 @@ class TooMuchError(ValueError):
 
 
 class UnpackingLimit:
-    """Limit of the bytes that a file may still unpack to.
-
-    Args:
-        path: of the file.
-    """
+    """Limit of the bytes that a file may still unpack to."""
 
     def __init__(self, path: Path) -> None:
         self._most = self._left = FLOOR + RATIO * path.stat().st_size
@@ -153,11 +149,6 @@ def defined(kind: str, text: str, *, is_idl: bool) -> dict[str, Any]:
 
     rosbags makes code of them, a line for each field and for each entry of an array of messages.
 
-    Args:
-        kind: the type.
-        text: in the format of .msg files or IDL, with the types inside it.
-        is_idl: it is IDL.
-
     Raises:
         TooMuchError: a text or a type that is too large.
         TypesysError: no definition.
@@ -209,11 +200,7 @@ def _file(stream: IO[bytes], mode: str) -> Iterator[Any]:
 
 
 class Salvage:
-    """Copies what is intact of damaged storage files to a sound MCAP file.
-
-    Args:
-        target: the file.
-    """
+    """Copies what is intact of damaged storage files to a sound MCAP file."""
 
     def __init__(self, target: Path) -> None:
         from mcap.writer import Writer

@@ -41,11 +41,7 @@ _WORDS = {
 
 
 class BagTypes:
-    """The types of a typestore of rosbags (`messages.conversions.MessageTypes`).
-
-    Args:
-        store: the typestore.
-    """
+    """The types of a typestore of rosbags (`messages.conversions.MessageTypes`)."""
 
     def __init__(self, store: Any) -> None:
         self._store = store
@@ -220,12 +216,7 @@ class TopicReader:
         return tuple(self._streams)
 
     def read(self, message: BagMessage, now_ns: int) -> list[ProbeMessage]:
-        """Return what a message says; nothing when it cannot be read (counted, said once a topic).
-
-        Args:
-            message: of the bag.
-            now_ns: time of the node's clock, for a message without a stamp.
-        """
+        """Return what a message says; nothing when it cannot be read (counted, said once)."""
         try:
             streams = self._streams[message.topic]
             read = all(key.startswith("reading") for _, key in streams)
@@ -274,11 +265,6 @@ class TopicReader:
 
 class BagMaps:
     """Reads the maps of a bag; counts those that cannot be read.
-
-    Args:
-        bag: which is open.
-        config: of the map.
-        topic: of the maps in the bag; "" = that of `config`, with or without a / in front.
 
     Raises:
         ReplayError: the bag does not have the topic, or has something else on it.

@@ -185,16 +185,7 @@ def _key(line: Line) -> tuple[Any, ...]:
 
 
 class ReproducibilityCheck:
-    """Repeats a recorded mission.
-
-    Args:
-        parts: the mission and its records, made with `clockwork` as their clock.
-        build_on: makes them again, to continue after the events of a journal.
-        config: with which they are made.
-        clockwork: the mission's clock.
-        maps: maps that came by a topic, by their marks.
-        show: takes each record.
-    """
+    """Repeats a recorded mission."""
 
     def __init__(
         self,

@@ -55,10 +55,7 @@ def initial_bounds(
 ) -> tuple[FloatArray, FloatArray]:
     """Return ``max_A Σ b H_A`` and ``H(b) + Σ b max_A H_A``, (…, A, S).
 
-    Args:
-        fixed: (A, G, L) entropies of feasible sets after each candidate.
-        best: (A, L) the most any set can have.
-        weights: (…, A, S, L) beliefs.
+    Of `fixed` (A, G, L) and `best` (A, L), see `children_chain_rule`, and beliefs (…, A, S, L).
     """
     # All sums over λ in one product, (…, A, G + 1, S).
     told = np.concatenate([fixed, best[:, None]], axis=1) @ np.swapaxes(weights, -1, -2)

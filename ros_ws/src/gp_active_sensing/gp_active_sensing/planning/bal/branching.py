@@ -30,12 +30,9 @@ largest excess of 5,552 random states in `tests/reference/test_bounds_random.py`
 
 
 class EqualProbabilityCells:
-    """Cells of equal probability, exact entropies at the last stage.
+    """S = `samples` cells of equal probability, exact entropies at the last stage.
 
-    Args:
-        samples: branches per candidate, S.
-        reference: (L,) reference entropies.
-        bounds: of last stages with many candidates: chain or tight; see `Bal`.
+    `reference` (L,) are the entropies of the noise; `bounds` as in `Bal`.
     """
 
     sound = True
@@ -118,12 +115,7 @@ def _leaf_brackets(
 ) -> tuple[FloatArray, Bracket]:
     """Return belief (L, X S r) and entropy bracket (X S r) of every leaf after every branch.
 
-    Args:
-        sequence: two readings from the end.
-        leaves: its last visits.
-        mean: (L, m, r) means before the branches.
-        values: (A, S, r) readings of the branches.
-        weights: (L, A, S, r) beliefs after them.
+    From means (L, m, r) before them, readings (A, S, r) and beliefs (L, A, S, r) after them.
     """
     owner, where, v = leaves.owner, leaves.where, leaves.variance
     L, A = weights.shape[:2]
@@ -150,13 +142,8 @@ def _largest_entropy(leaves: Leaves, b: FloatArray, known: Bracket, good: BoolAr
     """Return the (A, S, r) largest entropy of a reading at a leaf after each branch.
 
     The leaf of each branch with the largest upper end is integrated, and then those whose upper
-    end is above what that has.
-
-    Args:
-        leaves: last visits.
-        b: (L, X S r) beliefs.
-        known: brackets of their entropies.
-        good: (A, S, r) branches whose entropy is wanted; others get its upper bound.
+    end is above what that has. Of beliefs b (L, X S r); branches that are not `good` (A, S, r) get
+    their upper bound.
     """
     wanted = good.reshape(len(good), -1)
     K = wanted.shape[1]
@@ -299,11 +286,6 @@ def last_stage_bounds(
 
     since of all densities with one variance the Gaussian has the largest entropy. Where the
     candidates λ agree about y that is far below H(b). Time O(A S L m) a row.
-
-    Args:
-        block: states with two readings to come.
-        found: its branches.
-        reference: (L,) reference entropies.
     """
     sequence, noise = block.sequence, block.sequence.problem.noise
     A, m = len(sequence.candidates), len(sequence.locations)
@@ -355,11 +337,6 @@ def two_stage_bounds(block: StateBlock, found: Successors, pairs: Pairs) -> Floa
         J(\cdot) = \tfrac12 \log 2\pi e \operatorname{Var} - \sum_\lambda b(\lambda) H_\lambda
 
     J is the most that a reading tells about λ; see docs/theory.md. Time O(r S P L).
-
-    Args:
-        block: states with three readings to come.
-        found: its branches.
-        pairs: of its sequence.
     """
     move, first, second = pairs.move, pairs.first, pairs.second
     sequence = block.sequence

@@ -94,13 +94,7 @@ class DecisionProblem:
     def candidates(
         self, at: int | None, visited: Collection[int], left: Budget | None = None
     ) -> IntArray:
-        """Return the places that may be next after `visited`, sorted.
-
-        Args:
-            at: where the probe stands.
-            visited: places visited since the root, and crossed on the way.
-            left: of the budget, where there is a constraint; None = all of it.
-        """
+        """Return the places that may be next after `visited`, sorted."""
         if self.constraint is not None:
             return np.array(list(self._affordable(at, frozenset(visited), left)), dtype=np.int64)
         where = list(visited)

@@ -29,11 +29,7 @@ Room = Callable[[], int]
 class Tree:
     """The states expanded so far, and bounds on the root's value.
 
-    Args:
-        values: how states are branched and valued.
-        sequence: the map before the first visit.
-        mean: (L, m) means there.
-        weights: (L,) belief.
+    The root has means (L, m) and the belief `weights` (L,).
     """
 
     def __init__(
@@ -86,13 +82,9 @@ class Tree:
         return self.root
 
     def expand(self, parent: StateBlock, a: int, row: IntArray, i: IntArray) -> StateBlock:
-        """Expand branches of a block, all in one; the bounds above follow with `back_up`.
+        """Expand branches i (r,) of states `row` (r,) of a block at candidate a, all in one.
 
-        Args:
-            parent: the block.
-            a: number of the candidate.
-            row: (r,) states of the block.
-            i: (r,) branches of these states.
+        The bounds above follow with `back_up`.
 
         Raises:
             ValueError: a block at the last stage has no branches.
@@ -213,12 +205,9 @@ def _cost(block: StateBlock, a: int) -> int:
 def _frontier(
     block: StateBlock, rows: IntArray, *, exact: bool = False
 ) -> Iterator[tuple[StateBlock, int, IntArray, IntArray, FloatArray]]:
-    """Yield (block, candidate, rows, branches, weighted gaps) of the optimistic policy's frontier.
+    """Yield (block, candidate, rows, branches, gaps) of the optimistic policy's frontier.
 
-    Args:
-        block: where to look.
-        rows: (r,) its states that the policy reaches.
-        exact: ties are broken by the last digit.
+    The policy reaches `rows` (r,) of the block; with `exact` ties are broken by the last digit.
     """
     found = block.successors
     if found is None or block.branch_upper is block.branch_lower:  # exact: no gap
