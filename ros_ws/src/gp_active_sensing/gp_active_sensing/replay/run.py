@@ -306,14 +306,15 @@ def _written(
 
 
 def _map_text(parts: MissionComponents) -> str:
-    """Return the map as a table: place, coordinates, mean, standard deviation, readings."""
+    """Return the map as a table: place, coordinates, and of each quantity mean, std, observed."""
     loop = parts.mission.loop
-    mean, variance = loop.belief.predict()
-    std = np.sqrt(np.maximum(variance, 0.0))
     columns = [loop.topology.names, *loop.topology.points.T.tolist()]
-    columns += [mean.tolist(), std.tolist(), loop.belief.observed.astype(int).tolist()]
-    axes = ("x", "y", "z")[: loop.topology.points.shape[1]]
+    head = ["place", *("x", "y", "z")[: len(columns) - 1]]
+    for name in ("", *loop.quantities):
+        mean, variance = loop.belief_of(name).predict()
+        read = loop.belief_of(name).observed.astype(int)
+        columns += [mean.tolist(), np.sqrt(np.maximum(variance, 0.0)).tolist(), read.tolist()]
+        head += [name, f"{name}_std", f"{name}_read"] if name else ["mean", "std", "observed"]
     text = io.StringIO()
-    head = ("place", *axes, "mean", "std", "observed")
     write_rows(text, [head, *zip(*columns, strict=True)])
     return text.getvalue()

@@ -174,5 +174,7 @@ def test_a_bag_with_several_quantities(tmp_path: Path, bag: Path) -> None:
     assert depth["readings"] == found.summary["readings"] == 2 * len(WAY)
     assert depth["observed"] == len(WAY)
     assert found.summary["quantities"]["ph"]["readings"] == 0, "the bag has none; that is logged"
+    head, *_ = (tmp_path / "run" / "map.csv").read_text().splitlines()
+    assert head.endswith("observed,depth,depth_std,depth_read,ph,ph_std,ph_read")
     field = map_of_run(tmp_path / "run")
     np.testing.assert_allclose(field.further["depth"].values, 0.1 * field.values, rtol=1e-6)
