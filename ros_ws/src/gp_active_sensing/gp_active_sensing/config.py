@@ -98,12 +98,7 @@ def mapped(hint: Any) -> type | None:
 
 
 def removed_hint(cls: type, key: str) -> str:
-    """Return what replaces a dotted key that a configuration had once, "" when it never had it.
-
-    Args:
-        cls: the dataclass; its sections are looked at as well.
-        key: such as ``reading.max_bytes``.
-    """
+    """Return what replaces a dotted key that a configuration or a section of it had once, or ""."""
     first, _, rest = key.partition(".")
     if hint := getattr(cls, "REMOVED", {}).get(first):
         return str(hint)

@@ -203,11 +203,11 @@ class MutualInformation(Greedy):
 
     unit = "nat"
     neighbourhood: ClassVar[int | None] = 64
-    """Number of unobserved places whose readings each candidate is compared with, the most
-    correlated ones; None = all of them."""
+    """Number of the most correlated unobserved places to compare a candidate with; None = all."""
     REMOVED: ClassVar[Mapping[str, str]] = {
         "neighbourhood": "is removed; the 64 most correlated places count, on a small map all"
     }
+    WERE: ClassVar[Mapping[str, Any]] = {"neighbourhood": 64}
 
     def scores(
         self, belief: Belief, locations: IntArray, pending: Collection[int], state: PolicyState

@@ -88,6 +88,7 @@ class Tour:
     REMOVED: ClassVar[Mapping[str, str]] = {
         "trials": "is removed; 60 routes are tried, within the limit of a decision"
     }
+    WERE: ClassVar[Mapping[str, Any]] = {"trials": 60}
     renew: ClassVar[float] = 0.1
     """Share of any limit after which new routes are looked for, not only changes."""
     margin: ClassVar[float] = 0.01

@@ -347,6 +347,7 @@ def two_stage_bounds(block: StateBlock, found: Successors, pairs: Pairs) -> Floa
     out = np.empty((r, A, S))
     step = max(1, _LARGE_CHUNK // (S * logs[0].size))
     for start in range(0, r, step):
+        sequence.problem.check()
         rows = slice(start, start + step)
         mean = np.swapaxes(block.mean[rows], 1, 2)  # (r, m, L)
         b = found.weights[rows, move]  # (r, P, S, L)

@@ -242,8 +242,7 @@ class Pairs(NamedTuple):
         variance: (2, P, L) predictive variances of the two after the candidate, noise included.
         shared: (P, L) their covariance.
         last: (P, L) predictive variance of the second after the first, noise included.
-        entropy: (G, L) largest joint entropy of first and second less that of the noise, for each
-            first visit.
+        entropy: (G, L) largest joint entropy of each first visit and a second, less the noise's.
         starts: (G,) where the pairs of each first visit begin.
         moves: (A,) where the first visits after each candidate begin, in G.
     """
@@ -308,6 +307,7 @@ class CovarianceState:
         self._leaves: Leaves | None = None
         self._too_many_leaves = False
         self._pairs: Pairs | None = None
+        self._paired = False
         self.known: dict[Hashable, CovarianceState] = {}
         self._keep = False
         self._prepared = False
@@ -455,13 +455,13 @@ class CovarianceState:
         return self._leaves
 
     def pairs(self) -> Pairs | None:
-        """All last two visits below (k = 3), unless `leaves` of a child are too many or none."""
-        if self._pairs is not None or not len(self.candidates):
+        """All last two visits below (k = 3) on a map; None where a child has no `leaves`."""
+        if self._paired or self.problem.free or not len(self.candidates):
             return self._pairs
+        self._paired = True
         found: list[tuple[FloatArray | IntArray, ...]] = []
         starts: list[int] = []
-        moves: list[int] = []
-        end = 0
+        moves, end = [], 0
         for a in range(len(self.candidates)):
             child, kept = self.child(a), self.kept[a]
             leaves = child.leaves() if len(child.candidates) else None
@@ -491,4 +491,5 @@ class CovarianceState:
             *(move, first, second, np.stack([one, two]), shared, last, best),
             *(np.array(starts), np.array(moves)),
         )
+        self.problem.nbytes += sum(part.nbytes for part in self._pairs)
         return self._pairs

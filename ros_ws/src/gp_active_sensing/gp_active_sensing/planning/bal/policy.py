@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -70,6 +70,7 @@ class Bal:
         "max_sequences": "is removed; 2000 sequences are enumerated at most",
         "memory": "is removed; a tree takes 1000 MB at most",
     }
+    WERE: ClassVar[Mapping[str, Any]] = {"max_sequences": 2000, "memory": 1000.0}
     horizon: int = param(4, help="readings to look ahead", unit="readings", low=1)
     samples: int = param(5, help="branches of each place that may be next", low=1)
     alpha: float = param(

@@ -159,6 +159,7 @@ class Bandit(ABC):
     REMOVED: ClassVar[Mapping[str, str]] = {
         "toward": "is removed; a robot drives to the goal, and reads what it crosses"
     }
+    WERE: ClassVar[Mapping[str, Any]] = {"toward": "route"}
 
     @property
     def sign(self) -> float:

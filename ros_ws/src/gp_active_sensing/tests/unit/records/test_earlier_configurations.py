@@ -10,6 +10,7 @@ import pytest
 
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.mission.config import ActiveSensingConfig
+from gp_active_sensing.planning import build_policy
 from gp_active_sensing.sim.scenario import Scenario
 
 EARLIER: dict[str, Any] = json.loads(Path(__file__).with_name("earlier.json").read_text("utf-8"))
@@ -22,9 +23,11 @@ def test_the_configuration_of_a_simulated_run(name: str) -> None:
         given["traffic"]["rerouting"] = None
     found = from_mapping(Scenario, given)
     assert found.map.kind == given["map"]["kind"]
+    assert build_policy(found.policy)
 
 
 @pytest.mark.parametrize("name", EARLIER["nodes"])
 def test_the_parameters_of_a_mission(name: str) -> None:
     found = from_mapping(ActiveSensingConfig, EARLIER["nodes"][name])
     assert found.policy == EARLIER["nodes"][name]["policy"]
+    assert build_policy(found.policy)
