@@ -26,7 +26,7 @@ _LARGE_CHUNK = 2_000_000
 """Numbers in the largest temporary array."""
 _MEDIANS = 1e-3
 """Added to the bound of two readings, since cells see a median for a reading [nat]: four times the
-largest excess of 5,552 random states in `tests/reference/test_bounds_random.py`."""
+largest excess of 24,000 random states of `tests/reference/test_bounds_random.py`."""
 
 
 class EqualProbabilityCells:
