@@ -108,7 +108,6 @@ NEEDS_DATA = {"tampines"}
 """Experiments on measured roads, which do not ship with the package."""
 
 
-@pytest.mark.long
 def test_shipped_experiments_can_run() -> None:
     for name in list_resources("experiments"):
         if Path(name).stem not in NEEDS_DATA:
