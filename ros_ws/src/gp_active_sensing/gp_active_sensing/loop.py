@@ -201,7 +201,8 @@ class SensingLoop:
         """Go on with a map that has changed: its first places are those so far, in their order.
 
         What was read, set aside, spent and promised stays. Snapshots keep the map they were taken
-        with.
+        with. `fresh` and `further` (by name) are beliefs over it before their first reading; the
+        probe chooses no `closed` place, which is occupied: the map has no move there.
 
         Raises:
             ValueError: it lacks a place, or has them in another order or frame, or a quantity has
@@ -243,7 +244,10 @@ class SensingLoop:
         self._restrict()
 
     def keep_limits(self, at: int | None = None, probe: str = "") -> None:
-        """Close the places that may lie beyond the limits by now, and open the others."""
+        """Close the places that may lie beyond the limits by now, and open the others.
+
+        For a probe that asks at `at`. What is about the place of its first question is safe.
+        """
         if self.limits is None:
             return
         began, declared = self.began, set(self.declared)
@@ -317,6 +321,8 @@ class SensingLoop:
 
     def of(self, quantity: str = "", *, leads: bool = False) -> Receiver:
         """Return what takes the readings of a quantity in; the loop itself of the main one.
+
+        With `leads` they cost the budget: their probe does not measure the main one.
 
         Raises:
             ReadingError: there is no such quantity.

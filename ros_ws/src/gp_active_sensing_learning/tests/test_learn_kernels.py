@@ -174,6 +174,6 @@ def test_without_the_extra(log: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     done = learned(log, tmp_path / "m.npz")
     assert done.exit_code == 1
     assert "in a checkout: make heavy" in done.stderr
-    assert done.stdout == "", "nothing is said of rows that nothing is learned from"
+    assert done.stdout == "", "rows that are not learned from are not reported"
     assert len(done.stderr.strip().splitlines()) == 1
     assert sorted(p.name for p in tmp_path.iterdir()) == ["log.csv"]

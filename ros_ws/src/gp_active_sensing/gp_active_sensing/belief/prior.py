@@ -177,7 +177,7 @@ class HyperParameters:
 
     @property
     def nugget(self) -> float:
-        """Share of a reading's variance that no other place tells of: its own part, and noise."""
+        """Share of a reading's variance that other places do not predict: own part and noise."""
         apart = self.noise_std**2 + self.place_std**2
         return apart / (apart + self.signal_std**2)
 

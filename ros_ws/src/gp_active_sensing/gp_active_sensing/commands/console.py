@@ -66,7 +66,7 @@ def _believed(
     """
     best = most_probable(candidates)
     if best.kernel == NONE:
-        return [("kernel", "none, no place tells of another", best.kernel_weight)]
+        return [("kernel", "none, places do not predict each other", best.kernel_weight)]
     kernel = [("kernel", best.kernel, best.kernel_weight)] if best.kernel else []
     scales = " × ".join(f"{scale:.4g}" for scale in best.length_scale)
     return [*kernel, ("length-scale", f"{scales}{_unit(scale_unit)}", best.weight)]

@@ -79,15 +79,11 @@ def describe_fields(cls: type) -> Iterator[dict[str, Any]]:
             "name": field.name,
             "type": _type_name(hint),
             "default": plain(default_of(field)),
-            "required": _required(field),
+            "required": field.default is field.default_factory is dataclasses.MISSING,
             "unit": info.unit,
             "bounds": _bounds(info),
             "help": info.help,
         }
-
-
-def _required(field: dataclasses.Field[Any]) -> bool:
-    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
 def _bounds(info: Param) -> str:

@@ -477,7 +477,7 @@ def _believed(belief: Belief) -> list[str]:
     candidates = zip(belief.hyperparameters, belief.weights, strict=True)
     best = most_probable((h.kernel, h.length_scales, float(w)) for h, w in candidates)
     if best.kernel == NONE:
-        return [f"no place tells of another with {best.kernel_weight:.0%}"]
+        return [f"places do not predict each other with {best.kernel_weight:.0%}"]
     scale = "/".join(f"{ell:.4g}" for ell in best.length_scale)
     parts = [f"kernel {best.kernel} with {best.kernel_weight:.0%}"] if best.kernel else []
     return [*parts, f"length-scale {scale} with {best.weight:.0%}"]

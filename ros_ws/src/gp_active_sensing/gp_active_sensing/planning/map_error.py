@@ -59,9 +59,9 @@ _WORTHWHILE = 1e-9
 _FEW = 48
 """Places at most by which the variance of a quantity over the map is estimated."""
 _LEAST = 1e-100
-"""Least variance of a quantity over the map, where all readings are equal; its square is not 0."""
+"""Smallest variance of a quantity over the map; where all readings are equal, it is not 0."""
 _FLAT = 1e-9
-"""Least variance over the map, as a share of the variance at a place."""
+"""Smallest variance over the map, as a share of the variance at a place."""
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ DAMAGED = ("cannot be opened", "is damaged")
 
 
 class BagMessage(NamedTuple):
-    """One recorded message."""
+    """One recorded message, as raw CDR; the recorder received it at `stamp_ns`."""
 
     stamp_ns: int
     topic: str

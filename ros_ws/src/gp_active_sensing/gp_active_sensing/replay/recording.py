@@ -22,7 +22,10 @@ STRING = "std_msgs/msg/String"
 
 @dataclass
 class Recording:
-    """A recorded mission."""
+    """A recorded mission: its configuration, and the frames of its journal.
+
+    `scenario` is None where there is none; `lost` frames are not in the bag.
+    """
 
     config: Mapping[str, Any]
     scenario: Mapping[str, Any] | None

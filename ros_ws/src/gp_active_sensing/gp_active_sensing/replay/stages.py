@@ -38,7 +38,10 @@ Show = Callable[[Mapping[str, Any]], None]
 
 @dataclass
 class Gained:
-    """Information of the planner's choices and of the probe's way, over stages with a reading."""
+    """Information [nat] of the planner's choices and of the probe's way, of stages with a reading.
+
+    In `agreed` of them it was the same place.
+    """
 
     planned: float = 0.0
     went: float = 0.0

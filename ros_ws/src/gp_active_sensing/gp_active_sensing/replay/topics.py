@@ -264,7 +264,7 @@ class TopicReader:
 
 
 class BagMaps:
-    """Reads the maps of a bag; counts those that cannot be read.
+    """Reads the maps on a topic of a bag ("" = that of `config`); counts what cannot be read.
 
     Raises:
         ReplayError: the bag does not have the topic, or has something else on it.

@@ -185,7 +185,7 @@ def _key(line: Line) -> tuple[Any, ...]:
 
 
 class ReproducibilityCheck:
-    """Repeats a recorded mission."""
+    """Repeats a recorded mission; `build_on` makes it again, to go on after events of a journal."""
 
     def __init__(
         self,

@@ -20,7 +20,7 @@ _WORK = 5e9
 _FINEST = 8.0
 """Largest number of points along the side of a place."""
 _LEAST = 1.5
-"""Least number of points along the side of a place; with fewer, no finer map is drawn."""
+"""Smallest number of points along the side of a place; with fewer, no finer map is drawn."""
 
 
 def finer_spacing(topology: Topology, observed: int = 0) -> float | None:

@@ -90,7 +90,7 @@ def probe_status(
     values |= {f"rejected_{word}": n for word, n in sorted(rejected.items())}
     summary = f"{state} to {waypoint}" if waypoint and state == "driving" else state
     summary += f" ({why})" if why else ""
-    problems = [f"nothing heard of {missing}"] if missing and state != "left" else []
+    problems = [f"no message on {missing} yet"] if missing and state != "left" else []
     if pose.quiet and state != "left" and not probe.stands:
         problems.append(f"no pose for {pose.silence:.0f} s")
     problems += rejection_problems(rejected)

@@ -35,7 +35,7 @@ LOOK_SECONDS = 0.05
 """How often the node looks whether the first map is there [s, real time]."""
 JOIN_SECONDS = 1.0
 PERIOD = 2.0
-"""Least time between two maps that are looked at; of those in between the newest counts [s]."""
+"""Shortest time between two maps that are used [s]; of those in between, the newest is used."""
 
 
 class MapTopic:

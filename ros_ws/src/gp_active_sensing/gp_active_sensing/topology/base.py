@@ -1,4 +1,4 @@
-"""What every map is: places, features, and where a probe may go next, by moves or freely.
+"""Maps: places, features, and where a probe may go next, by moves or freely.
 
 Methods of places joined by moves run inside a planner's tree search, on a few neighbours at a time,
 where Python lists and bytes beat arrays and graph libraries.

@@ -223,7 +223,7 @@ class LiveView:
             "run": as_text(run),
             "mission": as_text(self._mission(found, done)),
             "robots": as_text(found.mission.robots()),
-            "tracks": as_text(_tracks(found, done)),
+            "tracks": as_text([] if found.tracks is None else pack_tracks(found.tracks, done)),
             **{f"page.{k}": as_text(v) for k, v in self._slots(found, done, head).items()},
         }
 
@@ -303,11 +303,6 @@ def _with_newest(data: RunData, floor: tuple[float, int] | None, stage: int) -> 
         "explained": newest.get("explained"), "least_error": least, "least_places": places,
     }  # fmt: skip
     return dataclasses.replace(data, summary=known, records=records)
-
-
-def _tracks(found: Followed, done: Reconstruction) -> list[dict[str, Any]]:
-    """Return where the robots drove."""
-    return [] if found.tracks is None else pack_tracks(found.tracks, done)
 
 
 def _packed(values: FloatArray) -> dict[str, Any]:

@@ -9,7 +9,8 @@ from an anchor, which moves on once the probe is farther from it than noise expl
 - Moving: chords of at least :math:`6\sigma`; one of measured length D counts
   :math:`D - \sigma^2/D`, since noise across a chord lengthens it by that in the mean.
 - At rest (no new anchor for a while): the anchor follows the poses slowly, so that a drift of the
-  localisation adds up to nothing; a drive begins :math:`16\sigma` from it and counts from there.
+  localisation adds up to nothing. A drive begins :math:`16\sigma` from it, or most of a spacing
+  where that is less, and counts from there.
 
 σ is the white noise per axis, estimated from the second differences
 :math:`e_k = p_k - 2p_{k-1} + p_{k-2}` of poses that come regularly: for white noise

@@ -36,7 +36,8 @@ class EqualProbabilityCells:
     """
 
     sound = True
-    """Bounds hold for the tree's own value, so that the tighter of old and new may be kept."""
+    """Bounds hold for the tree's own value, those of two stages as measured (`_MEDIANS`): the
+    tighter of old and new may be kept."""
 
     def __init__(self, samples: int, reference: FloatArray, bounds: str = "tight") -> None:
         self.samples = samples
@@ -342,10 +343,10 @@ def two_stage_bounds(block: StateBlock, found: Successors, pairs: Pairs) -> Floa
     sequence = block.sequence
     own = sequence.candidates[move]
     gains = [sequence.gain[:, move, place].T[:, None] for place in (first, second)]  # (P, 1, L)
-    logs = np.log(np.stack([pairs.variance[0], pairs.last]))[:, :, :, None]  # (2, P, L, 1)
+    v, w, c, last = (x[..., None] for x in (pairs.variance, pairs.other, pairs.shared, pairs.last))
     r, A, S = found.probability.shape
     out = np.empty((r, A, S))
-    step = max(1, _LARGE_CHUNK // (S * logs[0].size))
+    step = max(1, _LARGE_CHUNK // (S * v.size))
     for start in range(0, r, step):
         sequence.problem.check()
         rows = slice(start, start + step)
@@ -359,13 +360,12 @@ def two_stage_bounds(block: StateBlock, found: Successors, pairs: Pairs) -> Floa
         one -= (b * one).sum(axis=-1, keepdims=True)
         two -= (b * two).sum(axis=-1, keepdims=True)
         weighted = b * one
-        (v, w), c, last = pairs.variance[..., None], pairs.shared[..., None], pairs.last[..., None]
         alone = (b @ v)[..., 0] + (weighted * one).sum(axis=-1)
         then = (b @ w)[..., 0] + (b * two * two).sum(axis=-1)
         then -= ((b @ c)[..., 0] + (weighted * two).sum(axis=-1)) ** 2 / alone
         then = np.maximum(then, (b @ last)[..., 0])
-        told = 0.5 * (np.log(alone) - (b @ logs[0])[..., 0])
-        more = 0.5 * (np.log(then) - (b @ logs[1])[..., 0])
+        told = 0.5 * (np.log(alone) - (b @ np.log(v))[..., 0])
+        more = 0.5 * (np.log(then) - (b @ np.log(last))[..., 0])
         told = told[:, pairs.starts] + np.add.reduceat(more, pairs.starts, axis=1)
         b = b[:, pairs.starts]
         value = (b @ pairs.entropy[..., None])[..., 0] + np.minimum(told, discrete_entropy(b))

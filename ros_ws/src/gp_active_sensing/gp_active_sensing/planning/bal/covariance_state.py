@@ -94,7 +94,7 @@ class DecisionProblem:
     def candidates(
         self, at: int | None, visited: Collection[int], left: Budget | None = None
     ) -> IntArray:
-        """Return the places that may be next after `visited`, sorted."""
+        """Return the places that may be next after `visited`, sorted; with `left` of the budget."""
         if self.constraint is not None:
             return np.array(list(self._affordable(at, frozenset(visited), left)), dtype=np.int64)
         where = list(visited)
@@ -239,7 +239,8 @@ class Pairs(NamedTuple):
         move: (P,) candidate that each follows.
         first: (P,) index of the first of the two visits into the sequence's `locations`.
         second: (P,) index of the second.
-        variance: (2, P, L) predictive variances of the two after the candidate, noise included.
+        variance: (P, L) predictive variance of the first after the candidate, noise included.
+        other: (P, L) that of the second.
         shared: (P, L) their covariance.
         last: (P, L) predictive variance of the second after the first, noise included.
         entropy: (G, L) largest joint entropy of each first visit and a second, less the noise's.
@@ -251,6 +252,7 @@ class Pairs(NamedTuple):
     first: IntArray
     second: IntArray
     variance: FloatArray
+    other: FloatArray
     shared: FloatArray
     last: FloatArray
     entropy: FloatArray
@@ -460,8 +462,7 @@ class CovarianceState:
             return self._pairs
         self._paired = True
         found: list[tuple[FloatArray | IntArray, ...]] = []
-        starts: list[int] = []
-        moves, end = [], 0
+        pairs = visits = 0
         for a in range(len(self.candidates)):
             child, kept = self.child(a), self.kept[a]
             leaves = child.leaves() if len(child.candidates) else None
@@ -479,17 +480,11 @@ class CovarianceState:
                     (child.gain[:, owner, where] * child.variance[:, owner]).T,
                     leaves.variance.T,
                     (child.entropy + np.maximum.reduceat(entropy, leaves.starts, axis=1)).T,
+                    pairs + leaves.starts,
+                    np.array([visits]),
                 )
             )
-            moves.append(len(starts))
-            starts += (end + leaves.starts).tolist()
-            end += len(owner)
-        move, first, second, one, two, shared, last, best = map(
-            np.concatenate, zip(*found, strict=True)
-        )
-        self._pairs = Pairs(
-            *(move, first, second, np.stack([one, two]), shared, last, best),
-            *(np.array(starts), np.array(moves)),
-        )
+            pairs, visits = pairs + len(owner), visits + len(leaves.starts)
+        self._pairs = Pairs(*map(np.concatenate, zip(*found, strict=True)))
         self.problem.nbytes += sum(part.nbytes for part in self._pairs)
         return self._pairs

@@ -49,8 +49,8 @@ class Bal:
 
     The expectation runs over S branches per candidate and the tree is searched between bounds
     until the gap at the root is at most α or the limit is reached. With `cells` both bounds
-    hold for the tree's own value at every moment; with `draws` (the published truncated
-    sampling, Eq. 8) they bound the value of Eq. 6, and the sampled value may lie outside.
+    hold for the tree's own value at every moment (docs/theory.md). With `draws` (the published
+    truncated sampling, Eq. 8) they bound the value of Eq. 6; the sampled value may lie outside.
 
     The tree is over readings; no sequence in it goes beyond the budget of metres and seconds, or
     too far to get back to the end place. Of what is crossed and read on the way (`map.reach`) it

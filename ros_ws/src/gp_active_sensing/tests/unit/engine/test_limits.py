@@ -142,7 +142,6 @@ def test_no_leg_cuts_the_corner_of_a_closed_place() -> None:
 
 
 def test_a_place_beyond_the_limits_is_left_by_the_next_place() -> None:
-    """Whatever is in sight from the nearest open ground, the line from the probe crosses more."""
     grid = {"kind": "grid", "columns": 4, "rows": 3, "spacing": 10.0}
     voyage = Voyage({"map": grid, "limits": {"at_least": -9.0}}, Robot(0.0, 2.0, acceleration=9.0))
     probe, loop = voyage.mission.probe, voyage.mission.loop

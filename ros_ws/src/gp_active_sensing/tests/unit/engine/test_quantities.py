@@ -79,7 +79,7 @@ def test_a_further_quantity_costs_nothing_and_is_used_when_the_budget_is_spent()
 
 
 def test_readings_are_kept_for_a_probe_without_the_main_sensor() -> None:
-    """What the main sensor has read is not read for a probe that lacks it, nor the other way."""
+    """A place that the main sensor has read still counts as unread for a probe without it."""
     loop = make("ph", budget=Budget(readings=22))
     loop.tell([Reading(0, place, 1.0) for place in range(20)])
     goal = loop.ask(0, probe="x", carried=("ph",)).path[-1]
