@@ -97,7 +97,7 @@ def test_the_follower_of_the_page_does_not_stop(ros: Ros, tmp_path: Path) -> Non
             boat.sail()
         wait_until((tmp_path / "run" / "summary.json").exists, "the summary")
     finally:
-        follower.terminate()
+        follower.kill()  # rclpy's own handler of SIGTERM hangs now and then
         follower.wait()
     loop, speed = node.mission.loop, np.array(boat.log)
     under_way = speed[int(np.argmax(speed > 2.5)) : int(np.flatnonzero(speed > 1.0)[-1])]
