@@ -43,7 +43,7 @@ def _new_records(tail: LineTail) -> Iterator[dict[str, Any]]:
                 raise RunError(msg) from error
 
 
-Say = Callable[[str], None]
+Show = Callable[[str], None]
 
 SPEED = 10.0
 """Simulated seconds per second."""
@@ -56,7 +56,7 @@ class _Shown:
     """Display of the demo, stage by stage."""
 
     scenario: Scenario
-    say: Say
+    say: Show
     stages: int = 0
 
     def stage(self, record: Mapping[str, Any]) -> None:
@@ -73,7 +73,7 @@ class _NodeOutput:
     """Keeps what the nodes say in a file and shows only what is wrong."""
 
     file: Path
-    say: Say
+    say: Show
     last: deque[str] = field(default_factory=lambda: deque(maxlen=15))
 
     def __call__(self, name: str, line: str) -> None:
@@ -95,7 +95,7 @@ def run_with_ros(
     *,
     speed_factor: float,
     timeout: float,
-    say: Say,
+    say: Show,
 ) -> int:
     """Run the two nodes until the mission is over.
 
@@ -164,7 +164,7 @@ def run_with_ros(
     return code
 
 
-def run_without_ros(scenario: Scenario, run_dir: Path, say: Say) -> int:
+def run_without_ros(scenario: Scenario, run_dir: Path, say: Show) -> int:
     """Run the engine in this process."""
     shown = _Shown(scenario, say)
     with _live_page(run_dir, say):
@@ -173,7 +173,7 @@ def run_without_ros(scenario: Scenario, run_dir: Path, say: Say) -> int:
 
 
 @contextlib.contextmanager
-def _live_page(run_dir: Path, say: Say) -> Iterator[None]:
+def _live_page(run_dir: Path, say: Show) -> Iterator[None]:
     """Serve the live page where that can be."""
     if not can_serve():
         yield
@@ -215,7 +215,7 @@ def _new_directory(parent: Path, scenario: Scenario) -> Path:
     return path
 
 
-def _report(run_dir: Path, say: Say) -> None:
+def _report(run_dir: Path, say: Show) -> None:
     """Write the report page of what there is, and say where it is."""
     from gp_active_sensing.report import write_report
 

@@ -37,7 +37,7 @@ _SIGNAL = (math.log(1e-2), math.log(30.0))
 _NOISE = (math.log(1e-3), math.log(5.0))
 _OWN = (math.log(1e-3), math.log(5.0))
 """Limits of the logarithms, in standard deviations of the readings."""
-_TOLD = 3.0
+_LEAST_GAIN = 3.0
 """Nats by which the readings are more probable with a place part, from which on there is one."""
 
 
@@ -76,7 +76,7 @@ class HyperParameterEstimate:
     @property
     def place_part_found(self) -> bool:
         """The readings say that there is something of each place's own."""
-        return self.place_gain is not None and self.place_gain > _TOLD
+        return self.place_gain is not None and self.place_gain > _LEAST_GAIN
 
     @property
     def agreeing(self) -> int:

@@ -34,7 +34,7 @@ class LearningDisplay:
         self._whole: dict[str, Any] = {}
         self._groups: dict[tuple[str, tuple[str, ...]], Any] = {}
         self._shares: dict[tuple[str, tuple[str, ...]], float] = {}
-        self._said: dict[tuple[str, tuple[str, ...]], tuple[int, int]] = {}
+        self._shown: dict[tuple[str, tuple[str, ...]], tuple[int, int]] = {}
 
     def __call__(self, part: str, now: TrainingProgress) -> None:
         """Show a step of a part (learning, screening, refit)."""
@@ -42,8 +42,8 @@ class LearningDisplay:
         if self._bars is None:
             at = (now.stage, _PARTS * now.iteration // max(1, now.iterations))
             # The whole of a stage is said, and its quarters; not what was said already.
-            if self._said.get(key, (0, 0)) < at:
-                self._said[key] = at
+            if self._shown.get(key, (0, 0)) < at:
+                self._shown[key] = at
                 self._console.out(progress_line(part, now), highlight=False)
             return
         if part not in self._whole:

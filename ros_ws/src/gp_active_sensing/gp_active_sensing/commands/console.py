@@ -10,7 +10,7 @@ from gp_active_sensing.belief.mixture import most_probable
 from gp_active_sensing.errors import one_line
 from gp_active_sensing.kernels import NONE
 from gp_active_sensing.planning.explain import gap_of
-from gp_active_sensing.util.wording import PredictabilityMonitor, promised, tells
+from gp_active_sensing.util.wording import PredictabilityMonitor, describe_predictability, promised
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -99,7 +99,7 @@ def summary_lines(summary: Mapping[str, Any]) -> list[str]:
     if summary.get("coverage_90") is not None:
         add("intervals", _interval_line(summary))
     if summary.get("explained") is not None:
-        add("readings", tells(summary["explained"]))
+        add("readings", describe_predictability(summary["explained"]))
     for name, each in (summary.get("quantities") or {}).items():
         add(name, _quantity_line(each))
     lines += _regret_lines(summary.get("regret") or {}, unit)
@@ -213,7 +213,7 @@ def show_stages(
             seconds = task.get_time() - float(task.fields["since"])
             return Text(f"deciding for {seconds:.0f} s" if seconds > SLOW else "")
 
-    turns, bar = PredictabilityMonitor(), console.is_terminal
+    monitor, bar = PredictabilityMonitor(), console.is_terminal
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -229,7 +229,7 @@ def show_stages(
             words = {"unit": unit, "scale_unit": scale_unit, "policy": policy}
             line = stage_line(record, total=shown, **words)
             progress.console.out(one_line(line), highlight=False)
-            if turn := turns.message(record):
+            if turn := monitor.message(record):
                 progress.console.out(turn, highlight=False)
             done = int(record.get("visits", record["observed"]))
             progress.update(task, completed=done, since=progress.get_time())
@@ -284,12 +284,12 @@ class ReplayDisplay:
 
 
 def _decision_line(record: Mapping[str, Any]) -> str:
-    told = record.get("information") or {}
+    information = record.get("information") or {}
     went = record.get("went_name")
     value = record["value"]
     return (
-        f"{record['stage']:>5}  {_cut(record['name']):<14}{_nat(told.get('planned'))}  "
-        f"{'–' if went is None else _cut(went):<14}{_nat(told.get('went'))}  "
+        f"{record['stage']:>5}  {_cut(record['name']):<14}{_nat(information.get('planned'))}  "
+        f"{'–' if went is None else _cut(went):<14}{_nat(information.get('went'))}  "
         + ("none" if value is None else f"{value:.2f}")
     )
 

@@ -55,8 +55,8 @@ def doctor(as_json: bool) -> None:
             click.echo(f"{check.name:<20} {check.found}".rstrip())
             if check.remedy:
                 click.echo(f"{'':<8}{'':<20} → {check.remedy}")
-        said = "works" if works else "does not work"
-        click.echo(f"The core (belief, planning, simulation) {said}.")
+        verdict = "works" if works else "does not work"
+        click.echo(f"The core (belief, planning, simulation) {verdict}.")
     sys.exit(0 if works else 1)
 
 

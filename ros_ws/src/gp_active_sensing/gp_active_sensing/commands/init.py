@@ -110,7 +110,7 @@ def init(out: Path, force: bool, offline: bool, **given: Any) -> None:
         text = draft.text(_start(out))
     write_whole(out, text)
     # A frame or topic could hold control characters, or lines that look like ours.
-    for line in draft.told:
+    for line in draft.lines:
         echo(one_line(line))
     if draft.misfits:
         click.secho("Does not fit:", fg="yellow")

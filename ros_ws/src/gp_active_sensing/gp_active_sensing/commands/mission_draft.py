@@ -34,7 +34,7 @@ from gp_active_sensing.mission.mission_file import (
 )
 from gp_active_sensing.mission.names import numbered, probe_topic
 from gp_active_sensing.mission.stream_config import TF, PoseConfig, ReadingConfig
-from gp_active_sensing.ros.heard import LISTEN_SECONDS, Received, pose_needs, reading_needs
+from gp_active_sensing.ros.received import LISTEN_SECONDS, Received, pose_needs, reading_needs
 from gp_active_sensing.topology import MapConfig
 
 if TYPE_CHECKING:
@@ -93,12 +93,12 @@ class MissionDraft:
     given: dict[str, Any]
     system: RunningSystem | None
     asking: bool
-    told: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
     misfits: list[str] = field(default_factory=list)
     notes: dict[str, str] = field(default_factory=dict)
     topics: dict[str, tuple[str, ...]] = field(default_factory=dict)
     probes: tuple[str, ...] = ()
-    heard: Mapping[str, Received] = field(default_factory=dict)
+    received: Mapping[str, Received] = field(default_factory=dict)
     needs: dict[str, float] = field(default_factory=dict)
     speed: float | None = None
     map_text: str = ""
@@ -120,7 +120,7 @@ class MissionDraft:
                 wanted.append(_from_root(grid))
             self.topics = self.system.topics(wanted if len(named) == 2 else ())
             if not self.topics:
-                self.told.append("no ROS system is running here: topics are not looked at")
+                self.lines.append("no ROS system is running here: topics are not looked at")
         if self.asking and not self.given["map"]:
             for name in self._grids()[:12]:
                 echo(f"  {name} ({MAP_TYPE})")
@@ -178,7 +178,7 @@ class MissionDraft:
         why, given = limitless(self.map.places), self.given["speed"]
         if given is not None:
             if not why:
-                self.told.append(
+                self.lines.append(
                     "note: all roads of the map have speed limits, so that --speed has no effect; "
                     "probe.speed is that of a robot that does not go by them"
                 )
@@ -188,7 +188,7 @@ class MissionDraft:
         if self.asking:
             question = f"Speed of the robot [m/s], since {why}"
             return self._ask("speed", question, read_speed, f"{MapConfig.speed:g}")
-        self.told.append(
+        self.lines.append(
             f"note: {why}, and the budget in time counts {MapConfig.speed:g} m/s there: give the "
             "robot's speed (--speed)"
         )
@@ -266,7 +266,7 @@ class MissionDraft:
         if note:
             self.notes[f"{what}.type"] = note
         if note == _ASSUMED and not self.topics:
-            self.told.append(
+            self.lines.append(
                 f"note: nobody publishes {topic}, and its name does not tell its message type: "
                 f"{usual} is assumed; give --{what}-type"
             )
@@ -341,38 +341,38 @@ class MissionDraft:
                 self.misfits.append(problem)
             elif not (what == "reading" and misfit):
                 there[name] = type
-        self.heard = self.system.hear(there, self._report_slow)
+        self.received = self.system.receive(there, self._report_slow)
         if self.pose.type == "tf":
             self.misfits += self._tf_misfits()
         for what, name, _ in named:
             if name not in there:
                 continue
             if what == "reading":
-                self.misfits += running_system.reading_misfits(self.reading, self.heard[name])
+                self.misfits += running_system.reading_misfits(self.reading, self.received[name])
             else:
-                self._adopt(self.heard[name])
+                self._adopt(self.received[name])
                 pose = dataclasses.replace(self.pose, datum=self.datum)
                 self.misfits += running_system.pose_misfits(
-                    pose, self.heard[name], self.map.places, self._why_no_transform
+                    pose, self.received[name], self.map.places, self._why_no_transform
                 )
-                if note := running_system.roads_note(self.heard[name], self.map.places):
-                    self.told.append(f"note: {note}")
+                if note := running_system.roads_note(self.received[name], self.map.places):
+                    self.lines.append(f"note: {note}")
         for kind in ("pose", "reading"):
             topics = [name for what, name, _ in named if what == kind and name in there]
-            self._find_needs(kind, [self.heard[name] for name in topics])
+            self._find_needs(kind, [self.received[name] for name in topics])
         self._check_waypoint_listeners()
 
     def _report_slow(self, topics: list[str]) -> None:
         echo(f"listening to {', '.join(topics)} (up to {LISTEN_SECONDS:g} s)")
 
-    def _find_needs(self, what: str, heard: list[Received]) -> None:
+    def _find_needs(self, what: str, received: list[Received]) -> None:
         if what == "pose":
-            found = pose_needs(self.pose, heard)
+            found = pose_needs(self.pose, received)
         else:
-            found = reading_needs(self.reading, MissionConfig(), heard)
-            for each in heard:
+            found = reading_needs(self.reading, MissionConfig(), received)
+            for each in received:
                 if each.is_single:
-                    self.told.append(
+                    self.lines.append(
                         f"note: {each.topic} came once in {LISTEN_SECONDS:g} s: set "
                         "mission.reading_timeout to more than twice the time between two readings"
                     )
@@ -391,7 +391,7 @@ class MissionDraft:
         notes = [
             running_system.waypoint_note(name, listeners, self.topics, poses) for name in names
         ]
-        self.told += [f"note: {note}" for note in notes if note]
+        self.lines += [f"note: {note}" for note in notes if note]
 
     def _tf_misfits(self) -> list[str]:
         target = self.map.frame
@@ -409,13 +409,13 @@ class MissionDraft:
             target, source
         )
 
-    def _adopt(self, heard: Received) -> None:
+    def _adopt(self, received: Received) -> None:
         """Take frame and origin from what is heard, where nobody says them."""
         fix = self.pose.type == _FIX
-        if not self.map.from_file and not self.given["frame"] and heard.frame and not fix:
-            self.map = read_map(self.map_text, **{**self._of_map(), "frame": heard.frame})
-        if fix and self.datum is None and not self.map.from_file and heard.messages:
-            message = heard.messages[-1]
+        if not self.map.from_file and not self.given["frame"] and received.frame and not fix:
+            self.map = read_map(self.map_text, **{**self._of_map(), "frame": received.frame})
+        if fix and self.datum is None and not self.map.from_file and received.messages:
+            message = received.messages[-1]
             if message.status.status != -1 and math.isfinite(message.latitude):
                 self.datum = (round(message.latitude, 7), round(message.longitude, 7))
                 self.notes["pose.datum"] = "where the robot was: the rectangle's origin"
@@ -431,12 +431,12 @@ class MissionDraft:
     # -- the file ------------------------------------------------------------------------------
 
     def _report(self) -> None:
-        self.told.append(f"map: {self._describe_map()}")
-        for heard in self.heard.values():
-            if heard.messages:
-                rate = f", {heard.in_words}" if heard.in_words else ""
-                frame = f", frame {heard.frame}" if heard.frame else ""
-                self.told.append(f"{heard.topic}: heard{rate}{frame}")
+        self.lines.append(f"map: {self._describe_map()}")
+        for received in self.received.values():
+            if received.messages:
+                rate = f", {received.in_words}" if received.in_words else ""
+                frame = f", frame {received.frame}" if received.frame else ""
+                self.lines.append(f"{received.topic}: heard{rate}{frame}")
 
     def _describe_map(self) -> str:
         if self.map.places is None:

@@ -80,8 +80,8 @@ def run(
     except KeyboardInterrupt:
         msg = f"interrupted; the same command with --out {directory} --resume goes on"
         raise click.ClickException(msg) from None
-    told = summary.to_mapping()
-    _conclude(directory, told, summary_lines(told), as_json=as_json, no_report=no_report)
+    mapping = summary.to_mapping()
+    _conclude(directory, mapping, summary_lines(mapping), as_json=as_json, no_report=no_report)
 
 
 def _conclude(

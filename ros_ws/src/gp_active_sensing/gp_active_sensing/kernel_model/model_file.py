@@ -259,9 +259,9 @@ def _model(header: HeaderReader, arrays: dict[str, FloatArray]) -> KernelModel:
     )
     found.all_used()
     settings = header.mapping("settings")
-    told = HeaderReader(settings, "settings")
-    if told.has("transform"):
-        told.one_of("transform", *TRANSFORMS)
+    settings_reader = HeaderReader(settings, "settings")
+    if settings_reader.has("transform"):
+        settings_reader.one_of("transform", *TRANSFORMS)
     return KernelModel(
         fits=fits,
         belief=belief,

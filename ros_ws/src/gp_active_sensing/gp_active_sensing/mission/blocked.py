@@ -161,7 +161,7 @@ class BlockedPlaces:
         On open ground a place that nobody gets to is more likely than a way that is cut off.
         """
         ways = with_shut(self._loop.topology, [move]).ways_from(probe.standing())
-        there, end = np.isfinite(ways.seconds), probe.purse.end
+        there, end = np.isfinite(ways.seconds), probe.own_budget.end
         return bool(there[self._unread(probe)].any()) and (end is None or bool(there[end]))
 
     def _unread(self, probe: ProbeState) -> BoolArray:

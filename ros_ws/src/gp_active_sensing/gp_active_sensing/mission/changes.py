@@ -71,7 +71,7 @@ def take_budget(mission: Mission, budget: Budget) -> None:
     mission.loop.remaining = replace(mission.loop.remaining, readings=readings)
     for probe in mission.probes.values():
         left = budget.minus(cost=probe.stages.driven)
-        probe.purse = replace(probe.purse, metres=left.metres, seconds=left.seconds)
+        probe.own_budget = replace(probe.own_budget, metres=left.metres, seconds=left.seconds)
 
 
 def change_map(
@@ -194,7 +194,7 @@ def add_probe(mission: Mission, name: str) -> None:
         probe = mission.make_probe(name)
         probe.set_config(mission.config)
         whole = mission.budget  # what it is by now
-        probe.purse = replace(probe.purse, metres=whole.metres, seconds=whole.seconds)
+        probe.own_budget = replace(probe.own_budget, metres=whole.metres, seconds=whole.seconds)
         probe.ingestion.pipeline.latency = mission.reading_latency
         probe.ingestion.set_open(yes=mission.state != "ended")
         for other in known.values():
@@ -207,18 +207,18 @@ def clock_stepped(mission: Mission, step_ns: int, now_ns: int) -> None:
     with mission.lock:
         if step_ns <= 1e9 * CLOCK_TOLERANCE:
             return
-        said = f"the clock went forward by {1e-9 * step_ns:.3f} s at once"
+        reason = f"the clock went forward by {1e-9 * step_ns:.3f} s at once"
         logger.error(
             "%s: that is not charged to the budget, and the mission pauses. Resume it when the "
             "clock is right",
-            said,
+            reason,
         )
         mission.now_ns = now_ns
         mission.journal(ClockStepped(step_ns=step_ns, stamp_ns=now_ns))
         skip(mission, step_ns)
         for probe in mission.probes.values():
             probe.watch_again()
-        mission.pause(said)
+        mission.pause(reason)
 
 
 def skip(mission: Mission, step_ns: int) -> None:

@@ -226,7 +226,7 @@ SHOWN = 5
 """Places that are named."""
 
 
-def speaks(message: Envelope, quantity: str = "") -> bool:
+def is_reading_of(message: Envelope, quantity: str = "") -> bool:
     """Return whether a message is a reading of a quantity, wherever it was taken."""
     what = message.what
     return isinstance(what, RawReading) and what.quantity == quantity and math.isfinite(what.value)
@@ -241,23 +241,23 @@ class SensorMonitor:
 
     def __init__(self, quantity: str = "") -> None:
         self._quantity = quantity
-        self.heard = False
+        self.received = False
         """A reading with a finite value has come, whether it could be placed or not."""
         self.silent: list[int] = []
         """Places set aside in a row since a reading was used last."""
-        self._heard_since = False
+        self._received_since = False
         """A reading has come since then."""
         self._used_ns: int | None = None
 
-    def hear(self, messages: Collection[Envelope]) -> None:
+    def record(self, messages: Collection[Envelope]) -> None:
         """Record what came."""
-        if any(speaks(message, self._quantity) for message in messages):
-            self.heard = self._heard_since = True
+        if any(is_reading_of(message, self._quantity) for message in messages):
+            self.received = self._received_since = True
 
     def note(self, used: Sequence[Reading]) -> None:
         """Record readings that were used."""
         if used:
-            self.heard = True
+            self.received = True
             self._used_ns = max(self._used_ns or 0, *(reading.stamp_ns for reading in used))
             self.forget()
 
@@ -268,7 +268,7 @@ class SensorMonitor:
     def forget(self) -> None:
         """Count silent places from here on."""
         self.silent = []
-        self._heard_since = False
+        self._received_since = False
 
     def complaint(self, names: Sequence[str], now_ns: int) -> str:
         """Return in words what is wrong."""
@@ -278,7 +278,7 @@ class SensorMonitor:
         where = "1 place" if n == 1 else f"{n} places in a row"
         look = (
             "readings come and none is used, see rejected_… in /diagnostics"
-            if self._heard_since
+            if self._received_since
             else "check the sensor"
         )
         return f"{MUTE} {since}, at {where} ({which}): {look}"

@@ -89,7 +89,7 @@ class Decisions:
             job, self.open, self.running = self.open, None, True
             return job
         for probe in self._asked_for(now_ns):
-            if not self._knows_where(probe):
+            if not self._has_position(probe):
                 continue
             if not self._has_consulted(probe, now_ns):
                 return None
@@ -139,7 +139,7 @@ class Decisions:
         """Return which other probes wait for a decision, and where each of them stands."""
         waiting = (other for other in self._asked_for(now_ns) if other is not probe)
         others = [other for other in waiting if other.carried == probe.carried]
-        return {other.name: other.at for other in others if self._knows_where(other)}
+        return {other.name: other.at for other in others if self._has_position(other)}
 
     def job_for(
         self,
@@ -167,7 +167,7 @@ class Decisions:
             carried=probe.carried,
         )
 
-    def _knows_where(self, probe: ProbeState) -> bool:
+    def _has_position(self, probe: ProbeState) -> bool:
         """Return whether a decision can be taken from where a probe is; note where that is."""
         probe.ahead.drop()
         if probe.at is not None:
@@ -248,7 +248,7 @@ class Decisions:
             self.loop.adopt(job.loop, probe.name)
             probe.begin_return(plan, job.at, now_ns, sortie=changes)
         else:
-            probe.home = probe.sortie.due = changes and job.at == probe.purse.end
+            probe.home = probe.sortie.due = changes and job.at == probe.own_budget.end
             probe.resting = plan.reason or "nothing is left to observe"
         return True
 

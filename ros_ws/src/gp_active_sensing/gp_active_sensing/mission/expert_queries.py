@@ -60,7 +60,7 @@ class ExpertQueries:
         self.until: float | None = None
         """When the present wait is over, whatever has come [s]; None = nothing is awaited."""
         self._times_missing = 0
-        self._begin_anew = False
+        self._ask_again = False
         """The process was killed while a question was open: what is missing is asked again."""
 
     def outgoing(self) -> tuple[int, ...]:
@@ -97,8 +97,8 @@ class ExpertQueries:
                 copy = self._loop.snapshot()
                 self._job = ExpertRequest(copy, self._places, self._number, now_ns)
             return False
-        if self._begin_anew:
-            self._begin_anew = False
+        if self._ask_again:
+            self._ask_again = False
             self.books.begun = seconds
             self._outgoing = self.books.missing
         self.until = None
@@ -226,6 +226,6 @@ class ExpertQueries:
         for reason, number in rejected.items():
             self.books.counts[f"rejected_{reason}"] = number
 
-    def go_on(self) -> None:
+    def ask_for_missing(self) -> None:
         """Ask again for what was missing when the process was killed."""
-        self._begin_anew = self.books.open and bool(self.books.missing)
+        self._ask_again = self.books.open and bool(self.books.missing)

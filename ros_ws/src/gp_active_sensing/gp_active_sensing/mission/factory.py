@@ -63,7 +63,7 @@ SECONDS_OF_QUEUE = 20.0
 _FIXED = ("none", "stations")
 """Kinds of a scenario's expert that may have stations."""
 
-KnownOf = Callable[[Mapping[str, Any]], FieldKnowledge]
+KnowledgeOf = Callable[[Mapping[str, Any]], FieldKnowledge]
 
 OpenRun = Callable[[], EarlierRun]
 
@@ -107,7 +107,7 @@ def build_parts(
     *,
     clock: Clock = time.monotonic,
     driver: str = "ros",
-    known_of: KnownOf = lambda scenario: NOTHING,
+    field_knowledge: KnowledgeOf = lambda scenario: NOTHING,
     topology: Topology | None = None,
     settled: MapConfig | None = None,
     open_run: OpenRun | None = None,
@@ -123,8 +123,8 @@ def build_parts(
         scenario: plain data of the scenario they started from, None = none.
         clock: monotonic seconds.
         driver: who drives the mission, for the records.
-        known_of: scenario, as the mission has it -> what is known of its field
-            (`sim.world.known_of`); asked only where there is a scenario.
+        field_knowledge: scenario, as the mission has it -> what is known of its field
+            (`sim.world.field_knowledge`); asked only where there is a scenario.
         topology: the map, if it was built already.
         settled: its configuration, as `build_settled` returned it; None = as `config` says.
         open_run: opens the run to write to, which may be one that is simulated again as far as its
@@ -137,7 +137,7 @@ def build_parts(
         ActiveSensingError: a map, belief, policy or run directory that cannot be used.
     """
     built = None if topology is None else (topology, settled or config.map)
-    builder = _Builder(config, scenario, clock, driver, known_of, built, open_run, first)
+    builder = _Builder(config, scenario, clock, driver, field_knowledge, built, open_run, first)
     try:
         parts = builder.build(resume=config.resume)
     except _NotRestored as error:
@@ -161,7 +161,7 @@ class _Builder:
     scenario: Mapping[str, Any] | None
     clock: Clock
     driver: str
-    known_of: KnownOf
+    field_knowledge: KnowledgeOf
     built: tuple[Topology, MapConfig] | None
     open_run: OpenRun | None
     first: FirstMap | None
@@ -223,7 +223,7 @@ class _Builder:
         topology: Topology
         settled: MapConfig
         if built is None:
-            live = _first_map(replace(config, map=as_begun), run, self.first, goes_on=bool(events))
+            live = _first_map(replace(config, map=as_begun), run, self.first, begun=bool(events))
             topology = live.topology
             origin = live.config.origin or (0.0, 0.0)
             settled = replace(live.config, frame=config.map.frame, origin=origin)
@@ -297,7 +297,7 @@ class _Builder:
         loop: SensingLoop,
     ) -> Recorder:
         config = self.config
-        known = NOTHING if self.scenario is None else self.known_of(self.kept)
+        known = NOTHING if self.scenario is None else self.field_knowledge(self.kept)
         self.unit = config.reading.unit or known.unit
         self.units = {
             name: each.unit or known.of(name).unit for name, each in config.further.items()
@@ -353,7 +353,7 @@ class _Builder:
                 ingestion,
                 config.mission,
                 arrival_radius=_radius(config, self.scenario, matcher),
-                purse=replace(self.budget, readings=None),
+                own_budget=replace(self.budget, readings=None),
                 clock=clock,
                 journal=journal,
                 ahead=PLAN_AHEAD_SAMPLES if config.plan_ahead else 0,
@@ -392,10 +392,10 @@ class _Builder:
 
 
 def _first_map(
-    config: ActiveSensingConfig, run: RunDirectory | None, first: FirstMap | None, *, goes_on: bool
+    config: ActiveSensingConfig, run: RunDirectory | None, first: FirstMap | None, *, begun: bool
 ) -> LivePlaces:
     """Return the places of the first map: that which the run began with, or the one that came."""
-    if run is not None and goes_on:
+    if run is not None and begun:
         return FirstMap.of(config.map, kept_map(run.path)).places
     if first is None:
         msg = f"no map has come on topic {config.map.topic} yet"

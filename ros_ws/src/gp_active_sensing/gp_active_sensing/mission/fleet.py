@@ -54,7 +54,7 @@ class Fleet:
         self.probes = {probe.name: probe for probe in probes}
         self.config = config
         self._journal = journal
-        self._heard_ns: dict[str, int] = {}
+        self._last_ns: dict[str, int] = {}
         self._gap_ns: dict[str, int] = {}
         """Time between the last two poses."""
         self._gone_ns: dict[str, int] = {}
@@ -76,7 +76,7 @@ class Fleet:
 
     def awaited(self, now_ns: int) -> bool:
         """Return whether some on the list may still join, within `mission.lost_after`."""
-        first = min(self._heard_ns.values(), default=now_ns)
+        first = min(self._last_ns.values(), default=now_ns)
         missing = any(
             probe.gone == NO_POSE or (not probe.gone and probe.needs_reading)
             for probe in self.probes.values()
@@ -106,10 +106,10 @@ class Fleet:
         """
         found = {}
         for name, probe in self.probes.items():
-            silence_ns = now_ns - self._heard_ns.get(name, now_ns)
+            silence_ns = now_ns - self._last_ns.get(name, now_ns)
             long = silence_ns > max(1e9 * ALARM_SECONDS, 3 * self._gap_ns.get(name, 0))
             expected = not probe.gone or probe.gone.startswith(SILENT)
-            if long and expected and not probe.stands and not probe.ingestion.catch_up.waiting:
+            if long and expected and not probe.is_still and not probe.ingestion.catch_up.waiting:
                 found[name] = 1e-9 * silence_ns
         return found
 
@@ -133,13 +133,13 @@ class Fleet:
         # Replaced, not changed in place: other threads may be looking through it.
         self.probes = {**self.probes, probe.name: probe}
 
-    def heard(self, probe: ProbeState, stamp_ns: int, now_ns: int) -> None:
+    def message_came(self, probe: ProbeState, stamp_ns: int, now_ns: int) -> None:
         """Record a pose of a probe: with the first one that can be used it takes part."""
         newest = probe.ingestion.track.newest
         if newest is None or newest.stamp_ns < stamp_ns:
             return  # it could not be used
-        self._gap_ns[probe.name] = now_ns - self._heard_ns.get(probe.name, now_ns)
-        self._heard_ns[probe.name] = now_ns
+        self._gap_ns[probe.name] = now_ns - self._last_ns.get(probe.name, now_ns)
+        self._last_ns[probe.name] = now_ns
         if probe.gone and not probe.gone.startswith((LEFT, MUTE, CHANGING)):
             self._join(probe, now_ns)
 
@@ -151,8 +151,8 @@ class Fleet:
 
     def spoke(self, probe: ProbeState, now_ns: int) -> None:
         """Record a reading of a probe: one whose sensor was silent takes part again."""
-        if probe.ingestion.holds_pose and probe.name in self._heard_ns:
-            self._heard_ns[probe.name] = now_ns  # it stands, and sends no poses
+        if probe.ingestion.holds_pose and probe.name in self._last_ns:
+            self._last_ns[probe.name] = now_ns  # it stands, and sends no poses
         if probe.gone.startswith(MUTE):
             self._join(probe, now_ns)
 
@@ -190,7 +190,7 @@ class Fleet:
         for probe in self.present:
             nowhere = probe.anywhere and probe.ingestion.track.newest is None
             if probe.ingestion.catch_up.waiting or nowhere:
-                self._heard_ns[probe.name] = now_ns  # its poses are not used yet, or it has none
+                self._last_ns[probe.name] = now_ns  # its poses are not used yet, or it has none
         limit = 1e9 * self.config.lost_after
         lost = [p for p in self.present if now_ns - self.last_pose_ns(p, now_ns) > limit]
         for probe in lost:
@@ -202,13 +202,13 @@ class Fleet:
 
         After a restart, or once the clock was set back, it has all its time again.
         """
-        then = min(self._heard_ns.get(probe.name, now_ns), now_ns)
-        self._heard_ns[probe.name] = then
+        then = min(self._last_ns.get(probe.name, now_ns), now_ns)
+        self._last_ns[probe.name] = then
         return then
 
     def skip(self, step_ns: int) -> None:
         """Count a time that did not pass [ns] as no silence: the clock was set."""
-        self._heard_ns = {name: then + step_ns for name, then in self._heard_ns.items()}
+        self._last_ns = {name: then + step_ns for name, then in self._last_ns.items()}
 
     def replay(self, probe: ProbeState, why: str, now_ns: int) -> None:
         """Record a probe that came or went before a restart."""
@@ -218,8 +218,8 @@ class Fleet:
 
     def _join(self, probe: ProbeState, now_ns: int) -> None:
         self._reset(probe, now_ns)
-        probe.since = probe.heard
-        self._heard_ns[probe.name] = now_ns
+        probe.since = probe.last_message
+        self._last_ns[probe.name] = now_ns
         self._note(probe, "", now_ns)
         logger.info("%s takes part", probe.name)
 
@@ -229,7 +229,7 @@ class Fleet:
         probe.sensor.forget()
         if probe.gone.startswith((LEFT, CHANGING)):
             probe.home = False
-            probe.stages.go_on(now_ns, probe.ingestion.metres)
+            probe.stages.skip_drive(now_ns, probe.ingestion.metres)
         if not probe.home:
             probe.resting = ""
 

@@ -65,13 +65,13 @@ def advice(estimate: DelayEstimate, delay: float = 0.0, key: str = "reading") ->
     )
 
 
-def say_delay(watch: DelayMonitor, name: str, delay: float, quantity: str = "") -> None:
+def log_delay(watch: DelayMonitor, name: str, delay: float, quantity: str = "") -> None:
     """Log that other stamps explain a probe's readings of a quantity better, when that is new."""
     if watch.estimate is None:
         return
-    if watch.said is not None and abs(watch.estimate.seconds - watch.said) <= NEW:
+    if watch.logged is not None and abs(watch.estimate.seconds - watch.logged) <= NEW:
         return
-    watch.said = watch.estimate.seconds
+    watch.logged = watch.estimate.seconds
     logger.warning(
         "%s%s; %d readings together are exp(%.0f) times as probable where the probe was then, and "
         "as it is the map is wrong where it moved",

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.blocked import BlockedPlaces
-from gp_active_sensing.mission.checkers import speaks
+from gp_active_sensing.mission.checkers import is_reading_of
 from gp_active_sensing.mission.clocks import Latency, StepClock
 from gp_active_sensing.mission.config import CLOCK_TOLERANCE, MissionConfig
 from gp_active_sensing.mission.decisions import Decisions
@@ -39,7 +39,7 @@ from gp_active_sensing.mission.inbox import (
     RawReading,
 )
 from gp_active_sensing.mission.input_log import InputLog
-from gp_active_sensing.mission.log_messages import FINISHING, budget_text, loudness, say_delay
+from gp_active_sensing.mission.log_messages import FINISHING, budget_text, log_delay, loudness
 from gp_active_sensing.mission.plan_ahead import ContingentPlans
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.probe import ProbeState
@@ -135,7 +135,7 @@ class Mission:
         self.inbox = inbox
         self.config = config
         self.blocked = BlockedPlaces(loop, config, journal)
-        self.budget = replace(probes[0].purse, readings=loop.remaining.readings)
+        self.budget = replace(probes[0].own_budget, readings=loop.remaining.readings)
         """Total budget: readings of the mission, metres and seconds of each probe."""
         self.lock = threading.RLock()
         self.state = "idle"
@@ -162,7 +162,7 @@ class Mission:
         """The mission ended without a job, and what is known is still to be shown."""
         self.trace: InputLog | None = None
         """Hears which messages were used when, beside the events."""
-        self.strangers: Counter[str] = Counter()
+        self.unknown_senders: Counter[str] = Counter()
         """Messages of probes that are not in the mission."""
         self.now_ns = 0
         self._ticking = False
@@ -206,7 +206,7 @@ class Mission:
     @property
     def rejected(self) -> Counter[str]:
         """Return the counts of rejected readings of all probes, by reason."""
-        total = Counter(self.strangers and {"unknown_probe": self.strangers.total()})
+        total = Counter(self.unknown_senders and {"unknown_probe": self.unknown_senders.total()})
         for probe in self.probes.values():
             total += probe.ingestion.counts
         return total + self.inbox.refused
@@ -313,7 +313,7 @@ class Mission:
             probe.sensor.forget()
             probe.passed.wait_again(self.now_ns)
             probe.since = self._clock()
-            probe.stages.go_on(self.now_ns, probe.ingestion.metres)
+            probe.stages.skip_drive(self.now_ns, probe.ingestion.metres)
             probe.sortie.count(self.now_ns, probe.ingestion.metres)
         self.inbox.wake()
 
@@ -387,7 +387,7 @@ class Mission:
             return
         probe = self.probes.get(message.probe)
         if probe is None:
-            self.strangers[message.probe] += 1
+            self.unknown_senders[message.probe] += 1
             return
         if isinstance(message.what, RawBattery):
             if self.state != "ended":
@@ -395,15 +395,15 @@ class Mission:
             return
         probe.take([message])
         if isinstance(message.what, Pose):
-            self.fleet.heard(probe, message.what.stamp_ns, self.now_ns)
-        elif speaks(message, probe.lead):
+            self.fleet.message_came(probe, message.what.stamp_ns, self.now_ns)
+        elif is_reading_of(message, probe.lead):
             self.fleet.spoke(probe, self.now_ns)
         if self._decides and not more:
             yield from self._check_probe(probe, message.received)
 
     def _use_answer(self, answer: RawAnswer) -> Iterator[MissionOutput]:
         if self.consulting is None:
-            self.strangers["expert"] += 1
+            self.unknown_senders["expert"] += 1
         elif self.consulting.take(answer, self.now_ns) and self._decides:
             if job := self._next_job():
                 yield MissionOutput(job)
@@ -417,7 +417,7 @@ class Mission:
             for intake in probe.ingestion.intakes:
                 if intake.lag.work():
                     of = intake.quantity or self.loop.name
-                    say_delay(intake.lag, probe.name, intake.delay, of)
+                    log_delay(intake.lag, probe.name, intake.delay, of)
             if self._decides:
                 yield from self._check_probe(probe, None)
         if any(probe.ingestion.catch_up.hands_on for probe in self.probes.values()):
@@ -796,7 +796,7 @@ class Mission:
                     elif message.probe in self.probes and not isinstance(message.what, RawBattery):
                         self.probes[message.probe].take([message])
                     else:
-                        self.strangers[message.probe] += 1
+                        self.unknown_senders[message.probe] += 1
                 for probe in self.probes.values():
                     probe.remember(probe.ingestion.stop_waiting())
                     if over:

@@ -107,8 +107,8 @@ def budget_left(mission: Mission) -> Iterator[tuple[str, str, float, float]]:
     for name, probe in mission.probes.items():
         whose = f" of {name}" if name else ""
         for what, unit, left, total in (
-            ("metres", " m", probe.purse.metres, whole.metres),
-            ("seconds", " s", probe.purse.seconds, whole.seconds),
+            ("metres", " m", probe.own_budget.metres, whole.metres),
+            ("seconds", " s", probe.own_budget.seconds, whole.seconds),
         ):
             if left is not None and total is not None:
                 yield f"{what}{whose}", unit, left, total

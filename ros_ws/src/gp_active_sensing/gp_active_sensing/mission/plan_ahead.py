@@ -58,7 +58,7 @@ class ContingentPlan:
 
     plan: Plan
     after: SensingLoop
-    said: tuple[logging.LogRecord, ...] = ()
+    log_records: tuple[logging.LogRecord, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ def take(
     if not loop.fits(cell.plan, after=rest, remaining=remaining) or loop.good_enough():
         return None
     loop.adopt(cell.after, probe)
-    for record in cell.said:
+    for record in cell.log_records:
         logging.getLogger(record.name).handle(record)
     return cell.plan
 

@@ -81,7 +81,7 @@ class ProbeState:
         config: MissionConfig,
         *,
         arrival_radius: float,
-        purse: Budget,
+        own_budget: Budget,
         clock: Clock,
         journal: Journal,
         ahead: int = 0,
@@ -98,7 +98,7 @@ class ProbeState:
         self.loop = loop
         self.ingestion = ingestion
         self.config = config
-        self.purse = purse
+        self.own_budget = own_budget
         self.arrival = GoalChecker(loop, ingestion, arrival_radius, config.reading_timeout)
         self.set_config(config)
         self.progress = ProgressChecker(loop, ingestion)
@@ -140,7 +140,7 @@ class ProbeState:
         """It is where it had to end."""
         self.gone = NO_POSE if name else ""
         """Why it takes no part; "" = it does."""
-        self.heard = clock()
+        self.last_message = clock()
         self._clock = clock
         self.journal = journal
 
@@ -160,7 +160,7 @@ class ProbeState:
         return self.stages.target
 
     @property
-    def stands(self) -> bool:
+    def is_still(self) -> bool:
         """It has no reason to move, and its poses come on motion only."""
         return self.ingestion.holds_pose and (
             self.target is None or self.arrival.inside(self.target)
@@ -185,11 +185,11 @@ class ProbeState:
     @property
     def left_in_all(self) -> Budget:
         """Remaining budget: readings of the mission, metres and seconds of its own."""
-        return replace(self.purse, readings=self.loop.remaining.readings)
+        return replace(self.own_budget, readings=self.loop.remaining.readings)
 
     def pay(self, cost: Cost, now_ns: int, plan: Plan | None = None) -> None:
         """Take a drive off its budget and its battery, with the plan of one that was finished."""
-        self.purse = self.purse.minus(cost=cost)
+        self.own_budget = self.own_budget.minus(cost=cost)
         self.sortie.count(now_ns, self.ingestion.metres)
         if plan is None:
             return
@@ -201,7 +201,7 @@ class ProbeState:
 
     def sorties_left(self, owed: Cost) -> Sorties | None:
         """Return the batteries after this one; None = it lasts for the mission."""
-        if not self.sortie.limited or self.purse.end is None:
+        if not self.sortie.limited or self.own_budget.end is None:
             return None
         return Sorties(self.left_in_all.minus(cost=owed), self.sortie.fresh())
 
@@ -215,7 +215,7 @@ class ProbeState:
     def needs_reading(self) -> bool:
         """Return whether the probe needs a reading before it gets its first waypoint."""
         wanted = self.config.wait_for_reading and self.config.follow == "waypoint"
-        return wanted and not self.sensor.heard and not self.stages.number
+        return wanted and not self.sensor.received and not self.stages.number
 
     @property
     def is_mute(self) -> bool:
@@ -244,8 +244,8 @@ class ProbeState:
     def take(self, messages: Collection[Message], most: int = BATCH) -> list[Reading]:
         """Use what came from it; return the readings that were accepted."""
         if messages:
-            self.heard = self._clock()
-        self.sensor.hear(messages)
+            self.last_message = self._clock()
+        self.sensor.record(messages)
         accepted = self.ingestion.take(messages, most)
         self.remember(accepted)
         return accepted
@@ -569,12 +569,12 @@ class ProbeState:
     @property
     def needs_start(self) -> bool:
         """The end place, where it stands at its first decision, is not known yet."""
-        return self._back_to_start and self.purse.end is None
+        return self._back_to_start and self.own_budget.end is None
 
     def note_start(self, at: int | None) -> None:
         """Record where it begins."""
         if self.needs_start:
-            self.purse = replace(self.purse, end=at)
+            self.own_budget = replace(self.own_budget, end=at)
 
     def rest_of_place(self, at: int | None) -> Cost:
         """Return what is still to be driven to the end of the place where it is.
@@ -638,13 +638,13 @@ class ProbeState:
 
         `pending` are waypoints of other probes; `owed` is driven and not charged yet.
         """
-        loop, sortie, end = self.loop, self.sortie, self.purse.end
+        loop, sortie, end = self.loop, self.sortie, self.own_budget.end
         if not sortie.limited or end is None or at is None or loop.good_enough():
             return False
         if sortie.number > 1 and not sortie.stages:
             return False  # another battery would not help
         readings = loop.readings_for(self.name, pending)
-        left = replace(in_metres(self.purse.minus(cost=owed), loop.speed), readings=readings)
+        left = replace(in_metres(self.own_budget.minus(cost=owed), loop.speed), readings=readings)
         home = BudgetConstraint(loop.topology, left).way_home(at)
         if home is None or (readings is not None and readings <= 0):
             return False

@@ -119,7 +119,7 @@ class Recorder:
         """Hears every event, after it was written."""
         self._sampled: tuple[int, IntArray | None] | None = None
         """Number of places of the map, and those at which a stage is scored."""
-        self._told: RunSummary | None = None
+        self._final_summary: RunSummary | None = None
         """The last summary that was made."""
 
     def begin(
@@ -207,7 +207,7 @@ class Recorder:
             if self.regret is not None and means is not None:
                 went = goal if stage.went is None else stage.went
                 read = None if stage.value is None else went
-                self.regret.go_on(self.stages.figures)
+                self.regret.resume(self.stages.figures)
                 more |= self.regret.stage(read, means, seconds)
         if loop.quantities:
             more["quantities"] = self._further(loop, 1e-9 * stage.stamp_ns, places)
@@ -313,7 +313,7 @@ class Recorder:
         summary = summarise(
             *(self._config, loop, records, course, self.scorer, 1e-9 * until_ns, further)
         )
-        self._told = summary
+        self._final_summary = summary
         return summary
 
     @property
@@ -333,11 +333,11 @@ class Recorder:
         value = (self.stages.figures or [{}])[-1].get("promised_error")
         return None if value is None else float(value)
 
-    def told(self, mission: Mission) -> RunSummary:
+    def final_summary(self, mission: Mission) -> RunSummary:
         """Return the summary of a mission that is over, the one that was kept if there is one."""
-        if self.run is None or self._told is None:
+        if self.run is None or self._final_summary is None:
             return self.summarise(mission, "finished")
-        return self._told
+        return self._final_summary
 
     def summary(self, mission: Mission, status: str) -> dict[str, Any]:
         """Return the same as plain data."""
@@ -349,8 +349,8 @@ class Recorder:
             return False
         self._catch_up(self._journal)
         with self._lock:
-            said = self._guard(partial(self.run.write_summary, self.summary(mission, status)))
-            return self._guard(partial(self.export, mission)) and said
+            is_written = self._guard(partial(self.run.write_summary, self.summary(mission, status)))
+            return self._guard(partial(self.export, mission)) and is_written
 
     def export(self, mission: Mission) -> None:
         """Write the map for other programs. Raises RunError."""
@@ -410,14 +410,14 @@ class Recorder:
         """Return what is missing in the directory of the mission; "" = nothing, or no directory."""
         if self.run is None:
             return ""
-        said = []
+        gaps = []
         events = self._forgotten + len(self._unwritten)
         for count, what in ((events, "events"), (self.stages.unwritten, "records")):
             if count:
-                said.append(f"{count} {what} could not be written to {self.run.path}")
+                gaps.append(f"{count} {what} could not be written to {self.run.path}")
         if self.stages.lost:
-            said.append(f"the records of {self.stages.lost} stages are lost; the journal has them")
-        return "; ".join(said)
+            gaps.append(f"the records of {self.stages.lost} stages are lost; the journal has them")
+        return "; ".join(gaps)
 
     def report(self, write: Callable[[Path], Path]) -> Path | None:
         """Write the report page; None when it cannot be made (logged)."""

@@ -225,7 +225,7 @@ class MissionRestorer:
                 probe.sent_ns = stamp_ns
                 probe.sensor.forget()
                 probe.passed.wait_again(stamp_ns)
-                probe.stages.go_on(stamp_ns, probe.ingestion.metres)
+                probe.stages.skip_drive(stamp_ns, probe.ingestion.metres)
                 probe.sortie.count(stamp_ns, probe.ingestion.metres)
 
     def _ask(self, event: DecisionAsked) -> None:
@@ -405,9 +405,9 @@ class MissionRestorer:
         if mission.state == "running":
             mission.decisions.open = self._asked
         if mission.consulting is not None:
-            mission.consulting.go_on()
+            mission.consulting.ask_for_missing()
         for probe in mission.probes.values():
-            probe.since = probe.heard
+            probe.since = probe.last_message
             probe.send_again = probe.target is not None
 
 
@@ -452,11 +452,11 @@ class JournalGaps:
         if left.readings is not None and loop.remaining.readings is not None:
             loop.spent += max(0, loop.remaining.readings - left.readings)
         loop.remaining = replace(loop.remaining, readings=left.readings)
-        metres = (probe.purse.metres or 0.0) - (left.metres or 0.0)
-        seconds = (probe.purse.seconds or 0.0) - (left.seconds or 0.0)
+        metres = (probe.own_budget.metres or 0.0) - (left.metres or 0.0)
+        seconds = (probe.own_budget.seconds or 0.0) - (left.seconds or 0.0)
         unknown = Cost(max(0.0, metres), max(0.0, seconds))
         probe.stages.driven = probe.stages.driven.plus(unknown)
-        probe.purse = replace(probe.purse, metres=left.metres, seconds=left.seconds)
+        probe.own_budget = replace(probe.own_budget, metres=left.metres, seconds=left.seconds)
         self._readings = 0
         self._unsettled.discard(probe.name)
 

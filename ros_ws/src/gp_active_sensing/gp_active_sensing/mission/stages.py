@@ -127,7 +127,7 @@ class StageLog:
         then_ns, then_metres = (now_ns, metres) if self._charged is None else self._charged
         return Cost(max(0.0, metres - then_metres), max(0.0, 1e-9 * (now_ns - then_ns)))
 
-    def go_on(self, now_ns: int, metres: float) -> None:
+    def skip_drive(self, now_ns: int, metres: float) -> None:
         """Charge nothing of what was driven since the last stage ended."""
         self._charged = None if self.target is None else (now_ns, metres)
 

@@ -126,16 +126,16 @@ def elsewhere(record: Mapping[str, Any], names: Sequence[str]) -> tuple[str, ...
         record: of the stage, in a replay that followed the probe.
         names: (n,) the map's names of places.
     """
-    went, told = record.get("went"), record.get("information") or {}
+    went, information = record.get("went"), record.get("information") or {}
     if not isinstance(went, int) or not 0 <= went < len(names):
         return ()
-    planned, gained = told.get("planned"), told.get("went")
+    planned, gained = information.get("planned"), information.get("went")
     if went == record.get("location"):
         return ("The probe went there.",)
     if not isinstance(planned, float) or not isinstance(gained, float):
         return (f"The probe went to {called(names[went])} instead.",)
-    told_by = f"information {gained:.3f} nat, against {planned:.3f} nat at the chosen place"
-    return (f"The probe went to {called(names[went])} instead: {told_by}.",)
+    figures = f"information {gained:.3f} nat, against {planned:.3f} nat at the chosen place"
+    return (f"The probe went to {called(names[went])} instead: {figures}.",)
 
 
 def called(name: str) -> str:

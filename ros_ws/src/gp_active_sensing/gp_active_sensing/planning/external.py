@@ -192,7 +192,7 @@ class Running:
     """
 
     program: PlannerProgram | None = None
-    map_told: weakref.ref[Any] | None = None
+    map_sent: weakref.ref[Any] | None = None
     barren: int = 0
     lock: threading.RLock = field(default_factory=threading.RLock)
 
@@ -231,9 +231,9 @@ class Running:
             program = self.program
             seconds += start if not program.answered else 0.0
             lines = [question(seconds)]
-            if self.map_told is None or self.map_told() is not topology:
+            if self.map_sent is None or self.map_sent() is not topology:
                 lines.insert(0, map_line())
-                self.map_told = weakref.ref(topology)
+                self.map_sent = weakref.ref(topology)
             answer = program.ask(lines, seconds)
             self.barren = 0
             return answer
@@ -241,7 +241,7 @@ class Running:
     def stop(self) -> None:
         """End the program, if there is one."""
         with self.lock:
-            program, self.program, self.map_told = self.program, None, None
+            program, self.program, self.map_sent = self.program, None, None
             if program is not None:
                 program.close()
 

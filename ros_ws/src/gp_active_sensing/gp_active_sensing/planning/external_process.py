@@ -80,7 +80,7 @@ class PlannerProgram:
         self._asked_at: float | None = None
         """When the question that is open was asked."""
         self._answers = bytearray()
-        self._heard = threading.Condition()
+        self._changed = threading.Condition()
         self._questions: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         work = (self._read_answers, self._log_errors, self._send_questions)
         self._threads = [threading.Thread(target=each, daemon=True) for each in work]
@@ -133,21 +133,21 @@ class PlannerProgram:
                     os.killpg(self.pid, signal.SIGKILL)  # with what it started
                 self._process.kill()
                 self._process.wait()
-            with self._heard:
-                self._heard.notify_all()
+            with self._changed:
+                self._changed.notify_all()
             for thread in self._threads:
                 thread.join(_GRACE)  # something that it started may hold a pipe open
 
     def _read_answers(self) -> None:
         with self._process.stdout as pipe:
             while chunk := pipe.read1(_CHUNK):
-                with self._heard:
-                    self._heard.wait_for(lambda: self._closed or len(self._answers) <= LONGEST)
+                with self._changed:
+                    self._changed.wait_for(lambda: self._closed or len(self._answers) <= LONGEST)
                     self._answers += chunk
-                    self._heard.notify_all()
-        with self._heard:
+                    self._changed.notify_all()
+        with self._changed:
             self._ended = True
-            self._heard.notify_all()
+            self._changed.notify_all()
 
     def _log_errors(self) -> None:
         with self._process.stderr as pipe:
@@ -169,16 +169,16 @@ class PlannerProgram:
     def _line(self, until: float) -> bytes:
         """Return the next line of its standard output; the question counts as answered then."""
 
-        def told() -> bool:
+        def has_answer() -> bool:
             whole = b"\n" in self._answers or len(self._answers) > LONGEST
             return whole or self._ended or self._closed
 
-        with self._heard:
-            in_time = self._heard.wait_for(told, max(0.0, until - time.monotonic()))
+        with self._changed:
+            in_time = self._changed.wait_for(has_answer, max(0.0, until - time.monotonic()))
             line, end, rest = bytes(self._answers).partition(b"\n")
             if end:
                 self._answers[:] = rest
-                self._heard.notify_all()
+                self._changed.notify_all()
         if end:
             self._asked_at = None
             return line
@@ -207,10 +207,10 @@ class PlannerProgram:
 
     def _drop_unasked(self) -> None:
         """Pass over what was written without a question."""
-        with self._heard:
+        with self._changed:
             unasked = bytes(self._answers)
             self._answers.clear()
-            self._heard.notify_all()
+            self._changed.notify_all()
         if unasked:
             logger.warning(
                 "%s wrote what nobody asked for, which is passed over: %s",

@@ -267,12 +267,12 @@ class ExplicitExploration:
         ends = np.array([[pair.a, pair.b] for pair in progress.pairs])
         readings = belief.weights @ belief.averages(ends.ravel()) - belief.mean.offset[ends.ravel()]
         u, v = readings.reshape(ends.shape).T / signal
-        told = np.clip(statistic(u, v, variance, differences), -test.clip, test.clip)
+        statistics = np.clip(statistic(u, v, variance, differences), -test.clip, test.clip)
         midpoint = float(np.mean([test.midpoint(pair) for pair in progress.pairs]))
         inside = scales.inside(progress.low, progress.high)
         shorter = [value for value in inside if value <= progress.split]
         longer = [value for value in inside if value > progress.split]
-        is_longer = float(told.mean()) > midpoint
+        is_longer = float(statistics.mean()) > midpoint
         # Where the candidates have changed meanwhile, all may lie on one side.
         kept = (longer if is_longer else shorter) or inside
         logger.info(
@@ -281,7 +281,7 @@ class ExplicitExploration:
             len(progress.pairs),
             "above" if is_longer else "at most",
             progress.split,
-            float(told.mean()),
+            float(statistics.mean()),
             midpoint,
         )
         return dataclasses.replace(progress, low=kept[0], high=kept[-1], pairs=())

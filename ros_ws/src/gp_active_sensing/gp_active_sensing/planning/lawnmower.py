@@ -13,7 +13,7 @@ from gp_active_sensing.belief import Belief
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import PlanningError
 from gp_active_sensing.planning.budget import BudgetConstraint
-from gp_active_sensing.planning.routes.base import Ask, Laying, RoutePolicy
+from gp_active_sensing.planning.routes.base import Ask, BuiltRoute, RoutePolicy
 from gp_active_sensing.planning.routes.boustrophedon import CORNERS, Ground, Rows, rows_of
 from gp_active_sensing.planning.routes.distances import distances_of, unit_of
 from gp_active_sensing.planning.routes.follow import RouteDrive, fits, trip_of
@@ -78,7 +78,7 @@ def densest_rows(
         spacing=spacing, inset=inset, direction=direction, sparse=layer.sparse
     ):
         if fewest is None:
-            fewest = layer.lay(family[0])
+            fewest = layer.place_rows(family[0])
         if layer.stopped:
             break
         number = layer.densest(family)
@@ -129,7 +129,7 @@ class _Layer:
         """A limit is reached."""
         return self.expanded >= self._limit or self._spent()
 
-    def lay(self, rows: Rows) -> PlannedRows:
+    def place_rows(self, rows: Rows) -> PlannedRows:
         """Lay rows from a corner."""
         if rows not in self._laid:
             self.expanded += 1
@@ -146,7 +146,7 @@ class _Layer:
         for corner in (nearest, *(c for c in range(CORNERS) if c != nearest)):
             laid = replace(rows, corner=corner)
             if corner == nearest or not self.stopped or laid in self._laid:
-                yield self.lay(laid)
+                yield self.place_rows(laid)
 
     def fits(self, laid: PlannedRows) -> bool:
         """Return whether the budget lasts for all of the rows and the way home."""
@@ -169,7 +169,7 @@ class _Layer:
             places = self._ground.places_of(family[number])
             reads = int(np.count_nonzero(self._unread[places]))
             may = self._constraint.budget.affords(self._distances.at_least(places), reads)
-            if may and self.fits(self.lay(replace(family[number], corner=corner))):
+            if may and self.fits(self.place_rows(replace(family[number], corner=corner))):
                 low = number
             else:
                 high = number
@@ -251,7 +251,7 @@ class Lawnmower(RoutePolicy):
         """Rows are as far apart as the budget says, unless their spacing is given."""
         return self.spacing is None
 
-    def lay(self, ask: Ask) -> Laying:
+    def build_route(self, ask: Ask) -> BuiltRoute:
         """Lay the densest rows that the budget lasts for."""
         ground = Ground(ask.request.topology, np.isfinite(ask.reach.ways.seconds))
         found = densest_rows(
@@ -267,5 +267,5 @@ class Lawnmower(RoutePolicy):
             known=ask.earlier,
         )
         if found is None:
-            return Laying(())
-        return Laying(found.laid.places, found.expanded, found.stopped)
+            return BuiltRoute(())
+        return BuiltRoute(found.laid.places, found.expanded, found.stopped)

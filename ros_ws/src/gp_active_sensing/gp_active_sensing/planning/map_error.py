@@ -244,16 +244,16 @@ def thinned(topology: Topology, places: IntArray, most: int) -> tuple[IntArray, 
         (k,) those places, sorted; (n,) the number among them of the one that stands for a place of
         the map, -1 for one that is not among `places`.
     """
-    stands = np.full(topology.n, -1, dtype=np.int64)
+    group_of = np.full(topology.n, -1, dtype=np.int64)
     if len(places) <= most:
-        stands[places] = np.arange(len(places))
-        return places, stands
+        group_of[places] = np.arange(len(places))
+        return places, group_of
     groups = runs(topology.points, places, most)
     middles = np.array([group[len(group) // 2] for group in groups])
     order = np.argsort(middles)
     for number, i in enumerate(order.tolist()):
-        stands[groups[i]] = number
-    return middles[order], stands
+        group_of[groups[i]] = number
+    return middles[order], group_of
 
 
 def map_error_of(
@@ -518,10 +518,10 @@ def joining(field: MapVariance, which: IntArray) -> FloatArray:
     for weight, noise, C, S in _each(field):
         M = _precision(C, which, noise)
         cross, shared = C[which], S[which]
-        told = M @ cross  # (k, m)
-        numerator = np.diagonal(S) - 2.0 * (told * shared).sum(axis=0)
-        numerator += (told * (S[np.ix_(which, which)] @ told)).sum(axis=0)
-        spread = np.diagonal(C) + noise - (told * cross).sum(axis=0)
+        factors = M @ cross  # (k, m)
+        numerator = np.diagonal(S) - 2.0 * (factors * shared).sum(axis=0)
+        numerator += (factors * (S[np.ix_(which, which)] @ factors)).sum(axis=0)
+        spread = np.diagonal(C) + noise - (factors * cross).sum(axis=0)
         floor = max(_KNOWN * float(np.diagonal(C).max()), noise, 1e-300)
         total += weight * np.maximum(numerator, 0.0) / np.maximum(spread, floor)
     total[which] = 0.0

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from gp_active_sensing.planning.budget import BudgetConstraint
-from gp_active_sensing.planning.routes.base import Ask, Laying, RoutePolicy
+from gp_active_sensing.planning.routes.base import Ask, BuiltRoute, RoutePolicy
 from gp_active_sensing.planning.routes.distances import (
     PartDistances,
     distances_of,
@@ -95,9 +95,9 @@ class Spread(RoutePolicy):
     The state is the route.
     """
 
-    lays_again: ClassVar[bool] = True
+    repeats: ClassVar[bool] = True
 
-    def lay(self, ask: Ask) -> Laying:
+    def build_route(self, ask: Ask) -> BuiltRoute:
         """Lay the largest far-point set whose tour fits."""
         found = _Laying(ask)
         points = ask.request.topology.points
@@ -111,7 +111,7 @@ class Spread(RoutePolicy):
             if len(places) >= _MANY or found.stopped or not found.limited:
                 break
         places = () if best is None else best[1]
-        return Laying(places, max(found.expanded, 1), found.stopped)
+        return BuiltRoute(places, max(found.expanded, 1), found.stopped)
 
 
 class _Laying:

@@ -137,7 +137,7 @@ class Tour:
         if len(elsewhere) > self.places // 2:  # long routes of others, evenly thinned
             elsewhere, _ = thinned(topology, np.array(sorted(set(elsewhere))), self.places // 2)
         few, most = self._size(request.limit)
-        places, stands = thinned(topology, goals, most)
+        places, group_of = thinned(topology, goals, most)
         error = map_error_of(
             belief,
             topology,
@@ -153,7 +153,7 @@ class Tour:
         if sorties is not None:
             whole = replace(sorties.whole, readings=share.readings)
             sorties = replace(sorties, whole=whole)
-        driver = RouteDriver(request, reach, unread, share, error, stands, sorties)
+        driver = RouteDriver(request, reach, unread, share, error, group_of, sorties)
         room = _Room(driver, request.limit, clock, started)
         new: Pass | None = None
         if sought and (

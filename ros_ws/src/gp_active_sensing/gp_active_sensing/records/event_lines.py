@@ -105,26 +105,26 @@ def _codec(hint: Any) -> _Codec:
             return one  # it is not there where it is None
         return _Codec(
             lambda value: None if value is None else one.write(value),
-            lambda told: None if told is None else one.read(told),
+            lambda given: None if given is None else one.read(given),
         )
     if origin is tuple:  # of any length
         each = _codec(inner[0])
         return _Codec(
             lambda value: [each.write(v) for v in value],
-            lambda told: tuple(each.read(v) for v in told),
+            lambda given: tuple(each.read(v) for v in given),
         )
     of = _codec(inner[1])  # a mapping by names
     return _Codec(
         lambda value: {str(name): of.write(v) for name, v in value.items()},
-        lambda told: {str(name): of.read(v) for name, v in dict(told).items()},
+        lambda given: {str(name): of.read(v) for name, v in dict(given).items()},
     )
 
 
-def _finite(told: Any, key: str = "") -> float:
+def _finite(given: Any, key: str = "") -> float:
     """Return a number. Raises TypeError or ValueError: it is none, or not finite."""
-    number = float(told)
+    number = float(given)
     if not math.isfinite(number):
-        msg = f"{key + ': ' if key else ''}expected a finite number, got {told!r}"
+        msg = f"{key + ': ' if key else ''}expected a finite number, got {given!r}"
         raise ValueError(msg)
     return number
 
@@ -134,8 +134,8 @@ def _at(line: Line, key: str) -> float:
     return _finite(line[key], key)
 
 
-def _maybe(told: Any, read: Callable[[Any], Any] = float) -> Any:
-    return None if told is None else read(told)
+def _maybe(given: Any, read: Callable[[Any], Any] = float) -> Any:
+    return None if given is None else read(given)
 
 
 def _same(value: Any) -> Any:
@@ -173,19 +173,19 @@ def _write_stay(stay: StayRecord) -> dict[str, Any]:
     return line
 
 
-def _read_stay(told: Line) -> StayRecord:
-    variance, off = told["noise_variance"], told["off"]
+def _read_stay(given: Line) -> StayRecord:
+    variance, off = given["noise_variance"], given["off"]
     return StayRecord(
-        int(told["count"]), float(told["value"]), _maybe(variance), _maybe(off, _read_off)
+        int(given["count"]), float(given["value"]), _maybe(variance), _maybe(off, _read_off)
     )
 
 
-def _read_off(told: Any) -> Off:
+def _read_off(given: Any) -> Off:
     """Return a distance from a place's point: metres, or metres across and up."""
-    if isinstance(told, list):
-        across, up = told
+    if isinstance(given, list):
+        across, up = given
         return _finite(across), _finite(up)
-    return _finite(told)
+    return _finite(given)
 
 
 def _write_cost(cost: Cost) -> dict[str, Any]:
@@ -200,8 +200,8 @@ def _write_budget(budget: Budget) -> dict[str, Any]:
     return {"readings": budget.readings, "metres": budget.metres, "seconds": budget.seconds}
 
 
-def _read_budget(told: Line) -> Budget:
-    readings, metres, seconds = told["readings"], told["metres"], told["seconds"]
+def _read_budget(given: Line) -> Budget:
+    readings, metres, seconds = given["readings"], given["metres"], given["seconds"]
     return Budget(_maybe(readings, int), _maybe(metres, _finite), _maybe(seconds, _finite))
 
 

@@ -331,11 +331,11 @@ class ReadingUsed(ReadingEvent):
     @property
     def average(self) -> Reading:
         """Average of its stay in the belief from then on."""
-        if self.stay is None:
+        stay = self.stay
+        if stay is None:
             return self.reading
-        held = self.stay
         return replace(
-            self.reading, value=held.value, noise_variance=held.noise_variance, off=held.off
+            self.reading, value=stay.value, noise_variance=stay.noise_variance, off=stay.off
         )
 
 

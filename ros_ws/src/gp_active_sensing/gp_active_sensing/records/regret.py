@@ -96,7 +96,7 @@ class Regret:
             **({} if bound is None else {"regret_bound": bound}),
         }
 
-    def go_on(self, records: Sequence[Mapping[str, Any]]) -> None:
+    def resume(self, records: Sequence[Mapping[str, Any]]) -> None:
         """Continue after the stages of an earlier process."""
         counted = [record for record in records if record.get("regret") is not None]
         self.decisions = len(counted)

@@ -245,7 +245,7 @@ def _quality(
     # The bound takes long; it is worked out when the mission is over.
     floor = belief.floor(weights) if course.status != RUNNING else None
     error_floor, places = (None, None) if floor is None else floor
-    told = belief.leave_one_out()
+    check = belief.leave_one_out()
     return {
         "errors_against": against,
         **scores,
@@ -253,7 +253,7 @@ def _quality(
         **to_record(belief.promise(weights, found)),
         "least_error": error_floor,
         "least_places": places,
-        "explained": None if told is None else told.explained,
+        "explained": None if check is None else check.explained,
         "regret": regret,
     }
 
@@ -278,8 +278,8 @@ def length_scale_weights(belief: Belief) -> tuple[dict[str, Any], ...]:
 def _kernels(config: Mapping[str, Any], belief: Belief) -> set[str]:
     """Return the names of the kernels; those of the configuration where candidates have none."""
     names = {candidate.kernel for candidate in belief.hyperparameters}
-    said = (config.get("belief") or {}).get("kernel")
-    return {str(said)} if names == {""} and said is not None else names
+    default_kernel = (config.get("belief") or {}).get("kernel")
+    return {str(default_kernel)} if names == {""} and default_kernel is not None else names
 
 
 def _planning(records: Sequence[Mapping[str, Any]]) -> dict[str, float]:

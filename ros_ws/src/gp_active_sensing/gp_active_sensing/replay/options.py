@@ -63,14 +63,14 @@ class ReplayOptions:
 
 
 def settled(
-    given: ReplayOptions, base: Recording | None, held: Mapping[str, str], *, follow: bool
+    given: ReplayOptions, base: Recording | None, types: Mapping[str, str], *, follow: bool
 ) -> tuple[ActiveSensingConfig, dict[str, Any] | None]:
     """Return the configuration and the scenario behind it (None = none).
 
     Args:
         given: the options.
         base: the mission in the bag, None = none.
-        held: type of each topic of the bag; a type that nobody names is the topic's own.
+        types: type of each topic of the bag; a type that nobody names is the topic's own.
         follow: the probe drove where it liked. Nothing is planned ahead. The budget comes from
             the parameter file and the options, not from the scenario or the bag.
 
@@ -89,7 +89,7 @@ def settled(
         scenario = None if base.scenario is None else dict(base.scenario)
     elif named:
         scenario = load_scenario(named).to_mapping()
-        mapping = known_of(ActiveSensingConfig, scenario)
+        mapping = known_keys(ActiveSensingConfig, scenario)
         mapping.pop("probes")  # how many were simulated, not the names of those in the bag
         mapping["mission"] = {"retries": scenario["sensor"]["retries"]}
         mapping["scenario"] = named
@@ -100,7 +100,7 @@ def settled(
     policy = given.policy or _policy_of(given.overrides)
     if policy:
         mapping = with_policy(mapping, policy)
-    mapping = _overlaid(mapping, _options(given, held))
+    mapping = _overlaid(mapping, _options(given, types))
     mapping = apply_overrides(mapping, given.overrides)
     mapping |= {"autostart": True, "run_dir": ""}
     _log_no_map(mapping)
@@ -167,11 +167,11 @@ def topics_of(
         of_bag = None if base is None else base.topics.get(name)
         pair: dict[str, Any] = {}
         prefix = f"/{name}" if name else ""
-        for kind, said in (("reading", given.reading_topic), ("pose", given.pose_topic)):
-            if not said and of_bag is not None:
+        for kind, topic_given in (("reading", given.reading_topic), ("pose", given.pose_topic)):
+            if not topic_given and of_bag is not None:
                 pair[kind] = getattr(of_bag, kind)
                 continue
-            topic = said or usual[kind]
+            topic = topic_given or usual[kind]
             if topic.startswith("/") and len(names) > 1:
                 msg = (
                     f"--{kind}-topic: {topic} is one topic and there are {len(names)} probes; give "
@@ -218,7 +218,7 @@ def parameters_of(path: Path) -> dict[str, Any]:
     return found
 
 
-def known_of(cls: type, mapping: Mapping[str, Any]) -> dict[str, Any]:
+def known_keys(cls: type, mapping: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keys of a scenario that also configure the node."""
     found: dict[str, Any] = {}
     for field, hint in declared(cls):
@@ -226,11 +226,11 @@ def known_of(cls: type, mapping: Mapping[str, Any]) -> dict[str, Any]:
             continue
         value = mapping[field.name]
         inner = dataclasses.is_dataclass(hint) and isinstance(value, Mapping)
-        found[field.name] = known_of(typing.cast(type, hint), value) if inner else value
+        found[field.name] = known_keys(typing.cast(type, hint), value) if inner else value
     return found
 
 
-def _options(given: ReplayOptions, held: Mapping[str, str]) -> dict[str, Any]:
+def _options(given: ReplayOptions, types: Mapping[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = {"reading": {}, "pose": {}}
     if given.map_file:
         found["map"] = {"kind": kind_of_map(given.map_file), "file": given.map_file}
@@ -243,16 +243,16 @@ def _options(given: ReplayOptions, held: Mapping[str, str]) -> dict[str, Any]:
     if given.reading_field:
         found["reading"]["field"] = given.reading_field
     for kind, topic in (("reading", given.reading_topic), ("pose", given.pose_topic)):
-        if topic and (own := _type_in(held, topic)):  # who names a topic means what is in it
+        if topic and (own := _type_in(types, topic)):  # who names a topic means what is in it
             found[kind]["type"] = own
     return found
 
 
-def _type_in(held: Mapping[str, str], topic: str) -> str:
+def _type_in(types: Mapping[str, str], topic: str) -> str:
     """Return the type of a topic, "" when the bag has none of that name (in any namespace)."""
     if topic.startswith("/"):
-        return held.get(topic, "")
-    return next((kind for name, kind in held.items() if name.endswith(f"/{topic}")), "")
+        return types.get(topic, "")
+    return next((kind for name, kind in types.items() if name.endswith(f"/{topic}")), "")
 
 
 def _policy_of(overrides: tuple[str, ...]) -> str:

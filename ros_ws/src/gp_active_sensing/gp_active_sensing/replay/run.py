@@ -34,7 +34,7 @@ from gp_active_sensing.replay.recording import Recording, find_recording
 from gp_active_sensing.replay.stages import ReplayStages, Show
 from gp_active_sensing.replay.topics import BagMaps, TopicReader, find_topics
 from gp_active_sensing.replay.verify import ReproducibilityCheck
-from gp_active_sensing.sim.world import known_of
+from gp_active_sensing.sim.world import field_knowledge
 from gp_active_sensing.topology.lookup import check_places
 from gp_active_sensing.types import Cost
 from gp_active_sensing.util.files import json_ready, write_whole
@@ -91,8 +91,8 @@ def replay_bag(
     with Bag(path, salvage=salvage) as bag:
         recording = find_recording(bag)
         again = recording is not None and not belief_only and not given.changes
-        held = {topic.name: topic.type for topic in bag.topics}
-        config, scenario = settled(given, recording, held, follow=not again)
+        types = {topic.name: topic.type for topic in bag.topics}
+        config, scenario = settled(given, recording, types, follow=not again)
         if not belief_only:
             check_program(given, recording, config)
         config = dataclasses.replace(config, run_dir=str(out))
@@ -184,7 +184,7 @@ def _build(
             write_whole(run.path / JOURNAL, b"".join(lines))
     config = dataclasses.replace(config, resume=journal is not None)
     return build_parts(
-        config, scenario, clock=clock, driver="replay", known_of=known_of, first=first
+        config, scenario, clock=clock, driver="replay", field_knowledge=field_knowledge, first=first
     )
 
 
@@ -229,8 +229,8 @@ class _Player:
     def _put(self, message: BagMessage) -> None:
         mission, maps = self.parts.mission, self._maps
         if maps is None or message.topic != maps.topic:
-            for heard in self._feed.read(message, self._now_ns):
-                mission.inbox.put(heard.what, self._clockwork(), heard.probe)
+            for envelope in self._feed.read(message, self._now_ns):
+                mission.inbox.put(envelope.what, self._clockwork(), envelope.probe)
         elif mission.map is not None and (found := maps.read(message)) is not None:
             mission.map.take(mission, found)
 

@@ -29,8 +29,8 @@ def information(
     mean, variance = marginals_given_pending(belief, np.array(places, dtype=np.int64), pending)
     weights, noise = belief.weights, belief.noise_variance
     entropy = mixture_entropy(weights, mean.T, variance.T + noise)
-    told = entropy - float(weights @ noise_entropy(noise))
-    return [max(0.0, float(value)) for value in told]
+    nats = entropy - float(weights @ noise_entropy(noise))
+    return [max(0.0, float(value)) for value in nats]
 
 
 Show = Callable[[Mapping[str, Any]], None]
@@ -96,12 +96,12 @@ class ReplayStages:
             return found
         loop, pending = known
         places = [stage.plan.waypoints[0], *([] if went is None else [went])]
-        told = information(loop.belief, places, pending)
-        found["information"] = {"planned": told[0], "went": None if went is None else told[1]}
+        nats = information(loop.belief, places, pending)
+        found["information"] = {"planned": nats[0], "went": None if went is None else nats[1]}
         if went is not None:
             gained = self.gained
-            gained.planned += told[0]
-            gained.went += told[1]
+            gained.planned += nats[0]
+            gained.went += nats[1]
             gained.stages += 1
             gained.agreed += went == places[0]
         return found

@@ -368,9 +368,9 @@ def _unpacked(chunk: Any, missing: int, limit: UnpackingLimit, name: str, out: S
         unpack = {"zstd": unzstd, "lz4": unlz4}[chunk.compression]
         return unpack(data, chunk.uncompressed_size)
     except Exception as error:
-        out.note(f"{name}: a chunk cannot be unpacked ({_said(error)})")
+        out.note(f"{name}: a chunk cannot be unpacked ({_described(error)})")
     return b""
 
 
-def _said(error: BaseException) -> str:
+def _described(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__

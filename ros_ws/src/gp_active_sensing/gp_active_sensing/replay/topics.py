@@ -108,12 +108,12 @@ def find_topics(bag: Bag, topics: Mapping[str, Topics]) -> Mapping[str, Topics]:
     Raises:
         ReplayError: it does not; the message lists what it holds.
     """
-    held = {topic.name for topic in bag.topics}
+    by_name = {topic.name for topic in bag.topics}
     missing = [
         f"{name} ({kind})"
         for pair in topics.values()
         for kind, name in (("reading", pair.reading), ("pose", pair.pose))
-        if name not in held
+        if name not in by_name
     ]
     if missing:
         contents = ", ".join(f"{t.name} ({t.type}, {t.count})" for t in bag.topics) or "nothing"
@@ -158,17 +158,17 @@ class TopicReader:
         self._refuse = refuse
         self._streams: dict[str, list[tuple[str, str]]] = {}
         self._twists: dict[str, Twists] = {}
-        held = {topic.name for topic in bag.topics}
+        by_name = {topic.name for topic in bag.topics}
         for name, pair in topics.items():
             self._streams.setdefault(pair.reading, []).append((name, "reading"))
             for quantity, topic in pair.further.items():
-                if topic in held:
+                if topic in by_name:
                     self._streams.setdefault(topic, []).append((name, f"readings.{quantity}"))
                 else:
                     text = "bag %s: has no topic %s: %s is not known there"
                     logger.warning(text, bag.path, topic, quantity)
             self._streams.setdefault(pair.pose, []).append((name, "pose"))
-            if pair.twist in held:
+            if pair.twist in by_name:
                 self._streams.setdefault(pair.twist, []).append((name, "twist"))
                 self._twists[name] = Twists(pose.twist_type)
             elif pair.twist:
@@ -198,15 +198,15 @@ class TopicReader:
         """Why the newest topic with such a message has one."""
 
     def _check_types(self, types: Mapping[str, str]) -> None:
-        held = {topic.name: topic.type for topic in self._bag.topics}
+        by_name = {topic.name: topic.type for topic in self._bag.topics}
         for topic, uses in self._streams.items():
             for _, key in uses:
                 expected = "/msg/".join(split_type_name(types[key]))
-                if held.get(topic, expected) != expected:
+                if by_name.get(topic, expected) != expected:
                     name = "pose.twist_type" if key == "twist" else f"{key}.type"
                     msg = (
-                        f"{name}: topic {topic} of bag {self._bag.path} is {held[topic]}, expected "
-                        f"{expected}; give --set {name}={held[topic]}"
+                        f"{name}: topic {topic} of bag {self._bag.path} is {by_name[topic]}, "
+                        f"expected {expected}; give --set {name}={by_name[topic]}"
                     )
                     raise ConfigError(msg)
 
@@ -225,16 +225,16 @@ class TopicReader:
                 msg = f"a message of {message.topic} has {len(message.data)} bytes, at most {most}"
                 raise ReplayError(msg)
             content = self._bag.decode(message)
-            found = [self._heard(message.topic, *stream, content, now_ns) for stream in streams]
+            found = [self._take(message.topic, *stream, content, now_ns) for stream in streams]
         except (ReplayError, AttributeError, TypeError, ValueError, OverflowError) as error:
             self.unreadable[message.topic] += 1
             if self.unreadable[message.topic] == 1:
                 self.why = str(error)
                 logger.warning("%s; such messages are left out and counted", error)
             return []
-        return [heard for heard in found if heard is not None]
+        return [envelope for envelope in found if envelope is not None]
 
-    def _heard(
+    def _take(
         self, topic: str, probe: str, key: str, content: object, now_ns: int
     ) -> ProbeMessage | None:
         if key == "twist":
@@ -273,21 +273,21 @@ class BagMaps:
     def __init__(self, bag: Bag, config: MapConfig, topic: str = "") -> None:
         self._bag, self._config = bag, config
         self.unreadable: Counter[str] = Counter()
-        held = {t.name: t.type for t in bag.topics}
+        by_name = {t.name: t.type for t in bag.topics}
         wanted = (topic,) if topic else (config.topic, f"/{config.topic.lstrip('/')}")
-        self.topic = next((name for name in wanted if name in held), "")
+        self.topic = next((name for name in wanted if name in by_name), "")
         if not self.topic:
-            grids = ", ".join(name for name, kind in held.items() if kind == MAP_TYPE) or "none"
+            grids = ", ".join(name for name, kind in by_name.items() if kind == MAP_TYPE) or "none"
             msg = (
                 f"bag {bag.path}: has no topic {wanted[-1]}, from which the map comes (map.topic); "
                 f"topics of {MAP_TYPE} in it: {grids}. Record it, too, or give the map as a file: "
                 "--map"
             )
             raise ReplayError(msg)
-        if held[self.topic] != MAP_TYPE:
+        if by_name[self.topic] != MAP_TYPE:
             msg = (
-                f"bag {bag.path}: topic {self.topic} is {held[self.topic]}, expected {MAP_TYPE}; "
-                "set map.topic"
+                f"bag {bag.path}: topic {self.topic} is {by_name[self.topic]}, not "
+                f"{MAP_TYPE}; set map.topic"
             )
             raise ReplayError(msg)
 

@@ -62,7 +62,7 @@ COMPARED = (ReadingUsed.KIND, ExpertAsked.KIND, ExpertAnswered.KIND)
 """Events that have to come out again, besides decisions."""
 ABSOLUTE = 1e-12
 """Largest difference of two numbers that should both be zero."""
-_MOST_SAID = 20
+_MOST_LISTED = 20
 """Largest number of differences in words."""
 
 
@@ -118,7 +118,7 @@ class Comparison:
             rounding.
         readings_extra: used again, and not recorded.
         frames_lost: parts of the journal that are not in the bag.
-        differences: in words, the first `_MOST_SAID`.
+        differences: in words, the first `_MOST_LISTED`.
     """
 
     decisions: int = 0
@@ -151,7 +151,7 @@ class Comparison:
 
     def differs(self, what: str) -> None:
         """Record a difference."""
-        if len(self.differences) < _MOST_SAID:
+        if len(self.differences) < _MOST_LISTED:
             self.differences.append(what)
 
     def compare_readings(self, recorded: Sequence[Line], replayed: Sequence[Line]) -> None:
@@ -441,6 +441,6 @@ class ReproducibilityCheck:
             self.comparison.no_decision(stage, f"no reading {value} is planned for in the replay")
             return
         after = self._compared(event, cell.plan, cell.after, job, event.at)
-        taken = ContingentPlan(recorded, after, cell.said)
+        taken = ContingentPlan(recorded, after, cell.log_records)
         cells = tuple(None if c is None else taken for c in found.cells)
         self.parts.mission.foreseen(job, replace(found, cells=cells))

@@ -23,7 +23,7 @@ from gp_active_sensing.report.reconstruction import replay
 from gp_active_sensing.report.source import RunData, load_run
 from gp_active_sensing.report.steps import Reconstruction
 from gp_active_sensing.util.files import write_whole
-from gp_active_sensing.util.wording import tells
+from gp_active_sensing.util.wording import describe_predictability
 
 MOST_BYTES = 5_000_000
 """Largest page; a run that needs more shows fewer of its maps and candidates."""
@@ -84,7 +84,7 @@ def slots(
     payload: Mapping[str, Any],
     tally: Tally,
     *,
-    goes_on: bool = False,
+    continues: bool = False,
 ) -> dict[str, str]:
     """Return the texts above the maps as HTML, all that comes from the run escaped.
 
@@ -93,7 +93,7 @@ def slots(
         done: its steps.
         payload: as `build_payload`; of its maps only which steps have some (``steps``, ``all``).
         tally: of its events so far.
-        goes_on: it is under way: what did not happen yet is not said.
+        continues: it is under way: what did not happen yet is not said.
     """
     name = str(data.config.get("name") or data.topology.name)
     otherwise = "policy not said" if done.by_stage else "readings only"
@@ -102,19 +102,19 @@ def slots(
         heading += f" · seed {data.config['seed']}"
     status = data.summary.get("status") or "not ended"
     reason = data.summary.get("reason")
-    said = f"Run {status}: {reason}" if reason else f"Run {status}"
-    said_of = [*_notes(data, done, payload, goes_on)]
+    state = f"Run {status}: {reason}" if reason else f"Run {status}"
+    messages = [*_notes(data, done, payload, continues)]
     if count := tally.set_aside:
         what = "reading was" if count == 1 else "readings were"
-        said_of.append(
+        messages.append(
             f"{count} {what} set aside as next to impossible; they are listed under Mission"
         )
-    notes = (f'<p class="note">{html.escape(n)}</p>' for n in said_of)
+    notes = (f'<p class="note">{html.escape(n)}</p>' for n in messages)
     return {
         "title": html.escape(heading),
         "heading": html.escape(heading),
         "description": html.escape(str(data.config.get("description") or "")),
-        "status": html.escape(". ".join(filter(None, (said, headline(data, tally))))),
+        "status": html.escape(". ".join(filter(None, (state, headline(data, tally))))),
         "notes": "".join(notes),
         "tiles": "".join(_tiles(data, done, payload)),
     }
@@ -130,8 +130,8 @@ def facts_table(data: RunData, tally: Tally) -> str:
     """Return the table of what is known of the run besides its map, as HTML."""
     rows = "".join(
         f'<tr class="fact"><th class="text">{html.escape(what)}</th>'
-        f'<td class="wrap">{html.escape(says)}</td></tr>'
-        for what, says in facts_of(data, tally)
+        f'<td class="wrap">{html.escape(fact)}</td></tr>'
+        for what, fact in facts_of(data, tally)
     )
     table = f'<table class="facts">{rows}</table>{_gated(tally)}'
     return f"<details><summary>Mission</summary>{table}</details>" if rows else ""
@@ -157,11 +157,11 @@ def _gated(tally: Tally) -> str:
 
 
 def _notes(
-    data: RunData, done: Reconstruction, payload: Mapping[str, Any], goes_on: bool
+    data: RunData, done: Reconstruction, payload: Mapping[str, Any], continues: bool
 ) -> Iterator[str]:
     yield from data.notes
     if (share := _explained(data, done)) is not None and share <= 0.0:
-        yield tells(share)
+        yield describe_predictability(share)
     if done.unused:
         yield (
             f"readings of the journal that could not be used: {done.unused} (not finite, out of "
@@ -173,7 +173,7 @@ def _notes(
             f"to keep the page small, {len(maps['steps'])} of the {maps['all']} steps have maps of "
             "their own; the others show those of the step before"
         )
-    if goes_on:
+    if continues:
         pass
     elif not done.by_stage:
         yield "nothing was planned in this run"
@@ -218,12 +218,12 @@ def _tiles(data: RunData, done: Reconstruction, payload: Mapping[str, Any]) -> I
         )
         yield tile(f"{last.rmspe:.3g}{unit}", text)
     yield from _promise_tiles(data, done, unit)
-    held = last.scores["coverage_90"]
-    if held is not None and done.truth is not None:
+    coverage = last.scores["coverage_90"]
+    if coverage is not None and done.truth is not None:
         text = "of the true values at unread places lie in the 90 % intervals"
         readings = last.scores["reading_coverage_90"]
         text += "" if readings is None else f", {100.0 * readings:.0f} % of new readings"
-        yield tile(f"{100.0 * held:.0f} %", text)
+        yield tile(f"{100.0 * coverage:.0f} %", text)
     yield from _search_tiles(data, unit)
     yield tile(f"{last.observed} of {data.topology.n}", "places read")
     if (share := _explained(data, done)) is not None and share > 0.0:
@@ -245,10 +245,10 @@ def _tiles(data: RunData, done: Reconstruction, payload: Mapping[str, Any]) -> I
         yield tile(_time(float(np.median(seconds))), text)
     found = data.summary.get("replay")
     replayed = found if isinstance(found, Mapping) else {}
-    told = replayed.get("information")
-    if isinstance(told, Mapping) and told.get("stages") and replayed.get("mode") == "decisions":
-        text = f"information of the planner's places; of the probe's: {told['went']:.2f} nat"
-        yield tile(f"{told['planned']:.2f} nat", text)
+    nats = replayed.get("information")
+    if isinstance(nats, Mapping) and nats.get("stages") and replayed.get("mode") == "decisions":
+        text = f"information of the planner's places; of the probe's: {nats['went']:.2f} nat"
+        yield tile(f"{nats['planned']:.2f} nat", text)
     gaps = [step.plan.gap for step in done.steps if step.plan is not None and step.plan.candidates]
     if any(gap > 0.0 for gap in gaps):
         text = f"{np.median(gaps):.3g} {payload['valueUnit']}".rstrip()

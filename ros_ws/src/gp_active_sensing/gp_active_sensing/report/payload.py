@@ -431,12 +431,12 @@ def side_of(positions: FloatArray) -> float:
 
 
 def _readings(steps: Sequence[ReportStep]) -> dict[str, Any]:
-    told = [reading for step in steps for reading in step.readings]
-    values = np.array([value for _, value, _ in told], dtype=np.float64)
-    low, high = (float(values.min()), float(values.max())) if told else (0.0, 1.0)
+    used_readings = [reading for step in steps for reading in step.readings]
+    values = np.array([value for _, value, _ in used_readings], dtype=np.float64)
+    low, high = (float(values.min()), float(values.max())) if used_readings else (0.0, 1.0)
     return {
-        "place": pack_integers(np.array([place for place, _, _ in told], dtype=np.int64)),
-        "count": pack_integers(np.array([count for _, _, count in told], dtype=np.int64)),
+        "place": pack_integers(np.array([place for place, _, _ in used_readings], dtype=np.int64)),
+        "count": pack_integers(np.array([count for _, _, count in used_readings], dtype=np.int64)),
         "value": pack(values[:, None], low, high),
     }
 

@@ -184,9 +184,9 @@ class GrowingReconstruction:
             readings = part.chunk.readings[before[0] :]
             answers = part.chunk.answers[before[1] :]
             used = list(self._teller.tell(readings))
-            told = list(self._teller.tell(answers, expert=True))
+            accepted = list(self._teller.tell(answers, expert=True))
             part.used += used
-            self.unused += len(readings) + len(answers) - len(used) - len(told)
+            self.unused += len(readings) + len(answers) - len(used) - len(accepted)
             part.chunk.readings, part.chunk.answers = [], []  # told; nobody asks for them again
             self._changed = True
 
@@ -402,7 +402,7 @@ def map_of(
         numbers = [event.stage for event in events if isinstance(event, DecisionTaken)]
         _check_stage(data.path, stage, max(numbers, default=0))
     teller = _teller(data)
-    told = used = number = 0
+    accepted = used = number = 0
     for event in events:
         if isinstance(event, DecisionTaken | ReturnBegun):
             number = event.stage if isinstance(event, DecisionTaken) else number + 1
@@ -413,14 +413,14 @@ def map_of(
             reading = (
                 event if isinstance(event, ReadingUsed) else ReadingUsed(reading=event.reading)
             )
-            told += event.reading.quantity == data.of
+            accepted += event.reading.quantity == data.of
             used += len(list(teller.tell([reading], expert=expert)))
-    if told > used:
+    if accepted > used:
         logger.warning(
             "%s: %d of %d readings could not be used (not finite, out of range, or off the map)",
             data.path,
-            told - used,
-            told,
+            accepted - used,
+            accepted,
         )
     teller.finish()
     belief = teller.belief

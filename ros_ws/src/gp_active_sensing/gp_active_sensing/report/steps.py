@@ -55,7 +55,7 @@ class JournalTeller:
         for event in readings:
             reading, place = event.reading, event.reading.location
             if reading.quantity != self.quantity:
-                self._tell_source(event)
+                self._add_source(event)
                 continue
             if place is None and reading.position is not None:
                 x, y, *up = reading.position
@@ -70,7 +70,7 @@ class JournalTeller:
                 self.belief.adapt()
             yield place, reading.value
 
-    def _tell_source(self, event: ReadingUsed) -> None:
+    def _add_source(self, event: ReadingUsed) -> None:
         """Tell a reading of another quantity, if the belief is linked to that one."""
         if self._source is not None and list(self._source.tell([event])):
             follow(self.belief, self._template, self._source.belief)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gp_active_sensing.ros.environment import require_ros_in
-from gp_active_sensing.sim.world import known_of
+from gp_active_sensing.sim.world import field_knowledge
 
 require_ros_in(__name__)
 
@@ -190,7 +190,7 @@ class ActiveSensingNode(GuardedNode):
         self._parts = parts = build_parts(
             config,
             self._scenario,
-            known_of=known_of,
+            field_knowledge=field_knowledge,
             first=first,
         )
         if parts.recorder.run is not None and not parts.recorder.earlier:
@@ -204,8 +204,8 @@ class ActiveSensingNode(GuardedNode):
         self._results = Publishers(self, parts, config)
         inputs = Subscriptions(self, config, parts, self._results.health)
         self._commands = Services(self, parts, self._results)
-        said = dataclasses.replace(config, belief=parts.belief, map=parts.map)
-        self._journal = JournalTopic(self, said, self._scenario, parts)
+        complete = dataclasses.replace(config, belief=parts.belief, map=parts.map)
+        self._journal = JournalTopic(self, complete, self._scenario, parts)
         self._fleet = FleetServices(self, parts, inputs, self._results, config)
         self.parameters.checks["probes"] = self._fleet.refusal
         if self._map is not None:
@@ -215,8 +215,8 @@ class ActiveSensingNode(GuardedNode):
         """Look at what the configuration leaves open."""
         found: list[str] = []
         given = mapping.get("map", {})
-        said = given.get("file") or given.get("topic")
-        if not said and given.get("kind") in (None, "", "roads"):
+        has_map = given.get("file") or given.get("topic")
+        if not has_map and given.get("kind") in (None, "", "roads"):
             found.append(NO_MAP)
         box = [corner for key in ("low", "high") if isinstance(corner := given.get(key), list)]
         altitude = mapping.get("waypoint", {}).get("altitude")

@@ -83,7 +83,7 @@ class BagPlayer(GuardedNode):
         self._began = time.monotonic()
         self._first_ns = 0
         self._clock_ns: int | None = None
-        self._clock_said = 0.0
+        self._clock_logged = 0.0
         self._ready_at: float | None = None
         self._phase: Callable[[float], None] = self._wait
         # Not the node's own clock: that may be the one published here.
@@ -152,7 +152,7 @@ class BagPlayer(GuardedNode):
 
     def _step(self) -> None:
         now = time.monotonic()
-        if now - self._clock_said >= _CLOCK_AGAIN:
+        if now - self._clock_logged >= _CLOCK_AGAIN:
             self._send_clock(now)  # a listener that came late, or missed it, waits for it
         try:
             self._phase(now)
@@ -235,7 +235,7 @@ class BagPlayer(GuardedNode):
     def _send_clock(self, now: float) -> None:
         if self._clock_ns is not None:
             self._clock_publisher.publish(ClockMessage(clock=time_of(self._clock_ns)))
-            self._clock_said = now
+            self._clock_logged = now
 
     def _publish_time_between(self, now: float) -> None:
         if self.settings.rate > 0.0:

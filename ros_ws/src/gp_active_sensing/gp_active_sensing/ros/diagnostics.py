@@ -91,7 +91,7 @@ def probe_status(
     summary = f"{state} to {waypoint}" if waypoint and state == "driving" else state
     summary += f" ({why})" if why else ""
     problems = [f"no message on {missing} yet"] if missing and state != "left" else []
-    if pose.quiet and state != "left" and not probe.stands:
+    if pose.quiet and state != "left" and not probe.is_still:
         problems.append(f"no pose for {pose.silence:.0f} s")
     problems += rejection_problems(rejected)
     level = WARN if problems or state in ("absent", "silent") else OK
@@ -148,7 +148,7 @@ class Diagnostics:
         self.unstamped: Counter[str] = Counter()
         self._accepted: dict[str, int] = {}
         """By further quantity: readings that were used so far."""
-        self._heard_at: dict[str, float] = {}
+        self._received_at: dict[str, float] = {}
         self.unit = ""
         """Unit of the planner's bounds."""
         self._active_at: float | None = None
@@ -176,12 +176,12 @@ class Diagnostics:
         )
         stream = self.streams[topic] = TopicMonitor(type_name(kind), callback, float(profile.depth))
 
-        def hear(data: bytes, info: Mapping[str, Any]) -> None:
+        def receive(data: bytes, info: Mapping[str, Any]) -> None:
             stream.on_message(data, received_at(info))
 
         stream.subscription = self._node.own(
             self._node.create_subscription(
-                kind, name, hear, profile, event_callbacks=events, raw=True
+                kind, name, receive, profile, event_callbacks=events, raw=True
             )
         )
 
@@ -205,11 +205,11 @@ class Diagnostics:
                 self._rates[kind] = (count - before) / (now - then)
                 self._last[kind] = (count, now)
             if count != before:
-                self._heard_at[kind] = now
+                self._received_at[kind] = now
         for name in self._parts.mission.loop.quantities:
             count = self._parts.mission.loop.counts[f"accepted_{name}"]
             if count != self._accepted.get(name, 0):
-                self._accepted[name], self._heard_at[name] = count, now
+                self._accepted[name], self._received_at[name] = count, now
         for stream in self.streams.values():
             stream.look()
         if not self._node.is_active:
@@ -247,7 +247,7 @@ class Diagnostics:
         """Warn of a topic that says nothing; of one that has a wrong type at once."""
         pose, reading = probe_topic(probe.name, "pose"), reading_topic(probe, self.streams)
         # Poses come all the time; how often a sensor measures is its own affair.
-        wanted = {pose: self.streams[pose].quiet and not probe.stands, reading: False}
+        wanted = {pose: self.streams[pose].quiet and not probe.is_still, reading: False}
         if probe.resting or (probe.name and not self.streams[pose].count):
             del wanted[reading]  # nothing is left for it, or it has not been switched on yet
         for topic, quiet in wanted.items():
@@ -277,7 +277,7 @@ class Diagnostics:
 
     def _silence(self, kind: str) -> float:
         """Return how long no message of a kind has come [s]; 0 before the first."""
-        return time.monotonic() - self._heard_at.get(kind, time.monotonic())
+        return time.monotonic() - self._received_at.get(kind, time.monotonic())
 
     def note_unstamped(self, topic: str) -> None:
         """Count a message whose publisher left its stamp at zero, and say so once."""
@@ -404,14 +404,14 @@ class Diagnostics:
         if not mission.inbox.received["poses"]:
             problems.append("no pose yet")
         elif (silence := self._silence("poses")) > qos.SILENCE_SECONDS and not all(
-            probe.stands for probe in mission.probes.values()
+            probe.is_still for probe in mission.probes.values()
         ):
             problems.append(f"no pose for {silence:.0f} s")
         if not mission.inbox.received["readings"]:
             problems.append("no reading yet")
         elif mission.loop.counts["accepted"]:
             driving = (q for q, each in mission.loop.quantities.items() if not each.sampled)
-            problems += [f"no reading of {q} yet" for q in driving if q not in self._heard_at]
+            problems += [f"no reading of {q} yet" for q in driving if q not in self._received_at]
         for topic, stream in self.streams.items():
             if qos.QUEUE_SECONDS * stream.rate > 1.2 * stream.depth:
                 probe, _, kind = topic.rpartition("/")

@@ -66,14 +66,14 @@ class ExpertClient:
         self._throttle = Throttle(10.0, time.monotonic)
         self.messages = 0
         """With answers that could be used."""
-        said = PublisherEventCallbacks(
+        events = PublisherEventCallbacks(
             incompatible_qos=node.guarded(health.incompatible(QUERY, publishing=True))
         )
         # The last question stays: an expert that comes late can still answer it.
         self._queries = node.own(
-            node.create_publisher(PointCloud2, QUERY, qos.latched(), event_callbacks=said)
+            node.create_publisher(PointCloud2, QUERY, qos.latched(), event_callbacks=events)
         )
-        heard = SubscriptionEventCallbacks(
+        events_of_answers = SubscriptionEventCallbacks(
             incompatible_qos=node.guarded(health.incompatible(ANSWER, publishing=False))
         )
         node.own(
@@ -82,7 +82,7 @@ class ExpertClient:
                 ANSWER,
                 self.on_bytes,
                 qos.reliable(DEPTH),
-                event_callbacks=heard,
+                event_callbacks=events_of_answers,
                 raw=True,
             )
         )

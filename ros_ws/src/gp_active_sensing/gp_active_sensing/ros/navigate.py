@@ -168,7 +168,7 @@ class Courier:
         self._tries = 0
         self._again_at: float | None = None
         self._throttle = Throttle(10.0, clock)
-        self._said_far = False
+        self._far_logged = False
 
     @property
     def _probe(self) -> ProbeState:
@@ -302,9 +302,9 @@ class Courier:
     def _check_distance(self) -> None:
         """Say once when Nav2 is content with less than the mission."""
         order, arrival = self._order, self._probe.arrival
-        if order is None or len(order[2]) > 1 or self._said_far or arrival.inside(order[1]):
+        if order is None or len(order[2]) > 1 or self._far_logged or arrival.inside(order[1]):
             return
-        self._said_far = True
+        self._far_logged = True
         logger.warning(
             "%sNav2 says that it is there, farther than mission.arrival_radius (%g m) from the "
             "waypoint: make that larger, or Nav2's goal tolerance smaller",

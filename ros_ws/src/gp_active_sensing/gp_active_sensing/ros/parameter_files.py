@@ -149,8 +149,8 @@ def _problem(key: str, value: yaml.Node) -> str:
         numbers = ", ".join(_decimal(item) for item in value.value)
         return f"{key}: whole numbers and others in one list; write {last}: [{numbers}]"
     if len(kinds) > 1:
-        said = ", ".join(_TYPES[kind] for kind in sorted(kinds))
-        return f"{key}: the entries of a list must be of one type, got {said}; quote what is text"
+        types = ", ".join(_TYPES[kind] for kind in sorted(kinds))
+        return f"{key}: the entries of a list must be of one type, got {types}; quote what is text"
     return ""
 
 

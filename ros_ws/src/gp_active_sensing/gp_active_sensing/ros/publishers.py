@@ -42,7 +42,7 @@ from gp_active_sensing.ros.node_base import GuardedNode
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.topology.turning import curve_through
 from gp_active_sensing.types import BoolArray, FloatArray, Plan
-from gp_active_sensing.util.wording import PredictabilityMonitor, promised, tells
+from gp_active_sensing.util.wording import PredictabilityMonitor, describe_predictability, promised
 
 if TYPE_CHECKING:
     from gp_active_sensing.ros.navigate import Navigator
@@ -322,7 +322,7 @@ class Publishers:
         self._node = node
         self._parts = parts
         self._telling = MissionLog(parts.mission, str(config.policy["name"]), parts.recorder.unit)
-        self._turns = PredictabilityMonitor()
+        self._monitor = PredictabilityMonitor()
         self.health = Diagnostics(node, parts)
         self.health.unit = self._telling.value_unit
         incompatible = partial(self.health.incompatible, publishing=True)
@@ -438,11 +438,11 @@ class Publishers:
         logger.info(f"the mission is over: {mission.reason}; the last waypoint stays published")
         try:
             problem = recorder.conclude(mission, write_report)
-            told = recorder.told(mission)
-            if told.promised_error is not None:
-                logger.info(f"promised error of the map: {promised(told.to_mapping())}")
-            if told.explained is not None:
-                logger.info(tells(told.explained))
+            final = recorder.final_summary(mission)
+            if final.promised_error is not None:
+                logger.info(f"promised error of the map: {promised(final.to_mapping())}")
+            if final.explained is not None:
+                logger.info(describe_predictability(final.explained))
             if problem:
                 logger.error(f"not everything is kept: {problem}")
             elif recorder.run is not None:
@@ -513,5 +513,5 @@ class Publishers:
             return  # done meanwhile, by the other thread
         recorder, logger = self._parts.recorder, self._node.get_logger()
         logger.info(recorder.stage(stage, loop, found))
-        if turn := self._turns.message(recorder.stages.newest):
+        if turn := self._monitor.message(recorder.stages.newest):
             logger.info(turn)

@@ -211,14 +211,14 @@ class TopicMonitor:
         """Messages a second, at present."""
         self.subscription: Any = None
         self._take = take
-        self._heard_at = time.monotonic()
+        self._received_at = time.monotonic()
         self._seen, self._seen_at = 0, time.monotonic() - 1.0
 
     def on_message(self, message: Any, received: float | None = None) -> None:
         """Hand a message on, and count it unless it could not be used; received None = now."""
         self._take(message, time.monotonic() if received is None else received)
         self.count += 1
-        self._heard_at = time.monotonic()
+        self._received_at = time.monotonic()
 
     def look(self) -> None:
         """Find the rate; called every second."""
@@ -240,7 +240,7 @@ class TopicMonitor:
     @property
     def silence(self) -> float:
         """How long no message has come [s, real time]; 0 before the first."""
-        return time.monotonic() - self._heard_at if self.count else 0.0
+        return time.monotonic() - self._received_at if self.count else 0.0
 
     @property
     def quiet(self) -> bool:

@@ -27,8 +27,8 @@ from gp_active_sensing.messages.conversions import FieldPath, header_of, number_
 from gp_active_sensing.mission.stream_config import PoseConfig, ReadingConfig
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros.environment import node_environment
-from gp_active_sensing.ros.heard import LISTEN_SECONDS, SLOWEST, Received, pace_of
 from gp_active_sensing.ros.qos import received_at
+from gp_active_sensing.ros.received import LISTEN_SECONDS, SLOWEST, Received, pace_of
 from gp_active_sensing.ros.to_messages import RosTypes, find_message_type
 from gp_active_sensing.topology import Roads, Topology
 
@@ -36,7 +36,7 @@ FOUND_SECONDS = 2.0
 """How long a first topic is waited for: discovery takes a quarter of a second, at times two."""
 QUIET_SECONDS = 0.5
 """So long after the last new topic, no more are expected."""
-HEAR_SECONDS = 3.0
+RECEIVE_SECONDS = 3.0
 """How long something is waited for that should be there at once: a map, a transform."""
 _NAME = "gp_active_sensing_init"
 _POLL = 0.05
@@ -78,14 +78,14 @@ class RunningSystem:
                 found[str(name)] = tuple(sorted({str(end.topic_type) for end in ends}))
         return dict(sorted(found.items()))
 
-    def hear(
+    def receive(
         self, types: Mapping[str, str], slow: Callable[[list[str]], None] = lambda topics: None
     ) -> dict[str, Received]:
         """Listen to topics until their rates are known, or for `LISTEN_SECONDS`.
 
         Args:
             types: topic -> message type; those of one type that is not installed are left out.
-            slow: told once which topics are listened to for longer than `HEAR_SECONDS`.
+            slow: called once with the topics that need longer than `RECEIVE_SECONDS`.
 
         Raises:
             ConfigError, MissingDependencyError: a type that there is not.
@@ -96,18 +96,18 @@ class RunningSystem:
             self._subscribe(found[topic], stamps[topic], find_message_type(name))
 
         def unknown() -> list[str]:
-            return [heard.topic for heard in found.values() if not heard.is_known]
+            return [received.topic for received in found.values() if not received.is_known]
 
         if not self._until(lambda: not unknown()):
             slow(unknown())
-            self._until(lambda: not unknown(), LISTEN_SECONDS - HEAR_SECONDS)
+            self._until(lambda: not unknown(), LISTEN_SECONDS - RECEIVE_SECONDS)
         ended = time.monotonic()
         for subscription in list(self._node.subscriptions):
             self._node.destroy_subscription(subscription)
-        pace = self._pace([(stamps[heard.topic], heard.times) for heard in found.values()])
-        for heard in found.values():
-            heard.pace = pace
-            heard.silent = ended - heard.times[-1] if heard.times else math.nan
+        pace = self._pace([(stamps[received.topic], received.times) for received in found.values()])
+        for received in found.values():
+            received.pace = pace
+            received.silent = ended - received.times[-1] if received.times else math.nan
         return found
 
     def _pace(self, streams: Collection[tuple[list[float], list[float]]]) -> float:
@@ -153,27 +153,27 @@ class RunningSystem:
             "what publishes it (a localisation or SLAM)"
         )
 
-    def _until(self, done: Callable[[], bool], seconds: float = HEAR_SECONDS) -> bool:
+    def _until(self, done: Callable[[], bool], seconds: float = RECEIVE_SECONDS) -> bool:
         """Let callbacks run until something is the case; return whether it is."""
         end = time.monotonic() + seconds
         while not (found := done()) and time.monotonic() < end:
             self._spin()
         return found
 
-    def _subscribe(self, heard: Received, stamps: list[float], kind: Any) -> None:
+    def _subscribe(self, received: Received, stamps: list[float], kind: Any) -> None:
         def take(message: Any, info: Mapping[str, Any]) -> None:
-            heard.messages[:] = [message]
-            heard.times.append(received_at(info))
+            received.messages[:] = [message]
+            received.times.append(received_at(info))
             if (header := header_of(message)) is not None:
                 stamps.append(1e-9 * Time.from_msg(header.stamp).nanoseconds)
 
         def take_kept(message: Any, info: Mapping[str, Any]) -> None:
-            if not heard.times:
+            if not received.times:
                 take(message, info)
 
-        self._node.create_subscription(kind, heard.topic, take, qos.sensor(100.0))
+        self._node.create_subscription(kind, received.topic, take, qos.sensor(100.0))
         if kind.__name__ == "PoseWithCovarianceStamped":  # which AMCL sends on motion only
-            self._node.create_subscription(kind, heard.topic, take_kept, qos.latched())
+            self._node.create_subscription(kind, received.topic, take_kept, qos.latched())
 
     def _published(self) -> dict[str, tuple[str, ...]]:
         found = {}
@@ -232,7 +232,7 @@ def topic_misfit(what: str, topic: str, type: str, topics: Topics) -> str:
 def silent_map(topic: str) -> str:
     """Return the problem of a map that is published and does not arrive."""
     return (
-        f"map: no message came on {topic} in {HEAR_SECONDS:g} s, though somebody publishes it: has "
+        f"map: no message came on {topic} in {RECEIVE_SECONDS:g} s, though it has a publisher. Has "
         "it a map yet, and is it latched (transient local), as SLAM and map_server publish it?"
     )
 
@@ -251,19 +251,19 @@ def field_misfit(reading: ReadingConfig) -> str:
     return ""
 
 
-def reading_misfits(reading: ReadingConfig, heard: Received) -> list[str]:
+def reading_misfits(reading: ReadingConfig, received: Received) -> list[str]:
     """Return what is wrong with the readings that came."""
-    if not heard.messages:
+    if not received.messages:
         text = (
-            f"{_silent('reading', heard)} For one that measures only where it is sent set "
+            f"{_silent('reading', received)} For one that measures only where it is sent set "
             "mission.wait_for_reading: false, for one that measures seldom a longer "
             "mission.reading_timeout"
         )
         return [text]
-    value = FieldPath.parse(reading.field, reading.type, RosTypes()).read(heard.messages[-1])
+    value = FieldPath.parse(reading.field, reading.type, RosTypes()).read(received.messages[-1])
     if math.isfinite(value):
         return []
-    return [f"reading: {reading.field} of {heard.topic} is {value}: no number, which is not used"]
+    return [f"reading: {reading.field} of {received.topic} is {value}, which is not used"]
 
 
 def tf_problem(topics: Topics) -> str:
@@ -280,7 +280,7 @@ def tf_problem(topics: Topics) -> str:
 
 def pose_misfits(
     pose: PoseConfig,
-    heard: Received,
+    received: Received,
     places: Topology | None,
     why_no_transform: Callable[[str, str], str],
 ) -> list[str]:
@@ -289,51 +289,52 @@ def pose_misfits(
     Without places the map is not known yet. `why_no_transform`, given the map's frame and another
     one, returns why tf does not say how that one lies in it, "" when it does.
     """
-    if not heard.messages:
-        return [_silent("pose", heard)]
+    if not received.messages:
+        return [_silent("pose", received)]
     found: list[str] = []
     slowest = SLOWEST if places is not None and places.roads else _NEARLY * SLOWEST
-    if heard.is_single or heard.period > slowest:
-        often = f"came {heard.in_words}" if heard.is_single else f"comes every {heard.period:.0f} s"
+    if received.is_single or received.period > slowest:
+        every = f"comes every {received.period:.0f} s"
+        often = f"came {received.in_words}" if received.is_single else every
         found.append(
-            f"pose: {heard.topic} {often}, too slowly to say where a reading was taken: publish it "
+            f"pose: {received.topic} {often}, too slowly to place readings. Publish it "
             f"at least every {SLOWEST:g} s"
         )
     origin = pose.origin(None if places is None else places.datum)
     if "NavSatFix" in pose.type and origin is None:
         found.append(
-            f"pose: {heard.topic} is a position on earth, and the map does not say where it is: "
+            f"pose: {received.topic} is a position on earth, and the map does not say where it is: "
             "give --datum LATITUDE,LONGITUDE of its origin (x east, y north), or a map in degrees"
         )
         return found
     if places is None:
         return found
-    at = pose_reader(pose.type, datum=origin, frame=places.frame)(heard.messages[-1])
+    at = pose_reader(pose.type, datum=origin, frame=places.frame)(received.messages[-1])
     frame = at.frame.lstrip("/")
     if frame != places.frame:
         if why := why_no_transform(places.frame, frame):  # else the node transforms them
             found.append(
-                f"pose: {heard.topic} is in frame {frame!r}, the map in {places.frame!r}: give "
+                f"pose: {received.topic} is in frame {frame!r}, the map in {places.frame!r}: give "
                 f"--frame {frame} if the map's metres are of that frame, or a topic with poses in "
                 f"the map's. They are not transformed, since {why}"
             )
     elif not (math.isfinite(at.x) and math.isfinite(at.y)):
-        found.append(f"pose: {heard.topic} has no position yet (no fix?)")
+        found.append(f"pose: {received.topic} has no position yet (no fix?)")
     else:
         found += _far(at, places)
     return found
 
 
-def roads_note(heard: Received, places: Topology | None) -> str:
+def roads_note(received: Received, places: Topology | None) -> str:
     """Return the problem of poses that are too rare for the roads of a map; "" = none."""
-    if not isinstance(places, Roads) or heard.is_single:
+    if not isinstance(places, Roads) or received.is_single:
         return ""
     limited = [(s.length, s.speed_limit) for s in places.segments if s.speed_limit]
     seconds = statistics.median([length / limit for length, limit in limited] or [math.inf])
-    if not 2.0 * heard.period > seconds:  # NaN too
+    if not 2.0 * received.period > seconds:  # NaN too
         return ""
     return (
-        f"pose: {heard.topic} comes every {heard.period:.1f} s, and half of the roads are driven "
+        f"pose: {received.topic} comes every {received.period:.1f} s. Half of the roads are driven "
         f"in less than {seconds:.1f} s at their speed limits. Readings of a road with fewer than "
         "two poses seldom count (partial_visit): publish poses more often, or set a smaller "
         "mission.coverage"
@@ -366,9 +367,9 @@ def waypoint_note(name: str, listeners: Topics, topics: Topics, poses: Collectio
     )
 
 
-def _silent(what: str, heard: Received) -> str:
+def _silent(what: str, received: Received) -> str:
     return (
-        f"{what}: no message came on {heard.topic} in {LISTEN_SECONDS:g} s, though somebody "
+        f"{what}: no message came on {received.topic} in {LISTEN_SECONDS:g} s, though somebody "
         "publishes it: is the device on?"
     )
 

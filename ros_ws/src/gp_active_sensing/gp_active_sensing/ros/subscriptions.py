@@ -80,7 +80,7 @@ class Subscriptions:
         """Why there is none."""
         self._bodies: dict[str, str] = {}
         """By probe: the frame whose pose its messages say."""
-        self._frame_said: set[str] = set()
+        self._frames_logged: set[str] = set()
         for quantity in (each for sensor in self._sensors for each in sensor.quantities):
             key, each = quantity.key, quantity.config
             if each.mount_from == TF and not quantity.reader.has_stamp:
@@ -202,11 +202,11 @@ class Subscriptions:
         """Ask for the last pose of before, which a robot that stands does not send again."""
         watched = self._health.streams[probe_topic(probe, "pose")]
 
-        def hear(data: bytes, info: Mapping[str, Any]) -> None:
+        def receive(data: bytes, info: Mapping[str, Any]) -> None:
             if not watched.count:
                 watched.on_message(data, qos.received_at(info))
 
-        self._node.own(self._node.create_subscription(kind, name, hear, qos.latched(), raw=True))
+        self._node.own(self._node.create_subscription(kind, name, receive, qos.latched(), raw=True))
 
     def _refuse(self, topic: str, probe: str, reason: str, why: str) -> None:
         kind = _KINDS.get(topic, "readings")
@@ -299,10 +299,10 @@ class Subscriptions:
                 except ReadingError as error:
                     why = f"the transform {error}"
                 else:
-                    self._frame_said.discard(pose.frame)
+                    self._frames_logged.discard(pose.frame)
                     return there
-        if pose.frame not in self._frame_said and len(self._frame_said) < _FRAMES_SAID:
-            self._frame_said.add(pose.frame)
+        if pose.frame not in self._frames_logged and len(self._frames_logged) < _MOST_FRAMES_LOGGED:
+            self._frames_logged.add(pose.frame)
             logger.warning(
                 "poses come in frame %r, the map is in %r, and tf does not say how the two lie to "
                 "each other: %s",
@@ -396,5 +396,5 @@ _OF_TOPIC = ("type", "reliable", "catch_up")
 _KINDS = {"pose": "poses", "battery": "batteries", "twist": "twists"}
 """Word by which the inbox counts the messages of a topic; of all others ``readings``."""
 _BATTERY = "sensor_msgs/msg/BatteryState"
-_FRAMES_SAID = 20
+_MOST_FRAMES_LOGGED = 20
 """Frames of poses that are spoken of, at most."""

@@ -64,8 +64,8 @@ def place_at(topology: Topology, x: float, y: float, heading: float, z: float = 
     distances = np.hypot(goals[:, 0] - x, goals[:, 1] - y)
     if topology.heights is not None:
         distances = np.hypot(distances, topology.heights - z)
-    turns = 1.0 - np.cos(goals[:, 2] - heading) if math.isfinite(heading) else 0.0
-    best = int(np.argmin(distances + turns))
+    turn_costs = 1.0 - np.cos(goals[:, 2] - heading) if math.isfinite(heading) else 0.0
+    best = int(np.argmin(distances + turn_costs))
     return best if distances[best] <= 1.0 else None
 
 

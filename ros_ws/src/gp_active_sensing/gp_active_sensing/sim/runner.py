@@ -243,7 +243,7 @@ class SimulationRunner:
             both = isinstance(own, dict) and isinstance(value, Mapping)
             mapping[key] = {**own, **value} if both else value  # type: ignore[dict-item]
         config = from_mapping(ActiveSensingConfig, mapping)
-        self._hears_battery = bool(config.battery.topic)
+        self._uses_battery = bool(config.battery.topic)
 
         def opened() -> EarlierRun:
             assert open_run is not None  # it is asked for then only
@@ -257,7 +257,7 @@ class SimulationRunner:
                 scenario.to_mapping(),
                 clock=self.clock,
                 driver=driver,
-                known_of=lambda _: knowledge_of(world, scenario),
+                field_knowledge=lambda _: knowledge_of(world, scenario),
                 topology=world.topology,
                 settled=world.map,
                 open_run=None if open_run is None else opened,
@@ -365,7 +365,7 @@ class SimulationRunner:
             x, y, heading, *up = pose
             z = up[0] if up else math.nan
             inbox.put(Pose(stamp_ns, frame, x, y, heading, z=z), now, name)
-        if battery is not None and self._hears_battery:
+        if battery is not None and self._uses_battery:
             inbox.put(RawBattery(moment.stamp_ns, battery.level), now, name)
         for reading in moment.readings:
             value = reading.stamp_ns, reading.value, reading.noise_variance

@@ -271,7 +271,7 @@ def check_end_comes(scenario: Scenario, policy: Policy) -> None:
 logger = logging.getLogger(__name__)
 
 
-def known_of(scenario: Mapping[str, Any]) -> FieldKnowledge:
+def field_knowledge(scenario: Mapping[str, Any]) -> FieldKnowledge:
     """Return the truth of a scenario, its sensor and its unit; nothing where there is none."""
     try:
         whole = scenario_from_mapping(scenario)

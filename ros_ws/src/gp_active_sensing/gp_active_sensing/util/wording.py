@@ -88,7 +88,7 @@ def promised(summary: Mapping[str, Any]) -> str:
     return text
 
 
-def tells(share: float) -> str:
+def describe_predictability(share: float) -> str:
     """Return how well the readings of neighbouring places predict each other.
 
     Args:
@@ -123,7 +123,7 @@ class PredictabilityMonitor:
         if tell == self._predicting:
             return ""
         self._predicting = tell
-        return f"{places} places read: {tells(share)}{' now' if tell else ''}"
+        return f"{places} places read: {describe_predictability(share)}{' now' if tell else ''}"
 
 
 def _number(value: object, unit: str) -> str:

@@ -78,8 +78,8 @@ class _Loader(yaml.SafeLoader):
         self._nodes += nodes
         self._deepest = max(self._deepest, self._depth + depth)
         if self._nodes > MOST_NODES:
-            said = ", those that aliases stand for counted each time" if self._aliases else ""
-            raise _TooMuch(line, f"expected at most {MOST_NODES} keys and values{said}")
+            detail = ", those that aliases stand for counted each time" if self._aliases else ""
+            raise _TooMuch(line, f"expected at most {MOST_NODES} keys and values{detail}")
         if self._deepest > MOST_DEPTH:
             raise _TooMuch(line, f"expected at most {MOST_DEPTH} mappings and lists in each other")
 
@@ -161,10 +161,10 @@ def _check_length(text: str) -> None:
 
 
 def _no_yaml(error: Exception, source: str) -> ConfigError:
-    said = f"{' '.join(str(error).split()):.300}"
+    detail = f"{' '.join(str(error).split()):.300}"
     if isinstance(error, _TooMuch):
-        return ConfigError(f"holds too much: {said}", source=source)
-    return ConfigError(f"is not valid YAML: {said}", source=source)
+        return ConfigError(f"holds too much: {detail}", source=source)
+    return ConfigError(f"is not valid YAML: {detail}", source=source)
 
 
 def load_yaml(path: Path) -> dict[str, Any]:
@@ -190,25 +190,25 @@ def apply_overrides(mapping: Mapping[str, Any], overrides: Sequence[str]) -> dic
     problems: list[str] = []
     for override in overrides:
         key, equals, text = override.partition("=")
-        said = f"override {brief_repr(override)}"
+        place = f"override {brief_repr(override)}"
         if not equals or not key.strip():
-            problems.append(f"{said}: expected KEY=VALUE, such as policy.horizon=3")
+            problems.append(f"{place}: expected KEY=VALUE, such as policy.horizon=3")
             continue
         try:
             value = parse_yaml(text)
         except ConfigError as error:
             what = "" if "too much" in str(error) else f"{brief_repr(text)} is not a YAML value: "
-            problems.append(f"{said}: {what}{error}")
+            problems.append(f"{place}: {what}{error}")
             continue
         target = result
         *parents, last = key.strip().split(".")
         if len(parents) >= MOST_DEPTH:
-            problems.append(f"{said}: expected at most {MOST_DEPTH} keys in each other")
+            problems.append(f"{place}: expected at most {MOST_DEPTH} keys in each other")
             continue
         for parent in parents:
             inner = target.setdefault(parent, {})
             if not isinstance(inner, dict):
-                problems.append(f"{said}: {brief_repr(parent)} is a value, not a section")
+                problems.append(f"{place}: {brief_repr(parent)} is a value, not a section")
                 break
             target = inner
         else:

@@ -177,7 +177,7 @@ class Access:
             return f"a command has to come from this server's own page, and came from {origin[:80]}"
         return ""
 
-    def knows(self, given: str | None) -> bool:
+    def accepts(self, given: str | None) -> bool:
         """Return whether a text is the token; takes as long whatever the text is."""
         if not self.token or given is None:
             return False

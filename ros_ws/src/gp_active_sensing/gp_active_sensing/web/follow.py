@@ -198,14 +198,14 @@ class RunFollower:
         self.found = self._reading = self._config = None
         self._goal = goal
 
-    def go_on(self, seconds: float) -> bool:
+    def advance(self, seconds: float) -> bool:
         """Take in what is new, for about so long; say whether anything changed."""
         changed = self._move()
         if self.path is None:
             return changed
         before = self.problem
         try:
-            changed = self._go_on(self.path, self._clock() + seconds)
+            changed = self._advance(self.path, self._clock() + seconds)
         except ActiveSensingError as error:
             self._forget(0 if self._reading is None else self._reading.lines)
             self.problem = str(error)
@@ -213,7 +213,7 @@ class RunFollower:
         self.problem = "" if self.found is not None else self.problem
         return changed or self.problem != before
 
-    def _go_on(self, path: Path, until: float) -> bool:
+    def _advance(self, path: Path, until: float) -> bool:
         config = stamp_of(path / CONFIG)
         if config is None:
             changed = self.found is not None

@@ -124,7 +124,7 @@ class Approach:
         seconds = None if speed is None else metres / speed
         return cls(metres, bearing, seconds, topology.datum is not None)
 
-    def told(self) -> dict[str, Any]:
+    def to_mapping(self) -> dict[str, Any]:
         """Return it as plain data."""
         seconds = None if self.seconds is None else round(self.seconds, 1)
         return {
@@ -248,7 +248,7 @@ class MissionState:
             if where.pose is not None
         ]
 
-    def told(
+    def to_mapping(
         self,
         done: Reconstruction,
         topology: Topology,
@@ -290,9 +290,9 @@ class MissionState:
         total: Counter[str] = Counter()
         for counts in self.rejected.values():
             total.update(counts)
-        told = summary.get("rejected_by_reason")
-        if isinstance(told, Mapping):
-            total = Counter({str(word): int(count) for word, count in told.items()})
+        to_mapping = summary.get("rejected_by_reason")
+        if isinstance(to_mapping, Mapping):
+            total = Counter({str(word): int(count) for word, count in to_mapping.items()})
         return [(REASONS.get(w, w.replace("_", " ")), n) for w, n in total.most_common() if n]
 
     def _names(self) -> list[str]:
@@ -338,7 +338,7 @@ class MissionState:
                 row["why"] = plan.reason if home else why(plan, topology.names, policy)
                 if where.pose is not None:
                     speed = self.speeds.of(name, plan) if self.state == "running" else None
-                    row |= Approach.along(topology, plan.path, where.pose[1:], speed).told()
+                    row |= Approach.along(topology, plan.path, where.pose[1:], speed).to_mapping()
             found.append(row)
         return found
 

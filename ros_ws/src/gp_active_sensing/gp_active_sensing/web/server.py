@@ -118,10 +118,10 @@ class WatchServer:
         try:
             self._socket = socket.create_server((options.host, options.port), family=family)
         except (OSError, OverflowError) as error:
-            said = getattr(error, "strerror", None) or error
+            reason = getattr(error, "strerror", None) or error
             msg = (
-                f"cannot listen on {options.host}, port {options.port}: {said}. Take another port "
-                "(0 = any that is free), or an address of this machine"
+                f"cannot listen on {options.host}, port {options.port}: {reason}. Take another "
+                "port (0 = any that is free), or an address of this machine"
             )
             raise RunError(msg) from error
         self._socket.setblocking(False)
@@ -202,7 +202,7 @@ class WatchServer:
     def _look(self) -> dict[str, str] | None:
         """Return the parts of the page where they may have changed."""
         try:
-            news = self.follower.go_on(SLICE_SECONDS)
+            news = self.follower.advance(SLICE_SECONDS)
             return self._view.parts() if news or self._view.due else None
         except Exception:  # the page has to stay: what failed is said, and tried again
             logger.exception("the page of %s cannot be brought up to date", self.follower.path)
@@ -277,7 +277,7 @@ class _Handler(web.RequestHandler):
     def may_command(self) -> bool:
         """Return whether the request brings the token, which no browser sends by itself."""
         kind, _, bearer = self.request.headers.get("Authorization", "").partition(" ")
-        return kind.lower() == "bearer" and self.shared.access.knows(bearer.strip())
+        return kind.lower() == "bearer" and self.shared.access.accepts(bearer.strip())
 
     @property
     def stream(self) -> iostream.IOStream | None:

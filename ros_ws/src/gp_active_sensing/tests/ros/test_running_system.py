@@ -10,7 +10,7 @@ import pytest
 from std_msgs.msg import Float64, Header
 
 from gp_active_sensing.ros import qos, running_system
-from gp_active_sensing.ros.heard import LISTEN_SECONDS, Received
+from gp_active_sensing.ros.received import LISTEN_SECONDS, Received
 from gp_active_sensing.ros.running_system import RunningSystem
 
 STEP = 0.01
@@ -58,7 +58,7 @@ class World:
 
 
 @pytest.fixture
-def hear(
+def receive(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[..., tuple[dict[str, Received], list[str]]]:
     def listen(world: World) -> tuple[dict[str, Received], list[str]]:
@@ -66,14 +66,14 @@ def hear(
         for module in (running_system, qos):
             monkeypatch.setattr(module, "time", clock)
         slow: list[str] = []
-        return RunningSystem(world, world.spin).hear(TYPES, slow.extend), slow
+        return RunningSystem(world, world.spin).receive(TYPES, slow.extend), slow
 
     return listen
 
 
-def test_quick_topics_take_a_second(hear: Any) -> None:
+def test_quick_topics_take_a_second(receive: Any) -> None:
     world = World({"/pose": 0.2, "/reading": 0.2}, {"/pose": 0.05, "/reading": 0.1})
-    found, slow = hear(world)
+    found, slow = receive(world)
     assert 1.2 <= world.now < 1.5
     assert found["/pose"].rate == pytest.approx(20.0, rel=0.05)
     assert found["/reading"].rate == pytest.approx(10.0, rel=0.05)
@@ -81,24 +81,24 @@ def test_quick_topics_take_a_second(hear: Any) -> None:
     assert world.subscriptions == []
 
 
-def test_it_listens_on_to_what_is_slow(hear: Any) -> None:
+def test_it_listens_on_to_what_is_slow(receive: Any) -> None:
     world = World({"/pose": 0.2, "/reading": 2.5}, {"/pose": 0.05, "/reading": 2.9})
-    found, slow = hear(world)
+    found, slow = receive(world)
     assert slow == ["/reading"]
     assert 2.5 + 2 * 2.9 <= world.now < 2.5 + 2 * 2.9 + 0.1, "two periods tell enough"
     assert found["/reading"].period == pytest.approx(2.9, abs=0.05)
 
 
-def test_a_silent_topic_and_one_message(hear: Any) -> None:
+def test_a_silent_topic_and_one_message(receive: Any) -> None:
     world = World({"/pose": 4.0}, {})
-    found, slow = hear(world)
+    found, slow = receive(world)
     assert slow == ["/pose", "/reading"]
     assert found["/pose"].is_single
     assert found["/pose"].silent == pytest.approx(LISTEN_SECONDS - 4.0, abs=0.1)
     assert not found["/reading"].times
 
 
-def test_what_falls_silent_is_slow(hear: Any) -> None:
+def test_what_falls_silent_is_slow(receive: Any) -> None:
     """A localisation that says something only when the robot has moved."""
     world = World({"/pose": 0.2, "/reading": 0.2}, {"/pose": 0.5, "/reading": 5.0})
     spin = world.spin
@@ -109,14 +109,14 @@ def test_what_falls_silent_is_slow(hear: Any) -> None:
         spin()
 
     world.spin = until_three  # type: ignore[method-assign]
-    found, _ = hear(world)
+    found, _ = receive(world)
     assert found["/pose"].gap > 8.0
 
 
-def test_simulated_time_goes_faster(hear: Any) -> None:
+def test_simulated_time_goes_faster(receive: Any) -> None:
     """Poses 20 times a second, of a robot for which that is once."""
     first = {"/pose": 0.2, "/reading": 0.2}
-    found, _ = hear(World(first, {"/pose": 0.05, "/reading": 0.1}, times=20.0))
+    found, _ = receive(World(first, {"/pose": 0.05, "/reading": 0.1}, times=20.0))
     assert found["/pose"].rate == pytest.approx(20.0, rel=0.05)
     assert found["/pose"].period == pytest.approx(1.0, rel=0.05)
 

@@ -63,7 +63,7 @@ class Session:
             _running.close()
         self.api = libsumo
         self._open = True
-        with _captured_stderr() as said:
+        with _captured_stderr() as messages:
             try:
                 libsumo.start(["sumo", *arguments])
             except libsumo.TraCIException as error:
@@ -74,7 +74,7 @@ class Session:
             with contextlib.suppress(libsumo.TraCIException, libsumo.FatalTraCIError):
                 libsumo.close()
             self._open = False
-            msg = f"SUMO does not start: {_sentence(said, failure)}"
+            msg = f"SUMO does not start: {_sentence(messages, failure)}"
             raise RunError(msg)
         _running = self
         self.dt = float(libsumo.simulation.getDeltaT())
@@ -135,28 +135,28 @@ def _load() -> Any:
 @contextlib.contextmanager
 def _captured_stderr() -> Iterator[list[str]]:
     """Keep what SUMO writes to the process's stderr while it starts; others' lines go through."""
-    said: list[str] = []
+    messages: list[str] = []
     sys.stderr.flush()
     try:
         kept = os.dup(2)
     except OSError:  # a process without stderr
-        yield said
+        yield messages
         return
     try:
         with tempfile.TemporaryFile() as file:
             os.dup2(file.fileno(), 2)
             try:
-                yield said
+                yield messages
             finally:
                 sys.stderr.flush()
                 os.dup2(kept, 2)
                 file.seek(0)
-                said += file.read().decode("utf-8", "replace").splitlines()
+                messages += file.read().decode("utf-8", "replace").splitlines()
     finally:
         os.close(kept)
 
 
-def _sentence(said: Sequence[str], error: Exception) -> str:
+def _sentence(messages: Sequence[str], error: Exception) -> str:
     """Return SUMO's own words on one line; those of the exception where it said nothing."""
-    words = " ".join(" ".join(line.split()) for line in said if line.strip())
+    words = " ".join(" ".join(line.split()) for line in messages if line.strip())
     return words.removeprefix("Error: ") or " ".join(str(error).split())

@@ -134,5 +134,5 @@ def test_the_node_s_mission_knows_no_truth_and_waits_for_the_end_of_the_road(
     assert not factory._is_live(None)
     assert not factory._is_live({"field": {"kind": "gp"}})
     monkeypatch.setattr(world, "build_world", pytest.fail)
-    found = world.known_of(ring().to_mapping())
+    found = world.field_knowledge(ring().to_mapping())
     assert (found.truth, found.sensor, found.unit) == (None, None, "km/h")

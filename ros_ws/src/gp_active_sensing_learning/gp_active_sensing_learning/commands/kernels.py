@@ -45,7 +45,7 @@ class KernelOptions:
     reading_field: str | None
     pose_topic: str | None
 
-    def asked(self, data: str, **said: Any) -> RowRequest:
+    def asked(self, data: str, **more: Any) -> RowRequest:
         """Return what the data are: these options, and those that `learn` always has."""
         from gp_active_sensing_learning.data.request import RowRequest
 
@@ -55,7 +55,7 @@ class KernelOptions:
             reading_topic=self.reading_topic or "",
             reading_field=self.reading_field or "",
             pose_topic=self.pose_topic or "",
-            **said,
+            **more,
         )
 
 
@@ -150,8 +150,8 @@ def check_new_file(option: str, path: Path, suffix: str, what: str = "") -> Path
         click.UsageError: another suffix, or no such folder.
     """
     if path.suffix.lower() != suffix:
-        said = f" ({what})" if what else ""
-        msg = f"{option}: expected a name that ends in {suffix}{said}, got {path.name!r}"
+        hint = f" ({what})" if what else ""
+        msg = f"{option}: expected a name that ends in {suffix}{hint}, got {path.name!r}"
         raise click.UsageError(msg)
     if not path.absolute().parent.is_dir():
         msg = f"{option}: there is no folder {path.absolute().parent}"
@@ -242,7 +242,7 @@ def _learn(
     )
     with show_learning(console) as show:
         model = learn_model(rows, expressions, config, way, progress=show)
-    told = {
+    more_settings = {
         "recipe": dict(rows.recipe),
         "notes": list(rows.notes),
         "rows_digest": rows.digest(),
@@ -250,7 +250,7 @@ def _learn(
         "expressions": [str(e) for e in expressions],
         "seconds": round(monotonic() - began, 1),
     }
-    model = dataclasses.replace(model, settings=model.settings | told)
+    model = dataclasses.replace(model, settings=model.settings | more_settings)
     write_model(file, model)
     if options.report is not None:
         from gp_active_sensing_learning.report.kernel_page import write_kernel_page
@@ -289,13 +289,13 @@ def _settings(
     from gp_active_sensing_learning.kernel_selection import VbksConfig
 
     names = ("inducing", "batch", "iterations", "restarts", "hyperparameters", "device")
-    said: dict[str, Any] = {
+    vbks_keys: dict[str, Any] = {
         name: value for name in names if (value := getattr(options, name)) is not None
     }
     if options.stages is not None:
-        said["stages"] = _shares(options.stages)
+        vbks_keys["stages"] = _shares(options.stages)
     own = [text for text in overrides if text.startswith(_SECTION)]
-    mapping = apply_overrides({"vbks": said | {"seed": seed}}, own)
+    mapping = apply_overrides({"vbks": vbks_keys | {"seed": seed}}, own)
     rest = tuple(text for text in overrides if text not in own)
     return from_mapping(VbksConfig, mapping["vbks"], path="vbks"), rest
 

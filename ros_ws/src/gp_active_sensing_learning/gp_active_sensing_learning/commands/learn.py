@@ -136,13 +136,13 @@ def learn(
     CSV file without a map (--inputs), or a CSV file with a column for each place of the map.
     """
     options = KernelOptions(**kernel_words)
-    said: dict[str, Any] = {
+    options_given: dict[str, Any] = {
         **{"value": value, "place": place, "scale": scale, "snap": snap},
         **{"scenario": scenario, "map_file": map_file, "overrides": overrides},
     }
     if options.kernels is not None:
         _refuse(_LENGTHS_ONLY, "is for length-scales; with --kernels the kernel has its own")
-        asked = options.asked(data, **said)
+        asked = options.asked(data, **options_given)
         learn_kernels(asked, options, seed=seed, out=out, as_json=as_json)
         return
     _refuse(KERNEL_OPTIONS, "is for kernels: give --kernels too, such as --kernels k12")
@@ -159,7 +159,7 @@ def learn(
             "leaves of it, or kernels, with --kernels"
         )
         raise ConfigError(msg)
-    job = load_readings(RowRequest(data, **said))
+    job = load_readings(RowRequest(data, **options_given))
     for note in job.readings.notes:
         echo(f"note: {note}", err=True)
     estimate = search(

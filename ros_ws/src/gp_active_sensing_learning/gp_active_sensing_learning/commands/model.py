@@ -186,7 +186,7 @@ def prune(file: Path, top: int, out: Path) -> None:
 @_places
 @bag_options
 @click.option("--out", type=_file, metavar="PAGE", required=True, help="The page, .html")
-def report(file: Path, data: str | None, out: Path, **said: Any) -> None:
+def report(file: Path, data: str | None, out: Path, **given_options: Any) -> None:
     """Write a page about a model.
 
     With --data the page also shows how well the model predicts those rows.
@@ -200,7 +200,7 @@ def report(file: Path, data: str | None, out: Path, **said: Any) -> None:
     from gp_active_sensing_learning.report.kernel_page import write_kernel_page
 
     check_new_file("--out", out, ".html", "the page")
-    given = {name: value for name, value in said.items() if value not in (None, "", ())}
+    given = {name: value for name, value in given_options.items() if value not in (None, "", ())}
     if data is None:
         if given:
             option = {"map_file": "map", "overrides": "set"}.get(name := next(iter(given)), name)
@@ -219,8 +219,8 @@ def report(file: Path, data: str | None, out: Path, **said: Any) -> None:
                 f"{', '.join(rows.input_names)}; give the map it was learned on"
             )
             raise ConfigError(msg)
-        told = check_stamps(found, rows.recipe.get("times") or {}, rows.source)
-        for note in (*rows.notes, *told):
+        warnings = check_stamps(found, rows.recipe.get("times") or {}, rows.source)
+        for note in (*rows.notes, *warnings):
             echo(f"note: {note}", err=True)
         write_kernel_page(found, out, rows)
     echo(str(out))

@@ -64,8 +64,8 @@ def load_rows(
         raise ConfigError(msg)
     if asked.inputs and not asked.of_map:
         refuse(asked, ("place", "snap"), "a map; with --inputs the columns themselves are inputs")
-        said = asked.transform or transform_override(asked.overrides, alone=True)
-        how = replace(how, transform=said or how.transform)
+        transform = asked.transform or transform_override(asked.overrides, alone=True)
+        how = replace(how, transform=transform or how.transform)
         return read_table(path, asked.inputs, asked.value, how)
     if path.suffix.lower() in _TABLES and not asked.of_map:
         msg = (
@@ -180,11 +180,11 @@ def _of_bag(asked: RowRequest, how: ReadOptions) -> Dataset:
     return replace(rows, source=source, recipe={**rows.recipe, "scale": asked.scale})
 
 
-def asked_of(model: KernelModel, data: str, said: Mapping[str, Any]) -> RowRequest:
+def asked_of(model: KernelModel, data: str, options: Mapping[str, Any]) -> RowRequest:
     """Return how rows are read that a model is held against, and nothing is learned from."""
     recipe = model.recipe
     bag, table = is_bag(data), is_table(data)
-    of_map = "scenario" in said or "map_file" in said
+    of_map = "scenario" in options or "map_file" in options
     inputs = table and (not of_map or recipe.get("kind") == "wide")
     asked = RowRequest(
         data,
@@ -195,4 +195,4 @@ def asked_of(model: KernelModel, data: str, said: Mapping[str, Any]) -> RowReque
         transform=str(model.settings.get("transform") or recipe.get("transform") or "identity"),
         held_out=True,
     )
-    return replace(asked, **said)
+    return replace(asked, **options)

@@ -132,10 +132,10 @@ def read_checkpoint(
             msg = "it is of other kernels or another version"
             raise ValueError(msg)
         fits = {}
-        for name, said in head["fits"].items():
+        for name, head_of_fit in head["fits"].items():
             parts = {part: arrays.pop(f"fit.{name}.{part}") for part in _ARRAYS}
-            composite = Composite(parse(name), said.pop("dimensions"))
-            fits[name] = KernelFit(composite=composite, **said, **parts)
+            composite = Composite(parse(name), head_of_fit.pop("dimensions"))
+            fits[name] = KernelFit(composite=composite, **head_of_fit, **parts)
     except (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
         raise no_checkpoint(path, error) from error
     return facts, arrays, FinishedGroup(fits, dict(head["dropped"]), dict(head["bounds"]))

@@ -78,13 +78,13 @@ def train_all(
     whole = FinishedGroup()
     done = 0
 
-    def tell(said: TrainingProgress) -> None:
+    def forward(news: TrainingProgress) -> None:
         if progress is not None:
-            progress(dataclasses.replace(said, finished=done, total=total))
+            progress(dataclasses.replace(news, finished=done, total=total))
 
     if jobs <= 1:
         for group in groups:
-            _join(whole, train_group(group, tell))
+            _join(whole, train_group(group, forward))
             done += len(group.names)
         return whole
     advice = "Give fewer --jobs, or a smaller vbks.memory; --resume goes on with what was done"
@@ -97,7 +97,7 @@ def train_all(
         bounds = tuple(finished.bounds[name][-1] for name in names)
         rows = groups[k].data.rows_of(stages - 1)
         steps = config.iterations
-        tell(TrainingProgress(names, 0, 0, stages, stages, steps, steps, rows, bounds))
+        forward(TrainingProgress(names, 0, 0, stages, stages, steps, steps, rows, bounds))
     return whole
 
 

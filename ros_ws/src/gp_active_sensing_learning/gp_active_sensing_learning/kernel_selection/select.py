@@ -94,21 +94,21 @@ def _prepare(
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise cannot(directory, "make the folder", error) from error
-    said = directory / "signature.json"
+    signed = directory / "signature.json"
     there = sorted(directory.glob("group-*.npz"))
     if there and not resume:
         msg = f"{directory}: has a checkpoint; go on with --resume, or remove it to begin again"
         raise ConfigError(msg)
-    if there and not said.exists():
+    if there and not signed.exists():
         msg = f"{directory}: has a checkpoint without signature.json; remove it to begin again"
         raise ConfigError(msg)
-    if resume and said.exists():
+    if resume and signed.exists():
         try:
-            begun = json.loads(said.read_text(encoding="utf-8"))
+            begun = json.loads(signed.read_text(encoding="utf-8"))
             same = begun["signature"] == signature
             found = [[str(name) for name in group] for group in begun["groups"]]
         except (OSError, ValueError, KeyError, TypeError) as error:
-            msg = f"{said}: cannot be read ({error}); remove {directory} to begin again"
+            msg = f"{signed}: cannot be read ({error}); remove {directory} to begin again"
             raise ConfigError(msg) from error
         if not same:
             msg = (
@@ -117,7 +117,7 @@ def _prepare(
             )
             raise ConfigError(msg)
         return found
-    write_whole(said, json.dumps({"signature": signature, "groups": [*map(list, groups)]}))
+    write_whole(signed, json.dumps({"signature": signature, "groups": [*map(list, groups)]}))
     return groups
 
 
@@ -129,8 +129,8 @@ def _signature(rows: Dataset, names: Sequence[str], config: VbksConfig) -> str:
     settings = to_mapping(config)
     for key in ("prior_std", "samples"):
         del settings[key]
-    said = {"rows": rows.digest(), "names": list(names), "config": settings}
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+    signed = {"rows": rows.digest(), "names": list(names), "config": settings}
+    return hashlib.sha256(json.dumps(signed, sort_keys=True).encode()).hexdigest()
 
 
 def _model(names: Sequence[str], finished: FinishedGroup, data: Data) -> KernelModel:

@@ -142,13 +142,13 @@ def _status(model: KernelModel) -> str:
         if points == {True}
         else "a Gaussian belief over the logarithms of the hyper-parameters"
     )
-    elbo = f"ELBO of the whole, of normalised values: {said(model.belief.elbo, 5)} nat."
+    elbo = f"ELBO of the whole, of normalised values: {rounded(model.belief.elbo, 5)} nat."
     return f"{took}Each kernel has {over}. {elbo} {versions}".strip()
 
 
 def _notes(model: KernelModel) -> Iterator[str]:
-    told = model.settings.get("notes")
-    yield from map(str, told if isinstance(told, list | tuple) else ())
+    stored_notes = model.settings.get("notes")
+    yield from map(str, stored_notes if isinstance(stored_notes, list | tuple) else ())
     if lost := [name for name, why in model.dropped if not why.startswith(_LEFT_OUT)]:
         shown = ", ".join(lost[:6]) + (" …" if len(lost) > 6 else "")
         yield f"{len(lost)} kernel{'s' if len(lost) > 1 else ''} dropped: {shown}; why is below"
@@ -174,12 +174,12 @@ def _tiles(model: KernelModel, found: ModelCheck | None) -> Iterator[str]:
         yield tile(f"{several:.1f}", text)
     yield tile(f"{model.rows:,}", "rows learned from")
     if found is not None:
-        better = f"of a constant: {said(found.spread)}"
-        yield tile(f"{said(found.rmse)}", f"root mean squared error of a reading; {better}")
+        better = f"of a constant: {rounded(found.spread)}"
+        yield tile(f"{rounded(found.rmse)}", f"root mean squared error of a reading; {better}")
         shown = next(c for c in found.coverage if c.level == 0.90)
         text = f"of readings inside their 90 % interval ({_percent(shown.error)} standard error)"
         yield tile(_percent(shown.share), text)
-        yield tile(f"{said(found.nlpd)} nat", "surprise at a reading (NLPD)")
+        yield tile(f"{rounded(found.nlpd)} nat", "surprise at a reading (NLPD)")
 
 
 def _percent(share: float, error: float | None = None) -> str:
@@ -310,7 +310,7 @@ _MOST_LENGTHS = 4
 """Inputs with a column of their own."""
 
 
-def said(value: float, digits: int = 3) -> str:
+def rounded(value: float, digits: int = 3) -> str:
     """Return a number as people write it."""
     size = abs(value)
     if value == 0.0:
@@ -353,8 +353,8 @@ def _rows(model: KernelModel, which: Sequence[int]) -> str:
                 f"{belief.softmax[k]:.3f}",
                 f"{fit.bound:,.1f}".replace("-", "−"),
                 f"{best - fit.bound:,.1f}",
-                said(noise_of(fit, model.scaling)),
-                *("–" if length is None else said(length) for length in over[:_MOST_LENGTHS]),
+                rounded(noise_of(fit, model.scaling)),
+                *("–" if length is None else rounded(length) for length in over[:_MOST_LENGTHS]),
                 str(len(fit.inducing)),
                 str(fit.iterations),
                 fit.outcome.partition(":")[0],
@@ -385,8 +385,8 @@ def number_tables(model: KernelModel) -> str:
 
 
 def _number(number: Number, point: bool) -> tuple[str, ...]:
-    head = (number.of, number.what, number.along, said(number.value))
-    return head if point else (*head, said(number.low), said(number.high))
+    head = (number.of, number.what, number.along, rounded(number.value))
+    return head if point else (*head, rounded(number.low), rounded(number.high))
 
 
 def coverage_table(found: ModelCheck) -> str:

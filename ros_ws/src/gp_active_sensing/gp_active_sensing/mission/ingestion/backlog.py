@@ -18,7 +18,7 @@ CATCH_UP_SECONDS = 2.0
 """How long the next of what was missed may take to come [s, real time]."""
 MOST_SECONDS = 30.0
 """How long all of it may take: where clocks differ, stamps stay old [s, real time]."""
-MOST_HELD = 50_000
+MOST_WAITING = 50_000
 """Messages of a probe that are kept; when there are so many, they are used without waiting on."""
 
 
@@ -38,7 +38,7 @@ class Backlog:
         self._at_most = 0.0
         self._begun_ns = 0
         """Node's time at the first look: what is older was missed [ns]."""
-        self._held: deque[Envelope] = deque()
+        self._kept: deque[Envelope] = deque()
         self.going_on = wanted
         """Nothing is to be concluded yet from a reading that is not there."""
         self.hands_on = False
@@ -47,7 +47,7 @@ class Backlog:
     @property
     def waiting(self) -> int:
         """Messages that are kept."""
-        return len(self._held)
+        return len(self._kept)
 
     def pass_on(
         self, messages: Collection[Envelope], clock_ns: int | None, most: int = BATCH
@@ -58,13 +58,13 @@ class Backlog:
         """
         if not self.going_on:
             return messages
-        self._held.extend(messages)
+        self._kept.extend(messages)
         if not self.hands_on:
             if self._more_may_come(messages, clock_ns):
                 return ()
             self._sort()
-        piece = [self._held.popleft() for _ in range(min(len(messages) or most, len(self._held)))]
-        self.going_on = self.hands_on = bool(self._held)
+        piece = [self._kept.popleft() for _ in range(min(len(messages) or most, len(self._kept)))]
+        self.going_on = self.hands_on = bool(self._kept)
         return piece
 
     def release(self) -> Collection[Envelope]:
@@ -72,8 +72,8 @@ class Backlog:
         if not self.hands_on:
             self._sort()
         self.going_on = self.hands_on = False
-        held, self._held = self._held, deque()
-        return held
+        taken, self._kept = self._kept, deque()
+        return taken
 
     def _more_may_come(self, messages: Collection[Envelope], clock_ns: int | None) -> bool:
         now = self._clock()
@@ -82,12 +82,12 @@ class Backlog:
             self._until, self._at_most = now + CATCH_UP_SECONDS, now + MOST_SECONDS
         if any(message.what.stamp_ns < self._begun_ns for message in messages):
             self._until = min(now + CATCH_UP_SECONDS, self._at_most)
-        if len(self._held) >= MOST_HELD:
+        if len(self._kept) >= MOST_WAITING:
             logger.warning(
                 "%d messages came before all that was missed can have come: no more can be kept. "
                 "They are used now; a reading among them whose pose comes later is put where the "
                 "probe was before",
-                len(self._held),
+                len(self._kept),
             )
             return False
         return self._until is None or now < self._until
@@ -98,8 +98,8 @@ class Backlog:
         All of it waits from now on: a reading goes on waiting for a pose in a later piece.
         """
         now = self._clock()
-        found = sorted(self._held, key=lambda message: message.what.stamp_ns)
-        self._held = deque(message._replace(received=now) for message in found)
+        found = sorted(self._kept, key=lambda message: message.what.stamp_ns)
+        self._kept = deque(message._replace(received=now) for message in found)
         self.hands_on = True
 
 

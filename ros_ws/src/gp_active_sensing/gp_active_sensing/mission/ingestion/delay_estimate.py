@@ -53,20 +53,20 @@ def log_likelihood(profile: FloatArray) -> FloatArray:
     fine = _between(profile)
     fine -= fine.max()
     apart = _FINE[:, None] - _FINE
-    said = []
+    likelihoods = []
     for scatter in SCATTERS:
         normal = -0.5 * (apart / scatter) ** 2 + math.log(STEP / (scatter * math.sqrt(math.tau)))
-        said.append(_log_sum(fine[:, None] + normal))
-    return np.array(said)
+        likelihoods.append(_log_sum(fine[:, None] + normal))
+    return np.array(likelihoods)
 
 
-def common_delay(said: Iterable[FloatArray]) -> tuple[float, float, float]:
+def common_delay(likelihoods: Iterable[FloatArray]) -> tuple[float, float, float]:
     """Return a delay, its standard error [s], and its evidence against none [nat].
 
     Args:
-        said: of each block, by `log_likelihood`; one at least.
+        likelihoods: of each block, by `log_likelihood`; one at least.
     """
-    total = _log_sum(np.sum(list(said), axis=0)) - math.log(len(SCATTERS))
+    total = _log_sum(np.sum(list(likelihoods), axis=0)) - math.log(len(SCATTERS))
     best = int(np.argmax(total))
     weights = np.exp(total - total[best])
     weights /= weights.sum()
@@ -188,7 +188,7 @@ class DelayEvidence:
     def __init__(self) -> None:
         self.samples = 0
         """Readings that have been looked at."""
-        self._said: deque[FloatArray] = deque(maxlen=KEPT)
+        self._likelihoods: deque[FloatArray] = deque(maxlen=KEPT)
         """Log-likelihoods of the blocks, from `log_likelihood`."""
         self._block: Block | None = None
         self._found: list[float] = []
@@ -217,19 +217,19 @@ class DelayEvidence:
         self._parts = []
         if len(self._found) < len(CANDIDATES):
             return False
-        self._said.append(log_likelihood(np.array(self._found)))
+        self._likelihoods.append(log_likelihood(np.array(self._found)))
         self.samples += len(block.values)
         self._block = None
         return True
 
     def estimate(self) -> DelayEstimate | None:
         """Return the delay that the readings tell; None while they tell none."""
-        if len(self._said) < BLOCKS:
+        if len(self._likelihoods) < BLOCKS:
             return None
-        seconds, error, evidence = common_delay(self._said)
+        seconds, error, evidence = common_delay(self._likelihoods)
         if evidence < EVIDENCE or abs(seconds) < max(LEAST, ERRORS * error):
             return None
-        samples = min(self.samples, FULL * len(self._said))
+        samples = min(self.samples, FULL * len(self._likelihoods))
         return DelayEstimate(seconds, error, evidence, samples)
 
 
@@ -252,7 +252,7 @@ class DelayMonitor:
         self._moved_ns = 0
         self.evidence = DelayEvidence()
         self.estimate: DelayEstimate | None = None
-        self.said: float | None = None
+        self.logged: float | None = None
         """Delay that was reported last [s]."""
 
     @property

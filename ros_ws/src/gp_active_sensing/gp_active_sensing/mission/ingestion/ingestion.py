@@ -173,8 +173,8 @@ class Ingestion(ReadingIntake):
 
     def stop_waiting(self) -> list[Reading]:
         """Use or reject the readings that wait for more poses; return those accepted."""
-        told = self.take(self.catch_up.release()) if self.catch_up.going_on else []
-        return told + [reading for intake in self.intakes for reading in intake.finish()]
+        released = self.take(self.catch_up.release()) if self.catch_up.going_on else []
+        return released + [reading for intake in self.intakes for reading in intake.finish()]
 
     def restart_clock(self) -> None:
         """Forget what belongs to a time before the clock went back."""

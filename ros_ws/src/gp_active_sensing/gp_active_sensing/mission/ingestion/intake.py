@@ -157,11 +157,11 @@ class ReadingIntake:
         """Use the readings that are placed; return those that were accepted."""
         self._reject_unfinished("partial_visit", "too little of its road was driven")
         ready, self._ready = self._ready, []
-        told = self.pipeline.take(ready)
+        used = self.pipeline.take(ready)
         if (newest := self.track.newest) is not None:
             here = None if self.here is None or self.off_map else self.here.place
-            told += self.pipeline.pass_time(newest.stamp_ns, here)
-        return told
+            used += self.pipeline.pass_time(newest.stamp_ns, here)
+        return used
 
     def finish(self) -> list[Reading]:
         """Use or reject the readings that wait for more poses; return those accepted."""
@@ -178,12 +178,12 @@ class ReadingIntake:
         waited = self._waiting.take_all()
         if self.nearing is not None:
             waited += self.nearing.take_all()
-        for held in waited:
-            self._reject(reason, held.reading, why)
+        for pending in waited:
+            self._reject(reason, pending.reading, why)
         self.visits.clear()
         self._reject_unfinished(reason, why)
-        for held in self.pipeline.window.close():
-            self.rejected[reason] += held.count
+        for pending in self.pipeline.window.close():
+            self.rejected[reason] += pending.count
         self.pipeline.stays.clear()
         self.lag.clear()
 
@@ -200,8 +200,8 @@ class ReadingIntake:
 
     def _reject_unfinished(self, reason: str, why: str) -> None:
         """Reject the readings of visits that ended before enough of the road was driven."""
-        for held in self.visits.left:
-            self._reject(reason, held.reading, why)
+        for pending in self.visits.left:
+            self._reject(reason, pending.reading, why)
         self.visits.left.clear()
 
     def _come_nearer(self, received: float) -> list[PendingReading]:
@@ -253,31 +253,31 @@ class ReadingIntake:
         reading = Reading(
             *(stamp_ns, None, raw.value, raw.noise_variance, raw.source), quantity=self.quantity
         )
-        held = PendingReading(reading, received, mount=raw.mount)
+        pending = PendingReading(reading, received, mount=raw.mount)
         if raw.mount is not None:
             self._seat(raw.mount)
         bad_variance = raw.noise_variance is not None and not (
             math.isfinite(raw.noise_variance) and raw.noise_variance > 0
         )
         if not math.isfinite(raw.value) or bad_variance:
-            return [held]  # the loop rejects it with the right word, wherever it was taken
+            return [pending]  # the loop rejects it with the right word, wherever it was taken
         self.lag.read(stamp_ns, raw.value)
-        if self._waiting.has_pose(held, received):
-            return self._place(held)
-        if (oldest := self._waiting.add(held)) is not None:
+        if self._waiting.has_pose(pending, received):
+            return self._place(pending)
+        if (oldest := self._waiting.add(pending)) is not None:
             self._reject("no_pose", oldest.reading, "too many readings wait")
         return [] if self.nearing is None else self.nearing.stand(stamp_ns, received)
 
     def _placed(self, waited: Collection[PendingReading]) -> list[PendingReading]:
-        return [ready for held in waited for ready in self._place(held)]
+        return [ready for pending in waited for ready in self._place(pending)]
 
-    def _place(self, held: PendingReading) -> list[PendingReading]:
-        reading = held.reading
+    def _place(self, pending: PendingReading) -> list[PendingReading]:
+        reading = pending.reading
         pose = self.track.at(reading.stamp_ns)
         if pose is None:
             self._reject("no_pose", reading, _NO_POSE)
             return []
-        sensor = self._sensor(pose, held.mount)
+        sensor = self._sensor(pose, pending.mount)
         match = self._match(sensor)
         location = None if match is None else match.place
         above = self.matcher.has_heights
@@ -296,10 +296,10 @@ class ReadingIntake:
             return []
         if location is not None and self.pipeline.open and self.loop.costs(location):
             if self.matcher.is_line(location):
-                return self.visits.hold(location, placed, held.received)
+                return self.visits.hold(location, placed, pending.received)
             if self.nearing is not None:
-                return self.nearing.hold(location, PendingReading(placed, held.received))
-        return [PendingReading(placed, held.received)]
+                return self.nearing.hold(location, PendingReading(placed, pending.received))
+        return [PendingReading(placed, pending.received)]
 
     def _has_settled(self, place: int, pose: Pose, sensor: Pose) -> bool:
         """Return whether the probe had been long enough where a reading was taken."""

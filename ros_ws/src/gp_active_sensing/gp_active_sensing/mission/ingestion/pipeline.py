@@ -78,11 +78,11 @@ class ReadingPipeline:
     def take(self, ready: Iterable[PendingReading]) -> list[Reading]:
         """Use readings of known places (or that the loop is to reject); return those told."""
         due: list[PendingReading] = []
-        for held in ready:
+        for pending in ready:
             if self.open:
-                due += self._accept(held)
+                due += self._accept(pending)
             else:
-                self.rejected["mission_over"] += held.count
+                self.rejected["mission_over"] += pending.count
         return self._use_all(due)
 
     def pass_time(self, now_ns: int, here: int | None) -> list[Reading]:
@@ -101,19 +101,19 @@ class ReadingPipeline:
         due = self.window.close() + self._take_back(kept, ASKED) + self.window.close()
         return len(kept), self._use_all(due)
 
-    def _accept(self, held: PendingReading) -> list[PendingReading]:
+    def _accept(self, pending: PendingReading) -> list[PendingReading]:
         """Return the readings that the loop gets because of a reading."""
         try:
-            placed = self.loop.place(held.reading)
+            placed = self.loop.place(pending.reading)
             self.loop.check_budget(placed)
         except ReadingError as error:
-            self._reject(held, error)
+            self._reject(pending, error)
             return []
         reading = placed.reading
         off = self.gate.off(reading)
         if off is None:
             self.gate.passed(placed.place)
-            return self.window.add(replace(held, reading=reading, placed=placed))
+            return self.window.add(replace(pending, reading=reading, placed=placed))
         self._journal(ReadingGated(reading=reading, off=off))
         back = self.gate.keep(reading)
         self._count_gated()
@@ -123,13 +123,13 @@ class ReadingPipeline:
                 "they are used after all",
                 len(back), self.loop.topology.names[placed.place], AGREEING_SECONDS,
             )  # fmt: skip
-            return self.window.close() + self._take_back(back, AGREED, held.received)
+            return self.window.close() + self._take_back(back, AGREED, pending.received)
         self._log_gated(reading, off)
         return []
 
-    def _reject(self, held: PendingReading, error: ReadingError) -> None:
-        self.loop.reject(held.reading, error)
-        self.rejected[error.reason] += held.count
+    def _reject(self, pending: PendingReading, error: ReadingError) -> None:
+        self.loop.reject(pending.reading, error)
+        self.rejected[error.reason] += pending.count
 
     def _log_gated(self, reading: Reading, off: float) -> None:
         count = self.rejected["gated"]
@@ -168,33 +168,33 @@ class ReadingPipeline:
 
     def _use_all(self, due: list[PendingReading]) -> list[Reading]:
         """Tell the loop; what is used is in the journal before it counts."""
-        used = [held for held in due if self._use(held)]
+        used = [pending for pending in due if self._use(pending)]
         now = self._clock()
-        for held in used:
-            self.latency.add(now - held.received)
-        return [held.reading for held in used]
+        for pending in used:
+            self.latency.add(now - pending.received)
+        return [pending.reading for pending in used]
 
-    def _use(self, held: PendingReading) -> bool:
+    def _use(self, pending: PendingReading) -> bool:
         try:
-            placed = held.placed or self.loop.place(held.reading)
+            placed = pending.placed or self.loop.place(pending.reading)
             self.loop.check_budget(placed)  # which may be spent by now
         except ReadingError as error:
-            self._reject(held, error)
+            self._reject(pending, error)
             return False
         if self.by_stay:
-            told = self.stays.take(placed, begins=self.loop.costs(placed.place))
+            stored = self.stays.take(placed, begins=self.loop.costs(placed.place))
         else:
-            told = Stored(self.stays.widened(placed), None, 1)
+            stored = Stored(self.stays.widened(placed), None, 1)
         self._journal(
             ReadingUsed(
                 reading=placed.reading,
-                count=held.count,
-                first_ns=held.first_ns if held.count > 1 else None,
-                taken_back=held.taken_back,
-                stay=told.to_record(),
+                count=pending.count,
+                first_ns=pending.first_ns if pending.count > 1 else None,
+                taken_back=pending.taken_back,
+                stay=stored.to_record(),
             )
         )
-        return self._use_average(told, held.count)
+        return self._use_average(stored, pending.count)
 
     def replay_reading(self, event: ReadingUsed, *, gap: bool = False) -> None:
         """Tell the loop a reading of the journal; with `gap`, events before it may be missing.
@@ -207,19 +207,19 @@ class ReadingPipeline:
             msg = f"journal: a reading of a place that is not on the map: {event.reading}"
             raise RunError(msg)
         try:
-            told = self.stays.restore_reading(event, gap=gap, begins=self.loop.costs(place))
-            self.loop.check_budget(told.placed)
+            stored = self.stays.restore_reading(event, gap=gap, begins=self.loop.costs(place))
+            self.loop.check_budget(stored.placed)
         except ReadingError as error:
             msg = f"journal: a reading that was used is refused now: {error}"
             raise RunError(msg) from error
-        self._use_average(told, event.count)
+        self._use_average(stored, event.count)
 
-    def _use_average(self, told: Stored, count: int) -> bool:
+    def _use_average(self, stored: Stored, count: int) -> bool:
         """Tell the loop what is in the journal; return whether it is used."""
-        if told.before is None:
-            report = self.loop.tell([told.placed])
+        if stored.before is None:
+            report = self.loop.tell([stored.placed])
         else:
-            report = self.loop.amend(told.before, told.placed)
+            report = self.loop.amend(stored.before, stored.placed)
         for rejection in report.rejected:
             self.rejected[rejection.reason] += count
         if report.new_places:

@@ -65,7 +65,7 @@ class PoseFilter:
         """Poses with a covariance that is none; they are used without."""
         self.bad_orientations = 0
         """Poses whose quaternion has length 0 or is not finite; they are used without a heading."""
-        self._lost_said = False
+        self._lost_logged = False
 
     def unusable(
         self, pose: Pose, frame: str, now_ns: int | None, *, heights: bool = False
@@ -218,7 +218,7 @@ class PoseFilter:
                 )
             pose = replace(pose, turn_variance=0.0)
         wide, high = pose.variance > extent**2, pose.z_variance > rise**2
-        if (wide or high) and not self._lost_said:
+        if (wide or high) and not self._lost_logged:
             logger.warning(
                 "by its covariance a pose is uncertain by %.0f m%s: readings are worth next to "
                 "nothing until it is better. If the localisation only fills in a large number, "
@@ -226,7 +226,7 @@ class PoseFilter:
                 math.sqrt(pose.variance if wide else pose.z_variance),
                 ", more than the map is wide" if wide else " upwards, more than the map is high",
             )
-        self._lost_said = wide or high
+        self._lost_logged = wide or high
         return pose
 
     def restart(self) -> None:
@@ -263,28 +263,28 @@ class PoseSynchronizer:
     def __len__(self) -> int:
         return len(self._patient) + len(self._fresh)
 
-    def has_pose(self, held: PendingReading, now: float) -> bool:
+    def has_pose(self, pending: PendingReading, now: float) -> bool:
         """Return whether no better pose is worth waiting for (`now`: monotonic seconds)."""
-        stamp_ns = held.reading.stamp_ns
+        stamp_ns = pending.reading.stamp_ns
         if not self._track.may_come(stamp_ns):
             return True
-        return self._is_patient(held, now) and self._track.at(stamp_ns) is not None
+        return self._is_patient(pending, now) and self._track.at(stamp_ns) is not None
 
-    def _is_patient(self, held: PendingReading, now: float) -> bool:
+    def _is_patient(self, pending: PendingReading, now: float) -> bool:
         """Return whether a reading has waited long enough for the best pose."""
-        return elapsed(held.received, now) >= self._seconds
+        return elapsed(pending.received, now) >= self._seconds
 
-    def add(self, held: PendingReading) -> PendingReading | None:
+    def add(self, pending: PendingReading) -> PendingReading | None:
         """Let a reading wait; return the oldest one when there is no room for it any more."""
         oldest = None
         if len(self) >= self.capacity:
             oldest = (self._patient or self._fresh).popleft()
-        self._fresh.append(held)
+        self._fresh.append(pending)
         return oldest
 
     def after_pose(self, now: float) -> list[PendingReading]:
         """Return the readings that a new pose came for."""
-        found = [held for held in self._patient if self.has_pose(held, now)]
+        found = [pending for pending in self._patient if self.has_pose(pending, now)]
         if found:
             self._patient = deque(h for h in self._patient if not self.has_pose(h, now))
         ready = [h for h in self._fresh if not self._track.may_come(h.reading.stamp_ns)]
@@ -300,17 +300,17 @@ class PoseSynchronizer:
         """
         ready: list[PendingReading] = []
         while self._fresh and self._is_patient(self._fresh[0], now):
-            held = self._fresh.popleft()
-            if self.has_pose(held, now):
-                ready.append(held)
+            pending = self._fresh.popleft()
+            if self.has_pose(pending, now):
+                ready.append(pending)
             else:
-                self._patient.append(held)
+                self._patient.append(pending)
         return ready
 
     def newest_without(self, now: float, seconds: float) -> int | None:
         """Return the stamp of the newest reading that has waited so long [s]; None = none has."""
         waited = (h for h in self._patient if elapsed(h.received, now) >= seconds)
-        return max((held.reading.stamp_ns for held in waited), default=None)
+        return max((pending.reading.stamp_ns for pending in waited), default=None)
 
     def take_all(self) -> list[PendingReading]:
         """Return everything that waits, and let nothing wait."""

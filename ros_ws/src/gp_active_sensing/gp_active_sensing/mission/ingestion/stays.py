@@ -87,7 +87,7 @@ class StayAverage:
         self.first_ns = self.last_ns = reading.stamp_ns
         self.further = False
         """It is a part of a stay, and not the first."""
-        self.told: PlacedReading
+        self.stored: PlacedReading
         """Average in the belief, with its stamp."""
         self._squares = self._weight = self._weight_squares = 0.0
         self.add(reading, off)
@@ -197,8 +197,8 @@ class Stored:
         """Return its fields of an event; None = an unchanged reading that begins a stay."""
         if self.before is None and self.reading.off is None:
             return None
-        held = self.reading
-        return StayRecord(self.count, held.value, held.noise_variance, held.off)
+        mean = self.reading
+        return StayRecord(self.count, mean.value, mean.noise_variance, mean.off)
 
 
 Noise = Callable[[Reading], float | None]
@@ -254,8 +254,8 @@ class Stays:
             variance, off = self._noise(after, reading)
             average = replace(reading, value=after.value, noise_variance=variance, off=off)
             # One absurd value would spoil all that comes after it: it is a stay by itself.
-            if (held := self._checked(average)) is not None:
-                return self._extend(stay, after, held)
+            if (mean := self._checked(average)) is not None:
+                return self._extend(stay, after, mean)
         further = not begins and self._is_cut(reading)
         return self._begin(reading, self._single(placed, further=further), further=further)
 
@@ -304,24 +304,24 @@ class Stays:
         self._open.clear()
 
     def _begin(
-        self, reading: Reading, held: PlacedReading, count: int = 1, *, further: bool = False
+        self, reading: Reading, mean: PlacedReading, count: int = 1, *, further: bool = False
     ) -> Stored:
         assert reading.location is not None
         self._forget(reading.stamp_ns)
         stay = self._open[reading.location] = StayAverage(reading, self._off(reading))
-        stay.told, stay.further = held, further
+        stay.stored, stay.further = mean, further
         if count > 1:
-            stay.count_as(count, held.reading.value)
-        return Stored(held, None, count)
+            stay.count_as(count, mean.reading.value)
+        return Stored(mean, None, count)
 
     def _extend(self, before: StayAverage, stay: StayAverage, average: PlacedReading) -> Stored:
         """Put a stay in the place of what it was before a reading was added."""
         self._open[average.place] = stay
         self._spread.add(stay.last - before.last)
-        first_ns = before.told.reading.stamp_ns
+        first_ns = before.stored.reading.stamp_ns
         now = average.stamped(max(first_ns, average.reading.stamp_ns))
-        stay.told = now.stamped(first_ns)
-        return Stored(now, before.told, stay.count)
+        stay.stored = now.stamped(first_ns)
+        return Stored(now, before.stored, stay.count)
 
     def _stay_of(self, reading: Reading) -> StayAverage | None:
         """Return the stay that a reading belongs to; None = it begins one."""

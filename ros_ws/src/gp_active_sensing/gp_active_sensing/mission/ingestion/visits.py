@@ -30,7 +30,7 @@ _TOLERANCE = 0.01
 """Part of a segment by which a visit may fall short (poses come at intervals)."""
 GAP_SECONDS = 5.0
 """A segment left for less than this is still being visited (a pose was matched elsewhere)."""
-MOST_HELD = 10_000
+MOST_PENDING = 10_000
 """Most readings held for one segment (a probe may stand on it for hours); the oldest go."""
 
 
@@ -62,7 +62,7 @@ class _Visit:
     low: float
     high: float
     last_ns: int
-    held: list[PendingReading] = field(default_factory=list)
+    queued: list[PendingReading] = field(default_factory=list)
 
 
 class SegmentCoverage:
@@ -84,12 +84,12 @@ class SegmentCoverage:
     @property
     def waiting(self) -> int:
         """Number of readings held."""
-        return sum(len(visit.held) for visit in self._visits.values())
+        return sum(len(visit.queued) for visit in self._visits.values())
 
     def clear(self) -> None:
         """End all visits; the readings they hold are left over."""
         for visit in self._visits.values():
-            self.left.extend(visit.held)
+            self.left.extend(visit.queued)
         self._visits.clear()
         self._current = None
 
@@ -107,12 +107,12 @@ class SegmentCoverage:
         self._current = place
         visit = self._visits.get(place)
         if visit is not None and stamp_ns - visit.last_ns > GAP_SECONDS * 1e9:
-            self.left.extend(visit.held)
+            self.left.extend(visit.queued)
             visit = None
         if visit is None or visit.low > visit.high:
             entered = before is not None and before != place and self._follows(before, place)
-            held = [] if visit is None else visit.held
-            visit = _Visit(0.0 if entered else fraction, fraction, stamp_ns, held)
+            queued = [] if visit is None else visit.queued
+            visit = _Visit(0.0 if entered else fraction, fraction, stamp_ns, queued)
             self._visits[place] = visit
         visit.low, visit.high = min(visit.low, fraction), max(visit.high, fraction)
         visit.last_ns = max(visit.last_ns, stamp_ns)
@@ -122,28 +122,28 @@ class SegmentCoverage:
 
     def hold(self, place: int, reading: Reading, received: float) -> list[PendingReading]:
         """Take a reading; return it (and those before it) if the visit is long enough."""
-        held = PendingReading(reading, received)
+        queued = PendingReading(reading, received)
         visit = self._visits.get(place)
         if visit is None:  # no pose was matched to this place: a reading in between
             visit = self._visits[place] = _Visit(1.0, 0.0, reading.stamp_ns)
-        visit.held.append(held)
-        if len(visit.held) > MOST_HELD:
-            self.left.append(visit.held.pop(0))
+        visit.queued.append(queued)
+        if len(visit.queued) > MOST_PENDING:
+            self.left.append(visit.queued.pop(0))
         return self._release(visit, received)
 
     def _release(self, visit: _Visit, received: float) -> list[PendingReading]:
-        if visit.high - visit.low < self._needed or not visit.held:
+        if visit.high - visit.low < self._needed or not visit.queued:
             return []
-        ready = visit.held
-        visit.held = []
-        for held in ready:
-            held.received = max(held.received, received)
+        ready = visit.queued
+        visit.queued = []
+        for queued in ready:
+            queued.received = max(queued.received, received)
         return ready
 
     def _forget(self, now_ns: int) -> None:
         for place, visit in list(self._visits.items()):
             if place != self._current and now_ns - visit.last_ns > GAP_SECONDS * 1e9:
-                self.left.extend(visit.held)
+                self.left.extend(visit.queued)
                 del self._visits[place]
 
 
@@ -164,7 +164,7 @@ _LONGEST = 60.0
 
 @dataclass
 class _Approach:
-    held: list[PendingReading]
+    queued: list[PendingReading]
     since_ns: int
     """When it was nearest first."""
     until_ns: int
@@ -187,17 +187,17 @@ class ClosestPoint:
         """Place, distance from its point and stamp of the newest pose."""
 
     def __len__(self) -> int:
-        return sum(len(approach.held) for approach in self._approaches.values())
+        return sum(len(approach.queued) for approach in self._approaches.values())
 
-    def hold(self, place: int, held: PendingReading) -> list[PendingReading]:
+    def hold(self, place: int, queued: PendingReading) -> list[PendingReading]:
         """Take a reading; return it (and those before it) if it counts now."""
-        stamp_ns = held.reading.stamp_ns
+        stamp_ns = queued.reading.stamp_ns
         approach = self._approaches.setdefault(place, _Approach([], stamp_ns, stamp_ns))
-        approach.held.append(held)
+        approach.queued.append(queued)
         approach.until_ns = max(approach.until_ns, stamp_ns)
-        if len(approach.held) > MOST_HELD:
-            return self._release(place, held.received)
-        return [] if self._here is None else self._look(place, held.received)
+        if len(approach.queued) > MOST_PENDING:
+            return self._release(place, queued.received)
+        return [] if self._here is None else self._look(place, queued.received)
 
     def drive(
         self, place: int | None, distance: float, stamp_ns: int, received: float
@@ -208,7 +208,7 @@ class ClosestPoint:
         stamp is not before the last one.
         """
         self._here = place, distance, stamp_ns
-        return [held for each in list(self._approaches) for held in self._look(each, received)]
+        return [queued for each in list(self._approaches) for queued in self._look(each, received)]
 
     def stand(self, stamp_ns: int, received: float) -> list[PendingReading]:
         """Use a reading that has no pose as a sign that time has passed since the newest one.
@@ -235,7 +235,7 @@ class ClosestPoint:
     def take_all(self) -> list[PendingReading]:
         """Return everything that waits, and let nothing wait."""
         self._here = None
-        waiting = [held for approach in self._approaches.values() for held in approach.held]
+        waiting = [queued for approach in self._approaches.values() for queued in approach.queued]
         self._approaches.clear()
         return waiting
 
@@ -258,9 +258,9 @@ class ClosestPoint:
         return []
 
     def _release(self, place: int, received: float) -> list[PendingReading]:
-        ready = self._approaches.pop(place).held
-        for held in ready:
-            held.received = max(held.received, received)
+        ready = self._approaches.pop(place).queued
+        for queued in ready:
+            queued.received = max(queued.received, received)
         return ready
 
 
@@ -335,23 +335,23 @@ class AveragingWindow:
         """Return the place of the open stay; None = none."""
         return None if self._open is None else self._open.reading.location
 
-    def add(self, held: PendingReading) -> list[PendingReading]:
+    def add(self, queued: PendingReading) -> list[PendingReading]:
         """Take a reading of a known place; return what is complete."""
         if self.length_ns <= 0:
-            return [held]
-        stamp_ns, before = held.reading.stamp_ns, self._open
+            return [queued]
+        stamp_ns, before = queued.reading.stamp_ns, self._open
         if before is None:
-            self._open = replace(held, first_ns=stamp_ns)
+            self._open = replace(queued, first_ns=stamp_ns)
             return []
         first_ns, last_ns = _span(before)
         longest = max(last_ns, stamp_ns) - min(first_ns, stamp_ns)
-        if held.reading.location == self.place and longest < self.length_ns:
-            self._open = _together(before, held)
+        if queued.reading.location == self.place and longest < self.length_ns:
+            self._open = _together(before, queued)
             return []
         if stamp_ns < first_ns:
-            return [held]  # a late one does not end what is newer
+            return [queued]  # a late one does not end what is newer
         done = self.close()
-        self._open = replace(held, first_ns=stamp_ns)
+        self._open = replace(queued, first_ns=stamp_ns)
         return done
 
     def pass_time(self, now_ns: int, here: int | None) -> list[PendingReading]:
@@ -367,14 +367,14 @@ class AveragingWindow:
         return [] if done is None else [done]
 
 
-def _span(held: PendingReading) -> tuple[int, int]:
-    last_ns = held.reading.stamp_ns
-    return last_ns if held.first_ns is None else held.first_ns, last_ns
+def _span(queued: PendingReading) -> tuple[int, int]:
+    last_ns = queued.reading.stamp_ns
+    return last_ns if queued.first_ns is None else queued.first_ns, last_ns
 
 
-def _together(before: PendingReading, held: PendingReading) -> PendingReading:
+def _together(before: PendingReading, queued: PendingReading) -> PendingReading:
     """Return the average with one more reading in it."""
-    count, new, old = before.count + 1, held.reading, before.reading
+    count, new, old = before.count + 1, queued.reading, before.reading
     first_ns, last_ns = _span(before)
     latest = new if new.stamp_ns >= last_ns else old
     variance = None
@@ -392,8 +392,8 @@ def _together(before: PendingReading, held: PendingReading) -> PendingReading:
             position_variance=unsure,
             height_variance=height,
         ),
-        max(before.received, held.received),
+        max(before.received, queued.received),
         count=count,
         first_ns=min(first_ns, new.stamp_ns),
-        taken_back=before.taken_back or held.taken_back,
+        taken_back=before.taken_back or queued.taken_back,
     )

@@ -59,7 +59,7 @@ def pass_of(
     remaining = request.remaining
     if remaining.readings is None and remaining.metres is None and remaining.seconds is None:
         remaining = replace(remaining, readings=len(goals))
-    places, stands = thinned(topology, goals, _PLACES)
+    places, group_of = thinned(topology, goals, _PLACES)
     field = map_error_of(
         belief,
         topology,
@@ -69,7 +69,7 @@ def pass_of(
         others=request.others,
         weight=request.weight,
     )
-    driver = RouteDriver(request, reach, unread, remaining, field, stands)
+    driver = RouteDriver(request, reach, unread, remaining, field, group_of)
     most = request.limit.expansions
 
     def more() -> bool:
@@ -242,7 +242,7 @@ class Ask:
 
 
 @dataclass(frozen=True)
-class Laying:
+class BuiltRoute:
     """A route that was laid.
 
     Args:
@@ -259,7 +259,7 @@ class Laying:
 class RoutePolicy(ABC):
     """A policy that lays a route at its first decision, and follows it whatever is read.
 
-    A new one overrides `lay`. When nothing of the route can be visited any more and something of
+    A new one overrides `build_route`. When nothing of the route can be visited any more and some of
     the budget is left, the nearest places follow. Where an error of the map ends the mission, each
     route is one pass (see `passes`) and another one follows. The state is the route (see `Course`).
     """
@@ -268,7 +268,7 @@ class RoutePolicy(ABC):
     """The way to the next place may lead on through places that are known, past unknown ones."""
     several: ClassVar[bool] = True
     """The map is covered for whatever is measured."""
-    lays_again: ClassVar[bool] = False
+    repeats: ClassVar[bool] = False
     """Another route is laid when nothing of the first one is left."""
 
     @staticmethod
@@ -282,7 +282,7 @@ class RoutePolicy(ABC):
         return True
 
     @abstractmethod
-    def lay(self, ask: Ask) -> Laying:
+    def build_route(self, ask: Ask) -> BuiltRoute:
         """Return the route to follow."""
 
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
@@ -291,11 +291,11 @@ class RoutePolicy(ABC):
         started = clock()
         check_fit(self, request.belief, request.topology)
         reach = reachable_goals(request)
-        course, plan, laying = Course.of(state), None, Laying(())
+        course, plan, built = Course.of(state), None, BuiltRoute(())
         if course is not None:
             plan, course = course.next_plan(request, reach)
         in_passes = bool(request.sought) and self.in_passes
-        if plan is None and not reach.reason and (course is None or self.lays_again or in_passes):
+        if plan is None and not reach.reason and (course is None or self.repeats or in_passes):
 
             def spent() -> bool:
                 return limit.seconds is not None and clock() - started >= limit.seconds
@@ -306,10 +306,10 @@ class RoutePolicy(ABC):
                 earlier = tuple(np.flatnonzero(request.belief.observed).tolist())
                 own = replace(request, remaining=next_one.budget)
                 ask = replace(ask, request=own, earlier=earlier)
-                laying = Laying(next_one.stops)
-            if not laying.places:
-                laying = self.lay(ask)
-            plan, course = Course(laying.places).next_plan(request, reach)
+                built = BuiltRoute(next_one.stops)
+            if not built.places:
+                built = self.build_route(ask)
+            plan, course = Course(built.places).next_plan(request, reach)
         if plan is None:
             plan = nearest_plan(request, reach)
         state = None if course is None else course.to_state()
@@ -317,5 +317,5 @@ class RoutePolicy(ABC):
             return plan, state
         seconds = clock() - started
         return replace(
-            plan, expanded=laying.expanded, deadline_hit=laying.stopped, seconds=seconds
+            plan, expanded=built.expanded, deadline_hit=built.stopped, seconds=seconds
         ), state

@@ -197,8 +197,8 @@ class Distances:
         a, last = int(places[0]), len(places) - 1
         if self._lattice is not None:
             steps = np.diff(self._lattice.cells[places], axis=0)
-            turns = np.flatnonzero((steps != steps[0]).any(axis=1))
-            if not turns.size:
+            changes = np.flatnonzero((steps != steps[0]).any(axis=1))
+            if not changes.size:
                 return last
         before = self._rows.get(a)
         if before is None and self.n > _SMALL:

@@ -75,7 +75,7 @@ class RouteDriver:
         unread: BoolArray,
         budget: Budget,
         field: MapVariance,
-        stands: IntArray,
+        group_of: IntArray,
         sorties: Sorties | None = None,
     ) -> None:
         self.topology = request.topology
@@ -89,7 +89,7 @@ class RouteDriver:
         self._sorties = None if budget.end is None else sorties
         self._flags = unread.tolist()
         self._constraint = BudgetConstraint(self.topology, budget)
-        self.stands = stands
+        self.group_of = group_of
 
     def restrict_to(self, budget: Budget) -> None:
         """Drive within another budget from now on."""
@@ -260,7 +260,7 @@ class RouteDriver:
 
     def which(self, reads: Sequence[int]) -> IntArray:
         """Return the numbers in the field of the places that stand for some, each one once."""
-        numbers = np.unique(self.stands[np.array(reads, dtype=np.int64)])
+        numbers = np.unique(self.group_of[np.array(reads, dtype=np.int64)])
         return numbers[numbers >= 0]
 
     def _fresh(self, leg: Route, reads: Container[int], earlier: Container[int]) -> list[int]:
@@ -394,7 +394,7 @@ def evenly_spaced(driver: RouteDriver, more: Callable[[], bool]) -> list[Driven]
     topology = driver.topology
     if topology.roads:
         return []
-    wanted = driver.stands >= 0
+    wanted = driver.group_of >= 0
     ground, by = Ground(topology, wanted), driver.distances.by
     families = list(ground.evenly())
     if topology.free:  # a reading is taken where the probe goes, not on the way
@@ -480,7 +480,7 @@ def _changes(driver: RouteDriver, route: Driven) -> Iterable[list[int]]:
     lost = np.zeros(len(field.places))
     lost[which] = leaving(field, which)
     saved = _savings(rows, stops)
-    numbers = driver.stands[stops]
+    numbers = driver.group_of[stops]
     loss = np.where(numbers >= 0, lost[numbers], 0.0)
     cheap = by_size(-(loss / np.maximum(saved, 1e-9 * scale + 1e-12)))[:_TRIED]
     for i in best.tolist():

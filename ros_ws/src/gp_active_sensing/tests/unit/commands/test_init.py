@@ -132,7 +132,7 @@ def test_the_speed_is_asked_where_it_counts(folder: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(
-    ("pose", "type", "told"),
+    ("pose", "type", "hint"),
     [
         ("fix", "sensor_msgs/msg/NavSatFix", False),
         ("/boat/gps", "sensor_msgs/msg/NavSatFix", False),
@@ -141,12 +141,12 @@ def test_the_speed_is_asked_where_it_counts(folder: Path, monkeypatch: pytest.Mo
         ("where", "nav_msgs/msg/Odometry", True),
     ],
 )
-def test_types_go_by_the_names_of_topics(folder: Path, pose: str, type: str, told: bool) -> None:
+def test_types_go_by_the_names_of_topics(folder: Path, pose: str, type: str, hint: bool) -> None:
     done = init("--datum", "52.5,13.4", **{**ALL, "pose": pose})
     assert done.exit_code == 0, done.output
     config = from_mapping(ActiveSensingConfig, parameters_of(folder / "mission.yaml"))
     assert config.pose.type == type
-    assert ("--pose-type" in done.output) == told
+    assert ("--pose-type" in done.output) == hint
     assert config.map.spacing == 2.5, "the places stay where they are"
 
 

@@ -83,7 +83,7 @@ def test_what_was_driven_in_vain_is_taken_off_the_budget() -> None:
     stand(rig, 3.0, 13.0, 0.4 * target)
     assert rig.loop.blocked == {first}
     assert rig.mission.driven.metres == pytest.approx(0.4 * target)
-    assert rig.probe.purse.metres == pytest.approx(200.0 - 0.4 * target)
+    assert rig.probe.own_budget.metres == pytest.approx(200.0 - 0.4 * target)
 
 
 def test_a_probe_that_waits_for_a_reading_is_not_blocked() -> None:

@@ -254,7 +254,7 @@ def same_places(names: tuple[str, ...], run: Path) -> None:
     """Report and live page have the places of the run."""
     assert load_run(run).topology.names == names
     follower = RunFollower(run)
-    follower.go_on(60.0)
+    follower.advance(60.0)
     assert follower.found is not None, follower.problem
     assert follower.found.data.topology.names == names
 
@@ -302,7 +302,7 @@ def test_a_file_that_has_changed_is_refused(
     with pytest.raises(RunError, match=said):
         load_run(run)
     follower = RunFollower(run)
-    follower.go_on(60.0)
+    follower.advance(60.0)
     assert follower.found is None
     assert "does not give the places" in follower.problem
     keep_map(tmp_path, 1, HALL)

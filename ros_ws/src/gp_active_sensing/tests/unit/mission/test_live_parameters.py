@@ -65,7 +65,7 @@ def test_every_live_parameter_is_one_and_takes_effect() -> None:
     assert mission.loop.remaining.readings == 2
     assert mission.budget == Budget(2, 60.0, 70.0)
     probe = mission.probe
-    assert (probe.purse.metres, probe.purse.seconds) == (60.0, 70.0)
+    assert (probe.own_budget.metres, probe.own_budget.seconds) == (60.0, 70.0)
     assert (probe.arrival.radius, probe.arrival.timeout) == (0.2, 3.0 + 1.5 + 0.5)
     assert (probe.ingestion.dwelling.radius, probe.ingestion.dwelling.seconds) == (0.2, 1.5)
     assert probe.ingestion.delay == 0.5

@@ -314,7 +314,7 @@ def test_back_to_where_it_began() -> None:
     assert rig.sent == [], "the start must be known: off the map it waits"
     rig.pose(1.0, 20.0)
     rig.step(1.0)
-    assert rig.probe.purse.end == 2
+    assert rig.probe.own_budget.end == 2
     drive_home(rig)
     assert rig.sent[-1] == 2
 

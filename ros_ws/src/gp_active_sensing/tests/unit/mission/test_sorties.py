@@ -67,8 +67,8 @@ def test_no_sortie_overruns_its_battery(
     assert max(most.values()) <= 1.0 + 1e-6
     for probe in runner.mission.probes.values():
         assert probe.sortie.number > 1
-        assert probe.standing() == probe.purse.end or probe.gone
-        assert probe.purse.metres is None or probe.purse.metres >= -1e-6
+        assert probe.standing() == probe.own_budget.end or probe.gone
+        assert probe.own_budget.metres is None or probe.own_budget.metres >= -1e-6
 
 
 def test_the_tour_promises_what_all_sorties_read_and_needs_few() -> None:
@@ -137,7 +137,7 @@ def test_a_charge_that_falls_on_the_way_sends_the_probe_home() -> None:
 def books(probe: ProbeState) -> tuple[Any, ...]:
     """Return what has to survive a restart."""
     own = {key: str(value) for key, value in vars(probe.sortie).items()}
-    return own, probe.left, probe.purse, probe.resting, probe.home, probe.plan
+    return own, probe.left, probe.own_budget, probe.resting, probe.home, probe.plan
 
 
 @pytest.mark.parametrize("topic", ["", "battery_state"])

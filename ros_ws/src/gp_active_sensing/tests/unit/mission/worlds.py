@@ -122,7 +122,7 @@ class Rig:
             self.ingestion,
             self.config,
             arrival_radius=self.config.arrival_radius or 2.0,
-            purse=replace(whole, readings=None),
+            own_budget=replace(whole, readings=None),
             clock=clock,
             journal=self._journal,
             ahead=ahead,

@@ -58,10 +58,10 @@ def test_it_goes_on_after_the_stages_of_an_earlier_process() -> None:
     regret = Regret(GroundTruth(VALUES), "maximise")
     records = [regret.stage(went, GUESS, 0.0) for went in (0, 2, None)]
     again = Regret(GroundTruth(VALUES), "maximise")
-    again.go_on(records)
+    again.resume(records)
     assert again.decisions == regret.decisions == 2
     assert again.stage(3, GUESS, 0.0) == regret.stage(3, GUESS, 0.0)
-    again.go_on([])
+    again.resume([])
     assert (again.decisions, again.cumulative) == (0, 0.0)
 
 

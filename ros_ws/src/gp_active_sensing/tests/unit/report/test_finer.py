@@ -91,7 +91,7 @@ def test_a_live_page_gets_a_finer_map_when_it_asks(tmp_path: Path) -> None:
     follower = RunFollower(tmp_path / "run")
     view = LiveView(follower)
     assert view.table(FINER) == ""
-    while follower.go_on(60.0):
+    while follower.advance(60.0):
         parts = view.parts()
     assert '"finer":true' in parts["run"]
     assert view.table(FINER) == view.table(FINER)

@@ -82,7 +82,7 @@ def test_the_command_writes_one_quantity_or_all(sonde: Path, tmp_path: Path) -> 
 def test_the_live_page_has_the_parts_of_every_quantity(sonde: Path) -> None:
     follower = RunFollower(sonde)
     view = LiveView(follower)
-    while follower.go_on(60.0):
+    while follower.advance(60.0):
         parts = view.parts()
     data = load_run(sonde)
     for name in ("", "ph", "depth"):

@@ -108,7 +108,7 @@ def test_each_probe_drives_its_own_budget_and_comes_home() -> None:
     assert len(set(starts)) == 3
     records = rounds.play()
     assert [player.at for player in rounds.players.values()] == starts
-    left = [probe.purse.metres for probe in rounds.mission.probes.values()]
+    left = [probe.own_budget.metres for probe in rounds.mission.probes.values()]
     assert all(metres is not None and metres >= -1e-6 for metres in left)
     driven = rounds.mission.driven
     assert driven.metres == pytest.approx(360.0 - sum(left))  # type: ignore[arg-type]

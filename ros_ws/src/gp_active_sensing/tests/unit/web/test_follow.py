@@ -25,7 +25,7 @@ def test_no_viewer_is_taken_back_while_a_grown_map_is_read_from_the_start(tmp_pa
     numbers = set()
 
     def look(slow: bool) -> None:
-        follower.go_on(0.0 if slow else 1.0)
+        follower.advance(0.0 if slow else 1.0)
         view.parts()
         assert follower.found is not None
         seen.append(follower.found.lines)
@@ -60,7 +60,7 @@ def test_a_map_that_is_missing_is_said_and_waited_for(tmp_path: Path) -> None:
     drive.steps(10)
     follower = RunFollower(run)
     view = LiveView(follower)
-    follower.go_on(60.0)
+    follower.advance(60.0)
     assert follower.found is not None
     assert take(drive, LARGER)
     drive.steps(10)
@@ -68,15 +68,15 @@ def test_a_map_that_is_missing_is_said_and_waited_for(tmp_path: Path) -> None:
     for kind in ("yaml", "pgm"):
         (run / f"map-2.{kind}").rename(hidden.with_suffix(f".{kind}"))
     for _ in range(5):
-        follower.go_on(60.0)
+        follower.advance(60.0)
         view.parts()
     assert follower.found is None
     assert "says that map 2 has 32 places, and the newest that is kept has 16" in follower.problem
     assert "put the missing files map-2.yaml and map-2.pgm there" in follower.problem
-    assert not follower.go_on(60.0), "it does not flicker"
+    assert not follower.advance(60.0), "it does not flicker"
     for kind in ("yaml", "pgm"):
         hidden.with_suffix(f".{kind}").rename(run / f"map-2.{kind}")
-    assert follower.go_on(60.0)
+    assert follower.advance(60.0)
     assert follower.problem == ""
     assert follower.found is not None
     assert follower.found.data.topology.n == 32
@@ -88,7 +88,7 @@ def test_a_promise_from_before_the_readings_is_not_what_they_began_with(tmp_path
     scenario = load_scenario("lake", overrides=budget, policy="lawnmower")
     run_scenario(scenario, tmp_path / "run")
     follower = RunFollower(tmp_path / "run")
-    follower.go_on(60.0)
+    follower.advance(60.0)
     told = json.loads(LiveView(follower).parts()["mission"])
     before = re.search(r"of the map: ([\d.]+) .*at first ([\d.]+)", told["known"])
     assert before is not None

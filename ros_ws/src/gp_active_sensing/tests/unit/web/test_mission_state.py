@@ -20,9 +20,9 @@ def corner(datum: tuple[float, float] | None = None) -> GraphTopology:
 
 def test_distance_is_along_the_way_and_the_bearing_that_of_its_end() -> None:
     found = Approach.along(corner(), (0, 1, 2), (0.0, 0.0), 2.0)
-    assert found.told() == {"metres": 70.0, "bearing": 36.9, "seconds": 35.0, "north": False}
+    assert found.to_mapping() == {"metres": 70.0, "bearing": 36.9, "seconds": 35.0, "north": False}
     halfway = Approach.along(corner((11.0, 48.0)), (0, 1, 2), (30.0, 10.0), None)
-    assert halfway.told() == {"metres": 30.0, "bearing": 0.0, "seconds": None, "north": True}
+    assert halfway.to_mapping() == {"metres": 30.0, "bearing": 0.0, "seconds": None, "north": True}
 
 
 def test_a_speed_is_measured_while_driving_and_planned_while_standing() -> None:

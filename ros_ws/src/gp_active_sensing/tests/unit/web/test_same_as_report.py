@@ -52,7 +52,7 @@ def robot(path: Path) -> Path:
 
 def followed(run: Path) -> tuple[RunFollower, LiveView]:
     follower = RunFollower(run)
-    while follower.go_on(60.0):
+    while follower.advance(60.0):
         pass
     return follower, LiveView(follower)
 
@@ -109,7 +109,7 @@ def test_an_update_describes_and_sends_what_changed(
             more.append_event(used(Reading(stage, stage % 8, 30.0 + stage % 5)))
             more.append_record(record(stage, plan(stage % 8), 30.0 + stage % 5))
         described.clear()
-        assert follower.go_on(60.0)
+        assert follower.advance(60.0)
         now = view.parts()
         changed = {name for name in now if now[name] != before.get(name)}
         assert stage in described

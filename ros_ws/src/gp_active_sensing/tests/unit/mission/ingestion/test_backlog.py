@@ -85,7 +85,7 @@ def test_stamps_that_stay_old_are_not_waited_for_for_ever() -> None:
 def test_when_no_more_can_be_kept_it_is_used_without_waiting_on(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("gp_active_sensing.mission.ingestion.backlog.MOST_HELD", 10)
+    monkeypatch.setattr("gp_active_sensing.mission.ingestion.backlog.MOST_WAITING", 10)
     catch_up = Backlog(Time(), wanted=True)
     most, used = 0, []
     for stamp_ns in range(30):

@@ -207,7 +207,7 @@ def test_a_delay_that_begins_late_is_found_and_what_was_before_forgotten() -> No
     evidence = lag.DelayEvidence()
 
     def look(delay: float) -> None:
-        evidence._said.append(lag.log_likelihood(peak(delay)))
+        evidence._likelihoods.append(lag.log_likelihood(peak(delay)))
         evidence.samples += lag.FULL
 
     for _ in range(3 * lag.KEPT):

@@ -248,7 +248,7 @@ def test_delays_and_ways() -> None:
         evidence.begin(delays.Block(positions, rng.normal(5.0, 1.0, 6)))
         while not evidence.work():
             pass
-        found.append([evidence._said[0][:, ::20], evidence.samples, evidence.estimate()])
+        found.append([evidence._likelihoods[0][:, ::20], evidence.samples, evidence.estimate()])
         meter = Odometer(2.0, lambda x, y, z: math.hypot(x, y))
         for k in range(150):
             t = 0.5 * k + (3.0 if k > 90 else 0.0)

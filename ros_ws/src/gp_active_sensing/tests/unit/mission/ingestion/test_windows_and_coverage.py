@@ -76,7 +76,7 @@ def test_a_moment_on_the_wrong_segment_loses_nothing_of_the_right_one() -> None:
 
 
 def test_of_too_many_readings_the_oldest_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(visits_module, "MOST_HELD", 3)
+    monkeypatch.setattr(visits_module, "MOST_PENDING", 3)
     v = visits()
     drive(v, 1, (0.0, 0.0))
     for i in range(5):

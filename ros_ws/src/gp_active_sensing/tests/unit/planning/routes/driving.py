@@ -56,9 +56,9 @@ def driver_of(
     """Return what drives routes through all that can be reached and read."""
     request = asked(belief, topology, at, remaining=budget, others=others)
     reach, unread = reachable_goals(request), unread_of(request)
-    places, stands = thinned(topology, reach.locations[unread[reach.locations]], most)
+    places, is_still = thinned(topology, reach.locations[unread[reach.locations]], most)
     field = map_error_of(belief, topology, places, candidates=candidates, others=others)
-    return RouteDriver(request, reach, unread, budget, field, stands)
+    return RouteDriver(request, reach, unread, budget, field, is_still)
 
 
 def drive(

@@ -108,36 +108,36 @@ def pace_of(stamps: Sequence[float], times: Sequence[float]) -> float:
     return 1.0 if math.isclose(found, 1.0, rel_tol=0.2) else found
 
 
-def pose_needs(pose: PoseConfig, heard: Collection[Received]) -> Needs:
+def pose_needs(pose: PoseConfig, received: Collection[Received]) -> Needs:
     """Return the parameters that poses ask for by their rate; the slowest and the fastest count."""
     found: Needs = {}
-    period = _largest([each.period for each in heard])
+    period = _largest([each.period for each in received])
     if period > _OLD * pose.max_age:
         found["pose.max_age"] = (_tenths(_SEVERAL * period), f"s: poses come every {period:.1f} s")
-        wait = _tenths(_ONE * _largest([each.gap for each in heard]))
+        wait = _tenths(_ONE * _largest([each.gap for each in received]))
         if wait > pose.wait:  # else a reading counts where the probe was up to a period earlier
             found["pose.wait"] = (wait, "s: so long a reading waits for the pose after it")
-    return found | _queue("pose", pose.rate, heard)
+    return found | _queue("pose", pose.rate, received)
 
 
 def reading_needs(
-    reading: ReadingConfig, mission: MissionConfig, heard: Collection[Received]
+    reading: ReadingConfig, mission: MissionConfig, received: Collection[Received]
 ) -> Needs:
     """Return the parameters that readings ask for by their rate, slowest and fastest."""
     found: Needs = {}
-    period = _largest([each.period for each in heard])
+    period = _largest([each.period for each in received])
     how = f"readings come every {period:.1f} s"
-    for each in heard:
+    for each in received:
         if each.is_single:
             period, how = each.pace * LISTEN_SECONDS, f"one reading came in {LISTEN_SECONDS:g} s"
     if _SEVERAL * period > mission.reading_timeout:
         found["mission.reading_timeout"] = (_tenths(_SEVERAL * period), f"s: {how}")
-    return found | _queue("reading", reading.rate, heard)
+    return found | _queue("reading", reading.rate, received)
 
 
-def _queue(stream: str, expected: float, heard: Collection[Received]) -> Needs:
+def _queue(stream: str, expected: float, received: Collection[Received]) -> Needs:
     """Return what the node's queue needs."""
-    rate = _largest([each.rate for each in heard])
+    rate = _largest([each.rate for each in received])
     if rate <= _FASTER * expected:
         return {}
     return {f"{stream}.rate": (float(f"{rate:.2g}"), "Hz, as it comes; sizes the queue")}

@@ -8,7 +8,7 @@ import pytest
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.mission.config import ActiveSensingConfig, MissionConfig
 from gp_active_sensing.mission.stream_config import PoseConfig, ReadingConfig
-from gp_active_sensing.ros.heard import Needs, Received, pace_of, pose_needs, reading_needs
+from gp_active_sensing.ros.received import Needs, Received, pace_of, pose_needs, reading_needs
 from tests.cases import case, for_each
 
 
@@ -17,12 +17,12 @@ def regular(period: float, *, pace: float = 1.0, silent: float = 0.0) -> Receive
     return Received("/t", [], [period * i for i in range(count)], silent, pace)
 
 
-def of_poses(*heard: Received) -> Needs:
-    return pose_needs(PoseConfig(), heard)
+def of_poses(*received: Received) -> Needs:
+    return pose_needs(PoseConfig(), received)
 
 
-def of_readings(*heard: Received) -> Needs:
-    return reading_needs(ReadingConfig(), MissionConfig(), heard)
+def of_readings(*received: Received) -> Needs:
+    return reading_needs(ReadingConfig(), MissionConfig(), received)
 
 
 def test_rates_in_words() -> None:
@@ -36,11 +36,11 @@ def test_rates_in_words() -> None:
 def test_some_messages_tell_no_rate() -> None:
     for times in [[], [1.0], [1.0, 1.0]]:
         with case(times):
-            heard = Received("/t", [], times)
-            assert not heard.is_known
-            assert math.isnan(heard.rate)
-            assert math.isnan(heard.period)
-            assert of_poses(heard) == {}
+            received = Received("/t", [], times)
+            assert not received.is_known
+            assert math.isnan(received.rate)
+            assert math.isnan(received.period)
+            assert of_poses(received) == {}
 
 
 def test_a_rate_is_known_after_a_second_and_three_messages() -> None:
@@ -85,9 +85,9 @@ def test_what_a_rate_needs(found: Needs, needed: dict[str, float]) -> None:
 
 
 def test_what_is_needed_are_parameters() -> None:
-    heard = (regular(0.001), regular(9.0))
+    received = (regular(0.001), regular(9.0))
     nested: dict[str, dict[str, Any]] = {"map": {"kind": "line", "count": 1}}
-    for key, (value, _) in {**of_poses(*heard), **of_readings(*heard)}.items():
+    for key, (value, _) in {**of_poses(*received), **of_readings(*received)}.items():
         section, _, name = key.partition(".")
         nested.setdefault(section, {})[name] = value
     config = from_mapping(ActiveSensingConfig, nested)
