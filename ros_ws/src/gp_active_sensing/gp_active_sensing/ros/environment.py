@@ -236,7 +236,7 @@ def ended_in_order(code: int, *, asked: bool) -> bool:
     return code == 0 or (asked and code in {c for s in _ASKED for c in (-s, 128 + s)})
 
 
-def ending(code: int) -> str:
+def describe(code: int) -> str:
     """Name an exit code in words."""
     if code >= 0:
         return f"exit code {code}"

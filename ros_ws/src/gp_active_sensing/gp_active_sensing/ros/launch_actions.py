@@ -13,7 +13,7 @@ from launch_ros.parameter_descriptions import ParameterValue
 
 from gp_active_sensing.config import removed_hint
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.ros.environment import crashed, ended_in_order, ending, node_environment
+from gp_active_sensing.ros.environment import crashed, describe, ended_in_order, node_environment
 from gp_active_sensing.ros.launches import Arguments, Process, read_arguments
 from gp_active_sensing.ros.runner import END_SECONDS, KILL_SECONDS, RESPAWN_SECONDS
 
@@ -72,7 +72,7 @@ class OnExit:
         if process.respawn and crashed(code) and not asked:
             return None
         if not ended_in_order(code, asked=asked):
-            self.failures.append(f"{process.name} ended with {ending(code)}")
+            self.failures.append(f"{process.name} ended with {describe(code)}")
         if not process.required:
             return None
         if self.failures:

@@ -33,8 +33,8 @@ from gp_active_sensing.ros.environment import (
     FAILED,
     REFUSED,
     crashed,
+    describe,
     ended_in_order,
-    ending,
     node_environment,
     require_ros,
 )
@@ -300,7 +300,7 @@ class ProcessGroup:
                 continue
             if code != 0:
                 self.failures[program.name] = code
-                logger.error("%s ended with %s; ending the others", program.name, ending(code))
+                logger.error("%s ended with %s; ending the others", program.name, describe(code))
             return True
         return not self._again_at and not self._alive()
 
@@ -311,7 +311,9 @@ class ProcessGroup:
         name = program.name
         if name not in self._again_at:
             self._again_at[name] = time.monotonic() + self._rest
-            logger.error("%s ended with %s; started again in %g s", name, ending(code), self._rest)
+            logger.error(
+                "%s ended with %s; started again in %g s", name, describe(code), self._rest
+            )
         elif time.monotonic() >= self._again_at[name]:
             del self._again_at[name]
             self._start(program)
@@ -337,7 +339,7 @@ class ProcessGroup:
             # A child that was asked to end may die of the signal, but not fail.
             if not ended_in_order(code, asked=True):
                 self.failures[name] = code
-                logger.error("%s ended with %s", name, ending(code))
+                logger.error("%s ended with %s", name, describe(code))
         for reader in self._readers:
             # A grandchild may hold the pipe open; its output is no longer ours.
             reader.join(timeout=2.0)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gp_active_sensing.ros.environment import FAILED, REFUSED, crashed, ended_in_order, said
+from gp_active_sensing.ros.environment import FAILED, REFUSED, crashed, describe, ended_in_order
 from gp_active_sensing.ros.runner import ProcessGroup, exit_code
 from tests.commanding import ran
 from tests.page_tables import PAGE
@@ -39,7 +39,8 @@ def test_what_codes_mean() -> None:
         assert ended_in_order(code, asked=True)
         assert not ended_in_order(code, asked=False)
     assert not ended_in_order(-signal.SIGKILL, asked=True)
-    assert (said(2), said(-9), said(-99)) == ("exit code 2", "signal SIGKILL", "signal 99")
+    found = (describe(2), describe(-9), describe(-99))
+    assert found == ("exit code 2", "signal SIGKILL", "signal 99")
 
 
 def test_what_the_codes_of_several_nodes_make() -> None:

@@ -12,7 +12,7 @@ from gp_active_sensing.belief.leave_one_out import Explained
 from gp_active_sensing.mission.recording import Recorder
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim import run_scenario
-from gp_active_sensing.util.wording import PredictabilityMonitor, tells
+from gp_active_sensing.util.wording import PredictabilityMonitor, describe_predictability
 from tests.unit.sim.scenarios import GRID, scenario
 
 
@@ -45,12 +45,12 @@ def test_it_is_said_once_when_it_turns() -> None:
     assert hear(None, 12) == ""
     assert hear(-0.3, 5) == ""
     assert hear(0.4, 10) == ""
-    assert hear(-0.01, 15) == f"15 places read: {tells(-0.01)}"
+    assert hear(-0.01, 15) == f"15 places read: {describe_predictability(-0.01)}"
     assert hear(-0.2, 20) == ""
     assert hear(0.05, 25) == ""
-    assert hear(0.12, 30) == f"30 places read: {tells(0.12)} now"
+    assert hear(0.12, 30) == f"30 places read: {describe_predictability(0.12)} now"
     assert hear(0.02, 35) == ""
-    assert hear(0.0, 40) == f"40 places read: {tells(0.0)}"
+    assert hear(0.0, 40) == f"40 places read: {describe_predictability(0.0)}"
 
 
 def test_every_stage_has_it_and_the_last_one_is_that_of_the_summary(tmp_path: Path) -> None:
