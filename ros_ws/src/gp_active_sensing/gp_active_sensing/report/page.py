@@ -209,18 +209,19 @@ def _replay_notes(replayed: Any) -> Iterator[str]:
 
 def _tiles(data: RunData, done: Reconstruction, payload: Mapping[str, Any]) -> Iterator[str]:
     unit = f" {data.symbol}" if data.unit else ""
+    of = f" of {data.quantities[0]}" if len(data.quantities) > 1 else ""
     last = done.steps[-1]
     if last.rmspe is not None and done.truth is not None:
         spread = float(np.std(done.truth[-1]))
         text = (
-            "prediction error (RMSPE) at unread places against the true field, whose standard "
+            f"prediction error (RMSPE){of} at unread places against the true field, whose standard "
             f"deviation is {spread:.3g}{unit}"
         )
         yield tile(f"{last.rmspe:.3g}{unit}", text)
-    yield from _promise_tiles(data, done, unit)
+    yield from _promise_tiles(data, done, unit, of)
     coverage = last.scores["coverage_90"]
     if coverage is not None and done.truth is not None:
-        text = "of the true values at unread places lie in the 90 % intervals"
+        text = f"of the true values{of} at unread places lie in the 90 % intervals"
         readings = last.scores["reading_coverage_90"]
         text += "" if readings is None else f", {100.0 * readings:.0f} % of new readings"
         yield tile(f"{100.0 * coverage:.0f} %", text)
@@ -255,11 +256,11 @@ def _tiles(data: RunData, done: Reconstruction, payload: Mapping[str, Any]) -> I
         yield tile(text, "median gap of the bounds")
 
 
-def _promise_tiles(data: RunData, done: Reconstruction, unit: str) -> Iterator[str]:
+def _promise_tiles(data: RunData, done: Reconstruction, unit: str, of: str) -> Iterator[str]:
     promised = done.steps[-1].promised
     if promised is None:
         return
-    text = "expected error of the map"
+    text = f"expected error of the map{of}"
     if (floor := floor_of(data, done)) is not None:
         least, places = floor
         text += f"; lower bound for any route with {places} readings: {least:.3g}{unit}"

@@ -176,6 +176,11 @@ class RunFollower:
         self._lines: deque[bytes] = deque()
         """Lines of the journal that were read and not yet applied."""
 
+    @property
+    def loading(self) -> bool:
+        """True while the journal of a run that is over is being read."""
+        return bool(self._lines and self.found and self.found.data.summary)
+
     def to(self, path: Path | None, problem: str = "") -> None:
         """Follow another directory from the next time on; None: nothing, for that reason."""
         self._wanted = path, problem

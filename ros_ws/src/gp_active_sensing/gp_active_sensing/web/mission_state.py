@@ -257,11 +257,13 @@ class MissionState:
         unit: str,
         policy: str,
         written: float | None,
+        quantity: str = "",
     ) -> dict[str, Any]:
         """Return what the head of the page says, as plain data.
 
         `summary` is {} while there is none. The journal was written last at `written` (seconds
-        since 1970); with None no ages are shown, as in a simulation.
+        since 1970); with None no ages are shown, as in a simulation. `quantity` is the name of the
+        main quantity, "" where there is one only.
         """
         status = summary.get("status")
         state, reason = self.state, self.reason
@@ -278,7 +280,7 @@ class MissionState:
             "used": self.used,
             "refused": self._refused(summary if over else {}),
             "probes": [] if over else self._probes(topology, policy, written),
-            "known": _known(done, topology, unit, self.aim) + self._limited(),
+            "known": _known(done, topology, unit, self.aim, quantity) + self._limited(),
         }
 
     def _limited(self) -> str:
@@ -290,9 +292,9 @@ class MissionState:
         total: Counter[str] = Counter()
         for counts in self.rejected.values():
             total.update(counts)
-        to_mapping = summary.get("rejected_by_reason")
-        if isinstance(to_mapping, Mapping):
-            total = Counter({str(word): int(count) for word, count in to_mapping.items()})
+        counts_at_end = summary.get("rejected_by_reason")
+        if isinstance(counts_at_end, Mapping):
+            total = Counter({str(word): int(count) for word, count in counts_at_end.items()})
         return [(REASONS.get(w, w.replace("_", " ")), n) for w, n in total.most_common() if n]
 
     def _names(self) -> list[str]:
@@ -391,14 +393,17 @@ def _first_promise(done: Reconstruction) -> float | None:
     return next(known, None)
 
 
-def _known(done: Reconstruction, topology: Topology, unit: str, aim: Aim | None) -> str:
+def _known(
+    done: Reconstruction, topology: Topology, unit: str, aim: Aim | None, quantity: str
+) -> str:
     """Return the expected error of the map, and where it is largest, in a sentence or two."""
     last, std = done.steps[-1], done.std[-1]
     after = f" {unit}" if unit else ""
     read = f"{last.observed} of {topology.n} places are read."
     if last.promised is None:
         return f"{read} More are needed to estimate the error of the map."
-    whole = f"{read} Expected error of the map: {brief(last.promised)}{after}"
+    of = f" of {quantity}" if quantity else ""
+    whole = f"{read} Expected error of the map{of}: {brief(last.promised)}{after}"
     before = _first_promise(done)
     if before is not None and before > 1.05 * last.promised:
         whole += f" (at first {brief(before)}{after})"

@@ -268,7 +268,10 @@ class LiveView:
             unit=data.symbol,
             policy=data.policy,
             written=None if simulated or stamp is None else 1e-9 * stamp[2],
+            quantity=data.quantities[0] if found.further else "",
         )
+        if self._follower.loading:
+            mission["reason"] = "The run is being loaded. This is its state at that stage."
         return {**mission, "unit": data.symbol, "records": len(data.records)}
 
     def _slots(
@@ -283,7 +286,8 @@ class LiveView:
             **head,
             "maps": {"steps": done.shown, "all": len(done.steps)},
         }
-        continues = not found.data.summary and not found.mission.over
+        under_way = not found.data.summary and not found.mission.over
+        continues = under_way or self._follower.loading
         shown = slots(data, done, payload, found.tally, continues=continues)
         if not found.data.summary:
             state = _WORDS.get(found.mission.state, found.mission.state)

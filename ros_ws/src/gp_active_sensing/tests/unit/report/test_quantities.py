@@ -113,3 +113,18 @@ def test_the_chooser_of_the_report_shows_another_map(show: Open, sonde: Path) ->
     page.evaluate("chooser.children[0].click()")
     assert page.evaluate(picture) == heat
     assert page.complaints == []
+
+
+def test_a_run_that_is_over_is_not_shown_as_if_nothing_was_planned_in_it(sonde: Path) -> None:
+    follower = RunFollower(sonde, clock=lambda: 0.0)  # no time passes: a line at each look
+    follower.advance(0.0)
+    parts = LiveView(follower).parts()
+    assert follower.loading
+    assert "nothing was planned" not in parts["page.notes"]
+    assert "loaded" in json.loads(parts["mission"])["reason"]
+    while follower.advance(60.0):
+        pass
+    mission = json.loads(LiveView(follower).parts()["mission"])
+    assert not follower.loading
+    assert "loaded" not in mission["reason"]
+    assert "error of the map of heat" in mission["known"]
