@@ -53,6 +53,8 @@ _CLEAR = 5.0
 """Another transform has to be more probable by so much [nat]."""
 _FREEDOM = 2.0
 """Degrees of freedom above which an unknown scale has an expectation."""
+_CHUNK = 1 << 16
+"""Numbers of a covariance computed at a time: what the processor's cache holds of them."""
 _LARGE = 2000
 """Places from which on only what is asked for is computed, and nothing of it is kept."""
 _UNLIKELY = 1e-6
@@ -652,11 +654,18 @@ class Belief:
         mean, W, R = self._project(locations, which)
         data = self._data
         covariance = self.covariance.only(which.tolist()).between(locations, locations)
-        covariance -= np.swapaxes(W, 1, 2) @ W
-        if R.shape[2]:
-            covariance += R @ data.coefficient_covariance[which] @ np.swapaxes(R, 1, 2)
-        covariance = 0.5 * (covariance + np.swapaxes(covariance, 1, 2))
-        return Posterior(mean, data.scales[which, None, None] * covariance)
+        slopes = R @ data.coefficient_covariance[which]
+        half = 0.5 * data.scales[which, None, None]
+        step = max(1, _CHUNK // max(len(locations), 1) ** 2)
+        for start in range(0, len(which), step):
+            part = slice(start, start + step)
+            found = covariance[part]
+            found -= np.swapaxes(W[part], 1, 2) @ W[part]
+            for column in range(R.shape[2]):
+                found += slopes[part, :, None, column] * R[part, None, :, column]
+            found += np.swapaxes(found, 1, 2)
+            found *= half[part]
+        return Posterior(mean, covariance)
 
     def cross(self, locations: IntArray) -> FloatArray:
         """Return the (L, m, n) posterior covariance of `locations` with every place under each λ.

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from copy import copy
 
 import numpy as np
-from scipy.linalg.lapack import dtrtrs
+from scipy.linalg.blas import dtrsm
 
 from gp_active_sensing.belief.dated_readings import SlotCovariance
 from gp_active_sensing.belief.prior import LocationCovariance
@@ -121,7 +121,8 @@ class Factor:
     ) -> FloatArray:
         """Return ``C⁻¹ B`` for B (L, R, m), or that of the corner of C from row `first` on.
 
-        Of the candidates `which` (W,) only, where these are given: B is (W, R, m) then.
+        B is overwritten. Of the candidates `which` (W,) only, where these are given: B is
+        (W, R, m) then.
         """
         R = self.rows
         if R == first or not right.size:
@@ -212,13 +213,13 @@ class Factor:
 
 
 def _solve_lower(factors: Iterable[FloatArray], right: FloatArray) -> FloatArray:
-    """Return ``C⁻¹ B`` for L lower factors C (R, R) and B (L, R, m).
+    """Return ``C⁻¹ B`` for L lower factors C (R, R) and B (L, R, m), in the memory of B.
 
-    LAPACK itself: what `scipy.linalg.solve_triangular` does beside it takes longer than a column.
+    BLAS itself, on the transposes, which are in its order: nothing is copied or checked.
     """
-    found = np.empty(right.shape)
-    for number, (C, b) in enumerate(zip(factors, right, strict=True)):
-        found[number], _ = dtrtrs(C.T, b, lower=0, trans=1)
+    found = np.ascontiguousarray(right)
+    for C, b in zip(factors, found, strict=True):
+        dtrsm(1.0, C.T, b.T, side=1, overwrite_b=1)
     return found
 
 

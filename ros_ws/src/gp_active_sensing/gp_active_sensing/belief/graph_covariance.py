@@ -201,8 +201,8 @@ class GraphCovariance(LocationCovariance):
         """
         rows, columns = np.asarray(rows), np.asarray(columns)
         if self._keep:
-            index = (rows[:, None], columns)
-            k = np.stack([self._table(s)[index] for s in range(len(self._spectra))])
+            index = rows[:, None] * self.n + columns
+            k = np.stack([self._table(s).take(index) for s in range(len(self._spectra))])
         else:
             k = self._correlations(range(len(self._spectra)), rows, columns)
         if len(k) < len(self._scale):

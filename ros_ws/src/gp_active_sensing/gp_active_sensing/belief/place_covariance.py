@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from typing import Self
 
 import numpy as np
 
@@ -34,9 +35,21 @@ class AddedCovariance(LocationCovariance):
         self.hyperparameters = rest.hyperparameters
         self._size = np.array([getattr(h, std) ** 2 for h in rest.hyperparameters])
 
+    def variance(self, locations: IntArray) -> FloatArray:
+        """Return the (L, m) prior variance of the latent field."""
+        return np.asarray(self.rest.variance(locations) + self._size[:, None])
+
+    def only(self, which: Sequence[int]) -> Self:
+        """Return the same under some of the candidates only."""
+        other = copy(self)
+        other.rest = self.rest.only(which)
+        other.hyperparameters = other.rest.hyperparameters
+        other._size = self._size[list(which)]
+        return other
+
     def _add(self, found: FloatArray, shared: FloatArray) -> FloatArray:
         """Add (r, c) shared numbers to those of the rest (L, r, c)."""
-        on = np.flatnonzero(self._size)
+        on = slice(None) if self._size.all() else np.flatnonzero(self._size)
         found[on] += self._size[on, None, None] * shared
         return found
 
@@ -75,10 +88,6 @@ class AttributeCovariance(AddedCovariance):
         own = np.square(self.columns[locations]).sum(axis=1)
         return np.asarray(self.rest.variance(locations) + self._size[:, None] * own)
 
-    def only(self, which: Sequence[int]) -> AttributeCovariance:
-        """Return the same under some of the candidates only."""
-        return AttributeCovariance(self.rest.only(which), self.columns)
-
 
 def with_attributes(family: CovarianceFamily, columns: FloatArray) -> CovarianceFamily:
     """Return the family whose candidates have an `attribute_std`; see `AttributeCovariance`."""
@@ -116,14 +125,6 @@ class PlaceCovariance(AddedCovariance):
         """Return the (L, r, m) covariance of the latent field at places and at points."""
         return self._add(self.rest.with_points(rows, points), points.shares_of(rows))
 
-    def variance(self, locations: IntArray) -> FloatArray:
-        """Return the (L, m) prior variance of the latent field."""
-        return np.asarray(self.rest.variance(locations) + self._size[:, None])
-
-    def only(self, which: Sequence[int]) -> PlaceCovariance:
-        """Return the same under some of the candidates only."""
-        return PlaceCovariance(self.rest.only(which))
-
 
 class LongCovariance(AddedCovariance):
     """``K + σ_l² k_l``: a field with a part that varies over half of the map.
@@ -153,14 +154,6 @@ class LongCovariance(AddedCovariance):
 
     def _shared(self, rows: IntArray, there: FloatArray) -> FloatArray:
         return np.asarray(_LONG.correlations(self.features[rows], there, self._scale)[0])
-
-    def variance(self, locations: IntArray) -> FloatArray:
-        """Return the (L, m) prior variance of the latent field."""
-        return np.asarray(self.rest.variance(locations) + self._size[:, None])
-
-    def only(self, which: Sequence[int]) -> LongCovariance:
-        """Return the same under some of the candidates only."""
-        return LongCovariance(self.rest.only(which), self.features)
 
 
 _LONG = Matern32()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -343,8 +344,11 @@ class FeatureCovariance(LocationCovariance):
 
     def only(self, which: Sequence[int]) -> FeatureCovariance:
         """Return the same under some of the candidates only."""
-        some = [self.hyperparameters[i] for i in which]
-        return FeatureCovariance(self.kernel, self.features, some)
+        other = copy(self)
+        used, other._which = np.unique(self._which[list(which)], return_inverse=True)
+        other._length_scales, other._signal = self._length_scales[used], self._signal[list(which)]
+        other.hyperparameters = tuple(self.hyperparameters[i] for i in which)
+        return other
 
 
 class JoinedCovariance(LocationCovariance):
@@ -362,12 +366,19 @@ class JoinedCovariance(LocationCovariance):
             msg = f"expected covariances of as many places, got {[part.n for part in parts]}"
             raise ValueError(msg)
         self.parts = tuple(parts)
+        self._only: dict[tuple[int, ...], LocationCovariance] = {}
         self.n = self.parts[0].n
         self.hyperparameters = tuple(h for part in parts for h in part.hyperparameters)
 
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
         """Return the (L, r, c) covariance of the latent field."""
-        return np.concatenate([part.between(rows, columns) for part in self.parts])
+        found = np.empty((len(self.hyperparameters), len(rows), len(columns)))
+        start = 0
+        for part in self.parts:
+            end = start + len(part.hyperparameters)
+            found[start:end] = part.between(rows, columns)
+            start = end
+        return found
 
     def with_points(self, rows: IntArray, points: Points) -> FloatArray:
         """Return the (L, r, m) covariance of the latent field at places and at points."""
@@ -379,6 +390,8 @@ class JoinedCovariance(LocationCovariance):
 
     def only(self, which: Sequence[int]) -> LocationCovariance:
         """Return the same under some of the candidates only."""
+        if (key := tuple(which)) in self._only:
+            return self._only[key]
         found: list[LocationCovariance] = []
         start = 0
         for part in self.parts:
@@ -386,7 +399,8 @@ class JoinedCovariance(LocationCovariance):
             if mine := [i - start for i in which if start <= i < end]:
                 found.append(part.only(mine))
             start = end
-        return joined(found)
+        self._only = {key: joined(found)}
+        return self._only[key]
 
 
 def joined(parts: Sequence[LocationCovariance]) -> LocationCovariance:

@@ -10,7 +10,7 @@ import numpy as np
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.belief import Posterior
 from gp_active_sensing.types import FloatArray, IntArray
-from gp_active_sensing.util.ties import NAT, by_size, first_best
+from gp_active_sensing.util.ties import NAT, RELATIVE, by_size, first_best
 
 _PLACES = 48
 """Places at most whose correlations are compared."""
@@ -143,18 +143,13 @@ def _features(candidates: MergedCandidates) -> FloatArray:
     scale = np.sqrt(weights @ variance)
     # A few places tell how correlations differ, evenly over all.
     some = np.unique(np.linspace(0, m - 1, min(m, _PLACES)).round().astype(np.int64))
-    size = np.sqrt(variance[:, some])
-    correlation = candidates.covariance[:, some[:, None], some] / size[:, :, None]
-    correlation /= size[:, None]
-    correlation[:, np.arange(len(some)), np.arange(len(some))] = 0.0
-    return np.concatenate(
-        [
-            (mean - weights @ mean) / scale,
-            np.sqrt(0.5) * np.log(variance),
-            correlation.reshape(L, -1) / np.sqrt(len(some)),
-        ],
-        axis=1,
-    )
+    x, y = (some[i] for i in np.triu_indices(len(some), 1))
+    inverse = 1.0 / np.sqrt(variance)
+    correlation = candidates.covariance.reshape(L, -1).take(x * m + y, axis=1)
+    correlation *= inverse.take(x, axis=1)
+    correlation *= inverse.take(y, axis=1) * np.sqrt(2.0 / len(some))
+    apart = (mean - weights @ mean) / scale
+    return np.concatenate([apart, np.sqrt(0.5) * np.log(variance), correlation], axis=1)
 
 
 def _groups(weights: FloatArray, features: FloatArray, most: int) -> IntArray:
@@ -165,25 +160,22 @@ def _groups(weights: FloatArray, features: FloatArray, most: int) -> IntArray:
     gram = centred @ centred.T
     square = np.diagonal(gram)
     apart = np.maximum(square[:, None] + square - 2.0 * gram, 0.0)
-    # Cost of joining each pair i < j; of groups only the first member is used.
+    # Cost of joining each pair; of groups only the first member is used.
     cost = weight[:, None] * weight / (weight[:, None] + weight) * apart
-    cost[np.tril_indices(L)] = np.inf
+    np.fill_diagonal(cost, np.inf)
     group = np.arange(L)
     for _ in range(L - most):
-        i, j = divmod(int(first_best(-cost.ravel(), floor=NAT)), L)
+        least = cost.min(axis=1)
+        best = least.min()
+        best += max(RELATIVE * best, NAT)  # the first of ties, on every machine
+        i = int((least <= best).argmax())
+        j = int((cost[i] <= best).argmax())
         both = weight[i] + weight[j]
         # Ward's distance of the pair to every other group, from those of its parts.
-        to_i = np.minimum(cost[i], cost[:, i])
-        to_j = np.minimum(cost[j], cost[:, j])
-        with np.errstate(invalid="ignore"):
-            new = (weight[i] + weight) * to_i + (weight[j] + weight) * to_j - weight * cost[i, j]
+        new = (weight[i] + weight) * cost[i] + (weight[j] + weight) * cost[j] - weight * cost[i, j]
         new = np.maximum(new / (both + weight), 0.0)
         weight[i] = both
         group[group == j] = i
-        gone = ~np.isfinite(to_i) | ~np.isfinite(to_j)
-        new[gone] = np.inf
-        later = np.arange(L) > i
-        cost[i] = np.where(later, new, np.inf)
-        cost[:, i] = np.where(np.arange(L) < i, new, np.inf)
+        cost[i] = cost[:, i] = new
         cost[j] = cost[:, j] = np.inf
     return np.unique(group, return_inverse=True)[1]

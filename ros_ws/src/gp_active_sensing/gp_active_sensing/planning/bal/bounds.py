@@ -57,10 +57,15 @@ def initial_bounds(
 
     Of `fixed` (A, G, L) and `best` (A, L), see `children_chain_rule`, and beliefs (…, A, S, L).
     """
-    # All sums over λ in one product, (…, A, G + 1, S).
-    told = np.concatenate([fixed, best[:, None]], axis=1) @ np.swapaxes(weights, -1, -2)
-    lower = told[..., :-1, :].max(axis=-2)
-    upper = discrete_entropy(weights) + told[..., -1, :]
+    A, S, L = weights.shape[-3:]
+    # All sums over λ in one product for each candidate, (A, G + 1, … S).
+    flat = weights.reshape(-1, A, S, L).transpose(1, 3, 0, 2).reshape(A, L, -1)
+    told = np.concatenate([fixed, best[:, None]], axis=1) @ flat
+    lower, most = (
+        part.reshape(A, -1, S).swapaxes(0, 1).reshape(weights.shape[:-1])
+        for part in (told[:, :-1].max(axis=1), told[:, -1])
+    )
+    upper = discrete_entropy(weights) + most
     # With one λ left both are the same number; rounding must not put them out of order.
     return lower, np.maximum(lower, upper)
 
@@ -75,7 +80,7 @@ def _chain_rule(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:
     if sequence.k == 1:
         fixed = sequence.entropy.T
         return _thinned(fixed), fixed.max(axis=0)
-    if sequence.k == 2 and (leaves := sequence.leaves()) is not None:
+    if sequence.k == 2 and (leaves := sequence.leaves) is not None:
         last = sequence.problem.entropy(leaves.variance - sequence.problem.noise[:, None])
         fixed = (sequence.entropy[:, leaves.owner] + last).T
         return _thinned(fixed), fixed.max(axis=0)

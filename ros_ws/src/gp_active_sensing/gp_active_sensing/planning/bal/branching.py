@@ -67,13 +67,13 @@ class EqualProbabilityCells:
         They are exact where one reading is to come and candidates are few.
         """
         sequence = block.sequence
-        if sequence.k == 2 and (leaves := sequence.leaves()) is not None:
+        if sequence.k == 2 and (leaves := sequence.leaves) is not None:
             values = self._leaf_values(block, found, leaves)
             return values, values
         if sequence.k == 2 and self.bounds != "chain":
             return last_stage_bounds(block, found, self.reference)
         lower, upper = _chain_rule_bounds(block, found)
-        if sequence.k == 3 and self.bounds != "chain" and (pairs := sequence.pairs()) is not None:
+        if sequence.k == 3 and self.bounds != "chain" and (pairs := sequence.pairs) is not None:
             upper = np.maximum(lower, np.minimum(upper, two_stage_bounds(block, found, pairs)))
         return lower, upper
 
@@ -89,21 +89,21 @@ class EqualProbabilityCells:
         step = max(1, _CHUNK // (S * X * L))
         for start in range(0, r, step):
             part = slice(start, start + step)
-            values = np.ascontiguousarray(np.moveaxis(found.values[part], 0, -1))  # (A, S, r)
-            weights = np.ascontiguousarray(np.transpose(found.weights[part], (3, 1, 2, 0)))
-            mean = np.moveaxis(block.mean[part], 0, -1)  # (L, m, r)
+            values = np.ascontiguousarray(found.values[part].transpose(1, 2, 0))  # (A, S, r)
+            weights = np.ascontiguousarray(found.weights[part].transpose(3, 1, 2, 0))
+            mean = block.mean[part].transpose(1, 2, 0)  # (L, m, r)
             b, known = _leaf_brackets(block.sequence, leaves, mean, values, weights)
             told = np.tensordot(self.reference, weights, axes=1)
             good = np.ones((A, values.shape[-1]), dtype=bool)
             if block.parent is not None:
-                reward, p = found.reward[part].T, np.moveaxis(found.probability[part], 0, -1)
+                reward, p = found.reward[part].T, found.probability[part].transpose(1, 2, 0)
                 low, high = (
                     reward + (p * (leaves.largest(end, p.shape) - told)).sum(axis=1)
                     for end in (known.lower, known.upper)
                 )
                 good = high >= (low - RELATIVE * np.abs(low)).max(axis=0)
             best = _largest_entropy(leaves, b, known, np.broadcast_to(good[:, None], told.shape))
-            out[part] = np.moveaxis(best - told, -1, 0)
+            out[part] = (best - told).transpose(2, 0, 1)
         return out
 
 
@@ -216,15 +216,7 @@ class RandomDraws:
     def discretise(self, block: StateBlock) -> Successors:
         """Return what may be read at each candidate."""
         rows = [self._drawn(block, r) for r in range(len(block.row))]
-        if len(rows) == 1:  # one at a time in the published search: no copies
-            [r] = rows
-            return Successors(r.values[None], r.probability[None], r.weights[None], r.reward[None])
-        return Successors(
-            np.stack([r.values for r in rows]),
-            np.stack([r.probability for r in rows]),
-            np.stack([r.weights for r in rows]),
-            np.stack([r.reward for r in rows]),
-        )
+        return Successors(*map(np.stack, zip(*rows, strict=True)))
 
     def last(self, block: StateBlock) -> FloatArray:
         """Return the (r, A) value of each candidate when one reading is to come, as drawn."""
@@ -339,35 +331,46 @@ def two_stage_bounds(block: StateBlock, found: Successors, pairs: Pairs) -> Floa
 
     J is the most that a reading tells about λ; see docs/theory.md. Time O(r S P L).
     """
-    move, first, second = pairs.move, pairs.first, pairs.second
-    sequence = block.sequence
-    own = sequence.candidates[move]
-    gains = [sequence.gain[:, move, place].T[:, None] for place in (first, second)]  # (P, 1, L)
-    v, w, c, last = (x[..., None] for x in (pairs.variance, pairs.other, pairs.shared, pairs.last))
+    sequence, move, visit = block.sequence, pairs.move, pairs.visit
+    to_first = sequence.gain[:, move, pairs.first, None, None]
+    to_second = sequence.gain[:, move[visit], pairs.second, None, None]
+    log_variance, log_last = np.log(pairs.variance), np.log(pairs.last)
     r, A, S = found.probability.shape
     out = np.empty((r, A, S))
-    step = max(1, _LARGE_CHUNK // (S * v.size))
+    step = max(1, _LARGE_CHUNK // (S * pairs.last.size))
     for start in range(0, r, step):
         sequence.problem.check()
         rows = slice(start, start + step)
-        mean = np.swapaxes(block.mean[rows], 1, 2)  # (r, m, L)
-        b = found.weights[rows, move]  # (r, P, S, L)
-        surprise = found.values[rows, move][..., None] - mean[:, own, None]
-        one, two = (
-            mean[:, place, None] + gain * surprise
-            for place, gain in zip((first, second), gains, strict=True)
-        )
-        one -= (b * one).sum(axis=-1, keepdims=True)
-        two -= (b * two).sum(axis=-1, keepdims=True)
+        # λ comes first and states last: sums then run along whole rows of memory.
+        mean = np.ascontiguousarray(block.mean[rows].transpose(1, 2, 0))[:, :, None]
+        weights = np.ascontiguousarray(found.weights[rows].transpose(3, 1, 2, 0))
+        surprise = found.values[rows].transpose(1, 2, 0) - mean[:, sequence.candidates]
+        b = weights[:, move]  # (L, G, S, r)
+        one = to_first * surprise[:, move]
+        one += mean[:, pairs.first]
+        one -= (b * one).sum(axis=0)
         weighted = b * one
-        alone = (b @ v)[..., 0] + (weighted * one).sum(axis=-1)
-        then = (b @ w)[..., 0] + (b * two * two).sum(axis=-1)
-        then -= ((b @ c)[..., 0] + (weighted * two).sum(axis=-1)) ** 2 / alone
-        then = np.maximum(then, (b @ last)[..., 0])
-        told = 0.5 * (np.log(alone) - (b @ np.log(v))[..., 0])
-        more = 0.5 * (np.log(then) - (b @ np.log(last))[..., 0])
-        told = told[:, pairs.starts] + np.add.reduceat(more, pairs.starts, axis=1)
-        b = b[:, pairs.starts]
-        value = (b @ pairs.entropy[..., None])[..., 0] + np.minimum(told, discrete_entropy(b))
-        out[rows] = np.maximum.reduceat(value, pairs.moves, axis=1) + _MEDIANS
+        alone = _mixed(pairs.variance, b) + (weighted * one).sum(axis=0)
+        told = 0.5 * (np.log(alone) - _mixed(log_variance, b))
+        expected = _mixed(pairs.entropy, b)
+        b = b[:, visit]  # (L, P, S, r)
+        two = to_second * surprise[:, move[visit]]
+        two += mean[:, pairs.second]
+        two -= (b * two).sum(axis=0)
+        shared = _mixed(pairs.shared, b) + (weighted[:, visit] * two).sum(axis=0)
+        two *= two
+        two += pairs.other[:, :, None, None]
+        two *= b
+        then = two.sum(axis=0) - shared * shared / alone[visit]
+        then = np.maximum(then, _mixed(pairs.last, b))
+        more = 0.5 * (np.log(then) - _mixed(log_last, b))
+        told += np.add.reduceat(more, pairs.starts, axis=0)
+        doubt = discrete_entropy(found.weights[rows]).transpose(1, 2, 0)[move]
+        value = np.maximum.reduceat(expected + np.minimum(told, doubt), pairs.moves, axis=0)
+        out[rows] = value.transpose(2, 0, 1) + _MEDIANS
     return out
+
+
+def _mixed(numbers: FloatArray, b: FloatArray) -> FloatArray:
+    """Return the mean over λ of numbers (L, P) under beliefs (L, P, S, r)."""
+    return np.asarray(np.einsum("lp,lpsr->psr", numbers, b))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Hashable
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -76,7 +77,7 @@ class DecisionProblem:
         self.constraint = constraint
         self.free = topology.free and constraint is None
         """Any place may be next, whatever was visited."""
-        self.observed = observed.copy()
+        self.observed = observed
         self.unavailable = unavailable
         self.noise = noise
         self.reference = reference
@@ -88,6 +89,7 @@ class DecisionProblem:
         """Noise is near rounding: covariances are then kept from exceeding what variances allow."""
         self._enumerated: dict[Hashable, ReachableSet] = {}
         self._drives: dict[Hashable, dict[int, FeasibleMove]] = {}
+        self._next: dict[Hashable, IntArray] = {}
         self._hopeless = math.inf
         self._asked = 0
 
@@ -97,12 +99,16 @@ class DecisionProblem:
         """Return the places that may be next after `visited`, sorted; with `left` of the budget."""
         if self.constraint is not None:
             return np.array(list(self._affordable(at, frozenset(visited), left)), dtype=np.int64)
-        where = list(visited)
-        self.observed[where] = True
-        try:
-            return self.topology.candidates(at, self.observed, self.unavailable)
-        finally:
-            self.observed[where] = False
+        key = self.state(at, frozenset(visited), left)
+        if key not in self._next:
+            seen = self._seen(visited)
+            self._next[key] = self.topology.candidates(at, seen, self.unavailable)
+        return self._next[key]
+
+    def _seen(self, visited: Collection[int]) -> BoolArray:
+        seen = self.observed.copy()
+        seen[list(visited)] = True
+        return seen
 
     def after(
         self, at: int | None, visited: frozenset[int], left: Budget | None, x: int
@@ -131,12 +137,7 @@ class DecisionProblem:
         known = self._drives.get(key)
         if known is not None or self.constraint is None:
             return known or {}
-        where = list(visited)
-        self.observed[where] = True
-        try:
-            drives = self.constraint.drives(at, self.observed, self.unavailable, left)
-        finally:
-            self.observed[where] = False
+        drives = self.constraint.drives(at, self._seen(visited), self.unavailable, left)
         known = self._drives[key] = {drive.place: drive for drive in drives}
         return known
 
@@ -162,7 +163,8 @@ class DecisionProblem:
                 return self._enumerate(at, visited, k, left)
             except _TooManyError:
                 self._hopeless = k
-        reach = self._reachable(at, visited, k)
+        found = self.topology.reachable(at, self._seen(visited), k, self.unavailable)
+        reach = frozenset(np.flatnonzero(found).tolist())
         return ReachableSet(reach, self.free_sequences(len(reach), k) if self.free else None)
 
     def free_sequences(self, places: int, k: int) -> int | None:
@@ -194,15 +196,6 @@ class DecisionProblem:
             raise _TooManyError
         self._enumerated[key] = outlook = ReachableSet(frozenset(places), sequences, longest)
         return outlook
-
-    def _reachable(self, at: int | None, visited: Collection[int], k: int) -> frozenset[int]:
-        where = list(visited)
-        self.observed[where] = True
-        try:
-            reach = self.topology.reachable(at, self.observed, k, self.unavailable)
-        finally:
-            self.observed[where] = False
-        return frozenset(np.flatnonzero(reach).tolist())
 
 
 class Leaves(NamedTuple):
@@ -236,26 +229,28 @@ class Pairs(NamedTuple):
     """The last two visits below a sequence with three readings to come, side by side.
 
     Args:
-        move: (P,) candidate that each follows.
-        first: (P,) index of the first of the two visits into the sequence's `locations`.
-        second: (P,) index of the second.
-        variance: (P, L) predictive variance of the first after the candidate, noise included.
-        other: (P, L) that of the second.
-        shared: (P, L) their covariance.
-        last: (P, L) predictive variance of the second after the first, noise included.
-        entropy: (G, L) largest joint entropy of each first visit and a second, less the noise's.
+        move: (G,) candidate that each first visit follows.
+        first: (G,) its index into the sequence's `locations`.
+        variance: (L, G) predictive variance of it after the candidate, noise included.
+        entropy: (L, G) largest joint entropy of it and a second, less the noise's.
+        visit: (P,) first visit of each pair.
+        second: (P,) index of the second into `locations`.
+        other: (L, P) its predictive variance after the candidate, noise included.
+        shared: (L, P) covariance of the two.
+        last: (L, P) predictive variance of the second after the first, noise included.
         starts: (G,) where the pairs of each first visit begin.
-        moves: (A,) where the first visits after each candidate begin, in G.
+        moves: (A,) where the first visits after each candidate begin.
     """
 
     move: IntArray
     first: IntArray
-    second: IntArray
     variance: FloatArray
+    entropy: FloatArray
+    visit: IntArray
+    second: IntArray
     other: FloatArray
     shared: FloatArray
     last: FloatArray
-    entropy: FloatArray
     starts: IntArray
     moves: IntArray
 
@@ -306,10 +301,6 @@ class CovarianceState:
         self.bounds: tuple[FloatArray, FloatArray] | None = None
         """Result of `bounds.chain_rule`; None before its first call."""
         self.children_bounds: tuple[FloatArray, FloatArray] | None = None
-        self._leaves: Leaves | None = None
-        self._too_many_leaves = False
-        self._pairs: Pairs | None = None
-        self._paired = False
         self.known: dict[Hashable, CovarianceState] = {}
         self._keep = False
         self._prepared = False
@@ -391,7 +382,7 @@ class CovarianceState:
                 candidates,
                 sequences,
                 self._downdated(a, kept),
-                lambda: self.child_variance(a),
+                lambda: self._latent_after(a, self.kept[a][self.child(a).candidates]),
                 at=x,
                 left=left,
             )
@@ -411,12 +402,9 @@ class CovarianceState:
 
         return compute
 
-    def child_variance(self, a: int) -> FloatArray:
-        """(L, A') latent variance of the candidates of `child(a)`, without its covariance."""
-        child = self.child(a)
-        where = self.kept[a][child.candidates]
-        row = self._rows[:, a, where]
-        variance = self.diagonal[:, where] - row * self.gain[:, a, where]
+    def _latent_after(self, a: int | IntArray, where: IntArray) -> FloatArray:
+        """(L, k) latent variances of some of `locations`, each after a candidate."""
+        variance = self.diagonal[:, where] - self._rows[:, a, where] * self.gain[:, a, where]
         return np.asarray(np.maximum(variance, 0.0))
 
     def latent_after(self, part: slice) -> FloatArray:
@@ -438,53 +426,56 @@ class CovarianceState:
                 allowed[i, self.kept[a][child.candidates]] = True
         return allowed
 
+    @cached_property
     def leaves(self) -> Leaves | None:
         """All last visits below (k = 2), unless a candidate has none or more than `MOST_LEAVES`."""
-        if self._leaves is None and not self._too_many_leaves:
-            self.prepare()
-            children = [self.child(a) for a in range(len(self.candidates))]
-            counts = [len(child.candidates) for child in children]
-            if min(counts) == 0 or max(counts) > MOST_LEAVES:
-                self._too_many_leaves = True
+        self.prepare()
+        problem, follow = self.problem, list[IntArray]()
+        for x in self.locations[self.candidates].tolist():
+            if problem.free:
+                here = self.locations[self.locations != x]
+            else:
+                visited, left = problem.after(self.at, self.visited, self.left, x)
+                here = problem.candidates(x, visited, left)
+            if not 0 < len(here) <= MOST_LEAVES:
                 return None
-            self._leaves = Leaves(
-                np.repeat(np.arange(len(counts)), counts),
-                np.concatenate([k[c.candidates] for k, c in zip(self.kept, children, strict=True)]),
-                np.concatenate([self.child_variance(a) for a in range(len(counts))], axis=1)
-                + self.problem.noise[:, None],
-                np.concatenate([[0], np.cumsum(counts)[:-1]]),
-            )
-        return self._leaves
+            follow.append(here)
+        counts = [len(here) for here in follow]
+        owner = np.repeat(np.arange(len(counts)), counts)
+        where = self.locations.searchsorted(np.concatenate(follow))
+        variance = self._latent_after(owner, where) + problem.noise[:, None]
+        return Leaves(owner, where, variance, np.cumsum([0, *counts[:-1]]))
 
+    @cached_property
     def pairs(self) -> Pairs | None:
         """All last two visits below (k = 3) on a map; None where a child has no `leaves`."""
-        if self._paired or self.problem.free or not len(self.candidates):
-            return self._pairs
-        self._paired = True
+        if self.problem.free or not len(self.candidates):
+            return None
         found: list[tuple[FloatArray | IntArray, ...]] = []
         pairs = visits = 0
         for a in range(len(self.candidates)):
             child, kept = self.child(a), self.kept[a]
-            leaves = child.leaves() if len(child.candidates) else None
+            leaves = child.leaves if len(child.candidates) else None
             if leaves is None:
                 return None
             owner, where = leaves.owner, leaves.where
             entropy = self.problem.entropy(leaves.variance - self.problem.noise[:, None])
             found.append(
                 (
-                    np.full(len(owner), a),
-                    kept[child.candidates[owner]],
+                    np.full(len(leaves.starts), a),
+                    kept[child.candidates],
+                    child.variance,
+                    child.entropy + np.maximum.reduceat(entropy, leaves.starts, axis=1),
+                    visits + owner,
                     kept[where],
-                    child.variance[:, owner].T,
-                    (child.diagonal[:, where] + self.problem.noise[:, None]).T,
-                    (child.gain[:, owner, where] * child.variance[:, owner]).T,
-                    leaves.variance.T,
-                    (child.entropy + np.maximum.reduceat(entropy, leaves.starts, axis=1)).T,
+                    child.diagonal[:, where] + self.problem.noise[:, None],
+                    child.gain[:, owner, where] * child.variance[:, owner],
+                    leaves.variance,
                     pairs + leaves.starts,
                     np.array([visits]),
                 )
             )
             pairs, visits = pairs + len(owner), visits + len(leaves.starts)
-        self._pairs = Pairs(*map(np.concatenate, zip(*found, strict=True)))
-        self.problem.nbytes += sum(part.nbytes for part in self._pairs)
-        return self._pairs
+        every = Pairs(*(np.concatenate(part, axis=-1) for part in zip(*found, strict=True)))
+        self.problem.nbytes += sum(part.nbytes for part in every)
+        return every

@@ -7,7 +7,7 @@ so their weights and means; their variances do not.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -31,8 +31,7 @@ _NEGLIGIBLE = 1e-6
 """Weight, relative to the largest, below which a component does not shape the cells."""
 
 
-@dataclass(frozen=True)
-class Successors:
+class Successors(NamedTuple):
     """Possible readings at each of A candidates, in S branches.
 
     Args:
@@ -50,8 +49,7 @@ class Successors:
     @property
     def nbytes(self) -> int:
         """Memory that the arrays take."""
-        arrays = (self.values, self.probability, self.weights, self.reward)
-        return sum(array.nbytes for array in arrays)
+        return sum(array.nbytes for array in self)
 
 
 def by_cells(
@@ -85,7 +83,7 @@ def by_cells(
     # few λ then run along whole rows of memory.
     rows = weights.reshape(-1, L).T
     b = np.repeat(rows, A, axis=1)  # (L, K)
-    m = np.ascontiguousarray(np.moveaxis(mean.reshape(-1, L, A), 0, 1)).reshape(L, -1)
+    m = mean.reshape(-1, L, A).swapaxes(0, 1).reshape(L, -1)
     below, medians = _cut(b, m, np.tile(np.sqrt(variance), (1, rows.shape[1])), samples)
     joint = np.empty((L, samples, b.shape[1]))  # b(λ) P(Z ∈ cell | λ)
     joint[:, :-1] = below

@@ -218,11 +218,11 @@ def _frontier(
     weighted = block.reach[rows, None] * found.probability[rows, best] * gaps
     is_open = ~block.taken[rows, best] & (weighted > 0.0)
     chosen = np.full(len(block.row), -1)
-    for a in np.unique(best):
+    for a in sorted(set(best.tolist())):
         mine = np.flatnonzero(best == a)
         at, i = np.nonzero(is_open[mine])
         if at.size:
-            yield block, int(a), rows[mine[at]], i, weighted[mine[at], i]
+            yield block, a, rows[mine[at]], i, weighted[mine[at], i]
         chosen[rows[mine]] = a
     for a, blocks in block.children.items():
         for child in blocks:
