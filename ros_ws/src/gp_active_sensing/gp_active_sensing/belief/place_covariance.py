@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from typing import Self
 
 import numpy as np
 
@@ -39,7 +38,7 @@ class AddedCovariance(LocationCovariance):
         """Return the (L, m) prior variance of the latent field."""
         return np.asarray(self.rest.variance(locations) + self._size[:, None])
 
-    def only(self, which: Sequence[int]) -> Self:
+    def only(self, which: Sequence[int]) -> AddedCovariance:
         """Return the same under some of the candidates only."""
         other = copy(self)
         other.rest = self.rest.only(which)

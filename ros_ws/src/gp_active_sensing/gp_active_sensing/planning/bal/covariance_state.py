@@ -106,7 +106,7 @@ class DecisionProblem:
         return self._next[key]
 
     def _seen(self, visited: Collection[int]) -> BoolArray:
-        seen = self.observed.copy()
+        seen: BoolArray = self.observed.copy()
         seen[list(visited)] = True
         return seen
 
