@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.topology.base import GraphTopology, Topology
-from gp_active_sensing.topology.features import available, value_of
+from gp_active_sensing.topology.features import available, numbers_of
 from gp_active_sensing.topology.roads import parts_of
 from gp_active_sensing.topology.segments import RoadMap
 
@@ -103,9 +103,8 @@ def survey_roads(road_map: RoadMap, u_turns: str = "dead_ends") -> Survey:
     one_way = sum((segment.end, segment.start) not in ends for segment in segments)
     junctions, dead_ends = len({name for pair in ends for name in pair}), _dead_ends(ends)
     features, outside, traps = available(road_map), len(parts.outside), len(parts.traps)
-    numbers = dict.fromkeys(name for segment in segments for name in segment.extra)
-    numbers |= dict.fromkeys(("lanes", "speed_limit"))
-    known = [key for key in numbers if any(value_of(s, key) is not None for s in segments)]
+    numbers = numbers_of(segments)
+    known = {key for key, values in numbers.items() if not np.isnan(values).all()}
     own = [name for name in features if name not in ("x", "y", "direction")]
     figures = {
         "name": road_map.name,
@@ -133,8 +132,8 @@ def survey_roads(road_map: RoadMap, u_turns: str = "dead_ends") -> Survey:
         "lanes": _counted("?" if s.lanes is None else f"{s.lanes:g}" for s in segments),
         "classes": _counted(segment.road_class for segment in segments),
         "features": list(features),  # what every segment has
-        "partly": sorted(set(known) - set(features)),
-        "constant": [k for k in own if n > 1 and len({value_of(s, k) for s in segments}) == 1],
+        "partly": sorted(known - set(features)),
+        "constant": [k for k in own if n > 1 and not np.ptp(numbers[k])],
     }
     joined = "one, with a way from each segment to each"
     if outside:

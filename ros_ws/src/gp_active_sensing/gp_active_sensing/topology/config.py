@@ -15,7 +15,6 @@ from typing import Any
 from gp_active_sensing.config import from_mapping, to_mapping
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.topology.base import FreeTopology, GraphTopology, Topology
-from gp_active_sensing.topology.geometry import Speeds
 from gp_active_sensing.topology.grids import (
     make_line,
     make_points,
@@ -131,7 +130,7 @@ def _stations(
         crs=config.crs,
         distances=find_map(config.distances, base_dir) if config.distances else None,
         features=config.features,
-        speed=Speeds(config.speed, config.climb_speed),
+        speed=config.speeds,
         reach=config.reach,
         name=config.name,
         frame=config.frame or "map",

@@ -48,9 +48,7 @@ class Attributes:
         return cls((), np.zeros((n, 0)), ())
 
     @classmethod
-    def of_numbers(
-        cls, n: int, numbers: Mapping[str, FloatArray | Sequence[float | None]]
-    ) -> Attributes:
+    def of_numbers(cls, n: int, numbers: Mapping[str, FloatArray]) -> Attributes:
         """Return the attributes of n places by numbers, as far as they vary; NaN = none.
 
         A number that some places lack has a column more, which says so.
@@ -100,20 +98,20 @@ def attributes_of(segments: Sequence[Segment]) -> Attributes:
 
     A number that some segments lack has a column more, which says so.
     """
-    numbers: dict[str, list[float | None]] = {
-        "length": [s.length for s in segments],
-        "lanes": [s.lanes for s in segments],
-        "speed_limit": [s.speed_limit for s in segments],
-    }
-    for name in dict.fromkeys(name for s in segments for name in s.extra):
-        numbers[name] = [s.extra.get(name) for s in segments]
-    columns = {name: _of_numbers(values) for name, values in numbers.items()}
+    columns = {name: _of_numbers(values) for name, values in numbers_of(segments).items()}
     columns["class"] = _of_categories([s.road_class for s in segments])
     return Attributes._of(len(segments), columns)
 
 
-def _of_numbers(values: FloatArray | Sequence[float | None]) -> list[FloatArray]:
-    numbers = np.array([math.nan if v is None else float(v) for v in values])
+def numbers_of(segments: Sequence[Segment]) -> dict[str, FloatArray]:
+    """Return (n,) length, lanes, speed limit and the other numbers of segments, NaN = none."""
+    others = dict.fromkeys(name for segment in segments for name in segment.extra)
+    values = {key: [getattr(s, key) for s in segments] for key in _OWN}
+    values |= {key: [s.extra.get(key) for s in segments] for key in others if key not in _OWN}
+    return {key: np.array(given, dtype=np.float64) for key, given in values.items()}
+
+
+def _of_numbers(numbers: FloatArray) -> list[FloatArray]:
     known = np.isfinite(numbers)
     columns = []
     if known.any():
@@ -158,13 +156,13 @@ DEFAULT: tuple[str, ...] = ("length", "lanes", "speed_limit", "direction")
 
 AXIS = "mds_"
 """Names of an embedding's coordinates begin so."""
+_OWN = ("length", "lanes", "speed_limit")
 
 
 def available(road_map: RoadMap) -> tuple[str, ...]:
     """Return the names of the columns that every segment of a map has a number for."""
-    optional = ["length", "lanes", "speed_limit", *_extra_names(road_map)]
-    have = [name for name in optional if all(_has(s, name) for s in road_map.segments)]
-    return ("x", "y", "direction", *have)
+    numbers = numbers_of(road_map.segments)
+    return ("x", "y", "direction", *(k for k, v in numbers.items() if np.isfinite(v).all()))
 
 
 class RoadFeatures:
@@ -187,6 +185,7 @@ class RoadFeatures:
         names: Sequence[str],
     ) -> None:
         self._map, self._points = road_map, points
+        self._numbers = numbers_of(road_map.segments)
         self.embedding: Embedding | None = None
         """Embedding of the relational features, None where the features are columns."""
         if RELATIONAL not in names:
@@ -196,115 +195,81 @@ class RoadFeatures:
         if len(names) > 1:
             msg = f"features: {RELATIONAL} stands alone, got {', '.join(names)}"
             raise ConfigError(msg)
-        self._plain = self._relational_names()
-        self.embedding = self._embed(moves(), self._plain)
+        have = available(road_map)
+        self._plain = tuple(name for name in DEFAULT if name in have)
+        if missing := [name for name in DEFAULT if name not in have]:
+            logger.warning(
+                "map %r: not every segment has %s; the relational features are made of %s",
+                road_map.name,
+                ", ".join(missing),
+                ", ".join(self._plain),
+            )
+        self.embedding = self._embed(moves())
         self.values = self.embedding.points
         self.names = tuple(f"{AXIS}{k + 1}" for k in range(self.values.shape[1]))
 
     def columns(self, names: Sequence[str] | None = None) -> tuple[FloatArray, tuple[str, ...]]:
         """Return the (n, p) columns named, and their titles; see `Topology.columns`."""
         names = self._plain if names is None else names
-        self._check(names)
-        found: list[list[float]] = []
-        titles: list[str] = []
-        for name in names:
-            if name == "direction":
-                found.append([math.cos(heading) for _, _, heading in self._points])
-                found.append([math.sin(heading) for _, _, heading in self._points])
-                titles += ["direction_cos", "direction_sin"]
-                continue
-            if name in ("x", "y"):
-                found.append([point["xy".index(name)] for point in self._points])
-            else:
-                found.append(self._property(name))
-            titles.append(name)
-        return np.array(found, dtype=np.float64).T, tuple(titles)
-
-    def _relational_names(self) -> tuple[str, ...]:
-        """Return what the links weigh by: what the map has of `DEFAULT`."""
-        have = available(self._map)
-        missing = [name for name in DEFAULT if name not in have]
-        if missing:
-            logger.warning(
-                "map %r: not every segment has %s; the relational features are made of %s",
-                self._map.name,
-                ", ".join(missing),
-                ", ".join(name for name in DEFAULT if name in have),
-            )
-        return tuple(name for name in DEFAULT if name in have)
-
-    def _embed(self, links: Links, names: Sequence[str]) -> Embedding:
-        """Return the embedding of the graph of segments. [Chen2012; Hoang2014, Sec. 4.2].
-
-        A link weighs the range-normalised Manhattan distance of its segments' features; direction
-        is an angle.
-        """
-        weights = self._weights(links, names)
-        positions = np.array([point[:2] for point in self._points])
-        parts = int(links.parts.max(initial=0)) + 1
-        if parts > 1:
-            logger.warning(
-                "map %r: no move joins its %d parts; for the relational features each is joined to "
-                "the largest where it comes nearest",
-                self._map.name,
-                parts,
-            )
-        made = embed(*join_parts(links, weights, positions))
-        logger.info(
-            "map %r: relational features made of %s: %s", self._map.name, ", ".join(names), made
-        )
-        return made
-
-    def _weights(self, links: Links, names: Sequence[str]) -> FloatArray:
-        plain = [name for name in names if name != "direction"]
-        columns = self.columns(plain)[0] if plain else np.zeros((links.n, 0))
-        same = [name for name, span in zip(plain, np.ptp(columns, axis=0), strict=True) if not span]
-        if same:
-            logger.warning(
-                "map %r: %s the same for all segments: the relational features are not affected",
-                self._map.name,
-                f"{same[0]!r} is" if len(same) == 1 else f"{', '.join(same)} are",
-            )
-        headings = np.array([heading for _, _, heading in self._points])
-        circular = headings[:, None] if "direction" in names else np.zeros((links.n, 0))
-        return manhattan_weights(links, columns, circular)
-
-    def _check(self, names: Sequence[str]) -> None:
-        known = (*FEATURES, *_extra_names(self._map))
+        known = dict.fromkeys((*FEATURES, *self._numbers))
         unknown = [name for name in names if name not in known]
         if unknown or not names:
             shown = repr(unknown[0]) if unknown else "none"
             hint = suggest(unknown[0], known) if unknown else ""
             msg = f"features: expected some of {', '.join(known)}, got {shown}.{hint}"
             raise ConfigError(msg)
+        x, y, headings = zip(*self._points, strict=True)
+        found: list[Sequence[float]] = []
+        titles: list[str] = []
+        for name in names:
+            if name == "direction":
+                found += [list(map(math.cos, headings)), list(map(math.sin, headings))]
+                titles += ["direction_cos", "direction_sin"]
+            else:
+                found.append(x if name == "x" else y if name == "y" else self._number(name))
+                titles.append(name)
+        return np.array(found, dtype=np.float64).T, tuple(titles)
 
-    def _property(self, name: str) -> list[float]:
-        segments = self._map.segments
-        values = [value_of(segment, name) for segment in segments]
-        lacking = [i for i, v in enumerate(values) if v is None or not math.isfinite(v)]
-        if lacking:
-            what = "none" if values[lacking[0]] is None else f"{values[lacking[0]]}"
+    def _number(self, name: str) -> list[float]:
+        values = self._numbers[name]
+        if len(lacking := np.flatnonzero(~np.isfinite(values))):
+            first, segments = int(lacking[0]), self._map.segments
+            what = "none" if math.isnan(values[first]) else f"{values[first]}"
             msg = (
                 f"map {self._map.name!r}: feature {name!r} was asked for, but segment "
-                f"{segments[lacking[0]].id!r} has {what} ({len(lacking)} of {len(segments)} "
+                f"{segments[first].id!r} has {what} ({len(lacking)} of {len(segments)} "
                 "segments are so); add it to the map or leave the feature out"
             )
             raise MapError(msg)
-        return [float(v) for v in values if v is not None]
+        found: list[float] = values.tolist()
+        return found
 
+    def _embed(self, links: Links) -> Embedding:
+        """Return the embedding of the graph of segments. [Chen2012; Hoang2014, Sec. 4.2].
 
-def _extra_names(road_map: RoadMap) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name for s in road_map.segments for name in s.extra))
-
-
-def value_of(segment: Segment, name: str) -> float | None:
-    """Return a number of a segment by its name, None where it has none."""
-    if name in ("length", "lanes", "speed_limit"):
-        value: float | None = getattr(segment, name)
-        return value
-    return segment.extra.get(name)
-
-
-def _has(segment: Segment, name: str) -> bool:
-    value = value_of(segment, name)
-    return value is not None and math.isfinite(value)
+        A link weighs the range-normalised Manhattan distance of its segments' features; direction
+        is an angle.
+        """
+        title, names = self._map.name, self._plain
+        plain = [name for name in names if name != "direction"]
+        columns = self.columns(plain)[0] if plain else np.zeros((links.n, 0))
+        same = [name for name, span in zip(plain, np.ptp(columns, axis=0), strict=True) if not span]
+        if same:
+            logger.warning(
+                "map %r: %s the same for all segments: the relational features are not affected",
+                title,
+                f"{same[0]!r} is" if len(same) == 1 else f"{', '.join(same)} are",
+            )
+        points = np.array(self._points)
+        weights = manhattan_weights(links, columns, points[:, 2:])
+        parts = int(links.parts.max(initial=0)) + 1
+        if parts > 1:
+            logger.warning(
+                "map %r: no move joins its %d parts; for the relational features each is joined to "
+                "the largest where it comes nearest",
+                title,
+                parts,
+            )
+        made = embed(*join_parts(links, weights, points[:, :2]))
+        logger.info("map %r: relational features made of %s: %s", title, ", ".join(names), made)
+        return made

@@ -31,7 +31,7 @@ from gp_active_sensing.topology.geometry import (
 )
 from gp_active_sensing.topology.loaders import find_map, map_server
 from gp_active_sensing.topology.loaders.areas import Areas, read_areas
-from gp_active_sensing.topology.loaders.rasters import RasterCells, load_raster_cells, usual_step
+from gp_active_sensing.topology.loaders.rasters import load_raster_cells, usual_step
 from gp_active_sensing.topology.map_config import (
     USUAL_PLACES,
     AreasConfig,
@@ -40,7 +40,7 @@ from gp_active_sensing.topology.map_config import (
     RasterConfig,
 )
 from gp_active_sensing.topology.occupancy import OccupancyGrid
-from gp_active_sensing.topology.search import Move
+from gp_active_sensing.topology.search import Move, part_of
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 logger = logging.getLogger(__name__)
@@ -344,9 +344,19 @@ def _fitted(
 
 
 def _free_lattice(
-    cells: Cells, ground: FreeGround, step: FloatArray, anchor: tuple[float, float], name: str
+    cells: Cells,
+    ground: FreeGround,
+    step: FloatArray,
+    anchor: tuple[float, float],
+    name: str,
+    where: str = "",
 ) -> IntArray:
-    """(m, 2) columns and rows of the lattice in the box about cells, on free ground, row by row."""
+    """(m, 2) columns and rows of the lattice in the box about cells, on free ground, row by row.
+
+    Raises:
+        ConfigError: more than `MOST_CELLS` cells.
+        MapError: no place lies `where` it has to; "" = there may be none.
+    """
     corners = (cells.corners - np.asarray(anchor)) / step
     low = np.ceil(corners.min(axis=0) - 1e-9).astype(np.int64)
     high = np.floor(corners.max(axis=0) + 1e-9).astype(np.int64)
@@ -358,15 +368,15 @@ def _free_lattice(
         )
         raise ConfigError(msg)
     lattice: IntArray = _box(across, up) + low
-    return lattice[ground.free(anchor + lattice * step)]
-
-
-def _nothing_on(ground: FreeGround, name: str, step: FloatArray, where: str) -> str:
-    within = " inside the outline" if ground.shapes else ""
-    return (
-        f"map {name!r}: no place of a lattice of {in_metres(step)} lies {where}{within}; give a "
-        "smaller spacing, or shift the lattice with origin"
-    )
+    lattice = lattice[ground.free(anchor + lattice * step)]
+    if where and not len(lattice):
+        within = " inside the outline" if ground.shapes else ""
+        msg = (
+            f"map {name!r}: no place of a lattice of {in_metres(step)} lies {where}{within}; give "
+            "a smaller spacing, or shift the lattice with origin"
+        )
+        raise MapError(msg)
+    return lattice
 
 
 def make_occupancy_map(
@@ -408,26 +418,26 @@ def make_occupancy_map(
         raise MapError(_nothing_free(grid, name, inflation, unknown))
     ground = FreeGround(outline, obstacles, inflation, cells=grid, blocked=blocked)
     earlier = _parsed(keep)
-    lattice = _free_lattice(grid, ground, step, anchor, name)
-    if not len(lattice) and not keep:
-        raise MapError(_nothing_on(ground, name, step, "on free ground"))
-    known = {cell: i for i, cell in enumerate(earlier)}
-    found = [(c, r) for c, r in lattice.tolist() if (c, r) not in known]
+    lattice = _free_lattice(grid, ground, step, anchor, name, "" if keep else "on free ground")
+    known, before = set(earlier), len(earlier)
+    found = [cell for cell in map(tuple, lattice.tolist()) if cell not in known]
     cells = np.array([*earlier, *found], dtype=np.int64).reshape(-1, 2)
     positions = anchor + cells * step
     standing = np.ones(len(cells), dtype=np.bool_)
-    before = positions[: len(earlier)]
-    standing[: len(earlier)] = ground.free(before)
+    standing[:before] = ground.free(positions[:before])
     pairs = neighbouring(cells, neighbours, standing=standing)
     pairs = pairs[ground.passable(positions, pairs)]
-    kept = _kept(pairs, standing, len(earlier))
-    number = np.full(len(cells), -1, dtype=np.int64)
-    number[kept] = np.arange(len(kept))
-    ends = number[pairs[(number[pairs] >= 0).all(axis=1)]]
-    names, points = cell_names(cells[kept]), positions[kept]
+    part, counted = part_of(pairs, len(cells)), standing.copy()
+    if standing[:before].any():
+        counted[before:] = False
+    kept = standing & (part == np.argmax(np.bincount(part[counted], minlength=1)))
+    kept[:before] = True
+    number = np.cumsum(kept) - 1
+    ends = number[pairs[kept[pairs].all(axis=1)]]
     how: dict[str, Any] = {"moves": moves, "speed": speed, "reach": reach}
+    names, points = cell_names(cells[kept]), positions[kept]
     made = map_of(names, points, ends, name=name, frame=frame, **how)
-    made.lost = positions[standing & (number < 0)]
+    made.lost = positions[standing & ~kept]
     return made.over(ground)
 
 
@@ -458,29 +468,6 @@ def _parsed(names: Sequence[str]) -> list[tuple[int, int]]:
         msg = "keep: a cell is there more than once"
         raise ConfigError(msg)
     return cells
-
-
-def _part_of(pairs: IntArray, n: int) -> IntArray:
-    """(n,) number of the part that each of n places is in, joined by (m, 2) pairs."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    joined = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(n, n))
-    return np.asarray(connected_components(joined, directed=False)[1])
-
-
-def _kept(pairs: IntArray, standing: BoolArray, earlier: int) -> IntArray:
-    """Return the earlier places, in their order, then the others of the part that is kept."""
-    part = _part_of(pairs, len(standing))
-    first = np.arange(earlier)
-    if not standing.any():
-        return first
-    counted = standing.copy()
-    if standing[:earlier].any():
-        counted[earlier:] = False
-    chosen = np.argmax(np.bincount(part[counted], minlength=part.max() + 1))
-    new = np.flatnonzero((part == chosen) & standing)
-    return np.concatenate([first, new[new >= earlier]])
 
 
 # -- grids as a configuration describes them -------------------------------------------------------
@@ -540,70 +527,6 @@ def usual_map(
     return spacing, tried[spacing] or build(spacing)  # which says why there is no place
 
 
-def of_areas(config: AreasConfig, path: Path | None, base_dir: Path | None) -> BuiltGrid:
-    """Build the grid of a rectangle or of areas, of a file where `path` is not None.
-
-    Raises:
-        ConfigError: an outline or obstacles that are no polygons, or that leave no cell.
-        MapError: a file that cannot be used.
-    """
-    layout = _AreaLayout(config, base_dir)
-    if path is not None:
-        layout.take("file", path)
-    shared = _shared(config, path, layout, Speeds(config.speed, config.climb_speed))
-    return _finished(config, layout, _on_areas(config, shared, layout))
-
-
-def of_raster(config: RasterConfig, path: Path, base_dir: Path | None) -> BuiltGrid:
-    """Build the grid of the cells of a raster that have data; errors are those of `of_areas`."""
-    cells = load_raster_cells(path, config.lonlat, config.value, config.crs)
-    layout = _AreaLayout(config, base_dir, "" if cells.datum else f"file {path.name}")
-    layout.notes += cells.notes
-    layout.datum, layout.of_file = layout.datum or cells.datum, True
-    shared = _shared(config, path, layout, Speeds(config.speed, config.climb_speed))
-    return _finished(config, layout, _on_raster(config, cells, shared, layout.notes))
-
-
-def of_occupancy(config: OccupancyConfig, path: Path, base_dir: Path | None) -> BuiltGrid:
-    """Build the grid of the free cells of a map of map_server; errors are those of `of_areas`."""
-    layout = _AreaLayout(config, base_dir, f"file {path.name}")
-    shared = _shared(config, path, layout, config.speed)
-    # Of its places the largest part is kept.
-    return _finished(None, layout, _on_occupancy(config, path, shared, layout.notes))
-
-
-def _shared(
-    config: GridConfig, path: Path | None, layout: _AreaLayout, speed: float | Speeds
-) -> dict[str, Any]:
-    """Return the arguments that all grids have; outline and obstacles of the keys are taken."""
-    layout.take_keys()
-    layout.notes += _narrowed(layout, config.inflation)
-    return {
-        "name": config.name or (path.name.partition(".")[0] if path else config.kind),
-        "frame": config.frame or "map",
-        "speed": speed,
-        "moves": config.moves,
-        "reach": config.reach,
-        "neighbours": config.neighbours,
-        "outline": layout.outline,
-        "obstacles": layout.obstacles,
-        "inflation": config.inflation,
-    }
-
-
-def _finished(config: GridConfig | None, layout: _AreaLayout, built: BuiltGrid) -> BuiltGrid:
-    """Return a grid with its parts, regions, datum and notes; config None = it has one part."""
-    places = built.places if config is None else _in_parts(config, built.places, layout)
-    if layout.regions:
-        weights = np.ones(places.n)
-        for name, shape, weight in layout.regions:
-            held = inside_of(shape, places.positions)
-            weights[held] = weight
-            layout.notes.append(f"region {name!r} of weight {weight:g}: {int(held.sum())} places")
-        places = places.weighted(weights)
-    return built._replace(places=places.located(layout.datum).noted(layout.notes))
-
-
 class _AreaLayout:
     """Outline, obstacles and regions in the metres of the map, from its keys and their files."""
 
@@ -616,8 +539,8 @@ class _AreaLayout:
         self.datum = config.lonlat
         self._config, self._base_dir, self._metres = config, base_dir, metres
 
-    def take_keys(self) -> None:
-        """Take outline and obstacles of the keys."""
+    def shared(self, path: Path | None) -> dict[str, Any]:
+        """Return the arguments that all grids have; takes outline and obstacles of the keys."""
         config, base_dir = self._config, self._base_dir
         if isinstance(config.outline, str):
             self.take("outline", find_map(config.outline, base_dir))
@@ -631,6 +554,14 @@ class _AreaLayout:
             else:
                 self._metres = self._metres or key
                 self.obstacles.append(obstacle)
+        self.notes += _narrowed(self.ground(), config.inflation)
+        return {
+            "name": config.name or (path.name.partition(".")[0] if path else config.kind),
+            "frame": config.frame or "map",
+            "outline": self.outline,
+            "obstacles": self.obstacles,
+            **config.making,
+        }
 
     def _read(self, key: str, path: Path) -> Areas:
         areas = read_areas(path, datum=self.datum, crs=self._config.crs if key == "file" else "")
@@ -678,65 +609,100 @@ class _AreaLayout:
             return None
         return shape.difference(shapely.union_all(others))
 
+    def finished(self, places: Places, spacing: Step, origin: tuple[float, float]) -> BuiltGrid:
+        """Return a grid with its parts, regions, datum and notes."""
+        if not isinstance(self._config, OccupancyConfig):  # of which the largest part is kept
+            places = self._in_parts(places)
+        if self.regions:
+            weights = np.ones(places.n)
+            for name, shape, weight in self.regions:
+                held = inside_of(shape, places.positions)
+                weights[held] = weight
+                count = int(held.sum())
+                self.notes.append(f"region {name!r} of weight {weight:g}: {count} places")
+            places = places.weighted(weights)
+        return BuiltGrid(places.located(self.datum).noted(self.notes), spacing, origin)
 
-def _on_areas(config: AreasConfig, shared: dict[str, Any], ground: _AreaLayout) -> BuiltGrid:
+    def _in_parts(self, places: Places) -> Places:
+        """Return a map with all its parts, or with the largest one, as the configuration says."""
+        if not isinstance(places, GraphTopology) or places.components.weak == 1:
+            return places
+        parts, kept = places.components.weak, sorted(places.components.largest)
+        if not self._config.largest_component:
+            if self.of_file or self._config.inflation:
+                logger.warning(
+                    "map %r: no move joins its %d parts; the largest one has %d of %d places; a "
+                    "smaller spacing may join them, map.largest_component: true keeps the largest "
+                    "only",
+                    *(places.name, parts, len(kept), places.n),
+                )
+            return places
+        self.notes.append(
+            f"kept the largest part, {len(kept)} of {places.n} places, since no move joins the "
+            f"{parts} parts"
+        )
+        number = {place: i for i, place in enumerate(kept)}
+        return GraphTopology(
+            places.name,
+            places.frame,
+            [places.names[i] for i in kept],
+            places.positions[kept],
+            [[Move(number[to], *cost) for to, *cost in places.moves[i]] for i in kept],
+            heights=None if places.heights is None else places.heights[kept],
+            numbers={key: values[kept] for key, values in places.numbers.items()},
+            reach=places.reach,
+        ).over(places.ground)
+
+    def say_spacing(self, spacing: Step, places: int) -> None:
+        """Note a spacing that was worked out, and about how many places it gives."""
+        self.notes.append(
+            f"spacing {in_metres(spacings(spacing))}, for about {places} places; map.spacing "
+            "makes it finer or coarser"
+        )
+
+
+def of_areas(config: AreasConfig, path: Path | None, base_dir: Path | None) -> BuiltGrid:
+    """Build the grid of a rectangle or of areas, of a file where `path` is not None.
+
+    Raises:
+        ConfigError: an outline or obstacles that are no polygons, or that leave no cell.
+        MapError: a file that cannot be used.
+    """
+    layout = _AreaLayout(config, base_dir)
+    if path is not None:
+        layout.take("file", path)
+    shared = layout.shared(path)
     sized = bool(config.columns and config.rows)
-    spacing = config.spacing or 1.0
-    if not (config.spacing or sized) and (shape := ground.ground()) is not None:
+    spacing, origin = config.spacing or 1.0, config.origin
+    if not (config.spacing or sized) and (shape := layout.ground()) is not None:
         free = shape.buffer(-config.inflation) if config.inflation else shape
         if free.area > 0.0:
             spacing = _near(free.area)[0]
-            _log_spacing(spacing, round(free.area / spacing**2), ground.notes)
-    origin = config.origin
-    if origin is None and ground.of_file and ground.outline is not None and not sized:
+            layout.say_spacing(spacing, round(free.area / spacing**2))
+    if origin is None and layout.of_file and layout.outline is not None and not sized:
         # In the middle of the outline: as much is left over on either side.
-        low_x, low_y, high_x, high_y = bounds_of(ground.outline)
-        step = np.broadcast_to(np.asarray(spacing), (2,))
+        low_x, low_y, high_x, high_y = bounds_of(layout.outline)
+        across, up = spacings(spacing).tolist()
         origin = (
-            low_x + 0.5 * math.fmod(high_x - low_x, float(step[0])),
-            low_y + 0.5 * math.fmod(high_y - low_y, float(step[1])),
+            low_x + 0.5 * math.fmod(high_x - low_x, across),
+            low_y + 0.5 * math.fmod(high_y - low_y, up),
         )
-    shared |= {"heights": config.heights, "origin": origin}
-    places = make_grid(config.columns, config.rows, spacing, **shared)
+    how = {"heights": config.heights, "origin": origin}
+    places = make_grid(config.columns, config.rows, spacing, **shared, **how)
     if origin is None:  # as `make_grid` has it then
-        cornered = ground.outline is not None and not (config.columns or config.rows)
-        origin = bounds_of(ground.outline)[:2] if cornered and ground.outline else (0.0, 0.0)
-    return BuiltGrid(places, spacing, origin)
+        cornered = layout.outline is not None and not (config.columns or config.rows)
+        origin = bounds_of(layout.outline)[:2] if cornered and layout.outline else (0.0, 0.0)
+    return layout.finished(places, spacing, origin)
 
 
-def _in_parts(config: GridConfig, places: Places, ground: _AreaLayout) -> Places:
-    """Return a map with all its parts, or with the largest one, as the configuration says."""
-    if not isinstance(places, GraphTopology) or places.components.weak == 1:
-        return places
-    parts, kept = places.components.weak, sorted(places.components.largest)
-    if not config.largest_component:
-        if ground.of_file or config.inflation:
-            logger.warning(
-                "map %r: no move joins its %d parts; the largest one has %d of %d places; a "
-                "smaller spacing may join them, map.largest_component: true keeps the largest only",
-                *(places.name, parts, len(kept), places.n),
-            )
-        return places
-    ground.notes.append(
-        f"kept the largest part, {len(kept)} of {places.n} places, since no move joins the "
-        f"{parts} parts"
-    )
-    number = {place: i for i, place in enumerate(kept)}
-    return GraphTopology(
-        places.name,
-        places.frame,
-        [places.names[i] for i in kept],
-        places.positions[kept],
-        [[Move(number[to], *cost) for to, *cost in places.moves[i]] for i in kept],
-        heights=None if places.heights is None else places.heights[kept],
-        numbers={key: values[kept] for key, values in places.numbers.items()},
-        reach=places.reach,
-    ).over(places.ground)
-
-
-def _on_raster(
-    config: RasterConfig, cells: RasterCells, shared: dict[str, Any], notes: list[str]
-) -> BuiltGrid:
+def of_raster(config: RasterConfig, path: Path, base_dir: Path | None) -> BuiltGrid:
+    """Build the grid of the cells of a raster that have data; errors are those of `of_areas`."""
+    cells = load_raster_cells(path, config.lonlat, config.value, config.crs)
+    layout = _AreaLayout(config, base_dir, "" if cells.datum else f"file {path.name}")
+    notes = layout.notes
+    notes += cells.notes
+    layout.datum, layout.of_file = layout.datum or cells.datum, True
+    shared = layout.shared(path)
     free = int(np.count_nonzero(~cells.empty))
     rows, columns = cells.shape
     each = math.prod(cells.cell)
@@ -753,8 +719,7 @@ def _on_raster(
     spacing = config.spacing
     if not spacing:
         spacing = usual_step(cells, _near(max(free, 1) * each)[0])
-        step = np.broadcast_to(np.asarray(spacing), (2,))
-        _log_spacing(spacing, round(free * each / float(step.prod())), notes)
+        layout.say_spacing(spacing, round(free * each / float(spacings(spacing).prod())))
     step, origin = spacings(spacing), config.origin or cells.first
     ground = FreeGround(
         shared.pop("outline"),
@@ -763,10 +728,9 @@ def _on_raster(
         cells=cells,
         blocked=cells.blocked(shared.pop("inflation")),
     )
-    lattice = _free_lattice(cells, ground, step, origin, shared["name"])
+    where = f"where {cells.where} has data"
+    lattice = _free_lattice(cells, ground, step, origin, shared["name"], where)
     points = origin + lattice * step
-    if not len(lattice):
-        raise MapError(_nothing_on(ground, shared["name"], step, f"where {cells.where} has data"))
     pairs = neighbouring(lattice, shared.pop("neighbours"))
     pairs = pairs[ground.passable(points, pairs)]
     numbers: dict[str, FloatArray] = {}
@@ -776,20 +740,14 @@ def _on_raster(
         numbers[config.value] = cells.values_at(points)
     places = map_of(cell_names(lattice), points, pairs, numbers=numbers, **shared)
     # A line from height to height may go through what lies between.
-    return BuiltGrid(places.over(ground if places.heights is None else None), spacing, origin)
+    places = places.over(ground if places.heights is None else None)
+    return layout.finished(places, spacing, origin)
 
 
-def _log_spacing(spacing: Step, places: int, notes: list[str]) -> None:
-    step = np.broadcast_to(np.asarray(spacing), (2,))
-    notes.append(
-        f"spacing {in_metres(step)}, for about {places} places; map.spacing makes it finer or "
-        "coarser"
-    )
-
-
-def _on_occupancy(
-    config: OccupancyConfig, path: Path, shared: dict[str, Any], notes: list[str]
-) -> BuiltGrid:
+def of_occupancy(config: OccupancyConfig, path: Path, base_dir: Path | None) -> BuiltGrid:
+    """Build the grid of the free cells of a map of map_server; errors are those of `of_areas`."""
+    layout = _AreaLayout(config, base_dir, f"file {path.name}")
+    shared, notes = layout.shared(path), layout.notes
     grid, found = map_server.load(path)
     notes += found
     counts = ", ".join(f"{count} {what}" for what, count in grid.counts().items())
@@ -798,18 +756,18 @@ def _on_occupancy(
     spacing, origin = config.spacing, config.origin or (0.0, 0.0)
 
     def build(step: Step) -> Places:
-        return make_occupancy_map(grid, step, anchor=origin, **shared | config.counting)
+        return make_occupancy_map(grid, step, anchor=origin, **shared)
 
     if spacing:
         places = build(spacing)
     else:
         spacing, places = usual_map(grid, config, build)
-        _log_spacing(spacing, places.n, notes)
+        layout.say_spacing(spacing, places.n)
     for note in _lost_places(places, spacing, grid.resolution, build):
         logger.warning("map %r: %s", places.name, note)
         notes.append(note)
     notes += _lost_ground(grid, config, places)
-    return BuiltGrid(places, spacing, origin)
+    return layout.finished(places, spacing, origin)
 
 
 # -- what falls away -------------------------------------------------------------------------------
@@ -831,9 +789,9 @@ def _taken(inflation: float, free: float, wide: float) -> str:
     return f"inflation {inflation:g} m takes {free - wide:.6g} of {free:.6g} m² of free ground"
 
 
-def _narrowed(ground: _AreaLayout, inflation: float) -> Iterator[str]:
-    """Yield what an inflation [m] takes from the ground of areas."""
-    if not inflation or (shape := ground.ground()) is None:
+def _narrowed(shape: Any, inflation: float) -> Iterator[str]:
+    """Yield what an inflation [m] takes from the ground of areas, None = everywhere."""
+    if not inflation or shape is None:
         return
     import shapely
 
@@ -860,14 +818,14 @@ def _lost_places(
 
     No spacing below `finest` [m] is tried; `build` makes the map with another one.
     """
-    step = np.broadcast_to(np.asarray(spacing, dtype=np.float64), (2,))
+    step = spacings(spacing)
     lost, each = places.lost, float(step.prod())
     if len(lost) <= _LEAST * places.n:
         return
     from scipy.spatial import cKDTree
 
     near = cKDTree(lost).query_pairs(1.01 * float(np.hypot(*step)), output_type="ndarray")
-    part = _part_of(near, len(lost))
+    part = part_of(near, len(lost))
     sizes = np.bincount(part)
     middles = [np.bincount(part, axis) / sizes for axis in lost.T]
     rooms = _around(zip((sizes * each).tolist(), *(m.tolist() for m in middles), strict=True))

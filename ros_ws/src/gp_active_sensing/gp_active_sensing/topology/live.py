@@ -110,15 +110,11 @@ def _places(
         config.spacing,
         anchor=config.origin or (0.0, 0.0),
         keep=keep,
-        neighbours=config.neighbours,
-        moves=config.moves,
         outline=outline,
         obstacles=obstacles,
-        speed=config.speed,
-        reach=config.reach,
         name=config.name or config.topic.strip("/") or "map",
         frame=config.frame,
-        **config.counting,
+        **config.making,
     )
     return weighted(places, config.weights)
 

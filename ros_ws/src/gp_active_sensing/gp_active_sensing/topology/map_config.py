@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from gp_active_sensing.config import declared, default_of, param, plain
 from gp_active_sensing.errors import ConfigError, ResourceError, suggest
 from gp_active_sensing.topology.features import FEATURES, RELATIONAL
-from gp_active_sensing.topology.geometry import HEIGHTS
+from gp_active_sensing.topology.geometry import HEIGHTS, Speeds
 from gp_active_sensing.topology.links import MIDDLE
 from gp_active_sensing.topology.loaders import (
     OF_FILE,
@@ -174,6 +174,11 @@ class MapConfig:
         return ""
 
     @property
+    def speeds(self) -> Speeds:
+        """Speeds of the probe."""
+        return Speeds(self.speed)
+
+    @property
     def features(self) -> tuple[str, ...] | None:
         """Return the features of the covariance; None = the positions."""
         return None
@@ -229,6 +234,11 @@ class _WithClimb(MapConfig):
         unit="m/s",
         above=0.0,
     )
+
+    @property
+    def speeds(self) -> Speeds:
+        """Speeds of the probe."""
+        return Speeds(self.speed, self.climb_speed)
 
 
 @dataclass(frozen=True)
@@ -416,6 +426,12 @@ class GridConfig(_Regular, _WithLargest, _OfFile):
         return None if self.datum is None else (self.datum[1], self.datum[0])
 
     @property
+    def making(self) -> dict[str, Any]:
+        """Return the arguments that all makers of grids take from it."""
+        keys = ("moves", "reach", "neighbours", "inflation")
+        return {"speed": self.speeds, **{key: getattr(self, key) for key in keys}}
+
+    @property
     def shut(self) -> tuple[str | tuple[tuple[float, float], ...], ...]:
         """The obstacles, each a file or corners."""
         return (self.obstacles,) if isinstance(self.obstacles, str) else self.obstacles
@@ -504,6 +520,11 @@ class OccupancyConfig(GridConfig):
     def counting(self) -> dict[str, Any]:
         """Return the arguments of `OccupancyGrid.blocked`, which define free ground."""
         return {key: getattr(self, key) for key in ("inflation", "unknown")}
+
+    @property
+    def making(self) -> dict[str, Any]:
+        """Return the arguments that all makers of grids take from it."""
+        return super().making | {"unknown": self.unknown}
 
     def _problems(self) -> list[str]:
         found = super()._problems()

@@ -16,8 +16,8 @@ from gp_active_sensing.topology.base import FreeTopology, GraphTopology, Topolog
 from gp_active_sensing.topology.geometry import Speeds
 from gp_active_sensing.topology.loaders.files import MOST_TEXT, check_file, fail, number_of
 from gp_active_sensing.topology.loaders.tables import Sites, read_stations
-from gp_active_sensing.topology.search import Move
-from gp_active_sensing.types import FloatArray
+from gp_active_sensing.topology.search import Move, part_of
+from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing.util.tables import MISSING, Table
 
 logger = logging.getLogger(__name__)
@@ -237,7 +237,7 @@ def moves_along(
     return moves
 
 
-def _shortest(pairs: Any, costs: FloatArray, n: int) -> FloatArray:
+def _shortest(pairs: IntArray, costs: FloatArray, n: int) -> FloatArray:
     """Return what the cheapest way costs between the places of each pair (m, 2), sorted."""
     from scipy.sparse import csgraph, csr_array
 
@@ -253,15 +253,11 @@ def _shortest(pairs: Any, costs: FloatArray, n: int) -> FloatArray:
     return np.asarray(least)
 
 
-def _check_parts(pairs: Any, n: int, names: Sequence[str], where: str) -> None:
-    from scipy.sparse import coo_array, csgraph
-
-    ones = np.ones(len(pairs))
-    graph = coo_array((ones, (pairs[:, 0], pairs[:, 1])), shape=(n, n)).tocsr()
-    count, labels = csgraph.connected_components(graph, directed=False)
-    if count == 1:
-        return
+def _check_parts(pairs: IntArray, n: int, names: Sequence[str], where: str) -> None:
+    labels = part_of(pairs, n)
     sizes = np.bincount(labels)
+    if (count := len(sizes)) == 1:
+        return
     smallest = int(np.argmin(sizes))
     held = [names[place] for place in np.flatnonzero(labels == smallest).tolist()]
     shown = ", ".join(map(str, sorted(sizes.tolist(), reverse=True)[:8]))

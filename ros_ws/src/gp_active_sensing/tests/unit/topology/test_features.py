@@ -54,7 +54,7 @@ def test_a_feature_that_a_segment_lacks(road_map: RoadMap) -> None:
     message = rf"feature 'lanes' was asked for, but segment '{third}' has none \(1 of 6 segments"
     with pytest.raises(MapError, match=message):
         Roads(without(road_map, lanes=None), features=("x", "lanes"))
-    with pytest.raises(MapError, match=rf"'slope' was asked for, but segment '{third}' has nan"):
+    with pytest.raises(MapError, match=rf"'slope' was asked for, but segment '{third}' has none"):
         Roads(without(road_map, extra={"slope": float("nan")}), features=("slope",))
 
 
