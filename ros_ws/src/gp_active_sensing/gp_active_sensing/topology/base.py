@@ -83,6 +83,10 @@ class Topology:
     """Where a probe may drive straight; None = along the moves only, or anywhere if `free`."""
     lost: FloatArray = np.zeros((0, 2))
     """(m, 2) places of free ground that were left out, since no move joins them to these [m]."""
+    reach = 0.0
+    """Places within so many metres of driving may be next; 0 = the adjacent ones only."""
+    turn_excess = 0.0
+    """Largest excess of a move over the straight one [m]: it turns on the spot."""
     notes: tuple[str, ...] = ()
     """Notes on how the map was made: roles, assumptions and omissions, a sentence each."""
 
@@ -239,16 +243,6 @@ class Topology:
         return None
 
     @property
-    def reach(self) -> float:
-        """Return the distance within which other places may be next [m]; 0 by default."""
-        return 0.0
-
-    @property
-    def turn_excess(self) -> float:
-        """Return the largest excess of a move over the straight one [m]: it turns on the spot."""
-        return 0.0
-
-    @property
     def attributes(self) -> Attributes:
         """Return the attributes of the places: the map's further numbers."""
         return Attributes.of_numbers(self.n, self.numbers)
@@ -399,7 +393,7 @@ class GraphTopology(Topology):
             raise ValueError(msg)
         self._set_moves(moves)
         self._stay = stay
-        self._reach = reach * (1.0 + 1e-9)  # a sum of equal steps may be a hair longer
+        self.reach = reach * (1.0 + 1e-9)  # a sum of equal steps may be a hair longer
         self._within: dict[int, dict[int, Route]] = {}
         self._ways: dict[tuple[int, str], Ways] = {}
         self._entry = tuple(entry) if entry is not None else (Cost(0.0, 0.0),) * self.n
@@ -472,16 +466,11 @@ class GraphTopology(Topology):
         found = [b for b in self._next[at] if not crossable[b]]
         if self._stay and not crossable[at]:
             found = sorted({at, *found})
-        if self._reach:
+        if self.reach:
             found = sorted({*found, *(b for b in self._near_to(at) if not crossable[b])})
         if not found:
             found = nearest_ring(self._next, at, crossable)
         return np.array(found, dtype=np.int64)
-
-    @property
-    def reach(self) -> float:
-        """Places within so many metres of driving may be next; 0 = the adjacent ones only."""
-        return self._reach
 
     def _near_to(self, at: int) -> dict[int, Route]:
         """Return the shortest ways to the places within reach; kept, they never change."""
@@ -489,7 +478,7 @@ class GraphTopology(Topology):
         if near is None:
             if len(self._within) >= _MOST_KEPT:
                 self._within.clear()
-            near = self._within[at] = within(self._moves, at, self._reach)
+            near = self._within[at] = within(self._moves, at, self.reach)
         return near
 
     def route(
@@ -511,7 +500,7 @@ class GraphTopology(Topology):
         for move in self._moves[at]:
             if move.to == goal:
                 return Route((goal,), Cost(move.metres, move.seconds))
-        if self._reach and (near := self._near_to(at).get(goal)) is not None:
+        if self.reach and (near := self._near_to(at).get(goal)) is not None:
             return near
         found = cheapest(self._moves, at, goal, _crossable(observed, unavailable))
         if found is None:
@@ -564,7 +553,7 @@ class GraphTopology(Topology):
         frontier = [at]
         if self._stay and readings > 0 and not crossable[at]:
             found[at] = seen[at] = 1
-        if self._reach:
+        if self.reach:
             return self._reachable_by_decisions(frontier, crossable, found, readings)
         moves = self._next
         for _ in range(readings):
@@ -602,7 +591,7 @@ class GraphTopology(Topology):
                         passed.add(b)
                         if crossable[b]:
                             stack.append(b)
-            passed |= reached(self._moves, sorted(known), self._reach)
+            passed |= reached(self._moves, sorted(known), self.reach)
             if passed <= known:
                 break
             known |= passed
@@ -612,14 +601,10 @@ class GraphTopology(Topology):
         return np.frombuffer(found, dtype=np.bool_)
 
     @cached_property
-    def _joined(self) -> Links:
-        moves = ((i, move) for i, out in enumerate(self._moves) for move in out)
-        return Links.between(self.n, ((i, m.to, m.metres, 1.0 / m.metres) for i, m in moves))
-
-    @property
     def links(self) -> Links:
         """How the places are joined, in either direction."""
-        return self._joined
+        moves = ((i, move) for i, out in enumerate(self._moves) for move in out)
+        return Links.between(self.n, ((i, m.to, m.metres, 1.0 / m.metres) for i, m in moves))
 
     @cached_property
     def components(self) -> Components:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from gp_active_sensing.config import from_mapping, to_mapping
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.topology.base import FreeTopology, GraphTopology, Topology
 from gp_active_sensing.topology.grids import (
+    BuiltGrid,
     make_line,
     make_points,
     of_areas,
@@ -43,6 +44,11 @@ from gp_active_sensing.topology.stations import load_stations
 logger = logging.getLogger(__name__)
 
 _PLANE = ("x", "y")
+_GRIDS: Mapping[type, Callable[..., BuiltGrid]] = {
+    AreasConfig: of_areas,
+    OccupancyConfig: of_occupancy,
+    RasterConfig: of_raster,
+}
 
 
 def build_topology(config: MapConfig, *, base_dir: Path | None = None) -> Topology:
@@ -70,19 +76,34 @@ def build_settled(config: MapConfig, *, base_dir: Path | None = None) -> tuple[T
     if isinstance(settled, OccupancyConfig) and settled.topic:
         places = _of_topic(settled, base_dir)
     elif isinstance(settled, GridConfig):
-        if isinstance(settled, RasterConfig) and path is not None:
-            built = of_raster(settled, path, base_dir)
-        elif isinstance(settled, OccupancyConfig) and path is not None:
-            built = of_occupancy(settled, path, base_dir)
-        else:
-            assert isinstance(settled, AreasConfig)
-            built = of_areas(settled, path, base_dir)
-        places = built.places
-        settled = dataclasses.replace(settled, spacing=built.spacing, origin=built.origin)
+        places, spacing, origin = _GRIDS[type(settled)](settled, path, base_dir)
+        settled = dataclasses.replace(settled, spacing=spacing, origin=origin)
     elif isinstance(settled, RoadsConfig) and path is not None:
-        places = _roads(settled, path)
+        road_map = load_roads(path, crs=settled.crs)
+        road_map = dataclasses.replace(road_map, name=settled.name or road_map.name)
+        if settled.largest_component:
+            road_map = keep_largest(road_map, settled.u_turns)
+        places = Roads(
+            road_map,
+            features=settled.features or _PLANE,
+            anchor=settled.anchor,
+            u_turns=settled.u_turns,
+            speed=settled.speed,
+            frame=settled.frame,
+            reach=settled.reach,
+        )
     elif isinstance(settled, StationsConfig) and path is not None:
-        places = _stations(settled, path, base_dir)
+        places = load_stations(
+            path,
+            columns_of=named_columns(settled.columns_of),
+            crs=settled.crs,
+            distances=find_map(settled.distances, base_dir) if settled.distances else None,
+            features=settled.features,
+            speed=settled.speeds,
+            reach=settled.reach,
+            name=settled.name,
+            frame=settled.frame or "map",
+        )
     else:
         places, settled = _regular(settled)
     for note in places.notes:
@@ -119,39 +140,6 @@ def _of_topic(config: OccupancyConfig, run_dir: Path | None) -> FreeTopology | G
         )
         raise ConfigError(msg)
     return kept_places(config, run_dir).topology
-
-
-def _stations(
-    config: StationsConfig, path: Path, base_dir: Path | None
-) -> FreeTopology | GraphTopology:
-    return load_stations(
-        path,
-        columns_of=named_columns(config.columns_of),
-        crs=config.crs,
-        distances=find_map(config.distances, base_dir) if config.distances else None,
-        features=config.features,
-        speed=config.speeds,
-        reach=config.reach,
-        name=config.name,
-        frame=config.frame or "map",
-    )
-
-
-def _roads(config: RoadsConfig, path: Path) -> Roads:
-    road_map = load_roads(path, crs=config.crs)
-    if config.name:
-        road_map = dataclasses.replace(road_map, name=config.name)
-    if config.largest_component:
-        road_map = keep_largest(road_map, config.u_turns)
-    return Roads(
-        road_map,
-        features=config.features or _PLANE,
-        anchor=config.anchor,
-        u_turns=config.u_turns,
-        speed=config.speed,
-        frame=config.frame,
-        reach=config.reach,
-    )
 
 
 _WORKED_OUT = ("spacing", "origin")

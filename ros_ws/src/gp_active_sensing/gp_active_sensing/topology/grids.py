@@ -687,8 +687,8 @@ def of_areas(config: AreasConfig, path: Path | None, base_dir: Path | None) -> B
             low_x + 0.5 * math.fmod(high_x - low_x, across),
             low_y + 0.5 * math.fmod(high_y - low_y, up),
         )
-    how = {"heights": config.heights, "origin": origin}
-    places = make_grid(config.columns, config.rows, spacing, **shared, **how)
+    shared |= {"heights": config.heights, "origin": origin}
+    places = make_grid(config.columns, config.rows, spacing, **shared)
     if origin is None:  # as `make_grid` has it then
         cornered = layout.outline is not None and not (config.columns or config.rows)
         origin = bounds_of(layout.outline)[:2] if cornered and layout.outline else (0.0, 0.0)

@@ -299,15 +299,19 @@ def embed(
     return Embedding(kept["points"], explained, stress, correlation, int(landmarks))
 
 
-def _embed(
-    links: Links, weights: FloatArray, share: float, exact: int, landmarks: int = LANDMARKS
-) -> Embedding:
+def _embed(links: Links, weights: FloatArray, share: float, exact: int) -> Embedding:
     n = links.n
     if n <= exact:
         sources = np.arange(n)
         paths = shortest_paths(links, weights)
     else:
-        sources, paths = _landmarks(links, weights, min(landmarks, n))
+        count = min(LANDMARKS, n)  # each the farthest from those before
+        sources, paths = np.zeros(count, dtype=np.int64), np.empty((count, n))
+        nearest = np.full(n, np.inf)
+        for k in range(count):
+            sources[k] = nearest.argmax() if k else 0
+            paths[k] = shortest_paths(links, weights, sources[k : k + 1])[0]
+            nearest = np.minimum(nearest, paths[k])
     k = len(sources)
     squares = paths[:, sources] ** 2
     row = squares.mean(axis=0)
@@ -326,20 +330,6 @@ def _embed(
         points = -0.5 * ((paths**2).T - row) @ (axes / np.sqrt(values[:d]))
     stress, correlation = _distortion(points, sources, paths)
     return Embedding(points, float(held[d - 1]), stress, correlation, k)
-
-
-def _landmarks(links: Links, weights: FloatArray, count: int) -> tuple[IntArray, FloatArray]:
-    """Return landmarks, each the farthest from those before, and their (k, n) paths."""
-    paths = np.empty((count, links.n))
-    chosen = np.empty(count, dtype=np.int64)
-    nearest = np.full(links.n, np.inf)
-    place = 0
-    for k in range(count):
-        chosen[k] = place
-        paths[k] = shortest_paths(links, weights, np.array([place]))[0]
-        nearest = np.minimum(nearest, paths[k])
-        place = int(nearest.argmax())
-    return chosen, paths
 
 
 def _distortion(points: FloatArray, sources: IntArray, paths: FloatArray) -> tuple[float, float]:

@@ -205,32 +205,25 @@ def route_geometry(topology: Topology, path: Sequence[int]) -> FloatArray:
 def runs(points: FloatArray, places: IntArray, count: int) -> list[IntArray]:
     """Return places in `count` groups of one size (some empty), each of places near each other.
 
-    `points` (n, 2 or 3) are those of the whole map [m].
+    `points` (n, 2 or 3) are those of the whole map [m]. Places are put in the order of a
+    space-filling curve [Morton1966], which resolves heights as finely as positions: a metre upwards
+    often changes as much as many across.
     """
-    return np.array_split(places[_along_a_curve(points[places])], count)
+    low, span = points[places].min(axis=0), np.ptp(points[places], axis=0)
+    span[:2] = span[:2].max()
+    cells = ((points[places] - low) / np.maximum(span, 1e-300) * 65535.0).astype(np.int64)
+    code = np.zeros(len(cells), dtype=np.int64)
+    axes = cells.shape[1]
+    for bit in range(16):
+        for axis in range(axes):
+            code |= ((cells[:, axis] >> bit) & 1) << (axes * bit + axis)
+    return np.array_split(places[np.argsort(code, kind="stable")], count)
 
 
 def parts_that_count(topology: Topology, count: int) -> list[IntArray]:
     """Return the places of a map that have a weight in so many parts, or one a place if fewer."""
     counted = np.flatnonzero(topology.weights > 0.0)
     return runs(topology.points, counted, min(count, len(counted)))
-
-
-def _along_a_curve(points: FloatArray) -> IntArray:
-    """Return the order of (n, 2 or 3) points along a space-filling curve [Morton1966].
-
-    Heights are resolved as finely as positions: a metre upwards often changes as much as many
-    across.
-    """
-    low, span = points.min(axis=0), np.ptp(points, axis=0)
-    span[:2] = span[:2].max()
-    cells = ((points - low) / np.maximum(span, 1e-300) * 65535.0).astype(np.int64)
-    code = np.zeros(len(cells), dtype=np.int64)
-    axes = cells.shape[1]
-    for bit in range(16):
-        for axis in range(axes):
-            code |= ((cells[:, axis] >> bit) & 1) << (axes * bit + axis)
-    return np.argsort(code, kind="stable")
 
 
 # -- the places of a run ---------------------------------------------------------------------------

@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -147,12 +148,34 @@ def place(
     large as its lines are.
     """
     points = np.array([point for line in lines for point in line], dtype=np.float64)
-    degrees = not allow_small and _lines_look_like_degrees(points, lines, lengths)
+    drawn, stated = _totals(lines, lengths)
+    alike = stated > 0.0 and 1.0 / _FACTOR < drawn / stated < _FACTOR
+    usual = float(np.median([length_of(line) for line in lines]))
+    x, y = np.abs(points).max(axis=0)
+    degrees = not (allow_small or x > 360.0 or y > 90.0 or alike) and (
+        looks_like_degrees(points) or 0.0 < usual < _TINY or stated > _FACTOR * drawn
+    )
     made = locate(points, crs, where=where, degrees=degrees, chosen=True)
-    placed = _cut(made.points, lines)
+    flat = iter(map(tuple, made.points.tolist()))
+    placed = [tuple(islice(flat, len(line))) for line in lines]
     if made.crs == LOCAL:
-        return placed, replace(made, notes=_disagreement(lines, lengths))
-    _check_lengths(placed, lengths, where, made.crs, points)
+        if alike or not stated > 0.0:
+            return placed, made
+        note = (
+            f"segments are {drawn / stated:.3g} times as long as they say: are coordinates and "
+            "lengths both in metres?"
+        )
+        return placed, replace(made, notes=(note,))
+    # Metres declared as degrees: every segment would be 100 km long.
+    drawn, stated = _totals(placed, lengths)
+    usual = float(np.median([length_of(line) for line in placed]))
+    if (stated > 0.0 and drawn > _FACTOR * stated) or usual > _LONGEST:
+        msg = (
+            f"{where}: coordinates are declared as {made.crs}, but then a segment is usually "
+            f"{usual / 1000:.0f} km long; {_extent(points)} look like metres, which are declared "
+            f'as "{LOCAL}"'
+        )
+        raise MapError(msg)
     return placed, made
 
 
@@ -289,25 +312,13 @@ def _middle(lonlat: FloatArray) -> tuple[float, float]:
     return round(float(longitude), 6), round(float(latitude), 6)
 
 
-def _cut(points: FloatArray, lines: Sequence[Sequence[Point]]) -> list[tuple[Point, ...]]:
-    flat = [(x, y) for x, y in points.tolist()]
-    placed: list[tuple[Point, ...]] = []
-    start = 0
-    for line in lines:
-        placed.append(tuple(flat[start : start + len(line)]))
-        start += len(line)
-    return placed
-
-
 def _totals(
     lines: Sequence[Sequence[Point]], lengths: Sequence[float | None]
 ) -> tuple[float, float]:
-    pairs = [
-        (length_of(line), stated)
-        for line, stated in zip(lines, lengths or [None] * len(lines), strict=True)
-        if stated is not None
-    ]
-    both = [(drawn, stated) for drawn, stated in pairs if drawn > 0.0 and stated > 0.0]
+    """Return how long lines with a stated length are, drawn and as stated [m]."""
+    pairs = zip(lines, lengths or [None] * len(lines), strict=True)
+    known = [(length_of(line), stated) for line, stated in pairs if stated is not None]
+    both = [(drawn, stated) for drawn, stated in known if drawn > 0.0 and stated > 0.0]
     return math.fsum(drawn for drawn, _ in both), math.fsum(stated for _, stated in both)
 
 
@@ -322,18 +333,6 @@ def looks_like_degrees(points: FloatArray) -> bool:
     across = min(float(np.ptp(lonlat)), float(np.ptp(lonlat % 360.0)))
     across *= math.cos(math.radians(0.5 * float(low[1] + high[1])))
     return bool(within) and _DEGREE * max(across, float(high[1] - low[1])) < _FAR
-
-
-def _lines_look_like_degrees(
-    points: FloatArray, lines: Sequence[Sequence[Point]], lengths: Sequence[float | None]
-) -> bool:
-    if np.abs(points[:, 0]).max() > 360.0 or np.abs(points[:, 1]).max() > 90.0:
-        return False
-    drawn, stated = _totals(lines, lengths)
-    usual = float(np.median([length_of(line) for line in lines]))
-    if stated > 0.0 and 1.0 / _FACTOR < drawn / stated < _FACTOR:
-        return False  # they are as long as they say, in metres
-    return looks_like_degrees(points) or 0.0 < usual < _TINY or stated > _FACTOR * drawn
 
 
 def _in_range(points: FloatArray, where: str, crs: str) -> FloatArray:
@@ -353,38 +352,6 @@ def _in_range(points: FloatArray, where: str, crs: str) -> FloatArray:
         f"but {_extent(points)} are no degrees; {hint}"
     )
     raise MapError(msg)
-
-
-def _check_lengths(
-    placed: Sequence[Sequence[Point]],
-    lengths: Sequence[float | None],
-    where: str,
-    crs: str,
-    points: FloatArray,
-) -> None:
-    """Refuse metres declared as degrees: every one of them would be 100 km long."""
-    drawn, stated = _totals(placed, lengths)
-    usual = float(np.median([length_of(line) for line in placed]))
-    if (stated > 0.0 and drawn > _FACTOR * stated) or usual > _LONGEST:
-        msg = (
-            f"{where}: coordinates are declared as {crs}, but then a segment is usually "
-            f"{usual / 1000:.0f} km long; {_extent(points)} look like metres, which are declared "
-            f'as "{LOCAL}"'
-        )
-        raise MapError(msg)
-
-
-def _disagreement(
-    lines: Sequence[Sequence[Point]], lengths: Sequence[float | None]
-) -> tuple[str, ...]:
-    drawn, stated = _totals(lines, lengths)
-    if stated > 0.0 and not 1.0 / _FACTOR < drawn / stated < _FACTOR:
-        note = (
-            f"segments are {drawn / stated:.3g} times as long as they say: are coordinates and "
-            "lengths both in metres?"
-        )
-        return (note,)
-    return ()
 
 
 def _extent(points: FloatArray) -> str:

@@ -19,14 +19,13 @@ from gp_active_sensing.topology.base import (
     frozen_array,
 )
 from gp_active_sensing.topology.features import Attributes, RoadFeatures, attributes_of
-from gp_active_sensing.topology.links import MIDDLE, Embedding, Links, move_links, segment_links
+from gp_active_sensing.topology.links import MIDDLE, Embedding, move_links, segment_links
 from gp_active_sensing.topology.search import Move
 from gp_active_sensing.topology.segments import RoadMap, Segment, successors_of
 from gp_active_sensing.types import Cost, FloatArray
 
 if TYPE_CHECKING:
     import networkx as nx
-    from shapely import STRtree
 
 logger = logging.getLogger(__name__)
 
@@ -71,10 +70,10 @@ class Roads(GraphTopology):
     ) -> None:
         segments = road_map.segments
         lines = [frozen_array(segment.line) for segment in segments]
-        along = [_cumulative(line) for line in lines]
+        steps = (np.hypot(*np.diff(line, axis=0).T) for line in lines)
+        along = [np.concatenate([[0.0], np.cumsum(step)]) for step in steps]
         middles = [_at(line, s, 0.5) for line, s in zip(lines, along, strict=True)]
         successors = successors_of(segments, u_turns)
-        self._links = segment_links(segments, successors, anchor)
         self._columns = RoadFeatures(
             road_map,
             [_at(line, s, anchor) for line, s in zip(lines, along, strict=True)],
@@ -97,9 +96,14 @@ class Roads(GraphTopology):
             reach=reach,
         )
         self.road_map = road_map
+        self.links = segment_links(segments, successors, anchor)
         self.datum, self.notes = road_map.datum, road_map.notes
         self._lines = tuple(lines)
-        self._tree = _tree(lines)
+        import shapely  # for snapping; loaded only with a road map
+
+        owner = np.repeat(np.arange(self.n), [len(line) for line in lines])
+        made: Any = shapely.linestrings(np.concatenate(lines), indices=owner)  # typed as one line
+        self._tree = shapely.STRtree(made)
         unlimited = sum(segment.speed_limit is None for segment in segments)
         if unlimited:
             logger.warning(
@@ -109,7 +113,18 @@ class Roads(GraphTopology):
                 self.n,
                 speed,
             )
-        self._log_components()
+        parts = self.components
+        if parts.outside:
+            logger.warning(
+                "map %r: %d of %d segments lie outside the largest part with a way from each to "
+                "each (%s%d segments lead nowhere); map.largest_component: true leaves them out, "
+                "map.u_turns: always may join them",
+                self.name,
+                len(parts.outside),
+                self.n,
+                f"{parts.weak} parts are not joined at all; " if parts.weak > 1 else "",
+                len(parts.traps),
+            )
 
     @classmethod
     def from_networkx(
@@ -143,11 +158,6 @@ class Roads(GraphTopology):
     def segments(self) -> tuple[Segment, ...]:
         """(n,) the segments as the map gives them."""
         return self.road_map.segments
-
-    @property
-    def links(self) -> Links:
-        """Segments that meet at a junction, and the metres between them; see `segment_links`."""
-        return self._links
 
     @property
     def embedding(self) -> Embedding | None:
@@ -184,29 +194,10 @@ class Roads(GraphTopology):
         near = self._tree.query(point, predicate="dwithin", distance=reach)
         return int(near.min()) if near.size else None
 
-    def _log_components(self) -> None:
-        parts = self.components
-        if parts.outside:
-            outside = len(parts.outside)
-            logger.warning(
-                "map %r: %d of %d segments lie outside the largest part with a way from each to "
-                "each (%s%d segments lead nowhere); map.largest_component: true leaves them out, "
-                "map.u_turns: always may join them",
-                self.name,
-                outside,
-                self.n,
-                f"{parts.weak} parts are not joined at all; " if parts.weak > 1 else "",
-                len(parts.traps),
-            )
-
 
 def _cost(segment: Segment, speed: float) -> Cost:
     limit = speed if segment.speed_limit is None else segment.speed_limit
     return Cost(segment.length, segment.length / limit)
-
-
-def _cumulative(line: FloatArray) -> FloatArray:
-    return np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(line, axis=0).T))])
 
 
 def _at(line: FloatArray, along: FloatArray, fraction: float) -> tuple[float, float, float]:
@@ -227,16 +218,6 @@ def _heading(line: FloatArray, along: FloatArray, fraction: float) -> float:
         before -= 1
     dx, dy = line[k] - line[before]
     return math.atan2(dy, dx)
-
-
-def _tree(lines: Sequence[FloatArray]) -> STRtree:
-    """Index the segments for snapping; shapely is loaded only with a road map."""
-    import shapely
-
-    points = np.concatenate(lines)
-    owner = np.repeat(np.arange(len(lines)), [len(line) for line in lines])
-    made: Any = shapely.linestrings(points, indices=owner)  # typed as a single line
-    return shapely.STRtree(made)
 
 
 def parts_of(road_map: RoadMap, u_turns: str = "dead_ends") -> Components:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -99,8 +99,7 @@ class MoveArrays:
         search: Any = csgraph.dijkstra  # typed for arrays of sources only
         least, before = search(self.graph(by, back=back), indices=root, return_predecessors=True)
         rank = np.empty(self.n, dtype=np.int64)
-        order = np.argsort(least, kind="stable")
-        rank[order] = np.arange(self.n)
+        rank[np.argsort(least, kind="stable")] = np.arange(self.n)
         rank[root] = -1
         near, far = (self.to, self.source) if back else (self.source, self.to)
         costs = self.costs(by)
@@ -113,7 +112,7 @@ class MoveArrays:
         via = np.full(self.n, -1, dtype=np.int64)
         via[far[first]] = first
         via[root] = -1
-        return WayTree(root, near, via, least, order[: int(np.isfinite(least).sum())])
+        return WayTree(root, near, via, least)
 
 
 @dataclass(frozen=True)
@@ -124,7 +123,6 @@ class WayTree:
     near: IntArray  # (e,) end of each move that is nearer to the root
     via: IntArray  # (n,) last move of the way to each place, -1 at the root and where there is none
     least: FloatArray  # (n,) cost of each way, infinite where there is none
-    order: IntArray  # places with a way, the cheapest first
 
     def parents(self) -> IntArray:
         """(n,) place before each, -1 at the root and where there is no way."""
@@ -137,7 +135,10 @@ class WayTree:
         found = np.full(len(self.via), np.inf)
         found[self.root] = 0.0
         parents = self.parents()
-        for places in by_depth(parents):
+        depth = depths(parents)
+        order = np.argsort(depth, kind="stable")
+        levels = np.searchsorted(depth[order], np.arange(1, depth.max() + 1))
+        for places in np.split(order, levels)[1:]:
             found[places] = found[parents[places]] + costs[self.via[places]]
         return found
 
@@ -152,13 +153,6 @@ def depths(parents: IntArray) -> IntArray:
             return found
         found = found + further
         here = here[here]
-
-
-def by_depth(parents: IntArray) -> Iterator[IntArray]:
-    """Yield the places with one place before them on their way, with two, and so on."""
-    found = depths(parents)
-    order = np.argsort(found, kind="stable")
-    yield from np.split(order, np.searchsorted(found[order], np.arange(1, found.max() + 1)))[1:]
 
 
 @dataclass(frozen=True)

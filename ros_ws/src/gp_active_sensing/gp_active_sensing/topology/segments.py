@@ -100,10 +100,8 @@ def successors_of(segments: Sequence[Segment], u_turns: str) -> list[list[int]]:
         if u_turns == "always":
             result.append(out)
             continue
-        onward = [b for b in out if not _is_u_turn(segment, segments[b])]
+        back = [b for b in out if segments[b].end == segment.start]
+        turns = {b for b in back if turn_angle(segment, segments[b]) > _U_TURN_ANGLE}
+        onward = [b for b in out if b not in turns]
         result.append(onward if onward or u_turns == "never" else out)
     return result
-
-
-def _is_u_turn(first: Segment, second: Segment) -> bool:
-    return second.end == first.start and turn_angle(first, second) > _U_TURN_ANGLE

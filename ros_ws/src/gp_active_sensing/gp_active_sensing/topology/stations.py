@@ -14,8 +14,9 @@ import numpy as np
 from gp_active_sensing.errors import MapError, listed, suggest
 from gp_active_sensing.topology.base import FreeTopology, GraphTopology, Topology, components_of
 from gp_active_sensing.topology.geometry import Speeds
+from gp_active_sensing.topology.loaders import reader_of
 from gp_active_sensing.topology.loaders.files import MOST_TEXT, check_file, fail, number_of
-from gp_active_sensing.topology.loaders.tables import Sites, read_stations
+from gp_active_sensing.topology.loaders.tables import SitesReader, named_columns
 from gp_active_sensing.topology.search import Move, part_of
 from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing.util.tables import MISSING, Table
@@ -29,60 +30,56 @@ def load_stations(
     columns_of: Mapping[str, str] = MappingProxyType({}),
     crs: str = "",
     distances: Path | None = None,
+    features: Sequence[str] | None = None,
     speed: float | Speeds = 1.0,
+    reach: float = 0.0,
     name: str = "",
-    **more: Any,
+    frame: str = "map",
 ) -> FreeTopology | GraphTopology:
-    """Return the map of the places of a table, see `read_stations`.
+    """Return the map of the places of a table, or of the points of a file of GIS.
 
-    Without a table of `distances` any place may be next, by the straight way. `more` may have
-    `features`, `reach` and `frame`: `features` are what
-    the covariance is a function of; None = x, y, and z where there are heights. The speed of the
-    probe is in m/s, perhaps with that up and down; places within `reach` [m] may also be next.
-    A name of "" is that of the file.
+    Columns may be in any case and order. Positions are `x` and `y` [m], perhaps with their `zone`
+    of UTM, or `longitude` and `latitude` [degree], which are projected. Optional columns are `name`
+    (else the places are called 1, 2, …) and `height`, `z` or `depth` [m, or the title's unit].
+    Every other column of numbers is kept by its name, with gaps where a cell is empty or a usual
+    fill value.
+
+    Args:
+        path: of the file.
+        columns_of: columns with names of their own, which come first: ``{"x": "E", "y": "N"}``.
+        crs: system of the coordinates; "" = what the file says, metres of its own, or degrees.
+        distances: a table of the ways between places; None = straight, to any place.
+        features: what the covariance is a function of; None = x, y, and z where there are heights.
+        speed: of the probe [m/s], perhaps with that up and down.
+        reach: places within so many metres may also be next.
+        name: of the map; "" = that of the file.
+        frame: metric frame of the positions.
 
     Raises:
         MapError: with every problem found (the first ten in words), each with its line.
         ConfigError: no such feature, or columns that contradict each other.
         MissingDependencyError: the table has longitudes, and pyproj is missing.
     """
-    sites = read_stations(path, name=name, columns_of=columns_of, crs=crs)
-    moves: list[list[Move]] | None = None
+    own = named_columns(f"{key}={title}" for key, title in columns_of.items())
+    check_file(path, MOST_TEXT)
+    _, read = reader_of("points", path)
+    sites = SitesReader(path, read(path), own).finish(crs)
+    points, numbers = sites.points, dict(sites.numbers)
+    where = name or path.name.partition(".")[0], frame, sites.names, points[:, :2]
     speeds = speed if isinstance(speed, Speeds) else Speeds(speed)
+    moves: list[list[Move]] | None = None
     if distances is not None:
         ways = read_distances(distances, sites.names)
-        moves = moves_along(ways, sites.points, speeds, names=sites.names, where=str(distances))
-    return topology_of(sites, moves, speed=speeds, **more)
-
-
-def topology_of(
-    sites: Sites,
-    moves: Sequence[Sequence[Move]] | None,
-    *,
-    features: Sequence[str] | None = None,
-    speed: float | Speeds = 1.0,
-    reach: float = 0.0,
-    frame: str = "map",
-) -> FreeTopology | GraphTopology:
-    """Return the map of places; `moves` (n,) lead out of each, None = any place may be next.
-
-    The rest is as in `load_stations`.
-
-    Raises:
-        ConfigError: no such feature.
-        MapError: a feature that a place lacks.
-    """
-    points, numbers = sites.points, dict(sites.numbers)
+        moves = moves_along(ways, points, speeds, names=sites.names, where=str(distances))
     more: dict[str, Any] = {"heights": points[:, 2] if points.shape[1] == 3 else None}
-    more["numbers"] = numbers
     if features is not None:
-        plain = Topology(sites.title, frame, sites.names, points[:, :2], **more)
+        plain = Topology(*where, **more, numbers=numbers)
         more["features"], more["feature_names"] = plain.columns(features)
-        more["numbers"] = {key: v for key, v in numbers.items() if key not in features}
+        numbers = {key: values for key, values in numbers.items() if key not in features}
+    more["numbers"] = numbers
     made: FreeTopology | GraphTopology
-    where = sites.title, frame, sites.names, points[:, :2]
     if moves is None:
-        made = FreeTopology(*where, speed=speed, **more)
+        made = FreeTopology(*where, speed=speeds, **more)
     else:
         made = GraphTopology(*where, moves, reach=reach, **more)
     return made.located(sites.datum).noted(sites.notes)
@@ -130,10 +127,11 @@ def read_distances(path: Path, names: Sequence[str]) -> Ways:
     with Table(path, MapError) as table:
         titles = [title.lower() for title in table.header]
         found = {
-            key: next((titles.index(name) for name in known if name in titles), None)
+            key: titles.index(next(name for name in known if name in titles))
             for key, known in _LIST.items()
+            if not set(known).isdisjoint(titles)
         }
-        missing = [key for key in ("from", "to", "metres") if found[key] is None]
+        missing = [key for key in ("from", "to", "metres") if key not in found]
         if missing:
             msg = (
                 f"{path}, line 1: expected columns from, to and metres, got {listed(table.header)}."
@@ -141,7 +139,7 @@ def read_distances(path: Path, names: Sequence[str]) -> Ways:
                 "pandas"
             )
             raise MapError(msg)
-        return _pairs(path, table, names, {k: at for k, at in found.items() if at is not None})
+        return _pairs(path, table, names, found)
 
 
 def _pairs(path: Path, table: Table, names: Sequence[str], columns: Mapping[str, int]) -> Ways:

@@ -85,7 +85,8 @@ def turn_to(
     length, ways = _shortest(delta, facing, radius)
     there = apart <= _SAME * radius
     turned = np.where(there, 0.0, ways.first + ways.second)
-    return Arrivals(np.where(there, 0.0, length), _folded(facing + turned))
+    after = facing + turned
+    return Arrivals(np.where(there, 0.0, length), np.arctan2(np.sin(after), np.cos(after)))
 
 
 def curve(
@@ -165,10 +166,6 @@ def _full(angle: FloatArray) -> FloatArray:
     return np.where(found > _TURN - 1e-9, 0.0, found)
 
 
-def _folded(angle: FloatArray) -> FloatArray:
-    return np.asarray(np.arctan2(np.sin(angle), np.cos(angle)))
-
-
 def check_radius(topology: Topology, radius: float) -> None:
     """Refuse a radius [m] with which a probe cannot turn on a map.
 
@@ -222,11 +219,6 @@ class Turning(Topology):
     _kept_ways: dict[tuple[int, str], Ways]
     _kept_rows: dict[int, FloatArray]
 
-    @property
-    def turn_excess(self) -> float:
-        """Largest excess of a move over the straight one [m]."""
-        return excess(self.turn_radius)
-
     @cached_property
     def pace(self) -> float:
         """Seconds a metre takes; the same everywhere on maps that are no roads."""
@@ -271,10 +263,23 @@ class Turning(Topology):
 
     def ways_to(self, goal: int, by: str = "seconds") -> Ways:
         """Return the ways of the map, and what they cost with their curves."""
-        key = (goal, by)
-        if key not in self._kept_ways:
-            self._kept_ways[key] = self._to(self.straight.ways_to(goal, by))
-        return self._kept_ways[key]
+        if (kept := self._kept_ways.get((goal, by))) is not None:
+            return kept
+        ways = self.straight.ways_to(goal, by)
+        # What they cost from where the probe leaves each place.
+        following, own = ways.following, np.isfinite(ways.seconds)
+        here, heading = np.arange(self.n), self._arrivals.copy()
+        metres = np.zeros(self.n)
+        driving = np.flatnonzero(own & (here != goal))
+        while driving.size:
+            then = following[here[driving]]
+            legs, turned = self._legs(here[driving], heading[driving], then)
+            metres[driving] += legs
+            heading[driving], here[driving] = turned, then
+            driving = driving[then != goal]
+        metres[~own] = math.inf
+        found = self._kept_ways[goal, by] = Ways(goal, metres, metres * self.pace, following)
+        return found
 
     def _row(self, at: int) -> FloatArray:
         if at not in self._kept_rows:
@@ -330,21 +335,6 @@ class Turning(Topology):
             metres[ends], heading[ends] = begun + legs, turned
         return metres, heading
 
-    def _to(self, ways: Ways) -> Ways:
-        """Return the ways to a place with what they cost from where the probe leaves each."""
-        following, own = ways.following, np.isfinite(ways.seconds)
-        here, heading = np.arange(self.n), self._arrivals.copy()
-        metres = np.zeros(self.n)
-        driving = np.flatnonzero(own & (here != ways.goal))
-        while driving.size:
-            then = following[here[driving]]
-            legs, turned = self._legs(here[driving], heading[driving], then)
-            metres[driving] += legs
-            heading[driving], here[driving] = turned, then
-            driving = driving[then != ways.goal]
-        metres[~own] = math.inf
-        return Ways(ways.goal, metres, metres * self.pace, following)
-
 
 @cache
 def _view_of(kind: type) -> type:
@@ -362,6 +352,7 @@ def turning(topology: Topology, radius: float, at: int | None, heading: float | 
     view.__class__ = _view_of(cast(type, kind))
     assert isinstance(view, Turning)
     view.straight, view.turn_radius, view.turn_at = topology, radius, at
+    view.turn_excess = excess(radius)
     view.turn_heading = math.nan if heading is None else heading
     view._kept_ways, view._kept_rows = {}, {}
     return view

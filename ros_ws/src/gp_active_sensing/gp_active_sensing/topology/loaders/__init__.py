@@ -66,8 +66,10 @@ def reader_of(kind: str, path: Path) -> tuple[str, Callable[..., Any]]:
     """
     found = [end for end in ends_of(kind) if path.name.lower().endswith(end)]
     if not found:
+        kinds = {"roads": ("roads",), "grids": _OF_GRID, "points": ("points",)}
+        known = "; ".join(f"{what}: {', '.join(sorted(ends_of(*k)))}" for what, k in kinds.items())
         msg = (
-            f"{path}: expected a file of a map ({ends_in_words()}), got one that ends in "
+            f"{path}: expected a file of a map ({known}), got one that ends in "
             f"{''.join(path.suffixes[-2:])!r}"
         )
         raise MapError(msg)
@@ -134,12 +136,6 @@ def name_problems(key: str, given: object) -> list[str]:
         return []
     ends = ", ".join(known)
     return [f"{key}: expected a list of corners, or a file ending in {ends}; got {given!r:.60}"]
-
-
-def ends_in_words() -> str:
-    """Return how the names of all files of maps end, for messages."""
-    kinds = {"roads": ("roads",), "grids": _OF_GRID, "points": ("points",)}
-    return "; ".join(f"{what}: {', '.join(sorted(ends_of(*of)))}" for what, of in kinds.items())
 
 
 def find_map(file: str, base_dir: Path | None = None) -> Path:

@@ -429,7 +429,15 @@ def _areas(config: WeightsConfig, places: Topology, base_dir: Path | None) -> Fl
     for number, area in enumerate(config.areas):
         key = f"weights.areas[{number}].outline"
         if isinstance(area.outline, str):
-            shape = areas_on(places, find_map(area.outline, base_dir)).everything
+            path = find_map(area.outline, base_dir)
+            areas = read_areas(path, datum=places.datum)
+            if areas.datum is not None and places.datum is None:
+                msg = (
+                    f"{path}: is in degrees, and map {places.name!r} in metres of its own: say "
+                    "where their origin lies with map.datum: [latitude, longitude]"
+                )
+                raise MapError(msg)
+            shape = areas.everything
         else:
             shape = polygon(area.outline, key, problems)
         if shape is None:
@@ -445,15 +453,3 @@ def _areas(config: WeightsConfig, places: Topology, base_dir: Path | None) -> Fl
     if problems:
         raise ConfigError(problems)
     return factors
-
-
-def areas_on(places: Topology, path: Path) -> Areas:
-    """Return the areas of a file in the metres of a map, or raise an error."""
-    areas = read_areas(path, datum=places.datum)
-    if areas.datum is not None and places.datum is None:
-        msg = (
-            f"{path}: is in degrees, and map {places.name!r} in metres of its own: say where their "
-            "origin lies with map.datum: [latitude, longitude]"
-        )
-        raise MapError(msg)
-    return areas

@@ -44,21 +44,6 @@ RESERVED = frozenset({*FEATURES, RELATIONAL})
 """Names of features that every map has: none of `Segment.extra` may be called so."""
 
 
-def crowded(segments: Iterable[Segment]) -> list[str]:
-    """Return what is wrong with junctions at which too many segments meet."""
-    ends: Counter[str] = Counter()
-    starts: Counter[str] = Counter()
-    for segment in segments:
-        ends[segment.end] += 1
-        starts[segment.start] += 1
-    return [
-        f"junction {junction!r}: {count} segments end and {starts[junction]} begin there; expected "
-        f"at most {MOST_TURNS} ways from one to another"
-        for junction, count in ends.items()
-        if count * starts[junction] > MOST_TURNS
-    ]
-
-
 @dataclass(frozen=True)
 class Draft(Segment):
     """A segment in the coordinates of its file; a length of NaN is that of its line."""
@@ -312,12 +297,22 @@ class Drafts:
         if not segments:
             msg = f"{self.path}: has no segments of some length; {nothing}"
             raise MapError(msg)
-        self.problems += crowded(segments)
+        begun = Counter(segment.start for segment in segments)
+        ended = Counter(segment.end for segment in segments)
+        self.problems += [
+            f"junction {junction!r}: {count} segments end and {begun[junction]} begin there; "
+            f"expected at most {MOST_TURNS} ways from one to another"
+            for junction, count in ended.items()
+            if count * begun[junction] > MOST_TURNS
+        ]
         fail(self.path, self.problems)
         self._check_successors(segments)
         fail(self.path, self.problems)
+        bare = self.path.name  # without the endings of formats of maps
+        for end in _SUFFIXES:
+            bare = bare.removesuffix(end)
         return RoadMap(
-            name or bare_name(self.path),
+            name or (self.path.stem if bare == self.path.name else bare),
             frame,
             tuple(segments),
             datum if placed.datum is None else placed.datum,
@@ -385,11 +380,3 @@ class Drafts:
 def _length(draft: Draft, line: Sequence[Point]) -> float:
     drawn = length_of(line)
     return drawn if math.isnan(draft.length) else min(drawn, draft.length)
-
-
-def bare_name(path: Path) -> str:
-    """Return the name of a file without the suffixes of map formats."""
-    name = path.name
-    for suffix in _SUFFIXES:
-        name = name.removesuffix(suffix)
-    return path.stem if name == path.name else name

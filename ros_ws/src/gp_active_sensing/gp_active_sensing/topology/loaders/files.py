@@ -18,7 +18,7 @@ import zipfile
 import zlib
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from gp_active_sensing.errors import MapError
 from gp_active_sensing.util.files import open_file
@@ -163,27 +163,24 @@ def _wanted(
             open_elements[-1].remove(element)
 
 
-def _opened(path: Path) -> IO[bytes] | io.RawIOBase:
+def _opened(path: Path) -> io.RawIOBase:
+    """Open a file of XML: as it is, unpacked, or the document of a KMZ archive."""
     name = path.name.lower()
     if name.endswith(".gz"):
         return _Limited(path, gzip.open(path, "rb"), packed=True)
-    if name.endswith(".kmz"):
-        return _Limited(path, _in_archive(path), packed=True)
-    return _Limited(path, path.open("rb"), packed=False)
-
-
-def _in_archive(path: Path) -> IO[bytes]:
-    """Return the document of a KMZ archive: doc.kml, or the first that there is."""
+    if not name.endswith(".kmz"):
+        return _Limited(path, path.open("rb"), packed=False)
     try:
         archive = zipfile.ZipFile(path)
         names = sorted(n for n in archive.namelist() if n.lower().endswith(".kml"))
         if not names:
             msg = f"{path}: holds no .kml file; expected a KMZ archive as Google Earth saves it"
             raise MapError(msg)
-        return archive.open("doc.kml" if "doc.kml" in names else names[0])
+        document = archive.open("doc.kml" if "doc.kml" in names else names[0])
     except (zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
         msg = f"{path}: is no KMZ archive, or a damaged one: {error}"
         raise MapError(msg) from error
+    return _Limited(path, document, packed=True)
 
 
 class _Limited(io.RawIOBase):

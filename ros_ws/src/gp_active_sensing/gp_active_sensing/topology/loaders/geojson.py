@@ -198,29 +198,20 @@ class _GeoJsonReader:
         kind = geometry.get("type")
         if kind == "Point":
             self.junctions.add(str(identity))
-        elif kind == "LineString":
-            self._segment(identity, properties, geometry.get("coordinates"), where)
-        else:
+        elif kind != "LineString":
             problems.append(f"{where}: expected a LineString or a Point, got {shown(kind)}")
-
-    def _segment(
-        self, identity: Any, properties: dict[str, Any], coordinates: Any, where: str
-    ) -> None:
-        oneway = properties.get("oneway", True)
-        if not isinstance(oneway, bool):
-            self.drafts.problems.append(
-                f"{where}: oneway: expected true or false, got {shown(oneway)}"
+        elif not isinstance(oneway := properties.get("oneway", True), bool):
+            problems.append(f"{where}: oneway: expected true or false, got {shown(oneway)}")
+        else:
+            self.drafts.edge(
+                where,
+                (identity, properties.get("from"), properties.get("to")),
+                self.drafts.line(geometry.get("coordinates"), where),
+                {ours: properties.get(theirs) for ours, theirs in _CALLED.items()},
+                keys=_CALLED,
+                extra={k: v for k, v in properties.items() if k not in _KEYS},
+                two_way=not oneway,
             )
-            return
-        self.drafts.edge(
-            where,
-            (identity, properties.get("from"), properties.get("to")),
-            self.drafts.line(coordinates, where),
-            {ours: properties.get(theirs) for ours, theirs in _CALLED.items()},
-            keys=_CALLED,
-            extra={k: v for k, v in properties.items() if k not in _KEYS},
-            two_way=not oneway,
-        )
 
 
 class _GraphReader:

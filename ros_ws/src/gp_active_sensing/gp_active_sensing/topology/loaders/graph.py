@@ -12,7 +12,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from gp_active_sensing.errors import MapError, MissingDependencyError
 from gp_active_sensing.topology.loaders.drafts import KMH, Drafts
@@ -21,20 +21,29 @@ from gp_active_sensing.topology.loaders.osm import speed_of
 from gp_active_sensing.topology.projection import LOCAL
 from gp_active_sensing.topology.segments import Point, RoadMap, length_of
 
-if TYPE_CHECKING:
-    import networkx as nx
-
-_USED = {"length", "geometry", "maxspeed", "speed_kph", "lanes", "highway", "name", "successors"}
-_KNOWN = {"osmid", "oneway", "reversed", "ref", "service", "from", "to", "u", "v", "key"}
-"""Attributes of osmnx that are in the segments already, or say nothing about them."""
+_USED = {
+    *("length", "geometry", "maxspeed", "speed_kph", "lanes", "highway", "name", "successors"),
+    *("osmid", "oneway", "reversed", "ref", "service", "from", "to", "u", "v", "key"),
+}
+"""Attributes that are in the segments already, or say nothing about them."""
 _ONE = re.compile(r"'([^']*)'|\"([^\"]*)\"|([^\s,\[\]'\"]+)")
 _POSITIONS = (("x", "y"), ("lon", "lat"))
 _ONE_WAY = {"true", "yes", "1", "-1", "reverse"}
 """Values of `oneway`; a merged edge is one-way where any of its parts is."""
 
 
-class GraphReader:
-    """Collects nodes and edges, which may come in any order, and makes the road map of them."""
+class _Edge(NamedTuple):
+    """An edge as a graph has it; `one_way` = from its start to its end only."""
+
+    name: str
+    start: str
+    end: str
+    values: Mapping[str, Any]
+    one_way: bool
+
+
+class _Reader:
+    """Collects the nodes, then the edges between them."""
 
     def __init__(self, source: Path) -> None:
         self.drafts = Drafts(source, join_zero_length=True)
@@ -57,11 +66,26 @@ class GraphReader:
         else:
             self.nodes[identity] = (x, y)
 
-    def edge(
-        self, name: str, start: str, end: str, values: Mapping[str, Any], *, two_way: bool = False
-    ) -> None:
-        """Add an edge between known nodes."""
-        where = f"edge {name!r}"
+    def edge(self, edge: _Edge) -> None:
+        """Add an edge: in its direction, or both ways unless its `oneway` is true.
+
+        An edge without a direction says that of a one-way street with `from` and `to`.
+        """
+        name, start, end, values, one_way = edge
+        where, words = f"edge {name!r}", {w.lower() for w in _each(values.get("oneway"))}
+        two_way = not (one_way or words & _ONE_WAY)
+        if not (one_way or two_way):
+            start, end = str(values.get("from")), str(values.get("to"))
+            if {start, end} != {edge.start, edge.end}:
+                self.drafts.problems.append(
+                    f"{where}: oneway in an undirected graph; say with from and to (its nodes) "
+                    "in which direction, or give a DiGraph"
+                )
+                return
+            if words & {"-1", "reverse"}:
+                start, end = end, start
+        if not one_way:
+            values = _from_start(values, self.nodes.get(start))
         for junction in (start, end):
             if junction not in self.nodes:
                 self.drafts.problems.append(f"{where}: no node {junction!r}")
@@ -69,14 +93,14 @@ class GraphReader:
         lanes = min(filter(None, map(number_of, _each(values.get("lanes")))), default=None)
         if lanes is not None and str(values.get("oneway")) == "False":
             lanes = max(1.0, lanes / 2.0)  # OpenStreetMap counts both directions
-        length = values.get("length")
+        length, line, successors = (values.get(k) for k in ("length", "geometry", "successors"))
         number = None if _missing(length) else number_of(length)
         known = not _missing(length) and number != 0.0  # those of length 0 are joined, see Drafts
-        successors = values.get("successors")
+        ends = (self.nodes[start], self.nodes[end])
         self.drafts.edge(
             where,
             (name, start, end),
-            self._line(values.get("geometry"), start, end, where),
+            ends if _missing(line) else self.drafts.wkt(line, "geometry", where),
             {
                 "length": (length if number is None else number) if known else None,
                 "lanes": lanes,
@@ -88,7 +112,7 @@ class GraphReader:
             extra={
                 key: value if number_of(value) is None else number_of(value)
                 for key, value in values.items()
-                if key not in _USED and key not in _KNOWN and not _missing(value)
+                if key not in _USED and not _missing(value)
             },
             two_way=two_way,
         )
@@ -103,12 +127,6 @@ class GraphReader:
             return min(known)
         guess = number_of(values.get("speed_kph"))
         return guess * KMH if guess else None
-
-    def _line(self, value: Any, start: str, end: str, where: str) -> tuple[Point, ...]:
-        if _missing(value):
-            ends = [self.nodes.get(junction) for junction in (start, end)]
-            return tuple(point for point in ends if point is not None)
-        return self.drafts.wkt(value, "geometry", where)
 
 
 def road_map_of(graph: Any, *, name: str = "", crs: str = "") -> RoadMap:
@@ -133,11 +151,18 @@ def road_map_of(graph: Any, *, name: str = "", crs: str = "") -> RoadMap:
         msg = f"expected a graph of networkx, got {shown(graph)}"
         raise MapError(msg)
     name = name or str(graph.graph.get("name") or "graph")
-    edges = _edges_of(graph)
+    of: Any = graph.edges  # typed as of a graph without parallel edges
+    edges = []
+    for start, end, *keys, values in of(
+        data=True, **{"keys": True} if graph.is_multigraph() else {}
+    ):
+        key = keys[0] if keys else 0
+        # A key that is a text is a name; osmnx counts parallel edges.
+        title = key if isinstance(key, str) and key else f"{start}_{end}_{key}"
+        edges.append(_Edge(title, str(start), str(end), values, graph.is_directed()))
     if not edges:
         msg = f"{name}: has {len(graph)} nodes and no edges; expected at least one edge"
         raise MapError(msg)
-    reader = GraphReader(Path(name))
     own = graph.graph.get("crs") or ""
     crs = crs or (own.to_string() if hasattr(own, "to_string") else str(own))
     if not any({"x", "lon", "pos"} & data.keys() for _, data in graph.nodes(data=True)):
@@ -146,51 +171,14 @@ def road_map_of(graph: Any, *, name: str = "", crs: str = "") -> RoadMap:
             "by the lengths of edges"
         )
         raise MapError(msg)
+    reader = _Reader(Path(name))
     for node, data in graph.nodes(data=True):
         reader.node(str(node), data)
     if not reader.drafts.problems:
         reader.drafts.problems += _at_one_place(reader.nodes, edges)
-    for start, end, key, values in edges:
-        # A key that is a text is a name; osmnx counts parallel edges.
-        title = key if isinstance(key, str) and key else f"{start}_{end}_{key}"
-        if graph.is_directed():
-            reader.edge(title, start, end, values)
-        else:
-            _take_undirected(reader, title, start, end, values)
+    for edge in edges:
+        reader.edge(edge)
     return reader.drafts.finish(crs, name=name, allow_small=crs == LOCAL)
-
-
-def _take_undirected(
-    reader: GraphReader, name: str, start: str, end: str, values: Mapping[str, Any]
-) -> None:
-    """Add an edge without a direction: both ways, or the one that its `from` and `to` say."""
-    words = {word.lower() for word in _each(values.get("oneway"))}
-    two_way = not words & _ONE_WAY
-    if not two_way:
-        ends = {start, end}
-        start, end = str(values.get("from")), str(values.get("to"))
-        if {start, end} != ends:
-            reader.drafts.problems.append(
-                f"edge {name!r}: oneway in an undirected graph; say with from and to (its nodes) "
-                "in which direction, or give a DiGraph"
-            )
-            return
-        if words & {"-1", "reverse"}:
-            start, end = end, start
-    reader.edge(name, start, end, _from_start(values, reader.nodes.get(start)), two_way=two_way)
-
-
-_Edge = tuple[str, str, Any, Mapping[str, Any]]
-
-
-def _edges_of(graph: nx.Graph[Any]) -> list[_Edge]:
-    """Return start, end, key and attributes of each edge; the key counts parallel ones."""
-    edges: Any = graph.edges  # typed as of a graph without parallel edges
-    if graph.is_multigraph():
-        found = edges(keys=True, data=True)
-    else:
-        found = ((a, b, 0, data) for a, b, data in edges(data=True))
-    return [(str(a), str(b), key, data) for a, b, key, data in found]
 
 
 def _at_one_place(nodes: Mapping[str, Point], edges: Iterable[_Edge]) -> list[str]:
@@ -201,9 +189,9 @@ def _at_one_place(nodes: Mapping[str, Point], edges: Iterable[_Edge]) -> list[st
     if len(places) == len(nodes):
         return []
     joined = {
-        frozenset((start, end))
-        for start, end, _, values in edges
-        if not values.get("length") and values.get("geometry") is None
+        frozenset((edge.start, edge.end))
+        for edge in edges
+        if not edge.values.get("length") and edge.values.get("geometry") is None
     }
     return [
         f"nodes {first!r} and {other!r} are both at ({x:g}, {y:g}); make one node of them "
@@ -253,9 +241,10 @@ def _missing(value: Any) -> bool:
 
 def load(path: Path, *, crs: str = "") -> RoadMap:
     """Read a graph; `crs` is that of its coordinates, "" = what the file says."""
-    reader = GraphReader(path)
+    reader = _Reader(path)
     names: dict[str, str] = {}
-    edges: list[tuple[str, str, str, dict[str, str], bool]] = []
+    edges: list[_Edge] = []
+    counts: Counter[tuple[str, str]] = Counter()
     directed = True
     wanted = ("key", "data", "node", "edge")
     for element in elements(path, wanted, root="graphml", opened=("graph",)):
@@ -275,16 +264,12 @@ def load(path: Path, *, crs: str = "") -> RoadMap:
             reader.node(identity, values)
         else:
             own = element.get("directed", "")
-            ends = element.get("source", ""), element.get("target", "")
-            edges.append((*ends, identity, values, own != "false" if own else directed))
-    counts: Counter[tuple[str, str]] = Counter()
-    for start, end, key, values, one_way in edges:
-        number = counts[start, end]
-        counts[start, end] += 1
-        # osmnx's ids are the keys of parallel edges; elsewhere they are names, or missing.
-        name = key if key and not key.isdigit() else f"{start}_{end}_{key or number}"
-        if one_way:
-            reader.edge(name, start, end, values)
-        else:
-            _take_undirected(reader, name, start, end, values)
+            start, end = ends = element.get("source", ""), element.get("target", "")
+            # osmnx's ids are the keys of parallel edges; elsewhere they are names, or missing.
+            plain = not identity or identity.isdigit()
+            name = f"{start}_{end}_{identity or counts[ends]}" if plain else identity
+            counts[ends] += 1
+            edges.append(_Edge(name, start, end, values, own != "false" if own else directed))
+    for edge in edges:
+        reader.edge(edge)
     return reader.drafts.finish(crs, nothing="expected nodes and edges")

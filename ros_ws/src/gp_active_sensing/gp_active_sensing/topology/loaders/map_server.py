@@ -91,7 +91,13 @@ def _pgm(data: bytes, path: Path) -> FloatArray:
         held = (len(data) - at - 1) // kind.itemsize
         values = np.frombuffer(data, kind, min(held, width * height), at + 1) if held > 0 else None
     else:
-        values = _numbers(data[at:], path)
+        words = re.sub(rb"#[^\n]*", b"", data[at:]).split()
+        try:
+            values = np.array(words, dtype=np.int64)
+        except (ValueError, OverflowError):
+            bad = next(word for word in words if not word.isdigit())
+            msg = f"{path}: expected whole numbers after the header of a P2, got {bad[:20]!r}"
+            raise MapError(msg) from None
     if values is None or len(values) < width * height:
         count = 0 if values is None else len(values)
         msg = (
@@ -104,16 +110,6 @@ def _pgm(data: bytes, path: Path) -> FloatArray:
         msg = f"{path}: a pixel is {pixels.max()}, more than the largest value, {largest}"
         raise MapError(msg)
     return pixels.astype(np.float64) * (255.0 / largest)
-
-
-def _numbers(text: bytes, path: Path) -> np.ndarray:
-    words = re.sub(rb"#[^\n]*", b"", text).split()
-    try:
-        return np.array(words, dtype=np.int64)
-    except (ValueError, OverflowError):
-        bad = next(word for word in words if not word.isdigit())
-        msg = f"{path}: expected whole numbers after the header of a P2, got {bad[:20]!r}"
-        raise MapError(msg) from None
 
 
 def _with_pillow(path: Path) -> GreyImage:

@@ -135,7 +135,10 @@ def load(path: Path) -> RoadMap:
         nodes = _nodes(osmium, local, {node for way in ways for node in way.nodes})
         restrictions = list(_restrictions(osmium, local, {way.id for way in ways}))
     drafts = Drafts(path, join_zero_length=True)
-    shared = _junctions(ways)
+    uses: Counter[int] = Counter()
+    for way in ways:
+        uses.update((*way.nodes, way.nodes[0], way.nodes[-1]))
+    shared = {node for node, count in uses.items() if count > 1}
     for way in ways:
         _add(drafts, way, nodes, shared)
     road_map = drafts.finish(
@@ -205,14 +208,6 @@ def _restrictions(osmium: Any, path: Path, ways: set[int]) -> Iterator[_Restrict
         )
         if first in ways and second in ways and via:
             yield _Restriction(first, via, second, only=kind.startswith("only_"))
-
-
-def _junctions(ways: Sequence[_Way]) -> set[int]:
-    uses: Counter[int] = Counter()
-    for way in ways:
-        uses.update(way.nodes)
-        uses.update((way.nodes[0], way.nodes[-1]))
-    return {node for node, count in uses.items() if count > 1}
 
 
 def _add(drafts: Drafts, way: _Way, nodes: Mapping[int, Point], junctions: set[int]) -> None:

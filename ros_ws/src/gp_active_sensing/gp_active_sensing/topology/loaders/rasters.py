@@ -17,7 +17,7 @@ import logging
 import math
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -105,7 +105,18 @@ def read_raster(path: Path, value: str = "") -> RasterFile:
     if not abs(a * e - b * d) > 0.0:
         msg = f"{path}: its cells have no area (transform {raster.transform}); save it again"
         raise MapError(msg)
-    return _upwards(path, raster, value, unit)
+    if (sign := HEIGHTS.get(value.lower())) is None:
+        return raster
+    if (metres := metres_in(unit)) is None:
+        msg = f"{path}: {value} is in {unit!r:.30}; expected a unit of length, or none for metres"
+        raise MapError(msg)
+    values, notes = raster.values * metres, raster.notes
+    if metres != 1.0:
+        notes += (f"{value} in {unit} was turned into metres",)
+    if sign < 0.0:
+        values, said = below_water(values, str(path))
+        notes += said
+    return replace(raster, values=values, notes=notes)
 
 
 def of_gdal(path: Path, value: str) -> tuple[RasterFile, str]:
@@ -118,7 +129,7 @@ def of_gdal(path: Path, value: str) -> tuple[RasterFile, str]:
 
 def _layer(path: Path, found: Any, transform: Any, number: int, notes: list[str]) -> RasterFile:
     """Return a band (from 1) with scale and offset; what was done is added to `notes`."""
-    _check_size(path, found.width, found.height, MAX_CELLS)
+    _check_size(path, found.width, found.height)
     a, b, c, d, e, f = (float(number) for number in transform[:6])
     crs = found.crs or found.gcps[1]
     system = crs.to_wkt() if crs else ""
@@ -155,10 +166,9 @@ def read_ascii_grid(path: Path) -> tuple[FloatArray, tuple[float, float], tuple[
     try:
         with path.open(encoding="utf-8-sig") as stream:
             numbered = ((k, words) for k, line in enumerate(stream, 1) if (words := line.split()))
-            header = _Header(path)
-            first = next((line for line in numbered if not header.takes(*line)), (0, []))
-            rows, columns = map(int, (header.number(key, 0.0, 1.0) for key in ("nrows", "ncols")))
-            _check_size(path, columns, rows, MAX_CELLS)
+            said, first = _header(path, numbered)
+            rows, columns = (int(_said(path, said, key, "whole")) for key in ("nrows", "ncols"))
+            _check_size(path, columns, rows)
             values = np.empty(rows * columns)
             done = 0
             for number, words in chain([first], numbered):
@@ -175,24 +185,30 @@ def read_ascii_grid(path: Path) -> tuple[FloatArray, tuple[float, float], tuple[
     if done < values.size:
         msg = f"{path}: ends after {done} of {values.size} values ({columns} × {rows} cells)"
         raise MapError(msg)
-    sides = ("dx", "dy") if "cellsize" not in header.said and "dx" in header.said else ()
-    width, height = (header.number(key, 0.0) for key in sides or ("cellsize", "cellsize"))
-    origin = header.edge("x", width), header.edge("y", height)
-    values[values == header.said.get("nodata_value", _NO_DATA)] = np.nan
-    return values.reshape(rows, columns), origin, (width, height)
+    sides = ("dx", "dy") if "cellsize" not in said and "dx" in said else ("cellsize", "cellsize")
+    width, height = (_said(path, said, key, "above") for key in sides)
+    edges = []
+    for axis, size in (("x", width), ("y", height)):
+        corner, centre = f"{axis}llcorner", f"{axis}llcenter"
+        if corner in said and centre in said:
+            msg = f"{path}: has both {corner} and {centre}; keep the one that is meant"
+            raise MapError(msg)
+        own = centre in said
+        edges.append(_said(path, said, centre) - 0.5 * size if own else _said(path, said, corner))
+    values[values == said.get("nodata_value", _NO_DATA)] = np.nan
+    return values.reshape(rows, columns), (edges[0], edges[1]), (width, height)
 
 
-class _Header:
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self.said: dict[str, float] = {}
-
-    def takes(self, line: int, words: Sequence[str]) -> bool:
-        """Take a line of the header; False at the first line of values."""
-        key, where = words[0].lower(), f"{self._path}, line {line}"
+def _header(
+    path: Path, lines: Iterator[tuple[int, list[str]]]
+) -> tuple[dict[str, float], tuple[int, list[str]]]:
+    """Return what the header of an ESRI ASCII grid says, and the first line after it."""
+    said: dict[str, float] = {}
+    for line, words in lines:
+        key, where = words[0].lower(), f"{path}, line {line}"
         if key not in _KEYS:
             if number_of(key) is not None:
-                return False
+                return said, (line, words)
             msg = (
                 f"{where}: expected a key of an ESRI ASCII grid or a number, got "
                 f"{brief_repr(words[0])}.{suggest(key, _KEYS)} The header has ncols, nrows, "
@@ -200,34 +216,28 @@ class _Header:
             )
             raise MapError(msg)
         value = number_of(words[1]) if len(words) == 2 else None
-        if value is None or key in self.said:
+        if value is None or key in said:
             what = f"expected one number after {words[0]}, got {words[1:]}"
             msg = f"{where}: {what if value is None else f'{words[0]} is there twice'}"
             raise MapError(msg)
-        self.said[key] = value
-        return True
+        said[key] = value
+    return said, (0, [])
 
-    def number(self, key: str, above: float = -math.inf, step: float = 0.0) -> float:
-        """Return the finite number of a key, a multiple of `step` where that is not 0."""
-        if key not in self.said:
-            has = ", ".join(self.said) or "none"
-            msg = f"{self._path}: the header of an ESRI ASCII grid needs {key}; it has: {has}"
-            raise MapError(msg)
-        value = self.said[key]
-        if not above < value < math.inf or (step and value % step):
-            what = "a finite number" if above < 0.0 else "a number above 0"
-            what = "a whole number of 1 or more" if step else what
-            msg = f"{self._path}: {key}: expected {what}, got {value:g}"
-            raise MapError(msg)
-        return value
 
-    def edge(self, axis: str, size: float) -> float:
-        """Return the western (x) or southern (y) edge."""
-        corner, centre = f"{axis}llcorner", f"{axis}llcenter"
-        if corner in self.said and centre in self.said:
-            msg = f"{self._path}: has both {corner} and {centre}; keep the one that is meant"
-            raise MapError(msg)
-        return self.number(centre) - 0.5 * size if centre in self.said else self.number(corner)
+def _said(path: Path, said: Mapping[str, float], key: str, kind: str = "finite") -> float:
+    """Return the number of a key that is "finite", "above" 0, or "whole" and above 0."""
+    if key not in said:
+        has = ", ".join(said) or "none"
+        msg = f"{path}: the header of an ESRI ASCII grid needs {key}; it has: {has}"
+        raise MapError(msg)
+    value = said[key]
+    least = -math.inf if kind == "finite" else 0.0
+    if not least < value < math.inf or (kind == "whole" and value % 1.0):
+        whats = {"finite": "a finite number", "above": "a number above 0"}
+        what = whats.get(kind, "a whole number of 1 or more")
+        msg = f"{path}: {key}: expected {what}, got {value:g}"
+        raise MapError(msg)
+    return value
 
 
 def _numbers(words: Sequence[str], where: str) -> FloatArray:
@@ -243,24 +253,6 @@ def _numbers(words: Sequence[str], where: str) -> FloatArray:
         msg = f"{where}: expected finite numbers, got infinity"
         raise MapError(msg)
     return row
-
-
-def _upwards(path: Path, raster: RasterFile, value: str, unit: str) -> RasterFile:
-    """Return a raster whose heights are metres upwards."""
-    sign = HEIGHTS.get(value.lower())
-    if sign is None:
-        return raster
-    metres = metres_in(unit)
-    if metres is None:
-        msg = f"{path}: {value} is in {unit!r:.30}; expected a unit of length, or none for metres"
-        raise MapError(msg)
-    values, notes = raster.values * metres, raster.notes
-    if metres != 1.0:
-        notes += (f"{value} in {unit} was turned into metres",)
-    if sign < 0.0:
-        values, said = below_water(values, str(path))
-        notes += said
-    return replace(raster, values=values, notes=notes)
 
 
 def read_layer(path: Path, layer: int) -> RasterFile:
@@ -329,7 +321,11 @@ def _opened(path: Path, value: str = "") -> Iterator[tuple[Any, Any]]:
                 # An absolute path is never taken as a name of GDAL's own (GTIFF_DIR:…).
                 found = rasterio.open(path.absolute(), driver=driver)
                 if driver == "netCDF" and found.subdatasets:
-                    found = rasterio.open(_variable(path, found, value), driver=driver)
+                    names = {n.rpartition(":")[2].lower(): n for n in found.subdatasets}
+                    if value.lower() not in names:
+                        msg = f"{path}: has several variables; name one with value: "
+                        raise MapError(msg + listed(sorted(names)))
+                    found = rasterio.open(names[value.lower()], driver=driver)
             with found:
                 if found.tags(ns="OVERVIEWS"):
                     msg = f"{path}: its metadata name another file (OVERVIEWS); it is not read"
@@ -338,14 +334,6 @@ def _opened(path: Path, value: str = "") -> Iterator[tuple[Any, Any]]:
     except rasterio.errors.RasterioError as error:
         msg = f"{path}: cannot be read by the driver {driver}, which its name says: {error}"
         raise MapError(msg) from error
-
-
-def _variable(path: Path, found: Any, value: str) -> str:
-    names = {name.rpartition(":")[2].lower(): name for name in found.subdatasets}
-    if value.lower() in names:
-        return str(names[value.lower()])
-    msg = f"{path}: has several variables; name one with value: {listed(sorted(names))}"
-    raise MapError(msg)
 
 
 def _transform(rasterio: Any, path: Path, found: Any) -> Any:
@@ -374,10 +362,10 @@ def _transform(rasterio: Any, path: Path, found: Any) -> Any:
     return found.transform
 
 
-def _check_size(path: Path, columns: int, rows: int, most: int) -> None:
-    if columns * rows > most:
+def _check_size(path: Path, columns: int, rows: int) -> None:
+    if columns * rows > MAX_CELLS:
         msg = (
-            f"{path}: {columns} × {rows} cells are more than {most}; cut it down to "
+            f"{path}: {columns} × {rows} cells are more than {MAX_CELLS}; cut it down to "
             "the area of the map, or make its cells larger (gdal_translate -projwin, -tr)"
         )
         raise MapError(msg)
@@ -417,9 +405,10 @@ class RasterCells:
 
     def blocked(self, inflation: float = 0.0) -> BoolArray:
         """(rows, columns) cells without data, or nearer than `inflation` to one or the edge [m]."""
-        edged = np.pad(self.empty, 1, constant_values=True) if inflation else self.empty
-        found = inflated(edged, self.cell, inflation) if inflation else edged
-        return found[1:-1, 1:-1] if inflation else found
+        if not inflation:
+            return self.empty
+        edged = np.pad(self.empty, 1, constant_values=True)
+        return inflated(edged, self.cell, inflation)[1:-1, 1:-1]
 
     def cells_of(self, points: FloatArray) -> FloatArray:
         """(m, 2) columns and rows, with fractions, of (m, 2) points in the map's frame [m]."""
@@ -516,12 +505,19 @@ def lay(
     rows, columns = np.flatnonzero(known.any(axis=1)), np.flatnonzero(known.any(axis=0))
     whole = (0, 0, *raster.values.shape[::-1])
     box = (columns[0], rows[0], columns[-1] + 1, rows[-1] + 1) if len(rows) else whole
-    edge = [_outer(raster, column, row) for column, row in _around(*map(int, box))]
-    first = _outer(raster, 0.5, len(raster.values) - 0.5)
+    left, top, right, bottom = map(int, box)
+    corners = [(left, top), (right, top), (right, bottom), (left, bottom), (left, top)]
+    points = [
+        (x0 + (x1 - x0) * k / _ALONG, y0 + (y1 - y0) * k / _ALONG)
+        for (x0, y0), (x1, y1) in pairwise(corners)
+        for k in range(_ALONG)
+    ]
+    points.append((0.5, len(raster.values) - 0.5))  # the first cell of the last row
+    a, b, c, d, e, f = raster.transform
     if datum is None and raster.crs not in ("", LOCAL, LONLAT):
         datum = own_origin(raster.crs, where=str(path))
     made = locate(
-        np.array([*edge, first]),
+        np.array([(a * k + b * r + c, d * k + e * r + f) for k, r in points]),
         raster.crs,
         where=str(path),
         datum=datum,
@@ -531,20 +527,6 @@ def lay(
     notes = (*raster.notes, *made.notes)
     x, y = made.points[-1].tolist()
     return RasterCells(str(path), raster, made.crs, made.datum, made.points[:-1], (x, y), notes)
-
-
-def _outer(raster: RasterFile, column: float, row: float) -> Point:
-    a, b, c, d, e, f = raster.transform
-    return a * column + b * row + c, d * column + e * row + f
-
-
-def _around(left: int, top: int, right: int, bottom: int) -> list[Point]:
-    corners = [(left, top), (right, top), (right, bottom), (left, bottom), (left, top)]
-    return [
-        (x0 + (x1 - x0) * k / _ALONG, y0 + (y1 - y0) * k / _ALONG)
-        for (x0, y0), (x1, y1) in pairwise(corners)
-        for k in range(_ALONG)
-    ]
 
 
 def usual_step(cells: RasterCells, usual: float) -> float | tuple[float, float]:

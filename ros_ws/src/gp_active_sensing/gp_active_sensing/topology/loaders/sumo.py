@@ -29,7 +29,10 @@ def load(path: Path) -> RoadMap:
     """Read a network; one that no car can use is refused."""
     net = _Net(path)
     for element in elements(path, ("location", "edge", "connection"), root="net"):
-        getattr(net, f"_{tag_of(element)}")(element)
+        if (tag := tag_of(element)) == "location":
+            net.place = dict(element.attrib)
+        else:
+            (net.edge if tag == "edge" else net.connection)(element)
     return net.finish()
 
 
@@ -46,7 +49,7 @@ class _Net:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.drafts = Drafts(path)
-        self._place: dict[str, str] = {}
+        self.place: dict[str, str] = {}
         self._edges: dict[str, tuple[Draft, set[int]]] = {}
         self._follows: dict[str, set[str]] = defaultdict(set)
         self._links: list[tuple[str, str, str, str, str]] = []
@@ -54,10 +57,7 @@ class _Net:
         self._closed = set[str]()
         """Lanes within junctions that no car may use."""
 
-    def _location(self, element: ET.Element) -> None:
-        self._place = dict(element.attrib)
-
-    def _connection(self, element: ET.Element) -> None:
+    def connection(self, element: ET.Element) -> None:
         keys = ("from", "fromLane", "to", "toLane", "via")
         first, first_lane, second, second_lane, via = (element.get(key, "") for key in keys)
         if not first.startswith(":"):
@@ -65,7 +65,7 @@ class _Net:
             if _open_to_cars(element):
                 self._links.append((first, first_lane, second, second_lane, via))
 
-    def _edge(self, element: ET.Element) -> None:
+    def edge(self, element: ET.Element) -> None:
         identity = element.get("id")
         if element.get("function", "normal") != "normal":
             inner = element.iter("lane")
@@ -142,8 +142,8 @@ class _Net:
 
     def _datum(self) -> Point | None:
         """Return where the network's origin lies, if its axes point east and north there."""
-        projection = self._place.get("projParameter", "!")
-        offset = _shape(self._place.get("netOffset", ""))
+        projection = self.place.get("projParameter", "!")
+        offset = _shape(self.place.get("netOffset", ""))
         if projection == "!" or not offset or not self._edges:
             return None
         if projection == "-":  # never projected: the coordinates are degrees

@@ -6,7 +6,7 @@ The columns are described in ``maps/README.md``.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from gp_active_sensing.errors import MapError, listed, suggest
@@ -105,6 +105,13 @@ class _Reader:
         speed = self._value(row, limit)
         if isinstance(speed, float):
             speed *= units[limit]
+        extra: dict[str, float] = {}
+        for name in self._others:
+            text = (row.get(name) or "").strip()
+            if (value := number_of(text)) is not None:
+                extra[name] = value
+            elif text:
+                self._text.add(name)
         self.drafts.edge(
             where,
             (identity, *ends),
@@ -118,7 +125,7 @@ class _Reader:
                 "road_class": self._cell(row, "class"),
             },
             keys={**self._columns, "speed_limit": self._columns.get(limit, limit)},
-            extra=self._extra(row),
+            extra=extra,
             two_way=oneway in _NO,
         )
 
@@ -126,17 +133,6 @@ class _Reader:
         """Return the number of a cell, or its text where that is none; None = empty."""
         text = self._cell(row, key)
         return (text if (value := number_of(text)) is None else value) if text else None
-
-    def _extra(self, row: Mapping[str, str]) -> dict[str, float]:
-        values: dict[str, float] = {}
-        for name in self._others:
-            text = (row.get(name) or "").strip()
-            value = number_of(text)
-            if text and value is None:
-                self._text.add(name)
-            elif value is not None:
-                values[name] = value
-        return values
 
     def _line(self, row: Mapping[str, str], start: str, end: str, where: str) -> tuple[Point, ...]:
         for key in ("line", "line_lonlat"):
@@ -164,7 +160,18 @@ class _Reader:
                     )
                     raise MapError(msg)
                 self._lonlat = keys == ("lon", "lat")
-                self._nodes = _points(table, columns["node"], [columns[key] for key in keys])
+                self._nodes = {}
+                at = table.column(columns["node"])
+                for values, rows, lines in table.chunks([columns[key] for key in keys]):
+                    for (x, y), row, line in zip(values.tolist(), rows, lines, strict=True):
+                        where = f"{path}, line {line} (node {(node := row[at].strip())!r})"
+                        if math.isnan(x + y):
+                            msg = f"{where}: expected two finite numbers"
+                            raise MapError(msg)
+                        if node in self._nodes:
+                            msg = f"{where}: is there already"
+                            raise MapError(msg)
+                        self._nodes[node] = (x, y)
             self.drafts.notes.append(f"edges are straight between the nodes of {path.name}")
         return self._nodes
 
@@ -197,23 +204,6 @@ def _plain(title: str) -> str:
     for word in _GUESSED:
         title = title.replace(word, "")
     return title
-
-
-def _points(table: Table, name: str, axes: Sequence[str]) -> dict[str, Point]:
-    at = table.column(name)
-    found: dict[str, Point] = {}
-    for values, rows, lines in table.chunks(axes):
-        for (x, y), row, line in zip(values.tolist(), rows, lines, strict=True):
-            node = row[at].strip()
-            where = f"{table.path}, line {line} (node {node!r})"
-            if math.isnan(x + y):
-                msg = f"{where}: expected two finite numbers"
-                raise MapError(msg)
-            if node in found:
-                msg = f"{where}: is there already"
-                raise MapError(msg)
-            found[node] = (x, y)
-    return found
 
 
 def _nodes_file(path: Path) -> Path:

@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import compress, islice
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +17,6 @@ import numpy.typing as npt
 
 from gp_active_sensing.errors import ConfigError, MapError, listed, suggest
 from gp_active_sensing.topology.geometry import below_water, upwards_of
-from gp_active_sensing.topology.loaders import reader_of
 from gp_active_sensing.topology.loaders.files import MOST_TEXT, check_file, fail, number_of
 from gp_active_sensing.topology.projection import (
     LOCAL,
@@ -84,7 +82,6 @@ def named_columns(entries: Iterable[str]) -> dict[str, str]:
 class Sites:
     """Places as a table or a graph gives them."""
 
-    title: str  # name of the map
     names: tuple[str, ...]  # (n,) of the places
     points: FloatArray  # (n, 2) x, y, or (n, 3) with z upwards [m]
     # longitude and latitude of the origin; None = not known
@@ -109,39 +106,6 @@ def is_stations(path: Path) -> bool:
     pairs = ("x", "y"), ("lon", "lat")
     placed = any(all(titles.intersection(_COLUMNS[key]) for key in pair) for pair in pairs)
     return placed and not all(titles.intersection(COLUMNS[key]) for key in ("from", "to"))
-
-
-def read_stations(
-    path: Path,
-    *,
-    name: str = "",
-    columns_of: Mapping[str, str] = MappingProxyType({}),
-    crs: str = "",
-) -> Sites:
-    """Read a table of places, or points of a file of GIS.
-
-    Columns may be in any case and order. Positions are `x` and `y` [m], perhaps with their `zone`
-    of UTM, or `longitude` and `latitude` [degree], which are projected. Optional columns are `name`
-    (else the places are called 1, 2, …) and `height`, `z` or `depth` [m, or the title's unit].
-    Every other column of numbers is kept by its name, with gaps where a cell is empty or a usual
-    fill value.
-    Columns with names of their own come first: ``{"x": "E", "y": "N"}``. A name of "" is that of
-    the file; a crs of "" means metres of the map's own, or degrees.
-
-    Raises:
-        MapError: with every problem found (the first ten in words), each with its line.
-        ConfigError: `columns_of` has a key that means nothing, or names a column twice.
-        MissingDependencyError: the table has longitudes, and pyproj is missing.
-    """
-    own = named_columns(f"{key}={title}" for key, title in columns_of.items())
-    check_file(path, MOST_TEXT)
-    _, read = reader_of("points", path)
-    found: PlaceTable = read(path)
-    reader = SitesReader(str(path), found.header, own)
-    rows = iter(found.rows)
-    while piece := list(islice(rows, _AT_ONCE)):
-        reader.add(piece)
-    return reader.finish(name or path.name.partition(".")[0], crs or found.crs)
 
 
 class PlaceTable(NamedTuple):
@@ -205,10 +169,11 @@ _ABOUT = 100.0
 
 
 class SitesReader:
-    """Collects the columns of a table of places; `own` names those with other titles."""
+    """Makes places of a table of them; `own` names the columns with other titles."""
 
-    def __init__(self, where: str, header: Sequence[str], own: Mapping[str, str]) -> None:
-        self._path, self._header = where, list(header)
+    def __init__(self, path: Path, table: PlaceTable, own: Mapping[str, str]) -> None:
+        where = str(path)
+        self._path, self._header, self._crs = where, list(table.header), table.crs
         self._columns, self._upwards = _columns_of(where, self._header, own)
         lower = [title.strip().lower() for title in self._header]
         self._text = {key: lower.index(t) for key, ts in _ZONE.items() for t in ts if t in lower}
@@ -222,8 +187,11 @@ class SitesReader:
         }
         self._bad: dict[int, dict[int, str]] = {}
         self._lines: list[int | str] = []
+        rows = iter(table.rows)
+        while piece := list(islice(rows, _AT_ONCE)):
+            self._add(piece)
 
-    def add(self, rows: Sequence[tuple[int | str, Sequence[str]]]) -> None:
+    def _add(self, rows: Sequence[tuple[int | str, Sequence[str]]]) -> None:
         """Add some rows, each with its line."""
         if len(self._lines) + len(rows) > _MOST_PLACES:
             msg = f"{self._path}: has more than {_MOST_PLACES} places"
@@ -251,9 +219,10 @@ class SitesReader:
                 found[k] = value
         return found
 
-    def finish(self, title: str, crs: str) -> Sites:
-        """Return the places of a map of this title."""
+    def finish(self, crs: str) -> Sites:
+        """Return the places; `crs` is that of their coordinates, "" = as the table says."""
         path, columns, n = self._path, self._columns, len(self._lines)
+        crs = crs or self._crs
         if not n:
             msg = f"{path}: expected a row for each place below the header, found none"
             raise MapError(msg)
@@ -282,7 +251,7 @@ class SitesReader:
         used = {at for at, _ in columns.values()}
         used |= {at for at, title in enumerate(self._header) if title in ("x", "y", "z")}
         numbers, more = self._others(values, used, kept)
-        return Sites(title, names, found, located.datum, numbers, (*notes, *said, *more))
+        return Sites(names, found, located.datum, numbers, (*notes, *said, *more))
 
     def _checked(
         self, column: tuple[int, str], values: Mapping[int, FloatArray], problems: list[str]
@@ -295,12 +264,10 @@ class SitesReader:
             what = f"got {word!r:.60}" if word else "it is missing"
             if fills[k]:
                 what = f"{found[k]:g} is a fill value"
-            problems.append(f"{self._at(k)}, column {title!r}: expected a finite number, {what}")
+            line = self._lines[k]
+            where = f"line {line}" if isinstance(line, int) else line
+            problems.append(f"{where}, column {title!r}: expected a finite number, {what}")
         return found
-
-    def _at(self, row: int) -> str:
-        line = self._lines[row]
-        return f"line {line}" if isinstance(line, int) else line
 
     def _names(self, problems: list[str]) -> tuple[str, ...]:
         names = self._words.get("name")
@@ -462,8 +429,24 @@ def _columns_of(
     """Return the positions and names of the columns, and the factor on heights.
 
     They are name, x and y or lon and lat, z.
+
+    Raises:
+        MapError: some are not there, or are there twice.
     """
-    found = _own_columns(path, header, own)
+    found: dict[str, tuple[int, str]] = {}
+    plain = [title.lower() for title in header]
+    problems: list[str] = []
+    for key, word in own.items():
+        # In the case that it is given in first.
+        places = [list(t).index(w) for t, w in ((header, word), (plain, word.lower())) if w in t]
+        if places:
+            found[_MEANING[key]] = places[0], header[places[0]]
+        else:
+            problems.append(
+                f"line 1: no column {word!r}, which columns_of names as {key}, but "
+                f"{listed(header)}.{suggest(word, header)}"
+            )
+    fail(path, problems)
     taken = {at for at, _ in found.values()}
     titles = ["" if at in taken else title.lower() for at, title in enumerate(header)]
     own_pair = {"x", "y"} & found.keys(), {"lon", "lat"} & found.keys()
@@ -498,31 +481,3 @@ def _columns_of(
     for half in () if all(pairs) else {"x", "y"} if pairs[1] else {"lon", "lat"}:
         found.pop(half, None)
     return found, upwards
-
-
-def _own_columns(
-    path: str, header: Sequence[str], own: Mapping[str, str]
-) -> dict[str, tuple[int, str]]:
-    """Return the positions of the named columns, by their meaning.
-
-    Raises:
-        MapError: one is not there.
-    """
-    plain = [title.lower() for title in header]
-    found: dict[str, tuple[int, str]] = {}
-    problems: list[str] = []
-    for key, title in own.items():
-        # In the case that it is given in first.
-        at = next(
-            (list(t).index(w) for t, w in ((header, title), (plain, title.lower())) if w in t), -1
-        )
-        if at < 0:
-            hint = suggest(title, header)
-            problems.append(
-                f"line 1: no column {title!r}, which columns_of names as {key}, but "
-                f"{listed(header)}.{hint}"
-            )
-            continue
-        found[_MEANING[key]] = at, header[at]
-    fail(path, problems)
-    return found

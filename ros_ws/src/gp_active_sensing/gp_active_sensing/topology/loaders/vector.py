@@ -185,14 +185,19 @@ def _check_numbers(part: Any) -> None:
 def _kml(path: Path) -> VectorFile:
     drawn: Counter[str] = Counter()
     for number, mark in enumerate(elements(path, ("Placemark",), root="kml")):
+        where = f"{path}: placemark {number}"
         for element in mark.iter():
             drawn[tag_of(element)] += 1
             if tag_of(element) == "Polygon":
                 if sum(tag_of(side) == "outerBoundaryIs" for side in element) != 1:
-                    msg = f"{path}: placemark {number}: expected one outerBoundaryIs in a Polygon"
+                    msg = f"{where}: expected one outerBoundaryIs in a Polygon"
                     raise MapError(msg)
             if tag_of(element) == "coordinates":
-                _check_kml(element.text or "", f"{path}: placemark {number}")
+                for word in re.sub(r"\s*,\s*", ",", element.text or "").split():
+                    pair = [number_of(part) for part in word.split(",")][:2]
+                    if len(pair) < 2 or any(n is None or not math.isfinite(n) for n in pair):
+                        what = "longitude,latitude in degrees"
+                        raise expected(where, "coordinates", what, word)
     data = whole_bytes(path)
     if other := _OTHER_FILES.search(data):
         msg = f"{path}: speaks of data elsewhere ({other[0]!r}); it is not read"
@@ -207,13 +212,6 @@ def _kml(path: Path) -> VectorFile:
             )
             raise MapError(msg)
     return found
-
-
-def _check_kml(text: str, where: str) -> None:
-    for word in re.sub(r"\s*,\s*", ",", text).split():
-        numbers = [number_of(part) for part in word.split(",")]
-        if len(numbers) < 2 or any(n is None or not math.isfinite(n) for n in numbers[:2]):
-            raise expected(where, "coordinates", "longitude,latitude in degrees", word)
 
 
 def _file(path: Path) -> VectorFile:
@@ -252,7 +250,13 @@ def _gdal(source: Any, path: Path) -> VectorFile:
                 # By its number: a folder without a name has another one whenever it is opened.
                 meta, _, shapes, columns = read(source, layer=index, force_2d=True)
                 folder = "" if layer.startswith("pyogrio_") else layer
-                _check_crs(found, str(meta["crs"] or ""), path)
+                crs = str(meta["crs"] or "")
+                crs = LOCAL if crs.upper().startswith(_UNDEFINED) else crs
+                if found.features and crs != found.crs:
+                    two = f"two coordinate systems, {found.crs:.40} and {crs:.40}"
+                    msg = f"{path}: its layers are in {two}"
+                    raise MapError(msg)
+                found.crs = crs
                 names = list(meta["fields"])
                 rows = zip(*columns, strict=True) if columns else ([] for _ in shapes)
                 for shape, row in zip(shapes, rows, strict=True):
@@ -266,14 +270,6 @@ def _gdal(source: Any, path: Path) -> VectorFile:
         msg = f"{path}: cannot be read as a {path.suffix} file: {error!s:.200}"
         raise MapError(msg) from error
     return found
-
-
-def _check_crs(found: VectorFile, crs: str, path: Path) -> None:
-    crs = LOCAL if crs.upper().startswith(_UNDEFINED) else crs
-    if found.features and crs != found.crs:
-        msg = f"{path}: its layers are in two coordinate systems, {found.crs:.40} and {crs:.40}"
-        raise MapError(msg)
-    found.crs = crs
 
 
 def _of_bytes(data: bytes | None, where: str) -> Any:

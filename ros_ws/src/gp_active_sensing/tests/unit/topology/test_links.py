@@ -157,7 +157,7 @@ def test_paths_in_the_plane_come_back() -> None:
     np.testing.assert_allclose(cdist(found.points, found.points), cdist(points, points), atol=1e-9)
 
 
-def test_landmarks_agree_with_all_pairs() -> None:
+def test_landmarks_agree_with_all_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(3)
     points = rng.uniform(0, 1000, size=(400, 2))
     near = np.argsort(cdist(points, points), axis=1)[:, 1:8]
@@ -168,7 +168,8 @@ def test_landmarks_agree_with_all_pairs() -> None:
     links, weights = join_parts(links, links.metres, points)
     whole, some = (embed(links, weights, share=0.9, exact=exact) for exact in (400, 100))
     assert (whole.landmarks, some.landmarks) == (400, 400)
-    few = module._embed(links, weights, 0.9, 100, landmarks=60)
+    monkeypatch.setattr(module, "LANDMARKS", 60)
+    few = embed(links, weights, share=0.9, exact=100)
     assert few.landmarks == 60
     assert few.correlation > 0.99
     a, b = (pdist(made.points) for made in (whole, few))
