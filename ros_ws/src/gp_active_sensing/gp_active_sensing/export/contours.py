@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from gp_active_sensing.errors import MissingDependencyError, RunError
+from gp_active_sensing.errors import RunError
 from gp_active_sensing.export.field_map import FieldMap
 from gp_active_sensing.export.lattice import Lattice, lattice_of
 from gp_active_sensing.export.tables import cut_at_180, header_of
 from gp_active_sensing.topology.loaders.geojson import collection
 from gp_active_sensing.types import FloatArray
+from gp_active_sensing.util.lazy import library
 
 PROBABILITIES = (0.5, 0.9, 0.99)
 """Probabilities of the areas above or below a limit."""
@@ -62,21 +63,14 @@ def _shapes(
 
 
 def _generator(lattice: Lattice, values: FloatArray) -> Any:
-    try:
-        from contourpy import FillType, LineType, contour_generator
-    except ImportError as error:
-        msg = (
-            "contours are made with contourpy, which is not installed: "
-            "pip install 'gp_active_sensing[plot]'"
-        )
-        raise MissingDependencyError(msg) from error
+    contourpy = library("contourpy", "contours are made with contourpy", extra="plot")
     (rows, columns), (dx, dy) = lattice.shape, lattice.cell
-    return contour_generator(
+    return contourpy.contour_generator(
         lattice.centre[0] + dx * np.arange(columns),
         lattice.centre[1] + dy * np.arange(rows),
         np.ma.masked_invalid(lattice.filled(values)),
-        line_type=LineType.Separate,
-        fill_type=FillType.OuterOffset,
+        line_type=contourpy.LineType.Separate,
+        fill_type=contourpy.FillType.OuterOffset,
     )
 
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from gp_active_sensing.errors import MissingDependencyError
 from gp_active_sensing.export.field_map import FieldMap
 from gp_active_sensing.export.lattice import Lattice, layers_of
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.topology.projection import local_system
 from gp_active_sensing.types import FloatArray
+from gp_active_sensing.util.lazy import library
 
 _NO_DATA = -9999.0
 
@@ -108,13 +108,5 @@ def check_geotiff(topology: Topology) -> None:
 
 
 def _rasterio() -> Any:
-    try:
-        import rasterio
-    except ImportError as error:
-        msg = (
-            "GeoTIFF is written with rasterio, which is not installed: "
-            "pip install 'gp_active_sensing[maps]'; asc needs nothing and is read by GIS programs "
-            "as well"
-        )
-        raise MissingDependencyError(msg) from error
-    return rasterio
+    more = "; asc needs nothing and is read by GIS programs as well"
+    return library("rasterio", "GeoTIFF is written with rasterio", besides=more)

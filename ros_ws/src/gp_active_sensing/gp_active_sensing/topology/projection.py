@@ -20,9 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from gp_active_sensing.errors import MapError, MissingDependencyError
+from gp_active_sensing.errors import MapError
 from gp_active_sensing.topology.segments import Point, length_of
 from gp_active_sensing.types import FloatArray
+from gp_active_sensing.util.lazy import library
 
 LOCAL = "local"
 """Metres in a frame of the map's own."""
@@ -247,15 +248,7 @@ def frame_error(points: Sequence[Point], crs: str, datum_at: Point, *, where: st
 
 
 def _proj() -> Any:
-    try:
-        import pyproj
-    except ImportError as error:
-        msg = (
-            "longitude and latitude are projected with pyproj, which is not installed: "
-            "pip install 'gp_active_sensing[maps]'"
-        )
-        raise MissingDependencyError(msg) from error
-    return pyproj
+    return library("pyproj", "longitude and latitude are projected with pyproj")
 
 
 def _system(crs: str, where: str) -> Any:

@@ -15,7 +15,7 @@ from gp_active_sensing.errors import MapError, listed, suggest
 from gp_active_sensing.topology.base import FreeTopology, GraphTopology, Topology, components_of
 from gp_active_sensing.topology.geometry import Speeds
 from gp_active_sensing.topology.loaders import reader_of
-from gp_active_sensing.topology.loaders.files import MOST_TEXT, check_file, fail, number_of
+from gp_active_sensing.topology.loaders.files import MOST_TEXT, check_file, fail, fault, number_of
 from gp_active_sensing.topology.loaders.tables import SitesReader, named_columns
 from gp_active_sensing.topology.search import Move, part_of
 from gp_active_sensing.types import FloatArray, IntArray
@@ -181,8 +181,7 @@ def _pairs(path: Path, table: Table, names: Sequence[str], columns: Mapping[str,
             one_way.add((a, b))
     fail(path, problems)
     if not found:
-        msg = f"{path}: expected ways between places, found none"
-        raise MapError(msg)
+        raise fault(path, "expected ways between places, found none")
     return {(b, a): way for (a, b), way in found.items() if (a, b) not in one_way} | found
 
 
@@ -259,9 +258,9 @@ def _check_parts(pairs: IntArray, n: int, names: Sequence[str], where: str) -> N
     smallest = int(np.argmin(sizes))
     held = [names[place] for place in np.flatnonzero(labels == smallest).tolist()]
     shown = ", ".join(map(str, sorted(sizes.tolist(), reverse=True)[:8]))
-    msg = (
-        f"{where}: no way joins the {count} parts into which it divides the {n} places "
+    raise fault(
+        where,
+        f"no way joins the {count} parts into which it divides the {n} places "
         f"({shown}{', …' if count > 8 else ''} places); the smallest holds {listed(held)}. Add a "
-        "way between them, or leave places out"
+        "way between them, or leave places out",
     )
-    raise MapError(msg)

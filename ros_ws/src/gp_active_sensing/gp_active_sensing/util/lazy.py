@@ -1,4 +1,4 @@
-"""Import the public names of a package on first use (PEP 562).
+"""Import on first use: the public names of a package (PEP 562), libraries of an extra.
 
 A package's ``__init__`` says where its names are. Asking it for one name then imports one module,
 not the whole package: a probe loads the planner that it runs and not the other twenty.
@@ -10,6 +10,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
+
+from gp_active_sensing.errors import MissingDependencyError
 
 
 def lazy_names(
@@ -36,3 +38,19 @@ def lazy_names(
         return sorted({*vars(sys.modules[package]), *where})
 
     return load, names
+
+
+def library(module: str, use: str, *, extra: str = "maps", besides: str = "") -> Any:
+    """Return a module that an extra of the package installs.
+
+    `use` says what is done with it, `besides` what else one can do, for the message.
+
+    Raises:
+        MissingDependencyError: it is not installed.
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        how = f"pip install 'gp_active_sensing[{extra}]'{besides}"
+        msg = f"{use}, which is not installed: {how}"
+        raise MissingDependencyError(msg) from error

@@ -9,7 +9,7 @@ from typing import Any
 
 from gp_active_sensing.errors import MapError, MissingDependencyError, ResourceError
 from gp_active_sensing.registry import Registry
-from gp_active_sensing.topology.loaders.files import check_file
+from gp_active_sensing.topology.loaders.files import check_file, fault
 from gp_active_sensing.topology.segments import RoadMap
 from gp_active_sensing.util.resources import find_resource
 
@@ -68,11 +68,11 @@ def reader_of(kind: str, path: Path) -> tuple[str, Callable[..., Any]]:
     if not found:
         kinds = {"roads": ("roads",), "grids": _OF_GRID, "points": ("points",)}
         known = "; ".join(f"{what}: {', '.join(sorted(ends_of(*k)))}" for what, k in kinds.items())
-        msg = (
-            f"{path}: expected a file of a map ({known}), got one that ends in "
-            f"{''.join(path.suffixes[-2:])!r}"
+        raise fault(
+            path,
+            f"expected a file of a map ({known}), got one that ends in "
+            f"{''.join(path.suffixes[-2:])!r}",
         )
-        raise MapError(msg)
     end = max(found, key=len)
     name = f"{kind} {end}"
     return end, loaders.factory(name if name in loaders else end)
@@ -162,14 +162,13 @@ def load_roads(path: Path, *, crs: str = "") -> RoadMap:
     """
     end, load = reader_of("roads", path)
     if crs and end not in _TAKES_CRS:
-        msg = (
-            f"{path}: a coordinate system can be given for {', '.join(sorted(_TAKES_CRS))}; "
-            f"files ending in {end} have their own"
+        raise fault(
+            path,
+            f"a coordinate system can be given for {', '.join(sorted(_TAKES_CRS))}; "
+            f"files ending in {end} have their own",
         )
-        raise MapError(msg)
     check_file(path)
     road_map: object = load(path, crs=crs) if crs else load(path)
     if not isinstance(road_map, RoadMap):
-        msg = f"{path}: the reader of {end} must return a RoadMap, it gave {road_map!r:.60}"
-        raise MapError(msg)
+        raise fault(path, f"the reader of {end} must return a RoadMap, it gave {road_map!r:.60}")
     return road_map

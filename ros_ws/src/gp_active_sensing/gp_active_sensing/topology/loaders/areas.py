@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from gp_active_sensing.errors import ConfigError, MapError
+from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.topology.base import T, Topology
 from gp_active_sensing.topology.geometry import fault_of, inside_of, polygon, simple
 from gp_active_sensing.topology.loaders import find_map, reader_of
-from gp_active_sensing.topology.loaders.files import MOST_TEXT, check_file, fail, number_of
+from gp_active_sensing.topology.loaders.files import MOST_TEXT, check_file, fail, fault, number_of
 from gp_active_sensing.topology.loaders.vector import (
     MOST_FEATURES,
     Drawing,
@@ -87,15 +87,14 @@ def read_areas(path: Path, *, datum: Point | None = None, crs: str = "") -> Area
     found: Drawing = read(path)
     if not found.shapes:
         has = ", ".join(f"{count} {what}" for what, count in found.others.items())
-        msg = (
-            f"{path}: has no polygon{f', but {has}' if has else ''}; expected the outline of an "
+        raise fault(
+            path,
+            f"has no polygon{f', but {has}' if has else ''}; expected the outline of an "
             "area. Draw it as a polygon, not as a path or line; map.kind: points takes points as "
-            "places"
+            "places",
         )
-        raise MapError(msg)
     if len(found.shapes) > MOST_FEATURES:
-        msg = f"{path}: has {len(found.shapes)} areas; expected at most {MOST_FEATURES}"
-        raise MapError(msg)
+        raise fault(path, f"has {len(found.shapes)} areas; expected at most {MOST_FEATURES}")
     made, origin, home, notes = _in_metres(found, crs or found.crs, path, datum, chosen=bool(crs))
     shapes = found.shapes
     fail(path, [f"{s.where}: {f}" for s, m in zip(shapes, made, strict=True) if (f := fault_of(m))])
@@ -241,8 +240,7 @@ def _closed(line: Any) -> FloatArray | None:
 def _weight(feature: Feature, path: Path) -> float | None:
     weight = number_of(feature.said.get("weight") or None)
     if weight is not None and not 0.0 <= weight <= MOST_WEIGHT:
-        msg = f"{path}: {feature.where}: weight: must be 0 … 1e12, got {weight:g}"
-        raise MapError(msg)
+        raise fault(path, f"{feature.where}: weight: must be 0 … 1e12, got {weight:g}")
     return weight
 
 
@@ -261,17 +259,16 @@ def _in_metres(
     far = float(np.hypot(*made.points.T).max())
     if datum is not None and made.datum is not None and far > _FAR:
         (x0, y0), (x1, y1) = given.min(axis=0), given.max(axis=0)
-        msg = (
-            f"{path}: lies {far / 1000:.0f} km from the origin of the map, longitude {datum[0]:g}, "
+        raise fault(
+            path,
+            f"lies {far / 1000:.0f} km from the origin of the map, longitude {datum[0]:g}, "
             f"latitude {datum[1]:g}: its corners are about ({x0:g}, {y0:g}) and ({x1:g}, {y1:g}). "
-            "Is it the right file, and does the longitude come first?"
+            "Is it the right file, and does the longitude come first?",
         )
-        raise MapError(msg)
     placed = shapely.set_coordinates(shapes, made.points)
     bends = sum(len(s.geometry.coords) for s in found.shapes if s.width)
     if bends > _MOST_BENDS:
-        msg = f"{path}: its corridors have {bends} points; expected at most {_MOST_BENDS}"
-        raise MapError(msg)
+        raise fault(path, f"its corridors have {bends} points; expected at most {_MOST_BENDS}")
     wide = [_widened(s, g, path) for s, g in zip(found.shapes, placed, strict=True)]
     home, notes = None, list(made.notes)
     if found.home is not None and made.datum is not None:
@@ -295,8 +292,7 @@ def _widened(shape: Shape, geometry: Any, path: Path) -> Any:
     discs = shapely.buffer(shapely.points(points[1:-1]), shape.width / 2.0, quad_segs=_CIRCLE)
     band = shapely.union_all(np.concatenate([bands, discs]))
     if not shapely.length(geometry) > 0.0:
-        msg = f"{path}: {shape.where}: expected a line of some metres, got one of 0 m"
-        raise MapError(msg)
+        raise fault(path, f"{shape.where}: expected a line of some metres, got one of 0 m")
     return band
 
 
@@ -361,8 +357,7 @@ def _outline(
     parts = [g for g in simple(ground) if g.area > 0.0]
     if not parts:
         what = "the area to survey and the geofence" if plain else f"its {len(fences)} geofences"
-        msg = f"{path}: {what} have nothing in common"
-        raise MapError(msg)
+        raise fault(path, f"{what} have nothing in common")
     return (parts[0] if len(parts) == 1 else shapely.MultiPolygon(parts)), roles, notes
 
 
@@ -432,11 +427,11 @@ def _areas(config: WeightsConfig, places: Topology, base_dir: Path | None) -> Fl
             path = find_map(area.outline, base_dir)
             areas = read_areas(path, datum=places.datum)
             if areas.datum is not None and places.datum is None:
-                msg = (
-                    f"{path}: is in degrees, and map {places.name!r} in metres of its own: say "
-                    "where their origin lies with map.datum: [latitude, longitude]"
+                raise fault(
+                    path,
+                    f"is in degrees, and map {places.name!r} in metres of its own: say "
+                    "where their origin lies with map.datum: [latitude, longitude]",
                 )
-                raise MapError(msg)
             shape = areas.everything
         else:
             shape = polygon(area.outline, key, problems)

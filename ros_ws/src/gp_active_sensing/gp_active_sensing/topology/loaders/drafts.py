@@ -14,11 +14,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from gp_active_sensing.errors import MapError, suggest
+from gp_active_sensing.errors import suggest
 from gp_active_sensing.topology.features import FEATURES, RELATIONAL
 from gp_active_sensing.topology.loaders.files import (
     SHOWN_PROBLEMS,
     fail,
+    fault,
     is_number,
     is_text,
     shown,
@@ -269,8 +270,7 @@ class Drafts:
                 self.problems.append(f"{key}: {shown(word)} holds half a character")
         fail(self.path, self.problems)
         if not self._drafts:
-            msg = f"{self.path}: has no segments; {nothing}"
-            raise MapError(msg)
+            raise fault(self.path, f"has no segments; {nothing}")
         lines, placed = place(
             [draft.line for draft in self._drafts],
             crs,
@@ -295,8 +295,7 @@ class Drafts:
             segments += [segment, segment.reversed()] if draft.two_way else [segment]
         fail(self.path, self.problems)
         if not segments:
-            msg = f"{self.path}: has no segments of some length; {nothing}"
-            raise MapError(msg)
+            raise fault(self.path, f"has no segments of some length; {nothing}")
         begun = Counter(segment.start for segment in segments)
         ended = Counter(segment.end for segment in segments)
         self.problems += [

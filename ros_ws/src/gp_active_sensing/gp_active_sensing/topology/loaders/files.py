@@ -45,11 +45,9 @@ def check_file(path: Path, most: int = sys.maxsize) -> None:
         with open_file(path) as stream:
             size = os.fstat(stream.fileno()).st_size
     except OSError as error:
-        msg = f"{path}: cannot be read: {error.strerror or error}"
-        raise MapError(msg) from error
+        raise fault(path, f"cannot be read: {error.strerror or error}") from error
     if size > most:
-        msg = f"{path}: is too large: expected at most {most >> 20} MiB"
-        raise MapError(msg)
+        raise fault(path, f"is too large: expected at most {most >> 20} MiB")
 
 
 def read_text(path: Path) -> str:
@@ -62,21 +60,18 @@ def read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        msg = f"{path}: cannot be read as text in UTF-8: {error}"
-        raise MapError(msg) from error
+        raise fault(path, f"cannot be read as text in UTF-8: {error}") from error
 
 
 def read_json(path: Path) -> Any:
     """Return the data of a JSON file. Raises MapError where it is none."""
     text = read_text(path)
     if not text.strip():
-        msg = f"{path}: is empty"
-        raise MapError(msg)
+        raise fault(path, "is empty")
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:  # ValueError: also a number of 5000 digits
-        msg = f"{path}: is not valid JSON, perhaps truncated: {error}"
-        raise MapError(msg) from error
+        raise fault(path, f"is not valid JSON, perhaps truncated: {error}") from error
 
 
 MOST_BYTES = 2 << 30
@@ -104,26 +99,22 @@ def elements(
             events = safe.iterparse(stream, events=("start", "end"), forbid_dtd=True)
             yield from _wanted(events, wanted, opened, root, path)
     except DefusedXmlException as error:
-        msg = (
-            f"{path}: declares a document type or entities ({type(error).__name__}), which no map "
-            "needs and which may expand without end; it is not read"
-        )
-        raise MapError(msg) from error
+        raise fault(
+            path,
+            f"declares a document type or entities ({type(error).__name__}), which no map "
+            "needs and which may expand without end; it is not read",
+        ) from error
     except ET.ParseError as error:
-        msg = f"{path}: is not valid XML, perhaps truncated: {error}"
-        raise MapError(msg) from error
+        raise fault(path, f"is not valid XML, perhaps truncated: {error}") from error
     except EOFError as error:
-        msg = f"{path}: the gzip file is cut short; copy it again"
-        raise MapError(msg) from error
+        raise fault(path, "the gzip file is cut short; copy it again") from error
     except (gzip.BadGzipFile, zlib.error, zipfile.BadZipFile) as error:
         kind = "KMZ" if path.name.lower().endswith(".kmz") else "gzip"
-        msg = f"{path}: the {kind} file is damaged ({error}); copy it again"
-        raise MapError(msg) from error
+        raise fault(path, f"the {kind} file is damaged ({error}); copy it again") from error
     except (OSError, ValueError, LookupError) as error:  # also an unknown encoding
         if isinstance(error, MapError):
             raise
-        msg = f"{path}: cannot be read: {error}"
-        raise MapError(msg) from error
+        raise fault(path, f"cannot be read: {error}") from error
 
 
 def whole_bytes(path: Path) -> bytes:
@@ -146,8 +137,7 @@ def _wanted(
         tag = tag_of(element)
         if event == "start":
             if not open_elements and tag != root:
-                msg = f"{path}: expected a file that begins with <{root}>, got <{tag}>"
-                raise MapError(msg)
+                raise fault(path, f"expected a file that begins with <{root}>, got <{tag}>")
             open_elements.append(element)
             inside += tag in wanted
             if tag in opened:
@@ -174,12 +164,10 @@ def _opened(path: Path) -> io.RawIOBase:
         archive = zipfile.ZipFile(path)
         names = sorted(n for n in archive.namelist() if n.lower().endswith(".kml"))
         if not names:
-            msg = f"{path}: holds no .kml file; expected a KMZ archive as Google Earth saves it"
-            raise MapError(msg)
+            raise fault(path, "holds no .kml file; expected a KMZ archive as Google Earth saves it")
         document = archive.open("doc.kml" if "doc.kml" in names else names[0])
     except (zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
-        msg = f"{path}: is no KMZ archive, or a damaged one: {error}"
-        raise MapError(msg) from error
+        raise fault(path, f"is no KMZ archive, or a damaged one: {error}") from error
     return _Limited(path, document, packed=True)
 
 
@@ -203,25 +191,24 @@ class _Limited(io.RawIOBase):
         data: bytes = self._file.read(size)
         self._given += len(data)
         if self._given > self._most:
-            msg = (
-                f"{self._path}: expands to more than {self._most >> 20} MiB, which is "
+            raise fault(
+                self._path,
+                f"expands to more than {self._most >> 20} MiB, which is "
                 f"{MOST_FLOOR >> 20} MiB and {MOST_RATIO} times its size, or all that is read; "
-                "decompress it yourself if it is meant"
+                "decompress it yourself if it is meant",
             )
-            raise MapError(msg)
         self._tags += data.count(b"<")
         if self._tags > max(MOST_TAGS, self._given // BYTES_PER_TAG):
-            msg = (
-                f"{self._path}: holds {self._tags} tags in {self._given} bytes: no map has more "
-                f"than one in {BYTES_PER_TAG} bytes"
+            raise fault(
+                self._path,
+                f"holds {self._tags} tags in {self._given} bytes: no map has more "
+                f"than one in {BYTES_PER_TAG} bytes",
             )
-            raise MapError(msg)
         # Parsing a tag piece by piece takes the square of its length.
         last = data.rfind(b">")
         self._token = self._token + len(data) if last < 0 else len(data) - last
         if self._token > MOST_TOKEN:
-            msg = f"{self._path}: holds a tag or a text of more than {MOST_TOKEN >> 20} MiB"
-            raise MapError(msg)
+            raise fault(self._path, f"holds a tag or a text of more than {MOST_TOKEN >> 20} MiB")
         return data
 
     def close(self) -> None:
@@ -250,6 +237,11 @@ def fail(path: Path | str, problems: Sequence[str]) -> None:
             lines.append(f"  … and {rest} more")
         msg = f"{path}: {len(problems)} problems in the map:\n" + "\n".join(lines)
     raise MapError(msg)
+
+
+def fault(where: Path | str, what: str) -> MapError:
+    """Return the error of a map file: where in it, what is wrong, what to do."""
+    return MapError(f"{where}: {what}")
 
 
 def expected(path: Path | str, where: str, what: str, got: Any) -> MapError:

@@ -14,9 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gp_active_sensing.errors import MapError
 from gp_active_sensing.topology.loaders.drafts import Drafts
-from gp_active_sensing.topology.loaders.files import fail, is_number, read_json, shown
+from gp_active_sensing.topology.loaders.files import fail, fault, is_number, read_json, shown
 from gp_active_sensing.topology.loaders.vector import declared_crs
 from gp_active_sensing.topology.projection import LOCAL
 from gp_active_sensing.topology.segments import Point, RoadMap, Segment
@@ -124,11 +123,11 @@ def _features(data: Any, path: Path) -> list[Any]:
     kind = data.get("type") if isinstance(data, dict) else type(data).__name__
     features = data.get("features") if isinstance(data, dict) else None
     if kind != "FeatureCollection" or not isinstance(features, list):
-        msg = f"{path}: expected a GeoJSON FeatureCollection with a list of features, got {kind!r}"
-        raise MapError(msg)
+        raise fault(
+            path, f"expected a GeoJSON FeatureCollection with a list of features, got {kind!r}"
+        )
     if not features:
-        msg = f"{path}: has no features; expected at least one LineString"
-        raise MapError(msg)
+        raise fault(path, "has no features; expected at least one LineString")
     return features
 
 
@@ -140,19 +139,18 @@ def _check_named(features: Sequence[Any], path: Path) -> None:
     if not any("id" in names for names in (*said, *lines)):
         missing.insert(0, "id")
     if lines and missing:
-        msg = (
-            f"{path}: the lines ({len(lines)}) have no {', no '.join(missing)}; each needs the "
-            "properties id, its name, and from and to, the junctions that it leaves and leads to"
+        raise fault(
+            path,
+            f"the lines ({len(lines)}) have no {', no '.join(missing)}; each needs the "
+            "properties id, its name, and from and to, the junctions that it leaves and leads to",
         )
-        raise MapError(msg)
 
 
 def _header(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """Return the map's own header, checked; a missing one means the defaults."""
     header = data.get("gp_active_sensing", {})
     if not isinstance(header, dict):
-        msg = f"{path}: gp_active_sensing: expected an object, got {type(header).__name__}"
-        raise MapError(msg)
+        raise fault(path, f"gp_active_sensing: expected an object, got {type(header).__name__}")
     header = dict(header)
     problems = [
         f"gp_active_sensing.{key}: expected {expected!r}, got {header[key]!r}"

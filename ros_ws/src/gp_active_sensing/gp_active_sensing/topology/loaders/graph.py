@@ -14,12 +14,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gp_active_sensing.errors import MapError, MissingDependencyError
+from gp_active_sensing.errors import MapError
 from gp_active_sensing.topology.loaders.drafts import KMH, Drafts
-from gp_active_sensing.topology.loaders.files import elements, number_of, shown, tag_of
+from gp_active_sensing.topology.loaders.files import elements, fault, number_of, shown, tag_of
 from gp_active_sensing.topology.loaders.osm import speed_of
 from gp_active_sensing.topology.projection import LOCAL
 from gp_active_sensing.topology.segments import Point, RoadMap, length_of
+from gp_active_sensing.util.lazy import library
 
 _USED = {
     *("length", "geometry", "maxspeed", "speed_kph", "lanes", "highway", "name", "successors"),
@@ -142,11 +143,7 @@ def road_map_of(graph: Any, *, name: str = "", crs: str = "") -> RoadMap:
         MapError: with every problem found (the first ten in words), each with its node or edge.
         MissingDependencyError: coordinates are not metres, and pyproj is missing.
     """
-    try:
-        import networkx as nx
-    except ImportError as error:
-        msg = f"graphs need networkx ({error}): pip install 'gp_active_sensing[maps]'"
-        raise MissingDependencyError(msg) from error
+    nx = library("networkx", "graphs are read with networkx")
     if not isinstance(graph, nx.Graph):
         msg = f"expected a graph of networkx, got {shown(graph)}"
         raise MapError(msg)
@@ -161,16 +158,15 @@ def road_map_of(graph: Any, *, name: str = "", crs: str = "") -> RoadMap:
         title = key if isinstance(key, str) and key else f"{start}_{end}_{key}"
         edges.append(_Edge(title, str(start), str(end), values, graph.is_directed()))
     if not edges:
-        msg = f"{name}: has {len(graph)} nodes and no edges; expected at least one edge"
-        raise MapError(msg)
+        raise fault(name, f"has {len(graph)} nodes and no edges; expected at least one edge")
     own = graph.graph.get("crs") or ""
     crs = crs or (own.to_string() if hasattr(own, "to_string") else str(own))
     if not any({"x", "lon", "pos"} & data.keys() for _, data in graph.nodes(data=True)):
-        msg = (
-            f"{name}: nodes have no positions (x and y); networkx.kamada_kawai_layout gives some "
-            "by the lengths of edges"
+        raise fault(
+            name,
+            "nodes have no positions (x and y); networkx.kamada_kawai_layout gives some "
+            "by the lengths of edges",
         )
-        raise MapError(msg)
     reader = _Reader(Path(name))
     for node, data in graph.nodes(data=True):
         reader.node(str(node), data)

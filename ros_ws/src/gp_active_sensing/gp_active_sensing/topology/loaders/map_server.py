@@ -21,10 +21,11 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.config import from_mapping
-from gp_active_sensing.errors import ConfigError, MapError, MissingDependencyError
-from gp_active_sensing.topology.loaders.files import check_file, fail
+from gp_active_sensing.errors import ConfigError, MapError
+from gp_active_sensing.topology.loaders.files import check_file, fail, fault
 from gp_active_sensing.topology.occupancy import MOST_GROUND, OccupancyGrid
 from gp_active_sensing.types import BoolArray, FloatArray
+from gp_active_sensing.util.lazy import library
 from gp_active_sensing.util.yaml_files import load_yaml
 
 MOST_PIXELS = MOST_GROUND
@@ -56,17 +57,16 @@ def read_image(path: Path) -> GreyImage:
     try:
         data = path.read_bytes()
     except OSError as error:
-        msg = f"{path}: cannot be read: {error.strerror or error}"
-        raise MapError(msg) from error
+        raise fault(path, f"cannot be read: {error.strerror or error}") from error
     if data[:2] in (b"P5", b"P2"):
         shades = _pgm(data, path)
         return GreyImage(shades, np.zeros(shades.shape, dtype=np.bool_))
     if path.suffix.lower() == ".pgm":
-        msg = (
-            f"{path}: expected a PGM that begins with P5 or P2, got {data[:2]!r}; save the map "
-            "again, as .pgm or .png"
+        raise fault(
+            path,
+            f"expected a PGM that begins with P5 or P2, got {data[:2]!r}; save the map "
+            "again, as .pgm or .png",
         )
-        raise MapError(msg)
     return _with_pillow(path)
 
 
@@ -75,17 +75,16 @@ def _pgm(data: bytes, path: Path) -> FloatArray:
     for what in ("width", "height", "largest value"):
         found = _TOKEN.match(head, at)
         if found is None or len(found[1]) > 9:
-            msg = f"{path}: is no whole PGM: its {what} is missing"
-            raise MapError(msg)
+            raise fault(path, f"is no whole PGM: its {what} is missing")
         header.append(int(found[1]))
         at = found.end()
     width, height, largest = header
     if not 0 < width * height <= MOST_PIXELS or not 0 < largest < 65536:
-        msg = (
-            f"{path}: a PGM of {width} × {height} pixels with values up to {largest}; expected at "
-            f"least one pixel, at most {MOST_PIXELS}, and values up to 1 … 65535"
+        raise fault(
+            path,
+            f"a PGM of {width} × {height} pixels with values up to {largest}; expected at "
+            f"least one pixel, at most {MOST_PIXELS}, and values up to 1 … 65535",
         )
-        raise MapError(msg)
     if data.startswith(b"P5"):
         kind = np.dtype(np.uint8) if largest < 256 else np.dtype(">u2")
         held = (len(data) - at - 1) // kind.itemsize
@@ -96,49 +95,45 @@ def _pgm(data: bytes, path: Path) -> FloatArray:
             values = np.array(words, dtype=np.int64)
         except (ValueError, OverflowError):
             bad = next(word for word in words if not word.isdigit())
-            msg = f"{path}: expected whole numbers after the header of a P2, got {bad[:20]!r}"
-            raise MapError(msg) from None
+            raise fault(
+                path, f"expected whole numbers after the header of a P2, got {bad[:20]!r}"
+            ) from None
     if values is None or len(values) < width * height:
         count = 0 if values is None else len(values)
-        msg = (
-            f"{path}: its header says {width} × {height} pixels, but there are {count}; the file "
-            "is cut short, or of another size; copy it again"
+        raise fault(
+            path,
+            f"its header says {width} × {height} pixels, but there are {count}; the file "
+            "is cut short, or of another size; copy it again",
         )
-        raise MapError(msg)
     pixels = values[: width * height].reshape(height, width)
     if pixels.max() > largest:
-        msg = f"{path}: a pixel is {pixels.max()}, more than the largest value, {largest}"
-        raise MapError(msg)
+        raise fault(path, f"a pixel is {pixels.max()}, more than the largest value, {largest}")
     return pixels.astype(np.float64) * (255.0 / largest)
 
 
 def _with_pillow(path: Path) -> GreyImage:
+    pillow = library(
+        "PIL.Image",
+        f"{path}: a {path.suffix or 'file'} is read with Pillow",
+        besides=", or save the map as .pgm, which needs no library",
+    )
     try:
-        from PIL import Image, UnidentifiedImageError
-    except ImportError as error:
-        msg = (
-            f"{path}: a {path.suffix or 'file'} is read with Pillow, which is not installed: "
-            "pip install 'gp_active_sensing[maps]', or save the map as .pgm, which needs no library"
-        )
-        raise MissingDependencyError(msg) from error
-    try:
-        with Image.open(path, formats=_FORMATS) as image:
+        with pillow.open(path, formats=_FORMATS) as image:
             width, height = image.size
             if width * height > MOST_PIXELS:
-                msg = f"{path}: {width} × {height} pixels are more than {MOST_PIXELS}; cut it down"
-                raise MapError(msg)
+                raise fault(
+                    path, f"{width} × {height} pixels are more than {MOST_PIXELS}; cut it down"
+                )
             if image.mode.startswith("I") or image.mode == "F":
                 shades = np.asarray(image, dtype=np.float64) / 257.0  # 16 bits
                 return GreyImage(shades, np.zeros(shades.shape, dtype=np.bool_))
             pixels = np.asarray(image.convert("RGBA"), dtype=np.uint8)
-    except UnidentifiedImageError as error:
-        msg = f"{path}: is no image in the formats PGM, {', '.join(_FORMATS)}"
-        raise MapError(msg) from error
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+    except pillow.UnidentifiedImageError as error:
+        raise fault(path, f"is no image in the formats PGM, {', '.join(_FORMATS)}") from error
+    except (OSError, SyntaxError, ValueError, pillow.DecompressionBombError) as error:
         if isinstance(error, MapError):
             raise
-        msg = f"{path}: cannot be read as an image, perhaps cut short: {error}"
-        raise MapError(msg) from error
+        raise fault(path, f"cannot be read as an image, perhaps cut short: {error}") from error
     return GreyImage(pixels[:, :, :3].mean(axis=2), pixels[:, :, 3] < 255)
 
 
@@ -172,16 +167,16 @@ def load(path: Path) -> tuple[OccupancyGrid, tuple[str, ...]]:
     if not picture.is_file():
         near = sorted(p.name for p in path.parent.glob("*") if p.suffix in (".pgm", ".png"))
         hint = f"; beside {path.name} there are {', '.join(near[:5])}" if near else ""
-        msg = f"{path}: image: there is no file {picture}{hint}; copy it there, or correct image"
-        raise MapError(msg)
+        raise fault(
+            path, f"image: there is no file {picture}{hint}; copy it there, or correct image"
+        )
     image = read_image(picture)
     x, y, yaw = (*said.origin, 0.0)[:3]
     values, notes = _values(image, said)
     try:
         return OccupancyGrid(values[::-1], said.resolution, (x, y), yaw), notes
     except MapError as error:
-        msg = f"{path}: {error}"
-        raise MapError(msg) from error
+        raise fault(path, f"{error}") from error
 
 
 def _described(path: Path) -> _Described:
@@ -191,11 +186,11 @@ def _described(path: Path) -> _Described:
         raise MapError(str(error)) from error
     needed = ("image", "resolution", "origin")
     if not any(key in whole for key in needed):
-        msg = (
-            f"{path}: expected a map of map_server, with {', '.join(needed)}; it has "
-            f"{', '.join(map(str, whole)) or 'nothing'}"
+        raise fault(
+            path,
+            f"expected a map of map_server, with {', '.join(needed)}; it has "
+            f"{', '.join(map(str, whole)) or 'nothing'}",
         )
-        raise MapError(msg)
     known = _Described.__dataclass_fields__
     given: dict[str, Any] = {key: value for key, value in whole.items() if key in known}
     try:

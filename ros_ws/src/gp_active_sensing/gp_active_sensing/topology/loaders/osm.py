@@ -15,11 +15,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gp_active_sensing.errors import MapError, MissingDependencyError
 from gp_active_sensing.topology.loaders.drafts import KMH, MPH, Draft, Drafts
-from gp_active_sensing.topology.loaders.files import number_of
+from gp_active_sensing.topology.loaders.files import fault, number_of
 from gp_active_sensing.topology.projection import LONLAT
 from gp_active_sensing.topology.segments import Point, RoadMap, successors_of
+from gp_active_sensing.util.lazy import library
 
 _WITH_LINKS = ("motorway", "trunk", "primary", "secondary", "tertiary")
 DRIVABLE = frozenset(
@@ -128,7 +128,7 @@ _KEPT = re.compile(
 
 def load(path: Path) -> RoadMap:
     """Read an extract of OpenStreetMap; nothing is fetched."""
-    osmium = _osmium()
+    osmium = library("osmium", "OpenStreetMap files are read with osmium")
     local = path.absolute()  # osmium would fetch a name that begins with ``http:``
     with _said(path):
         ways = _ways(osmium, local)
@@ -148,28 +148,16 @@ def load(path: Path) -> RoadMap:
     return _with_restrictions(road_map, restrictions)
 
 
-def _osmium() -> Any:
-    try:
-        import osmium
-    except ImportError as error:
-        msg = (
-            "OpenStreetMap files are read with osmium, which is not installed: "
-            "pip install 'gp_active_sensing[maps]'"
-        )
-        raise MissingDependencyError(msg) from error
-    return osmium
-
-
 @contextmanager
 def _said(path: Path) -> Iterator[None]:
     if not path.is_file():
-        msg = f"{path}: cannot be read: no such file"
-        raise MapError(msg)
+        raise fault(path, "cannot be read: no such file")
     try:
         yield
     except Exception as error:  # osmium has errors of its own, without a common parent
-        msg = f"{path}: is no OpenStreetMap file, or a damaged or truncated one: {error}"
-        raise MapError(msg) from error
+        raise fault(
+            path, f"is no OpenStreetMap file, or a damaged or truncated one: {error}"
+        ) from error
 
 
 def _ways(osmium: Any, path: Path) -> list[_Way]:

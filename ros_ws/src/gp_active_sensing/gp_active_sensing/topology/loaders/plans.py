@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gp_active_sensing.errors import MapError
-from gp_active_sensing.topology.loaders.files import expected, is_number, read_json, shown
+from gp_active_sensing.topology.loaders.files import expected, fault, is_number, read_json, shown
 from gp_active_sensing.topology.loaders.vector import Drawing, Shape
 
 _MOST_ITEMS = 20_000
@@ -32,8 +31,7 @@ def read_plan(path: Path) -> Drawing:
     mission = _object(whole.get("mission"), "mission", path)
     _fence(_object(whole.get("geoFence"), "geoFence", path), found, path)
     if mission.get("complexItems"):
-        msg = f"{path}: mission.complexItems: a layout that is not known; save the plan again"
-        raise MapError(msg)
+        raise fault(path, "mission.complexItems: a layout that is not known; save the plan again")
     items = _items(mission.get("items"), "mission.items", path)
     for number, item in enumerate(items, 1):
         _item(item, number, found, path)
@@ -51,12 +49,12 @@ def _fence(fence: Mapping[str, Any], found: Drawing, path: Path) -> None:
         fence = {key: value for key, value in fence.items() if key != "polygon"}
     unknown = [k for k, v in fence.items() if v and k not in _FENCE and k not in _SAYS_NOTHING]
     if unknown:
-        msg = (
-            f"{path}: geoFence: {', '.join(unknown)!r:.80} of a layout that is not known (version "
+        raise fault(
+            path,
+            f"geoFence: {', '.join(unknown)!r:.80} of a layout that is not known (version "
             f"{shown(fence.get('version'))}; expected polygons and circles, version 2); open the "
-            "plan in a newer QGroundControl and save it again, so that no fence is lost"
+            "plan in a newer QGroundControl and save it again, so that no fence is lost",
         )
-        raise MapError(msg)
     for key, word in _FENCE.items():
         for number, item in enumerate(_items(fence.get(key), f"geoFence.{key}", path), 1):
             where = f"geofence {word} {number}"
@@ -83,11 +81,11 @@ def _item(item: Mapping[str, Any], number: int, found: Drawing, path: Path) -> N
         found.others["landing patterns"] += 1
         return
     if kind not in _SCANS:
-        msg = (
-            f"{path}: item {number}: complexItemType: expected one of {', '.join(_SCANS)}, got "
-            f"{shown(kind)}; remove the item from the plan where no area is lost with it"
+        raise fault(
+            path,
+            f"item {number}: complexItemType: expected one of {', '.join(_SCANS)}, got "
+            f"{shown(kind)}; remove the item from the plan where no area is lost with it",
         )
-        raise MapError(msg)
     where = f"{_SCANS[kind]} {number}"
     if kind == "CorridorScan":
         line = _geometry("LineString", item.get("polyline"), where, path)
@@ -125,8 +123,7 @@ def _items(value: Any, where: str, path: Path) -> list[dict[str, Any]]:
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         raise expected(path, where, "a list of objects", value)
     if len(value) > _MOST_ITEMS:
-        msg = f"{path}: {where}: has {len(value)} entries; expected at most {_MOST_ITEMS}"
-        raise MapError(msg)
+        raise fault(path, f"{where}: has {len(value)} entries; expected at most {_MOST_ITEMS}")
     return value
 
 

@@ -27,10 +27,10 @@ from typing import Any
 
 import numpy as np
 
-from gp_active_sensing.errors import MapError, MissingDependencyError, brief_repr, listed, suggest
+from gp_active_sensing.errors import MapError, brief_repr, listed, suggest
 from gp_active_sensing.topology.geometry import HEIGHTS, below_water, inflated, metres_in
 from gp_active_sensing.topology.loaders import reader_of
-from gp_active_sensing.topology.loaders.files import check_file, number_of, read_text
+from gp_active_sensing.topology.loaders.files import check_file, fault, number_of, read_text
 from gp_active_sensing.topology.projection import (
     LOCAL,
     LONLAT,
@@ -40,6 +40,7 @@ from gp_active_sensing.topology.projection import (
 )
 from gp_active_sensing.topology.segments import Point
 from gp_active_sensing.types import BoolArray, FloatArray
+from gp_active_sensing.util.lazy import library
 from gp_active_sensing.util.tables import are_fills
 
 logger = logging.getLogger(__name__)
@@ -96,20 +97,20 @@ def read_raster(path: Path, value: str = "") -> RasterFile:
         raster = replace(raster, crs=read_text(beside).strip())
     if np.isnan(raster.values).all():
         rows, columns = raster.values.shape
-        msg = (
-            f"{path}: none of its {columns} × {rows} cells has data, so there is no place; is it "
-            "the right file, and its value for no data the right one?"
+        raise fault(
+            path,
+            f"none of its {columns} × {rows} cells has data, so there is no place; is it "
+            "the right file, and its value for no data the right one?",
         )
-        raise MapError(msg)
     a, b, _, d, e, _ = raster.transform
     if not abs(a * e - b * d) > 0.0:
-        msg = f"{path}: its cells have no area (transform {raster.transform}); save it again"
-        raise MapError(msg)
+        raise fault(path, f"its cells have no area (transform {raster.transform}); save it again")
     if (sign := HEIGHTS.get(value.lower())) is None:
         return raster
     if (metres := metres_in(unit)) is None:
-        msg = f"{path}: {value} is in {unit!r:.30}; expected a unit of length, or none for metres"
-        raise MapError(msg)
+        raise fault(
+            path, f"{value} is in {unit!r:.30}; expected a unit of length, or none for metres"
+        )
     values, notes = raster.values * metres, raster.notes
     if metres != 1.0:
         notes += (f"{value} in {unit} was turned into metres",)
@@ -180,19 +181,16 @@ def read_ascii_grid(path: Path) -> tuple[FloatArray, tuple[float, float], tuple[
                 values[done : done + row.size] = row
                 done += row.size
     except (OSError, UnicodeDecodeError) as error:
-        msg = f"{path}: cannot be read as an ESRI ASCII grid: {error}"
-        raise MapError(msg) from error
+        raise fault(path, f"cannot be read as an ESRI ASCII grid: {error}") from error
     if done < values.size:
-        msg = f"{path}: ends after {done} of {values.size} values ({columns} × {rows} cells)"
-        raise MapError(msg)
+        raise fault(path, f"ends after {done} of {values.size} values ({columns} × {rows} cells)")
     sides = ("dx", "dy") if "cellsize" not in said and "dx" in said else ("cellsize", "cellsize")
     width, height = (_said(path, said, key, "above") for key in sides)
     edges = []
     for axis, size in (("x", width), ("y", height)):
         corner, centre = f"{axis}llcorner", f"{axis}llcenter"
         if corner in said and centre in said:
-            msg = f"{path}: has both {corner} and {centre}; keep the one that is meant"
-            raise MapError(msg)
+            raise fault(path, f"has both {corner} and {centre}; keep the one that is meant")
         own = centre in said
         edges.append(_said(path, said, centre) - 0.5 * size if own else _said(path, said, corner))
     values[values == said.get("nodata_value", _NO_DATA)] = np.nan
@@ -209,17 +207,16 @@ def _header(
         if key not in _KEYS:
             if number_of(key) is not None:
                 return said, (line, words)
-            msg = (
-                f"{where}: expected a key of an ESRI ASCII grid or a number, got "
+            raise fault(
+                where,
+                "expected a key of an ESRI ASCII grid or a number, got "
                 f"{brief_repr(words[0])}.{suggest(key, _KEYS)} The header has ncols, nrows, "
-                "xllcorner, yllcorner, cellsize and perhaps NODATA_value"
+                "xllcorner, yllcorner, cellsize and perhaps NODATA_value",
             )
-            raise MapError(msg)
         value = number_of(words[1]) if len(words) == 2 else None
         if value is None or key in said:
             what = f"expected one number after {words[0]}, got {words[1:]}"
-            msg = f"{where}: {what if value is None else f'{words[0]} is there twice'}"
-            raise MapError(msg)
+            raise fault(where, f"{what if value is None else f'{words[0]} is there twice'}")
         said[key] = value
     return said, (0, [])
 
@@ -228,15 +225,13 @@ def _said(path: Path, said: Mapping[str, float], key: str, kind: str = "finite")
     """Return the number of a key that is "finite", "above" 0, or "whole" and above 0."""
     if key not in said:
         has = ", ".join(said) or "none"
-        msg = f"{path}: the header of an ESRI ASCII grid needs {key}; it has: {has}"
-        raise MapError(msg)
+        raise fault(path, f"the header of an ESRI ASCII grid needs {key}; it has: {has}")
     value = said[key]
     least = -math.inf if kind == "finite" else 0.0
     if not least < value < math.inf or (kind == "whole" and value % 1.0):
         whats = {"finite": "a finite number", "above": "a number above 0"}
         what = whats.get(kind, "a whole number of 1 or more")
-        msg = f"{path}: {key}: expected {what}, got {value:g}"
-        raise MapError(msg)
+        raise fault(path, f"{key}: expected {what}, got {value:g}")
     return value
 
 
@@ -247,11 +242,9 @@ def _numbers(words: Sequence[str], where: str) -> FloatArray:
     except ValueError:
         bad = next(word for word in words if number_of(word) is None)
         hint = "; decimals take a point" if "," in bad else ""
-        msg = f"{where}: expected a number, got {brief_repr(bad)}{hint}"
-        raise MapError(msg) from None
+        raise fault(where, f"expected a number, got {brief_repr(bad)}{hint}") from None
     if np.isinf(row).any():
-        msg = f"{where}: expected finite numbers, got infinity"
-        raise MapError(msg)
+        raise fault(where, "expected finite numbers, got infinity")
     return row
 
 
@@ -287,8 +280,9 @@ def _band(path: Path, found: Any, value: str) -> tuple[int, list[str]]:
         return number, [f"band {number} ({found.descriptions[number - 1]}) is its {value}"]
     names = listed([text for text in found.descriptions if text])
     if found.count > 1 and wanted in HEIGHTS and any(named) and named[0] != "mean":  # of `export`
-        msg = f"{path}: value: none of its {found.count} bands is called {value!r}, but {names}"
-        raise MapError(msg)
+        raise fault(
+            path, f"value: none of its {found.count} bands is called {value!r}, but {names}"
+        )
     notes = [f"of its {found.count} bands the first counts"] if found.count > 1 else []
     if any(named):
         notes.append(f"it calls its bands {names}")
@@ -303,15 +297,12 @@ def _opened(path: Path, value: str = "") -> Iterator[tuple[Any, Any]]:
         MapError: the file is of another kind, is damaged, or names another file as its overviews.
         MissingDependencyError: rasterio is not installed.
     """
-    try:
-        import rasterio
-    except ImportError as error:
-        msg = (
-            f"{path}: a {path.suffix} file is read with rasterio, which is not installed: "
-            "pip install 'gp_active_sensing[maps]'; or turn the file into an ESRI ASCII grid, "
-            "which needs nothing: gdal_translate -of AAIGrid IN OUT.asc"
-        )
-        raise MissingDependencyError(msg) from error
+    rasterio = library(
+        "rasterio",
+        f"{path}: a {path.suffix} file is read with rasterio",
+        besides="; or turn the file into an ESRI ASCII grid, which needs nothing: gdal_translate "
+        "-of AAIGrid IN OUT.asc",
+    )
     driver = _DRIVERS.get(path.suffix.lower(), "GTiff")
     try:
         with rasterio.Env(GDAL_DISABLE_READDIR_ON_OPEN="EMPTY_DIR", GDAL_PAM_ENABLED="NO"):
@@ -328,12 +319,12 @@ def _opened(path: Path, value: str = "") -> Iterator[tuple[Any, Any]]:
                     found = rasterio.open(names[value.lower()], driver=driver)
             with found:
                 if found.tags(ns="OVERVIEWS"):
-                    msg = f"{path}: its metadata name another file (OVERVIEWS); it is not read"
-                    raise MapError(msg)
+                    raise fault(path, "its metadata name another file (OVERVIEWS); it is not read")
                 yield found, _transform(rasterio, path, found)
     except rasterio.errors.RasterioError as error:
-        msg = f"{path}: cannot be read by the driver {driver}, which its name says: {error}"
-        raise MapError(msg) from error
+        raise fault(
+            path, f"cannot be read by the driver {driver}, which its name says: {error}"
+        ) from error
 
 
 def _transform(rasterio: Any, path: Path, found: Any) -> Any:
@@ -346,8 +337,9 @@ def _transform(rasterio: Any, path: Path, found: Any) -> Any:
         back = ~made
         off = max(np.hypot(*np.subtract(back @ (p.x, p.y), (p.col, p.row))) for p in points)
         if off > _OFF:
-            msg = f"{path}: its {len(points)} control points bend it; lay it flat: gdalwarp IN OUT"
-            raise MapError(msg)
+            raise fault(
+                path, f"its {len(points)} control points bend it; lay it flat: gdalwarp IN OUT"
+            )
         return made
     for end in (".tfw", path.suffix + "w", ".wld"):
         beside = path.with_suffix(end)
@@ -355,8 +347,7 @@ def _transform(rasterio: Any, path: Path, found: Any) -> Any:
             try:
                 a, d, b, e, x, y = map(float, read_text(beside).split())
             except ValueError as error:
-                msg = f"{beside}: expected the six numbers of a world file"
-                raise MapError(msg) from error
+                raise fault(beside, "expected the six numbers of a world file") from error
             # A world file has the centre of the first cell.
             return rasterio.Affine(a, b, x - 0.5 * (a + b), d, e, y - 0.5 * (d + e))
     return found.transform
@@ -364,11 +355,11 @@ def _transform(rasterio: Any, path: Path, found: Any) -> Any:
 
 def _check_size(path: Path, columns: int, rows: int) -> None:
     if columns * rows > MAX_CELLS:
-        msg = (
-            f"{path}: {columns} × {rows} cells are more than {MAX_CELLS}; cut it down to "
-            "the area of the map, or make its cells larger (gdal_translate -projwin, -tr)"
+        raise fault(
+            path,
+            f"{columns} × {rows} cells are more than {MAX_CELLS}; cut it down to "
+            "the area of the map, or make its cells larger (gdal_translate -projwin, -tr)",
         )
-        raise MapError(msg)
 
 
 # -- in the frame of a map -------------------------------------------------------------------------

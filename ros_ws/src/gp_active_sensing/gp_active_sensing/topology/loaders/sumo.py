@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from gp_active_sensing.errors import MapError, MissingDependencyError
 from gp_active_sensing.topology.loaders.drafts import Draft, Drafts
-from gp_active_sensing.topology.loaders.files import elements, number_of, tag_of
+from gp_active_sensing.topology.loaders.files import elements, fault, number_of, tag_of
 from gp_active_sensing.topology.projection import LOCAL, LONLAT, frame_error, geographic_of
 from gp_active_sensing.topology.segments import Point, RoadMap, length_of
 
@@ -147,11 +147,11 @@ class _Net:
         if projection == "!" or not offset or not self._edges:
             return None
         if projection == "-":  # never projected: the coordinates are degrees
-            msg = (
-                f"{self.path}: the network is in longitude and latitude (projParameter '-'); "
-                "convert it with `netconvert --proj.utm` first"
+            raise fault(
+                self.path,
+                "the network is in longitude and latitude (projParameter '-'); "
+                "convert it with `netconvert --proj.utm` first",
             )
-            raise MapError(msg)
         (dx, dy) = offset[0]
         xs, ys = zip(*(p for draft, _ in self._edges.values() for p in draft.line), strict=True)
         shifted = [(x - dx, y - dy) for x in (min(xs), max(xs)) for y in (min(ys), max(ys))]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gp_active_sensing.errors import MapError, listed, suggest
 from gp_active_sensing.topology.loaders.drafts import KMH, MPH, Drafts
-from gp_active_sensing.topology.loaders.files import MOST_TEXT, check_file, number_of
+from gp_active_sensing.topology.loaders.files import MOST_TEXT, check_file, fault, number_of
 from gp_active_sensing.topology.projection import LOCAL, LONLAT
 from gp_active_sensing.topology.segments import Point, RoadMap
 from gp_active_sensing.util.tables import Table
@@ -166,11 +166,9 @@ class _Reader:
                     for (x, y), row, line in zip(values.tolist(), rows, lines, strict=True):
                         where = f"{path}, line {line} (node {(node := row[at].strip())!r})"
                         if math.isnan(x + y):
-                            msg = f"{where}: expected two finite numbers"
-                            raise MapError(msg)
+                            raise fault(where, "expected two finite numbers")
                         if node in self._nodes:
-                            msg = f"{where}: is there already"
-                            raise MapError(msg)
+                            raise fault(where, "is there already")
                         self._nodes[node] = (x, y)
             self.drafts.notes.append(f"edges are straight between the nodes of {path.name}")
         return self._nodes
@@ -214,8 +212,8 @@ def _nodes_file(path: Path) -> Path:
     for name in dict.fromkeys(names):
         if (path.parent / name).is_file():
             return path.parent / name
-    msg = (
-        f"{path}: edges have no line (column wkt or wkt_lonlat), and no table of nodes is beside: "
-        f"{', '.join(names)}"
+    raise fault(
+        path,
+        "edges have no line (column wkt or wkt_lonlat), and no table of nodes is beside: "
+        f"{', '.join(names)}",
     )
-    raise MapError(msg)

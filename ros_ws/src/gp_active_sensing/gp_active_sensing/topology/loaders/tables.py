@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from gp_active_sensing.errors import ConfigError, MapError, listed, suggest
 from gp_active_sensing.topology.geometry import below_water, upwards_of
-from gp_active_sensing.topology.loaders.files import MOST_TEXT, check_file, fail, number_of
+from gp_active_sensing.topology.loaders.files import MOST_TEXT, check_file, fail, fault, number_of
 from gp_active_sensing.topology.projection import (
     LOCAL,
     LONLAT,
@@ -121,8 +121,7 @@ def of_csv(path: Path) -> PlaceTable:
     with Table(path, MapError) as table:
         header = list(table.header)
     if len(header) > _MOST_COLUMNS:
-        msg = f"{path}: {len(header)} columns are more than {_MOST_COLUMNS}"
-        raise MapError(msg)
+        raise fault(path, f"{len(header)} columns are more than {_MOST_COLUMNS}")
 
     def rows() -> Iterator[tuple[int, list[str]]]:
         with Table(path, MapError) as table:
@@ -139,8 +138,7 @@ def of_features(path: Path) -> PlaceTable:
     file = read_features(path)
     points = [(f, p) for f in file.features for p in simple(f.geometry) if p.geom_type == "Point"]
     if not points:
-        msg = f"{path}: has no points; expected one for each place"
-        raise MapError(msg)
+        raise fault(path, "has no points; expected one for each place")
     degrees = looks_like_degrees(np.array([(p.x, p.y) for _, p in points]))
     pair = ["longitude", "latitude"] if file.crs in ("", LONLAT) and degrees else ["x", "y"]
     told = dict.fromkeys(key for f, _ in points for key in f.said)
@@ -194,8 +192,7 @@ class SitesReader:
     def _add(self, rows: Sequence[tuple[int | str, Sequence[str]]]) -> None:
         """Add some rows, each with its line."""
         if len(self._lines) + len(rows) > _MOST_PLACES:
-            msg = f"{self._path}: has more than {_MOST_PLACES} places"
-            raise MapError(msg)
+            raise fault(self._path, f"has more than {_MOST_PLACES} places")
         first = len(self._lines)
         self._lines += [line for line, _ in rows]
         for at, cells in enumerate(zip(*(row for _, row in rows), strict=True)):
@@ -224,8 +221,7 @@ class SitesReader:
         path, columns, n = self._path, self._columns, len(self._lines)
         crs = crs or self._crs
         if not n:
-            msg = f"{path}: expected a row for each place below the header, found none"
-            raise MapError(msg)
+            raise fault(path, "expected a row for each place below the header, found none")
         values = {at: np.concatenate(parts) for at, parts in self._parts.items()}
         problems: list[str] = []
         keys: list[str] = [key for key in ("lon", "lat", "x", "y", "z") if key in columns]
@@ -294,8 +290,7 @@ class SitesReader:
         nowhere = (points == 0.0).all(axis=1)
         kept = np.ones(len(points), dtype=np.bool_)
         if degrees and nowhere.all():
-            msg = f"{self._path}: all places are at 0, 0, as a receiver without a fix writes it"
-            raise MapError(msg)
+            raise fault(self._path, "all places are at 0, 0, as a receiver without a fix writes it")
         if not nowhere.any() or nowhere.all():
             return kept, ()
         far = _NOWHERE if degrees else _NOWHERE_METRES
@@ -344,8 +339,7 @@ class SitesReader:
                 plain = f"{code[2]}{'N' if code[1] == '326' else 'S'}"
             match = re.fullmatch(r"(\d{1,2})([C-HJ-NP-X]?)([NS]?)", plain)
             if match is None or not 1 <= int(match[1]) <= 60:
-                msg = f"{self._path}: zone: expected one of UTM, such as 32N, got {zone!r:.20}"
-                raise MapError(msg)
+                raise fault(self._path, f"zone: expected one of UTM, such as 32N, got {zone!r:.20}")
             band, half = match[2], match[3] or ("" if bands else match[2])
             south = half == "S" or (not half and bool(band) and band < "N")
             if not band and not half:
@@ -385,12 +379,12 @@ class SitesReader:
                 half = "S" if middle[1] < 0.0 else "N"
                 note = f"x and y are those of UTM zone {number}{half}; the degrees count"
                 return made, (*made.notes, note)
-        msg = (
-            f"{where}: has x and y and longitude and latitude, and they are not of the same "
+        raise fault(
+            where,
+            "has x and y and longitude and latitude, and they are not of the same "
             "places, neither in metres of a frame of their own nor in UTM; keep one pair, of which "
-            "the positions are made, or name its columns in columns_of"
+            "the positions are made, or name its columns in columns_of",
         )
-        raise MapError(msg)
 
     def _others(
         self, values: Mapping[int, FloatArray], used: set[int], kept: npt.NDArray[np.bool_]
@@ -462,11 +456,11 @@ def _columns_of(
     if "z" not in found and heights:
         if len(heights) > 1:
             both = " and ".join(repr(header[at]) for at in heights)
-            msg = (
-                f"{path}: columns {both} both say how high a place is; keep one of them, or "
-                "name it as height or depth in columns_of"
+            raise fault(
+                path,
+                f"columns {both} both say how high a place is; keep one of them, or "
+                "name it as height or depth in columns_of",
             )
-            raise MapError(msg)
         found["z"] = heights[0], header[heights[0]]
         upwards = upwards_of(titles[heights[0]]) or 1.0
     pairs = [{"x", "y"} <= found.keys(), {"lon", "lat"} <= found.keys()]

@@ -18,13 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from gp_active_sensing.errors import MapError, MissingDependencyError
+from gp_active_sensing.errors import MapError
 from gp_active_sensing.topology.geometry import simple
 from gp_active_sensing.topology.loaders.files import (
     MOST_TEXT,
     check_file,
     elements,
     expected,
+    fault,
     number_of,
     read_json,
     shown,
@@ -33,6 +34,7 @@ from gp_active_sensing.topology.loaders.files import (
 )
 from gp_active_sensing.topology.projection import LOCAL, LONLAT
 from gp_active_sensing.topology.segments import Point
+from gp_active_sensing.util.lazy import library
 
 MOST_FEATURES = 10_000
 """Largest number of shapes of a file."""
@@ -70,8 +72,7 @@ class VectorFile:
         name = next((known[key] for key in _NAMES if key in known), "")
         where = f"feature {len(self.features)}" + (f" ({name!r:.60})" if name else "")
         if len(self.features) == MOST_FEATURES:
-            msg = f"{path}: has more than {MOST_FEATURES} features; cut it down to the area"
-            raise MapError(msg)
+            raise fault(path, f"has more than {MOST_FEATURES} features; cut it down to the area")
         self.features.append(Feature(where, name, folder, known, geometry))
 
 
@@ -123,8 +124,7 @@ def read_features(path: Path) -> VectorFile:
     found = _READERS[path.suffix.lower()](path)
     for feature in found.features:
         if not np.isfinite(shapely.get_coordinates(feature.geometry)).all():
-            msg = f"{path}: {feature.where}: expected finite coordinates"
-            raise MapError(msg)
+            raise fault(path, f"{feature.where}: expected finite coordinates")
     return found
 
 
@@ -164,12 +164,10 @@ def _shape(geometry: Any, where: str) -> Any:
         if kind in ("Polygon", "MultiPolygon"):
             polygons = [parts] if kind == "Polygon" else parts
             if not polygons or not all(rings and all(rings) for rings in polygons):
-                msg = f"{where}: a polygon without corners"
-                raise MapError(msg)
+                raise fault(where, "a polygon without corners")
         return shapely.geometry.shape(geometry)
     except (AttributeError, LookupError, TypeError, ValueError, shapely.errors.ShapelyError) as e:
-        msg = f"{where}: expected a geometry of GeoJSON, got {shown(geometry)} ({e})"
-        raise MapError(msg) from e
+        raise fault(where, f"expected a geometry of GeoJSON, got {shown(geometry)} ({e})") from e
 
 
 def _check_numbers(part: Any) -> None:
@@ -190,8 +188,7 @@ def _kml(path: Path) -> VectorFile:
             drawn[tag_of(element)] += 1
             if tag_of(element) == "Polygon":
                 if sum(tag_of(side) == "outerBoundaryIs" for side in element) != 1:
-                    msg = f"{where}: expected one outerBoundaryIs in a Polygon"
-                    raise MapError(msg)
+                    raise fault(where, "expected one outerBoundaryIs in a Polygon")
             if tag_of(element) == "coordinates":
                 for word in re.sub(r"\s*,\s*", ",", element.text or "").split():
                     pair = [number_of(part) for part in word.split(",")][:2]
@@ -200,17 +197,16 @@ def _kml(path: Path) -> VectorFile:
                         raise expected(where, "coordinates", what, word)
     data = whole_bytes(path)
     if other := _OTHER_FILES.search(data):
-        msg = f"{path}: speaks of data elsewhere ({other[0]!r}); it is not read"
-        raise MapError(msg)
+        raise fault(path, f"speaks of data elsewhere ({other[0]!r}); it is not read")
     found = _gdal(data, path)
     read = Counter(part.geom_type for f in found.features for part in simple(f.geometry))
     for kind in ("Polygon", "LineString", "Point"):
         if read[kind] < drawn[kind]:
-            msg = (
-                f"{path}: only {read[kind]} of its {drawn[kind]} {kind}s can be read; save it "
-                "again, with all placemarks in one Document"
+            raise fault(
+                path,
+                f"only {read[kind]} of its {drawn[kind]} {kind}s can be read; save it "
+                "again, with all placemarks in one Document",
             )
-            raise MapError(msg)
     return found
 
 
@@ -220,30 +216,21 @@ def _file(path: Path) -> VectorFile:
         head = stream.read(72)
     shape, package = head[:4] == b"\x00\x00\x27\x0a", head[:15] == b"SQLite format 3"
     if not (shape if path.suffix.lower() == ".shp" else package):
-        msg = f"{path}: does not begin as a {path.suffix} file does; save it again"
-        raise MapError(msg)
+        raise fault(path, f"does not begin as a {path.suffix} file does; save it again")
     return _gdal(path.absolute(), path)
 
 
 def _gdal(source: Any, path: Path) -> VectorFile:
     """Read all layers of a file whose content was looked at."""
-    try:
-        import pyogrio
-        from pyogrio.raw import read
-    except ImportError as error:
-        msg = (
-            f"{path}: a {path.suffix} file is read with pyogrio, which is not installed: "
-            "pip install 'gp_active_sensing[maps]'"
-        )
-        raise MissingDependencyError(msg) from error
+    use = f"{path}: a {path.suffix} file is read with pyogrio"
+    pyogrio, read = library("pyogrio", use), library("pyogrio.raw", use).read
     found = VectorFile()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what matters is an error, or is seen below
             layers = pyogrio.list_layers(source).tolist()
             if len(layers) > _MOST_LAYERS:
-                msg = f"{path}: has {len(layers)} folders or layers; expected {_MOST_LAYERS}"
-                raise MapError(msg)
+                raise fault(path, f"has {len(layers)} folders or layers; expected {_MOST_LAYERS}")
             for index, (layer, kind) in enumerate(layers):
                 if kind is None:  # a table without shapes
                     continue
@@ -254,8 +241,7 @@ def _gdal(source: Any, path: Path) -> VectorFile:
                 crs = LOCAL if crs.upper().startswith(_UNDEFINED) else crs
                 if found.features and crs != found.crs:
                     two = f"two coordinate systems, {found.crs:.40} and {crs:.40}"
-                    msg = f"{path}: its layers are in {two}"
-                    raise MapError(msg)
+                    raise fault(path, f"its layers are in {two}")
                 found.crs = crs
                 names = list(meta["fields"])
                 rows = zip(*columns, strict=True) if columns else ([] for _ in shapes)
@@ -267,8 +253,7 @@ def _gdal(source: Any, path: Path) -> VectorFile:
     except (pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError, ValueError) as error:
         if isinstance(error, MapError):
             raise
-        msg = f"{path}: cannot be read as a {path.suffix} file: {error!s:.200}"
-        raise MapError(msg) from error
+        raise fault(path, f"cannot be read as a {path.suffix} file: {error!s:.200}") from error
     return found
 
 
@@ -285,8 +270,9 @@ def _of_bytes(data: bytes | None, where: str) -> Any:
     try:
         return shapely.from_wkb(data, on_invalid="fix")
     except (ValueError, shapely.errors.GEOSException) as error:
-        msg = f"{where}: {error}; expected rings of 3 corners or more that end where they begin"
-        raise MapError(msg) from error
+        raise fault(
+            where, f"{error}; expected rings of 3 corners or more that end where they begin"
+        ) from error
 
 
 _READERS: Mapping[str, Callable[[Path], VectorFile]] = {
