@@ -43,7 +43,7 @@ class _Edge(NamedTuple):
     one_way: bool
 
 
-class _Reader:
+class _Graph:
     """Collects the nodes, then the edges between them."""
 
     def __init__(self, source: Path) -> None:
@@ -167,7 +167,7 @@ def road_map_of(graph: Any, *, name: str = "", crs: str = "") -> RoadMap:
             "nodes have no positions (x and y); networkx.kamada_kawai_layout gives some "
             "by the lengths of edges",
         )
-    reader = _Reader(Path(name))
+    reader = _Graph(Path(name))
     for node, data in graph.nodes(data=True):
         reader.node(str(node), data)
     if not reader.drafts.problems:
@@ -237,7 +237,7 @@ def _missing(value: Any) -> bool:
 
 def load(path: Path, *, crs: str = "") -> RoadMap:
     """Read a graph; `crs` is that of its coordinates, "" = what the file says."""
-    reader = _Reader(path)
+    reader = _Graph(path)
     names: dict[str, str] = {}
     edges: list[_Edge] = []
     counts: Counter[tuple[str, str]] = Counter()
