@@ -112,13 +112,15 @@ def _pgm(data: bytes, path: Path) -> FloatArray:
 
 
 def _with_pillow(path: Path) -> GreyImage:
-    pillow = library(
-        "PIL.Image",
+    library(
+        "PIL",
         f"{path}: a {path.suffix or 'file'} is read with Pillow",
         besides=", or save the map as .pgm, which needs no library",
     )
+    from PIL import Image, UnidentifiedImageError
+
     try:
-        with pillow.open(path, formats=_FORMATS) as image:
+        with Image.open(path, formats=_FORMATS) as image:
             width, height = image.size
             if width * height > MOST_PIXELS:
                 raise fault(
@@ -128,9 +130,9 @@ def _with_pillow(path: Path) -> GreyImage:
                 shades = np.asarray(image, dtype=np.float64) / 257.0  # 16 bits
                 return GreyImage(shades, np.zeros(shades.shape, dtype=np.bool_))
             pixels = np.asarray(image.convert("RGBA"), dtype=np.uint8)
-    except pillow.UnidentifiedImageError as error:
+    except UnidentifiedImageError as error:
         raise fault(path, f"is no image in the formats PGM, {', '.join(_FORMATS)}") from error
-    except (OSError, SyntaxError, ValueError, pillow.DecompressionBombError) as error:
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         if isinstance(error, MapError):
             raise
         raise fault(path, f"cannot be read as an image, perhaps cut short: {error}") from error
@@ -226,8 +228,11 @@ def _values(image: GreyImage, said: _Described) -> tuple[np.ndarray, tuple[str, 
     if said.mode == "raw":
         raw = np.rint(image.shades)
         return np.where(raw <= 100.0, raw, -1.0).astype(np.int8), ()
-    share = image.shades / 255.0
-    occupancy = share if said.negate else 1.0 - share
+    unknown = np.rint(image.shades) == _UNKNOWN_SHADE
+    # In its place: an image of most pixels has 200 MB.
+    occupancy = np.divide(image.shades, 255.0, out=image.shades)
+    if not said.negate:
+        np.subtract(1.0, occupancy, out=occupancy)
     values = np.full(occupancy.shape, -1, dtype=np.int8)
     if said.mode == "scale":
         between = (occupancy - said.free_thresh) / (said.occupied_thresh - said.free_thresh)
@@ -236,7 +241,7 @@ def _values(image: GreyImage, said: _Described) -> tuple[np.ndarray, tuple[str, 
     free = occupancy <= said.free_thresh
     values[free] = 0
     values[image.transparent] = -1
-    odd = int(np.count_nonzero(free & (np.rint(image.shades) == _UNKNOWN_SHADE)))
+    odd = int(np.count_nonzero(free & unknown))
     if odd and not said.negate and not (values == -1).any():
         note = (
             f"{odd} pixels have the shade 205, which map_saver gives to unknown cells, and count "
