@@ -198,7 +198,7 @@ class SensingLoop:
         closed: Collection[int] = (),
         further: Mapping[str, Belief] = MappingProxyType({}),
     ) -> None:
-        """Go on with a map that has changed: its first places are those so far, in their order.
+        """Use a changed map; its first places are the places so far, in their order.
 
         What was read, set aside, spent and promised stays. Snapshots keep the map they were taken
         with. `fresh` and `further` (by name) are beliefs over it before their first reading; the
@@ -237,14 +237,14 @@ class SensingLoop:
         self.policy_state = BatchPlan(self.policy_state, self.spent).policy_state
 
     def shut_moves(self, moves: Collection[tuple[int, int]]) -> None:
-        """Plan every way round some moves (from, to), and through all others again."""
+        """Exclude some moves (from, to) from every plan, and allow all others again."""
         if not self.shut.issuperset(moves):  # ways that were planned for several probes at once
             self.policy_state = BatchPlan(self.policy_state, self.spent).policy_state
         self.shut = frozenset(moves)
         self._restrict()
 
     def keep_limits(self, at: int | None = None, probe: str = "") -> None:
-        """Close the places that may lie beyond the limits by now, and open the others.
+        """Close the places that may lie beyond the limits, and open the others.
 
         For a probe that asks at `at`. What is about the place of its first question is safe.
         """
@@ -262,7 +262,7 @@ class SensingLoop:
     def set_limits(
         self, declared: Collection[int], began: Collection[str], beyond: Collection[int]
     ) -> None:
-        """Set what `keep_limits` has found, now or before a restart."""
+        """Apply the result of `keep_limits`, now or from before a restart."""
         self.declared, self.began = frozenset(declared), frozenset(began)
         if self.beyond != (found := frozenset(beyond)):
             self.counts["limits_closed"] += len(found - self.beyond)
@@ -320,7 +320,7 @@ class SensingLoop:
     # -- readings -------------------------------------------------------------------------------
 
     def of(self, quantity: str = "", *, leads: bool = False) -> Receiver:
-        """Return what takes the readings of a quantity in; the loop itself of the main one.
+        """Return the receiver of a quantity's readings; the loop itself for the main one.
 
         With `leads` they cost the budget: their probe does not measure the main one.
 
@@ -435,7 +435,7 @@ class SensingLoop:
         return late
 
     def advance(self, now_ns: int) -> None:
-        """Let time pass; it matters where a belief is about a field that changes."""
+        """Advance time; this ages the readings of a field that changes."""
         for belief in (self.belief, *(each.belief for each in self.quantities.values())):
             belief.advance(1e-9 * now_ns)
 
@@ -591,7 +591,7 @@ class SensingLoop:
         return tuple(int(place) for place in found)
 
     def moved(self, cost: Cost) -> None:
-        """Take a driven distance and time off the budget."""
+        """Subtract a driven distance and time from the budget."""
         self.remaining = self.remaining.minus(cost=cost)
 
     def ask(
@@ -667,7 +667,7 @@ class SensingLoop:
         return plan
 
     def seen(self, at: int | None, heading: float | None) -> Topology:
-        """Return the map as a probe sees it there: with its turning radius, if it has one."""
+        """Return the map for a probe, with its turning radius if it has one."""
         return turning(self.topology, self.turn_radius, at, heading)
 
     def _choose(
@@ -747,7 +747,7 @@ class SensingLoop:
         }
 
     def finish_links(self) -> None:
-        """Link maps to all that was read by now, such as before those of a mission are recorded."""
+        """Update the links to all readings so far, such as before the final maps are recorded."""
         for source in dict.fromkeys(self.links.sources.values()):
             self.links.follow(self.belief_of, source, now=True)
 
@@ -769,7 +769,7 @@ class SensingLoop:
         return carried[0] if carried is not None and carried[0] in self.quantities else ""
 
     def good_enough(self, measured: Sequence[QuantityBelief] | None = None) -> str:
-        """Return why nothing more has to be read, "" while something has; see `met`.
+        """Return why no more readings are needed, "" while some are; see `met`.
 
         The quantities `measured` count; None = all.
         """
@@ -787,7 +787,7 @@ class SensingLoop:
         return "; ".join(found)
 
     def readings_for(self, probe: str, pending: Collection[int]) -> int | None:
-        """Return how many readings are left for a probe; None = any number.
+        """Return the number of readings left for a probe; None = no limit.
 
         Each of the others has those kept that it was promised, see `BudgetReservations.kept_from`.
         """
@@ -803,7 +803,7 @@ class SensingLoop:
         remaining: Budget | None = None,
         observed: BoolArray | None = None,
     ) -> bool:
-        """Return whether a plan made for what was to be left fits into what is left now.
+        """Return whether a plan made for an expected budget fits into the remaining budget.
 
         Args:
             plan: with a waypoint.
@@ -832,7 +832,7 @@ class SensingLoop:
         again: bool = False,
         carried: Sequence[str] | None = None,
     ) -> None:
-        """Count a decision taken before a restart, with the policy state it left and its way.
+        """Replay a decision from before a restart, with its policy state and its way.
 
         With `again` the plan led to a place that was observed already, to read it once more.
         """
@@ -846,7 +846,7 @@ class SensingLoop:
         self.reservations.drop(probe)
 
     def release(self, probe: str = "") -> None:
-        """Keep no readings for the way of a probe any more: it does not drive there."""
+        """Release the readings reserved for the way of a probe that no longer drives it."""
         self.reservations.drop(probe)
 
     def snapshot(self, clock: Clock | None = None) -> SensingLoop:

@@ -101,7 +101,7 @@ def requirements() -> Iterator[tuple[str, str]]:
 
 
 def examine(*, version: Callable[[str], str] = version_of) -> list[Check]:
-    """Look at the installation; nothing heavy is imported."""
+    """Check the installation without heavy imports."""
     checks = [
         Check(PACKAGE, "ok", __version__, needed=True),
         Check("Python", "ok", platform.python_version(), needed=True),

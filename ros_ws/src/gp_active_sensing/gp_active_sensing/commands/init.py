@@ -121,7 +121,7 @@ def init(out: Path, force: bool, offline: bool, **given: Any) -> None:
 
 
 def has_terminal() -> bool:
-    """Return whether there is somebody to ask."""
+    """Return whether questions can be asked on a terminal."""
     return sys.stdin.isatty()
 
 

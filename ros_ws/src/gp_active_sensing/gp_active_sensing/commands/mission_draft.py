@@ -108,7 +108,7 @@ class MissionDraft:
     """How the further ones are taken in, by name."""
 
     def answer(self) -> None:
-        """Ask what is not given, look at what is there, and compare."""
+        """Ask for missing values, check the running system, and compare."""
         self.probes = numbered(self.given["probes"]) if self.given["probes"] else ()
         if self.given.get("further") and "=" in (self.given["reading"] or ""):
             self.main, _, topic = self.given["reading"].partition("=")
@@ -147,7 +147,7 @@ class MissionDraft:
     def _ask(
         self, key: str, question: str, read: Callable[[str], T], default: str | None = None
     ) -> T:
-        """Return what an answer means; ask again where it means nothing."""
+        """Parse an answer; ask again if that fails."""
         if self.given[key] or not self.asking:
             return read(str(self.given[key] or default or ""))
 
@@ -313,7 +313,7 @@ class MissionDraft:
     # -- the running system --------------------------------------------------------------------
 
     def _compare(self) -> None:
-        """Compare with the running system, and take from it what nobody said."""
+        """Compare with the running system, and adopt values that are not given."""
         if self.system is None:
             self._need_datum()
             return

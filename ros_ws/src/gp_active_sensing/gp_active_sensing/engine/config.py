@@ -50,7 +50,7 @@ class TripConfig:
 
     @property
     def own_speed(self) -> float | None:
-        """Its own speed [m/s], by which seconds are counted; None = the map's."""
+        """Own speed [m/s], from which seconds are computed; None = the map's speed."""
         return None if isinstance(self.speed, str) else float(self.speed)
 
 
@@ -70,7 +70,7 @@ class DriveConfig:
 
 @dataclass(frozen=True)
 class BudgetConfig:
-    """Limit on the mission, any together; null = no such limit."""
+    """Limits on the mission; the first one reached ends it. null = no such limit."""
 
     readings: int | None = param(None, help="newly observed places", low=1)
     metres: float | None = param(None, help="distance driven", unit="m", above=0.0)
@@ -98,12 +98,12 @@ class BudgetConfig:
                 raise ConfigError(msg)
 
     def aim(self, main: str = "") -> Aim | None:
-        """Return the error at which the mission is over, None where it is not by an error."""
+        """Return the error of the map that ends the mission, None where no error does."""
         error = self.error.get(main) if isinstance(self.error, dict) else self.error
         return None if error is None else Aim(error, self.error_of)
 
     def aims(self, main: str = "") -> dict[str, Aim]:
-        """Return those of the further quantities, by name."""
+        """Return these errors of the further quantities, by name."""
         each = self.error if isinstance(self.error, dict) else {}
         return {name: Aim(error, self.error_of) for name, error in each.items() if name != main}
 

@@ -73,7 +73,7 @@ class QuantityLinks:
             check_linked(self.templates[name], quantities[source].belief if source else belief)
 
     def follow(self, belief: Callable[[str], Belief], source: str, *, now: bool = False) -> None:
-        """Make the links to the map of a quantity again where that is due; see `link.follow`."""
+        """Renew the links to the map of a quantity where that is due; see `link.follow`."""
         for name, of in self.sources.items():
             if of == source:
                 follow(belief(name), self.templates[name], belief(of), now=now)

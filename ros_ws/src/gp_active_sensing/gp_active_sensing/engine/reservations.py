@@ -38,7 +38,7 @@ class BudgetReservations:
     def make(
         self, probe: str, way: tuple[int, ...], quantity: str = "", *, again: bool = False
     ) -> None:
-        """Keep what the way of a probe's new plan needs; its last plan is over.
+        """Reserve the readings of a probe's new plan; its last plan ends.
 
         Args:
             probe: its name.
@@ -52,19 +52,19 @@ class BudgetReservations:
             self._due[probe] = quantity, way[-1]
 
     def take_over(self, other: BudgetReservations, probe: str) -> None:
-        """Take what another one keeps for a probe."""
+        """Take over what another instance reserves for a probe."""
         self._ways[probe] = other._ways.get(probe, ("", ()))
         self._due.pop(probe, None)
         if probe in other._due:
             self._due[probe] = other._due[probe]
 
     def drop(self, probe: str) -> None:
-        """Keep nothing for a probe any more."""
+        """Drop the reservations of a probe."""
         self._ways.pop(probe, None)
         self._due.pop(probe, None)
 
     def hand_on(self, probe: str, key: str) -> None:
-        """Keep what a probe was promised under a name of its own: the probe is sent on."""
+        """Keep the reservation of a probe that drives on, under a new name."""
         self._ways[key] = self._ways.pop(probe, ("", ()))
 
     def is_due(self, place: int, quantity: str = "") -> bool:
@@ -72,17 +72,17 @@ class BudgetReservations:
         return (quantity, place) in self._due.values()
 
     def pay(self, place: int, quantity: str = "") -> None:
-        """Record a reading of a place: anyone who was to visit it has its reading."""
+        """Record a reading of a place: every reservation of it is fulfilled."""
         for probe in [probe for probe, goal in self._due.items() if goal == (quantity, place)]:
             del self._due[probe]
 
     def kept(self, observed: Observed, set_aside: Collection[int]) -> set[Visit]:
-        """Return the readings that are kept, each as its quantity and its place."""
+        """Return the reserved readings, each as its quantity and its place."""
         ways = {(quantity, place) for quantity, way in self._ways.values() for place in way}
         return self._open(ways, observed, set_aside)
 
     def goals(self, observed: Observed, set_aside: Collection[int]) -> set[Visit]:
-        """Return those of them that the ways lead to."""
+        """Return the reserved readings at goals."""
         ends = {(quantity, way[-1]) for quantity, way in self._ways.values() if way}
         return self._open(ends, observed, set_aside)
 
@@ -95,7 +95,7 @@ class BudgetReservations:
     def kept_from(
         self, probe: str, pending: Collection[int], observed: Observed, set_aside: Collection[int]
     ) -> int:
-        """Return how many readings are kept for others than a probe.
+        """Return the number of readings that are reserved for the other probes.
 
         Each of the others has those that it was promised: for its waypoint, and for what is not
         observed yet on its way there. A place that has been read meanwhile is paid for already.
@@ -133,7 +133,7 @@ class BatchPlan:
 
     @property
     def goals(self) -> tuple[int, ...]:
-        """Where the plans lead that are kept."""
+        """Goals of the stored plans."""
         return tuple(int(plan["waypoints"][0]) for plan in self._plans.values())
 
     def keep(self, probe: str, at: int | None, plan: Plan) -> None:
@@ -147,7 +147,7 @@ class BatchPlan:
         }
 
     def take(self, probe: str, at: int | None, unavailable: Collection[int]) -> Plan | None:
-        """Return the plan kept for a probe, if it still stands there; it is kept no longer."""
+        """Remove and return the plan stored for a probe, if it is still at the same place."""
         kept = self._plans.pop(probe, None)
         if kept is None or kept["at"] != at or kept["waypoints"][0] in unavailable:
             return None
@@ -165,7 +165,7 @@ class BatchPlan:
         )
 
     def state(self) -> PolicyState:
-        """Return the state to hand on: the policy's own, with the plans that are kept if any."""
+        """Return the policy's own state, with the stored plans if there are any."""
         if not self._plans:
             return self.policy_state
         return {"policy": self.policy_state, _KEY: dict(self._plans), "readings": self._readings}

@@ -37,7 +37,7 @@ class Expert(Protocol):
         ...
 
     def answers(self, seconds: float) -> list[Reading]:
-        """Return what has come in by a time and was not returned before, the oldest first."""
+        """Return the answers up to a time that were not returned before, the oldest first."""
         ...
 
 

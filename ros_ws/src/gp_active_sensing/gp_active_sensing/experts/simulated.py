@@ -124,7 +124,7 @@ class SimulatedExpert:
             heapq.heappush(self._coming, due)
 
     def answers(self, seconds: float) -> list[Reading]:
-        """Return what has come in by a time and was not returned before, the oldest first."""
+        """Return the answers up to a time that were not returned before, the oldest first."""
         found: list[Reading] = []
         while self._coming and self._coming[0].seconds <= seconds:
             due = heapq.heappop(self._coming)
@@ -138,7 +138,7 @@ class SimulatedExpert:
         return [Measured(seconds, place) for place in places if known is None or place in known]
 
     def _forget_after(self, seconds: float) -> None:
-        """Call off what was to be measured later than a time."""
+        """Cancel measurements after a time."""
         kept = [due for due in self._coming if due.measured.seconds <= seconds]
         for due in self._coming:
             if due.measured.seconds > seconds:
@@ -178,7 +178,7 @@ class SimulatedExpert:
 
 
 class RevisitExpert(SimulatedExpert):
-    """Answers after having been there: later the longer the way on the map.
+    """Answers by visiting places; a longer way on the map delays the answer.
 
     It drives a short tour over the places of the newest question, at once, or from the end of the
     place that it is driving to; what it had not begun to drive to by then is called off. It crosses

@@ -24,7 +24,7 @@ _HEADERS = ("std_msgs/Header", "std_msgs/msg/Header")
 
 
 class MessageTypes(Protocol):
-    """Knows what message types look like: those of an installed ROS, or those of a bag."""
+    """Definitions of message types, of an installed ROS or of a bag."""
 
     def fields(self, name: str) -> Mapping[str, str]:
         """Return the fields of a type with their types, such as ``sequence<float>``.
@@ -373,7 +373,7 @@ def geodetic_to_local(
 
 
 class RateLimit:
-    """Lets so many messages a second through, evenly, and a second's worth of them at once.
+    """Limits the rate of messages; allows a burst of one second.
 
     A second's worth, because a node that was busy for a while finds its queue full.
     """

@@ -26,7 +26,7 @@ class Twists:
         self._velocity = (0.0, 0.0, 0.0)
 
     def note(self, message: Any, now_ns: int) -> None:
-        """Take a message into the average; one that is older than the last is ignored.
+        """Add a message to the average; older ones than the last are ignored.
 
         `now_ns` is the time of arrival, for a message without a stamp.
 

@@ -75,7 +75,7 @@ class BlockedPlaces:
         return shut
 
     def refuse(self, probe: ProbeState, now_ns: int, why: str) -> bool:
-        """Give up a drive that a controller refuses; return whether a move was shut."""
+        """Abandon a drive that a controller refuses; return whether a move was shut."""
         shut = self._shut_before(probe, now_ns, why)
         self.give_up(probe, now_ns, why)
         return shut
@@ -123,7 +123,7 @@ class BlockedPlaces:
         self._loop.blocked.add(place)
 
     def expire(self, now_ns: int) -> bool:
-        """Free the places whose time is over or that were read; say whether there was one.
+        """Unblock the places whose time is over or that were read; return whether there was one.
 
         Where the policy chooses places again, having been read does not make one reachable.
         """
@@ -147,7 +147,7 @@ class BlockedPlaces:
     # -- moves that are shut -------------------------------------------------------------------
 
     def _shut_before(self, probe: ProbeState, now_ns: int, why: str) -> bool:
-        """Shut the move before a probe that comes no nearer; return whether that is known."""
+        """Shut the move before a stalled probe; return whether that move is known."""
         topology = self._loop.topology
         move = move_before(topology, probe)
         if move is None or not (is_doorway(topology, *move) or self._leaves(move, probe)):
@@ -170,7 +170,7 @@ class BlockedPlaces:
         return unread
 
     def _is_led_round(self, probe: ProbeState, now_ns: int) -> bool:
-        """See whether a probe was led round a shut move; return whether one is shut for it."""
+        """Check whether a controller drove around a shut move; return whether one is shut now."""
         here, metres = probe.standing(), probe.ingestion.metres
         drive = probe.drive
         drive.note(here)
@@ -231,7 +231,7 @@ class BlockedPlaces:
         return f"the way from {names[move[0]]} to {names[move[1]]} is shut"
 
     def hide_places(self, probe: ProbeState) -> bool:
-        """Return whether a probe could read more if nothing were shut."""
+        """Return whether a probe could read more places if no move were shut."""
         loop, at = self._loop, probe.standing()
         if not self.moves_until_ns or at is None:
             return False

@@ -147,7 +147,7 @@ def take_map(
 
 
 def set_config(mission: Mission, config: MissionConfig) -> None:
-    """Go on with other distances and times."""
+    """Apply changed distances and times."""
     with mission.lock:
         mission.config = mission.fleet.config = mission.blocked.config = config
         mission.loop.retries = config.retries
@@ -157,7 +157,7 @@ def set_config(mission: Mission, config: MissionConfig) -> None:
 
 
 def leave(mission: Mission, name: str, why: str = "asked to leave") -> str:
-    """Let a probe take no part any more; return why it cannot, "" when it does."""
+    """Remove a probe from the mission; return why that is impossible, "" on success."""
     with mission.lock:
         problem = mission.fleet.leave(name, why, mission.now_ns)
         if not problem:
@@ -170,7 +170,7 @@ def leave(mission: Mission, name: str, why: str = "asked to leave") -> str:
 
 
 def join(mission: Mission, name: str) -> str:
-    """Let a probe that has left take part again; return why it cannot, "" when it does."""
+    """Let a probe rejoin the mission; return why that is impossible, "" on success."""
     with mission.lock:
         probe = mission.probes.get(name)
         if probe is not None and probe.sortie.waiting:
@@ -222,7 +222,7 @@ def clock_stepped(mission: Mission, step_ns: int, now_ns: int) -> None:
 
 
 def skip(mission: Mission, step_ns: int) -> None:
-    """Charge nothing for a time that did not pass [ns], and let no probe be lost for it."""
+    """Ignore a jump of the clock [ns]: charge nothing, and report no probe as silent for it."""
     mission.fleet.skip(step_ns)
     for probe in mission.probes.values():
         probe.stages.skip(step_ns)

@@ -34,7 +34,7 @@ class GoalChecker:
         self._since_ns = None
 
     def left(self, now_ns: int) -> float:
-        """Return how long it still waits; all of the time where it does not wait yet [s]."""
+        """Return the remaining waiting time [s]; all of it before the wait begins."""
         waited = 0.0 if self._since_ns is None else 1e-9 * (now_ns - self._since_ns)
         return self.timeout - waited if waited < self.timeout else self.timeout
 
@@ -83,7 +83,7 @@ class ProgressChecker:
         self._been: set[tuple[int, ...]] = set()
 
     def forget(self) -> None:
-        """Begin again, with another waypoint."""
+        """Restart with another waypoint."""
         self._least, self._since_ns = math.inf, None
         self._been.clear()
 
@@ -189,7 +189,7 @@ class GroundMonitor:
         return matcher.snap_distance if matcher.has_lines else matcher.spacing
 
     def look(self) -> bool:
-        """See where the newest pose is; return whether an alarm begins."""
+        """Check the newest pose; return whether an alarm begins."""
         pose = self._ingestion.track.newest
         if pose is None or abs(pose.stamp_ns - self._looked_ns) < 1e9 * _LOOK_SECONDS:
             return False
@@ -271,7 +271,7 @@ class SensorMonitor:
         self._received_since = False
 
     def complaint(self, names: Sequence[str], now_ns: int) -> str:
-        """Return in words what is wrong."""
+        """Return the problem in words."""
         since = "yet" if self._used_ns is None else f"for {1e-9 * (now_ns - self._used_ns):.0f} s"
         n = len(self.silent)
         which = ", ".join([*(names[place] for place in self.silent[:SHOWN]), *["…"][: n > SHOWN]])

@@ -32,7 +32,7 @@ class StepClock:
 
     @contextmanager
     def standing(self) -> Iterator[float]:
-        """Stand still from now on; the mission's lock is held."""
+        """Stop the clock for one step, while the mission's lock is held."""
         self._at = noted(self._clock())
         try:
             yield self._at
@@ -41,12 +41,12 @@ class StepClock:
 
 
 def noted(seconds: float) -> float:
-    """Return a time to the digits that a trace keeps of it [s]."""
+    """Return a time, rounded as in a trace [s]."""
     return round(seconds, _DIGITS)
 
 
 def elapsed(since: float, now: float) -> float:
-    """Return how long something has waited [s], to the same digits."""
+    """Return a waiting time [s], rounded as in a trace."""
     return round(now - since, _DIGITS)
 
 

@@ -316,7 +316,7 @@ class ActiveSensingConfig:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """The topics that each probe has one of."""
+        """Topics that exist once for each probe."""
         beside = [name for name in (self.battery.topic, self.pose.twist_topic) if name]
         beside += [each.topic for each in self.further.values()]
         return (self.reading.topic, self.pose.topic, self.waypoint.topic, *beside)

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 class Decisions:
-    """Hands out what is to be decided and carries out what was; used under the mission's lock."""
+    """Hands out decisions to take and carries out their results; used under the mission's lock."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Decisions:
         self._journal = journal
 
     def give_up(self) -> None:
-        """Use no answer that is under way."""
+        """Ignore the answer that is being computed."""
         self.number += 1
         self.running = False
         self.refusal = ""
@@ -72,7 +72,7 @@ class Decisions:
             probe.ahead.drop()
 
     def forget(self, probe: ProbeState) -> None:
-        """Use no answer that is under way for a probe: it has gone."""
+        """Ignore the answer that is being computed for a probe that has left."""
         if self.running and self.whom == probe.name:
             self.number += 1
             self.running = False
@@ -82,7 +82,7 @@ class Decisions:
             self.consulting.give_up()
 
     def next_job(self, now_ns: int) -> DecisionRequest | None:
-        """Return the next decision to be taken, None when there is none or one is under way."""
+        """Return the next decision to take, None without one or while one is being computed."""
         if self.running:
             return None
         if self.open is not None:
@@ -116,7 +116,7 @@ class Decisions:
         return None
 
     def _asked_for(self, now_ns: int) -> list[ProbeState]:
-        """Return the probes to be decided for now: those that wait, or those of this round."""
+        """Return the probes that need a decision now: those that wait, or those of this round."""
         waiting = [probe for probe in self.fleet.waiting if not probe.needs_reading]
         if not self.fleet.config.together:
             return waiting
@@ -168,7 +168,7 @@ class Decisions:
         )
 
     def _has_position(self, probe: ProbeState) -> bool:
-        """Return whether a decision can be taken from where a probe is; note where that is."""
+        """Return whether a probe has a position to decide from; store it."""
         probe.ahead.drop()
         if probe.at is not None:
             probe.at = self.loop.open_place(probe.at)
@@ -195,7 +195,7 @@ class Decisions:
         return True
 
     def next_ahead(self) -> PlanAheadRequest | None:
-        """Return the decision to be foreseen, None when there is none or it is under way."""
+        """Return the decision to compute ahead, None without one or while it is being computed."""
         # Another probe's decision or reading would make what was foreseen worthless.
         if self.running or len(self.fleet.probes) > 1:
             return None
@@ -262,7 +262,7 @@ class Decisions:
         return left is None or left > 0
 
     def take_foreseen(self, probe: ProbeState, now_ns: int) -> DecisionRequest | None:
-        """Go on as foreseen, if that fits; return a job that records the stage that ended."""
+        """Use the decision computed ahead, if it fits; return a job that records the last stage."""
         finished = probe.finished
         if finished is None or self.running:
             return None
@@ -340,7 +340,7 @@ class Decisions:
 
 
 def _spare(probe: ProbeState, now_ns: int) -> float:
-    """Return how long a probe may stand and still be where it has to end in time [s]."""
+    """Return how long a probe may wait and still reach its end place in time [s]."""
     left, loop = probe.left, probe.loop
     if left.seconds is None:
         return math.inf

@@ -49,7 +49,7 @@ class DriveRecord:
     _next: float = field(default=0.0, init=False)
 
     def begin(self, plan: Plan, probe: Any, now_ns: int) -> None:
-        """Let a `mission.probe.ProbeState` set out."""
+        """Start a drive of a `mission.probe.ProbeState`."""
         self.plan, self.passed, self.begun_ns = plan, -1, now_ns
         self.start = probe.standing() if probe.at is None else probe.at
         self.metres, self.spacing = probe.ingestion.metres, probe.ingestion.matcher.spacing
@@ -58,12 +58,12 @@ class DriveRecord:
         self._next = _FAR * plan.cost.metres + _FAR_STEPS * spacing
 
     def note(self, place: int | None) -> None:
-        """Record where the probe is by now."""
+        """Record the probe's position."""
         if self.plan is not None and place in self.plan.path[self.passed + 1 :]:
             self.passed = self.plan.path.index(place, self.passed + 1)
 
     def far(self, metres: float) -> bool:
-        """Return whether it is far longer than planned by now, by the odometer [m]."""
+        """Return whether the driven distance is far longer than planned [m]."""
         driven = metres - self.metres
         if self.plan is None or driven < self._next:
             return False

@@ -64,12 +64,12 @@ class ExpertQueries:
         """The process was killed while a question was open: what is missing is asked again."""
 
     def outgoing(self) -> tuple[int, ...]:
-        """Return the places to be asked for now, once; () = none."""
+        """Return the places to ask about now, only once; () = none."""
         places, self._outgoing = self._outgoing, ()
         return places
 
     def next_job(self) -> ExpertRequest | None:
-        """Return what is to be found out for the next question, once; None = nothing."""
+        """Return the job that prepares the next question, only once; None = none."""
         job, self._job = self._job, None
         return job
 
@@ -110,7 +110,7 @@ class ExpertQueries:
         return True
 
     def ask(self, job: ExpertRequest, places: Sequence[int], now_ns: int) -> None:
-        """Ask where the policy wants to, unless that is not wanted any more."""
+        """Ask about the policy's places, unless the question is obsolete."""
         if job.number != self._number or self.books.open:
             return
         self._finding = False
@@ -162,7 +162,7 @@ class ExpertQueries:
     # -- answers -----------------------------------------------------------------------------------
 
     def take(self, raw: RawAnswer, now_ns: int) -> bool:
-        """Use an answer, or count why it is not used; say whether it is."""
+        """Use an answer, or count why it is rejected; return whether it is used."""
         try:
             reading = self._checked(raw, now_ns)
         except ReadingError as error:
@@ -197,7 +197,7 @@ class ExpertQueries:
             self._look(reading.stamp_ns)
 
     def _look(self, now_ns: int) -> None:
-        """Bring the belief up to date, live and from a journal alike: equal to the bit."""
+        """Update the belief, equal to the bit live and from a journal."""
         self._loop.advance(now_ns)
         try:
             self._loop.belief.weights  # noqa: B018  computed on being asked
@@ -222,7 +222,7 @@ class ExpertQueries:
             self._begin(event.places, event.time_ns)
 
     def restore(self, rejected: Mapping[str, int]) -> None:
-        """Take over how many answers were rejected before a restart, by reason."""
+        """Restore the numbers of rejected answers from before a restart, by reason."""
         for reason, number in rejected.items():
             self.books.counts[f"rejected_{reason}"] = number
 

@@ -86,7 +86,7 @@ class MissionComponents:
 
 
 def beside(map: MapConfig, folders: Iterable[Path]) -> MapConfig:
-    """Return a map whose file, unless it is found as it is named, is one in these folders."""
+    """Return a map whose file is searched for in these folders too."""
     if map.file and not Path(map.file).expanduser().is_file():
         for found in (folder / map.file for folder in folders):
             if found.is_file():
@@ -150,7 +150,7 @@ def build_parts(
 
 
 class _NotRestored(RunError):
-    """A journal can be read, and its mission cannot be gone on with."""
+    """The journal is readable, but its mission cannot be continued."""
 
 
 @dataclass
@@ -174,7 +174,7 @@ class _Builder:
     """Units of the further quantities, by name."""
 
     def build(self, *, resume: bool) -> MissionComponents:
-        """Return the parts; what was made of a run directory is undone on an error."""
+        """Return the parts; on an error, undo changes to the run directory."""
         config = self.config
         built = self.built
         if built is None and not config.map.topic:
@@ -202,7 +202,7 @@ class _Builder:
     def _open(
         self, undo: contextlib.ExitStack, *, resume: bool
     ) -> tuple[RunDirectory | None, Events, EarlierRun | None]:
-        """Return the run directory, the events to go on from, and the run to simulate again."""
+        """Return the run directory, the events to restore, and the run to simulate again."""
         earlier = None if self.open_run is None else self.open_run()
         self.kept = _effective(self.config, self.scenario)
         if earlier is not None:
@@ -243,7 +243,7 @@ class _Builder:
         return topology, settled, live
 
     def _belief_of(self, run: RunDirectory | None) -> BeliefConfig:
-        """Return the belief that the mission begins with.
+        """Return the initial belief of the mission.
 
         Of a belief over kernels the run directory says which file it is, and has a copy.
         """
@@ -381,7 +381,7 @@ class _Builder:
         return mission
 
     def _restore(self, mission: Mission, recorder: Recorder, events: Events) -> None:
-        """Bring a mission to where its journal ends. Raises _NotRestored."""
+        """Restore a mission to the end of its journal. Raises _NotRestored."""
         try:
             MissionRestorer(mission, recorder).run(events)
         except Exception as error:
@@ -408,7 +408,7 @@ def _first_map(
 def _consulting(
     config: ActiveSensingConfig, loop: SensingLoop, recorder: Recorder
 ) -> ExpertQueries | None:
-    """Return what asks an expert, None where nobody wants to."""
+    """Return the component that asks an expert, None without one."""
     if not (config.expert.ask or config.expert.stations):
         return None
     from gp_active_sensing.experts.simulated import station_places
@@ -420,7 +420,7 @@ def _consulting(
 
 
 def _named(journal: Callable[[Event], None], name: str, event: Event) -> None:
-    """Add an event to the journal as one of a probe."""
+    """Journal an event under the name of a probe."""
     journal(event.of_probe(name))
 
 
@@ -446,7 +446,7 @@ def _budget(config: ActiveSensingConfig, topology: Topology) -> tuple[Budget, bo
 
 
 def _effective(config: ActiveSensingConfig, scenario: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return what the mission runs with, in the words of a scenario."""
+    """Return the effective configuration in the keys of a scenario."""
     whole = to_mapping(config)
     kept: dict[str, Any] = dict(scenario) if scenario is not None else {"name": "mission"}
     if config.name:

@@ -25,7 +25,7 @@ SILENT = "silent for"
 
 
 def resting_reason(probes: Iterable[ProbeState]) -> str:
-    """Return why nothing is chosen for probes, each by its name where the reasons differ."""
+    """Return why the probes get no decision; each by its name where the reasons differ."""
     why = {probe.name: probe.resting for probe in probes}
     if len(set(why.values())) == 1:
         return next(iter(why.values()))
@@ -61,12 +61,12 @@ class Fleet:
 
     @property
     def present(self) -> list[ProbeState]:
-        """Those that take part now."""
+        """Probes that take part now."""
         return [probe for probe in self.probes.values() if not probe.gone]
 
     @property
     def waiting(self) -> list[ProbeState]:
-        """Those that a decision is wanted for, the one that waits longest first."""
+        """Probes that wait for a decision, the one that waits longest first."""
         found = [
             probe
             for probe in self.present
@@ -75,7 +75,7 @@ class Fleet:
         return sorted(found, key=lambda probe: probe.since)
 
     def awaited(self, now_ns: int) -> bool:
-        """Return whether some on the list may still join, within `mission.lost_after`."""
+        """Return whether listed probes may still join, within `mission.lost_after`."""
         first = min(self._last_ns.values(), default=now_ns)
         missing = any(
             probe.gone == NO_POSE or (not probe.gone and probe.needs_reading)
@@ -84,7 +84,7 @@ class Fleet:
         return missing and now_ns - first <= 1e9 * self.config.lost_after
 
     def away(self, now_ns: int) -> list[str]:
-        """Return who fell silent and is waited for: they have places and budget left."""
+        """Return the silent probes to wait for: they have places and budget left."""
         limit_ns = 1e9 * self.config.wait_for_absent
         found = []
         for name, probe in self.probes.items():
@@ -100,7 +100,7 @@ class Fleet:
         return found
 
     def silent(self, now_ns: int) -> dict[str, float]:
-        """Return of whom nothing was heard for long, and for how long [s].
+        """Return the silent probes, and for how long each has been silent [s].
 
         One that stands and whose poses come on motion only is not silent.
         """
@@ -129,7 +129,7 @@ class Fleet:
         return tuple(sorted(set().union(*(p.passed.pending() for p in self.probes.values()))))
 
     def add(self, probe: ProbeState) -> None:
-        """Put a probe on the list; it takes part from its first pose on."""
+        """List a probe; it takes part from its first pose on."""
         # Replaced, not changed in place: other threads may be looking through it.
         self.probes = {**self.probes, probe.name: probe}
 
@@ -144,7 +144,7 @@ class Fleet:
             self._join(probe, now_ns)
 
     def put_in(self, probe: ProbeState, now_ns: int) -> None:
-        """Let a probe take part that is nowhere yet; its first waypoint may be any place."""
+        """Add a probe without a position; its first waypoint may be any place."""
         probe.anywhere = True
         if probe.gone:
             self._join(probe, now_ns)
@@ -161,7 +161,7 @@ class Fleet:
         self._leave(probe, why, now_ns)
 
     def join(self, name: str, now_ns: int) -> str:
-        """Let a probe that has left take part again; return why it cannot, "" when it does."""
+        """Let a probe rejoin the mission; return why that is impossible, "" on success."""
         probe = self.probes.get(name)
         if probe is None:
             return self._unknown(name)
@@ -174,7 +174,7 @@ class Fleet:
         return ""
 
     def leave(self, name: str, why: str, now_ns: int) -> str:
-        """Let a probe take no part any more; return why it cannot, "" when it does."""
+        """Remove a probe from the mission; return why that is impossible, "" on success."""
         probe = self.probes.get(name)
         if probe is None:
             return self._unknown(name)
@@ -184,7 +184,7 @@ class Fleet:
         return ""
 
     def miss_silent(self, now_ns: int) -> list[ProbeState]:
-        """Give up probes that have been silent for too long; return them."""
+        """Drop probes that have been silent for too long; return them."""
         if len(self.probes) == 1:
             return []
         for probe in self.present:
@@ -207,7 +207,7 @@ class Fleet:
         return then
 
     def skip(self, step_ns: int) -> None:
-        """Count a time that did not pass [ns] as no silence: the clock was set."""
+        """Ignore a jump of the clock [ns] in the times of silence."""
         self._last_ns = {name: then + step_ns for name, then in self._last_ns.items()}
 
     def replay(self, probe: ProbeState, why: str, now_ns: int) -> None:
@@ -224,7 +224,7 @@ class Fleet:
         logger.info("%s takes part", probe.name)
 
     def _reset(self, probe: ProbeState, now_ns: int) -> None:
-        """Forget where it was; what it did while it had left is free, silence is not."""
+        """Forget a probe's position. What it drove after leaving is free; silence is charged."""
         probe.at = None
         probe.sensor.forget()
         if probe.gone.startswith((LEFT, CHANGING)):

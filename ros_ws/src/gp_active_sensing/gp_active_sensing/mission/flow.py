@@ -18,7 +18,7 @@ from gp_active_sensing.types import Reading
 
 
 def flows(config: ActiveSensingConfig, loop: SensingLoop) -> bool:
-    """Return whether probes are sent on before their readings have come.
+    """Return whether probes drive on before their readings have arrived.
 
     Not where a sensor has to settle, where they are decided for in rounds, and where a policy reads
     places again, since it has to know what it has read.
@@ -65,7 +65,7 @@ class PassedPlaces:
 
     @property
     def ways(self) -> list[int]:
-        """Places on the ways to them, and they themselves."""
+        """These places and those on the ways to them."""
         return [place for visit in self._visits for place in visit.stage.plan.path]
 
     def pending(self) -> set[int]:
@@ -96,7 +96,7 @@ class PassedPlaces:
         return read
 
     def take_all(self) -> list[Stage]:
-        """Return every stage; none waits any more."""
+        """Return every stage and stop waiting for all."""
         found = [visit.stage for visit in self._visits]
         for stage in found:
             self._drop(stage)
@@ -111,7 +111,7 @@ class PassedPlaces:
         return [visit.place for visit in self._visits if visit.stage.number in numbers]
 
     def miss(self, place: int, *, again: bool) -> Stage:
-        """Return the stage of a place that is waited for no more."""
+        """Return the stage of a place and stop waiting for it."""
         stage = next(visit.stage for visit in self._visits if visit.place == place)
         self._drop(stage)
         return replace(stage, again=again)
@@ -122,7 +122,7 @@ class PassedPlaces:
             visit.since_ns = now_ns
 
     def skip(self, step_ns: int) -> None:
-        """Count a time that did not pass [ns] as no waiting: the clock was set."""
+        """Ignore a jump of the clock [ns] in the waiting times."""
         for visit in self._visits:
             visit.since_ns += step_ns
 

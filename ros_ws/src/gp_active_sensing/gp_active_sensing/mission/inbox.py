@@ -21,7 +21,7 @@ BATCH = 200
 
 @dataclass(frozen=True)
 class RawReading:
-    """A reading as it came, before it is known where it belongs.
+    """Reading as received, before it has a place.
 
     Args:
         mount: where its sensor sits, by tf (x ahead, y to the left of the pose, and perhaps z above
@@ -39,7 +39,7 @@ class RawReading:
 
 @dataclass(frozen=True)
 class RawAnswer:
-    """A value that an expert was asked for, as it came, before it is known which place it is.
+    """Value from an expert as received, before it has a place.
 
     Args:
         stamp_ns: when it was valid.
@@ -114,7 +114,7 @@ class Inbox:
         self._refused: dict[str, Counter[str]] = {}
 
     def put(self, what: Message, received: float, probe: str = "") -> None:
-        """Leave something of a probe, or of an expert; never waits for the mission."""
+        """Queue a message of a probe or an expert; never wait for the mission."""
         kind = "poses" if isinstance(what, Pose) else "readings"
         if isinstance(what, RawAnswer | RawBattery):
             kind = "answers" if isinstance(what, RawAnswer) else "batteries"
@@ -164,7 +164,7 @@ class Inbox:
             self._awake = False
 
     def take(self, most: int | None = None) -> list[Envelope]:
-        """Take what came, the oldest first; `most` of it."""
+        """Take the queued messages, the oldest first, at most `most`."""
         with self._condition:
             taken = list(itertools.islice(iter(self._pop, None), most))
         return taken
@@ -180,7 +180,7 @@ class Inbox:
         return None if first is None else first.popleft().arrival
 
     def put_back(self, entries: Sequence[Envelope]) -> None:
-        """Leave what was taken too early, ahead of everything else."""
+        """Return messages that were taken too early to the front of the queue."""
         with self._condition:
             self._back.extendleft(reversed(entries))
 

@@ -53,7 +53,7 @@ _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
 
 
 class InputLog:
-    """Makes frames of what it hears; the mission tells it under its lock."""
+    """Makes frames of the mission's inputs, under the mission's lock."""
 
     def __init__(self, sink: Callable[[Frame], None], clock: Clock) -> None:
         self._sink = sink
@@ -67,7 +67,7 @@ class InputLog:
         self._quiet: list[list[Any]] = []
 
     def begin(self, now_ns: int, at: float) -> None:
-        """Remember that a step begins, at a time of the monotonic clock [s]."""
+        """Record the begin of a step, at a time of the monotonic clock [s]."""
         with self._lock:
             self._now_ns, self._at = now_ns, at
 
@@ -94,7 +94,7 @@ class InputLog:
                 self._send(None)
 
     def end(self, *, quiet: bool = True) -> None:
-        """Say that a step is over."""
+        """Record the end of a step."""
         with self._lock:
             now_ns, self._now_ns = self._now_ns, None
             if self._took or self._events or not quiet:

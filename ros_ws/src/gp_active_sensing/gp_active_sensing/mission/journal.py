@@ -47,13 +47,13 @@ class Journal:
         self._dirty.set()
 
     def sync(self) -> None:
-        """Have everything on disk that was appended so far. Raises RunError."""
+        """Flush all appended events to disk. Raises RunError."""
         self._dirty.clear()
         self._run.sync()
         self.synced += 1
 
     def close(self) -> None:
-        """Have everything on disk and stop. Raises RunError when that fails."""
+        """Flush everything to disk and stop. Raises RunError when that fails."""
         self._closing.set()
         self._dirty.set()
         self._thread.join(10.0)

@@ -68,7 +68,7 @@ class FirstMap(NamedTuple):
 
 @dataclass(frozen=True)
 class MapUpdate:
-    """A map to go on with, and the beliefs over its places before the first reading."""
+    """Changed map, with the beliefs over its places before the first reading."""
 
     found: GridMap
     places: LivePlaces
@@ -110,7 +110,7 @@ class LiveMap:
         return self.places.topology.frame
 
     def take(self, mission: Mission, found: GridMap) -> bool:
-        """Go on with the places of a newer map; say whether they have changed.
+        """Use the places of a newer map; return whether they have changed.
 
         A map that cannot be used is counted and said, and the mission keeps the one it has.
         """
@@ -134,7 +134,7 @@ class LiveMap:
             return True
 
     def refuse(self, word: str, why: str) -> None:
-        """Count a map that cannot be used, and say why."""
+        """Count and log a map that cannot be used."""
         self.refused[word] += 1
         self.problem = why
         count = self.refused[word]
@@ -142,7 +142,7 @@ class LiveMap:
             logger.error("a new map is not used, the mission keeps its map: %s (%d)", why, count)
 
     def replay(self, mission: Mission, event: MapChanged) -> None:
-        """Go on with a map of before a restart.
+        """Restore a map from before a restart.
 
         Raises:
             RunError: it is not in the run directory, or another one.
@@ -209,7 +209,7 @@ class MapFeed(Generic[T]):
             self._changed.notify_all()
 
     def take(self, wait: Callable[[threading.Condition, float], object] | None = None) -> T | None:
-        """Return the newest message once it is due; None once `close` was called.
+        """Return the newest message once it is due; None after `close`.
 
         `wait` waits so many seconds, or until something comes; None = as a condition does.
         """
@@ -230,7 +230,7 @@ class MapFeed(Generic[T]):
         return self._taken_at + self._period - self._clock()
 
     def close(self) -> None:
-        """Hand nothing on any more; those who wait are let go."""
+        """Stop; callers that wait return."""
         with self._changed:
             self._open = False
             self._changed.notify_all()

@@ -45,7 +45,7 @@ LIVE = (
 
 
 def adjust(parts: MissionComponents, before: ActiveSensingConfig, now: ActiveSensingConfig) -> None:
-    """Go on with another configuration, and say what is other; the rest is the same in both."""
+    """Apply another configuration, and log the differences."""
     mission = parts.mission
     _log_changes(before, now)
     with mission.lock:

@@ -29,7 +29,7 @@ def loudness(reason: str) -> int:
 
 
 def budget_text(budget: Budget, aim: Aim | None = None) -> str:
-    """Return what may be spent, such as "20 readings, 500 m", and until when."""
+    """Return the budget in words, such as "20 readings, 500 m", and its end time."""
     limits = ((budget.readings, "readings"), (budget.metres, "m"), (budget.seconds, "s"))
     found = [shown(limit, unit) for limit, unit in limits if limit is not None]
     if aim is not None:
@@ -66,7 +66,7 @@ def advice(estimate: DelayEstimate, delay: float = 0.0, key: str = "reading") ->
 
 
 def log_delay(watch: DelayMonitor, name: str, delay: float, quantity: str = "") -> None:
-    """Log that other stamps explain a probe's readings of a quantity better, when that is new."""
+    """Log a new estimate of the delay of a probe's readings of a quantity."""
     if watch.estimate is None:
         return
     if watch.logged is not None and abs(watch.estimate.seconds - watch.logged) <= NEW:

@@ -45,7 +45,7 @@ class MapMatcher:
         self.move_to(topology)
 
     def move_to(self, topology: Topology) -> None:
-        """Go on with another map."""
+        """Use another map."""
         import shapely  # not where only the package is imported
 
         lines = [np.asarray(topology.geometry(place)) for place in range(topology.n)]

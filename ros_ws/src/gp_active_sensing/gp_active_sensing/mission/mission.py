@@ -775,7 +775,7 @@ class Mission:
         self.journal(kind(reason=reason, stamp_ns=self.now_ns))
 
     def claim(self, stage: Stage) -> bool:
-        """Return whether a stage is still to be recorded, and leave that to anyone who asks."""
+        """Claim a stage for recording; return whether nobody has claimed it before."""
         with self.lock:
             return self.probes[stage.probe].stages.claim(stage)
 

@@ -188,7 +188,7 @@ class ProbeState:
         return replace(self.own_budget, readings=self.loop.remaining.readings)
 
     def pay(self, cost: Cost, now_ns: int, plan: Plan | None = None) -> None:
-        """Take a drive off its budget and its battery, with the plan of one that was finished."""
+        """Subtract a drive from the budget and the battery; `plan` is that of a finished drive."""
         self.own_budget = self.own_budget.minus(cost=cost)
         self.sortie.count(now_ns, self.ingestion.metres)
         if plan is None:
@@ -223,7 +223,7 @@ class ProbeState:
         return 0 < self.config.silent_places <= len(self.sensor.silent)
 
     def set_config(self, config: MissionConfig) -> None:
-        """Go on with other distances and times."""
+        """Apply changed distances and times."""
         self.config = config
         self._set_timeout()
         if config.arrival_radius is not None:
@@ -232,7 +232,7 @@ class ProbeState:
         self.ingestion.dwelling.radius = self.arrival.radius
 
     def set_delay(self, seconds: float) -> None:
-        """Go on with readings that are so much older than their stamps [s]."""
+        """Set the sensor's delay [s]."""
         self.ingestion.delay = seconds
         self._set_timeout()
 
@@ -242,7 +242,7 @@ class ProbeState:
         self.arrival.timeout = config.reading_timeout + config.settle + self.ingestion.delay
 
     def take(self, messages: Collection[Message], most: int = BATCH) -> list[Reading]:
-        """Use what came from it; return the readings that were accepted."""
+        """Use the probe's messages; return the accepted readings."""
         if messages:
             self.last_message = self._clock()
         self.sensor.record(messages)
@@ -251,7 +251,7 @@ class ProbeState:
         return accepted
 
     def forget_messages(self) -> None:
-        """Use or count what waits, and keep no poses: nobody listens to it any more."""
+        """Use or count waiting readings and drop poses of a probe that has left."""
         self.remember(self.ingestion.stop_waiting())
         self.ingestion.track.clear()
 
@@ -271,17 +271,17 @@ class ProbeState:
             self.passed.note(reading)
 
     def whereabouts(self) -> Whereabouts:
-        """Return where it is and how far it drove, for events."""
+        """Return position and odometer, for events."""
         counted = self.ingestion.counted
         pose = None if counted is None else (counted.stamp_ns, counted.x, counted.y)
         return Whereabouts(self.ingestion.metres, pose, self.ingestion.odometer.memory)
 
     def status(self) -> ProbeStatus:
-        """Return where it is and what of it was not used, for events."""
+        """Return position and counts of rejected messages, for events."""
         return ProbeStatus(self.whereabouts(), dict(self.ingestion.counts))
 
     def set_out(self, plan: Plan, number: int, now_ns: int, *, foreseen: bool) -> None:
-        """Carry out a decision, which has a number among all of the mission."""
+        """Start a drive for a decision with its number in the mission."""
         self.stages.begin(plan, number, now_ns, self.ingestion.metres, foreseen=foreseen)
         self.sortie.begin(now_ns, self.ingestion.metres)
         self.sortie.due = False
@@ -311,7 +311,7 @@ class ProbeState:
         return f"{self.name or 'the probe'} is off the map, {metres:.0f} m from the {shore}"
 
     def turn_back(self) -> None:
-        """Send it to the nearest place before it goes on."""
+        """Send the probe to the nearest place first."""
         if self.target is None or (here := self.position) is None:
             return
         place, _ = self.ingestion.matcher.nearest(*here)
@@ -355,7 +355,7 @@ class ProbeState:
         return places_ahead(loop.topology, waypoints, plan, observed, unavailable, count=count)
 
     def advance(self) -> int | None:
-        """Return the next waypoint once the one before it is passed; None = it is not.
+        """Return the next waypoint once the last one is passed, else None.
 
         It is passed when the next one is in sight from within its cell, or when a probe that has
         arrived comes no nearer; on a road when enough of it is driven.
@@ -388,7 +388,7 @@ class ProbeState:
         return second
 
     def see(self, now_ns: int, received: float | None) -> int | None:
-        """See whether its place is done; return a waypoint to send again.
+        """Check whether the place is complete; return a waypoint to send again.
 
         `received` is when the newest message came (monotonic seconds); None = none did.
         """
@@ -448,20 +448,20 @@ class ProbeState:
         self.at = stage.plan.waypoint
 
     def settle_read(self) -> list[Stage]:
-        """Have the stages recorded whose readings have come; return them."""
+        """Record the stages whose readings have arrived; return them."""
         read = self.passed.take_read()
         for stage in read:
             self.stages.settle(stage)
         return read
 
     def settle_all(self) -> None:
-        """Have all stages recorded, with and without a reading: the mission is over."""
+        """Record all remaining stages at the end of the mission."""
         self.settle_read()
         for stage in self.passed.take_all():
             self.stages.settle(stage)
 
     def miss_passed(self, place: int, now_ns: int) -> None:
-        """Wait no more for the reading of a place that the probe has left."""
+        """Stop waiting for the reading of a place that the probe has left."""
         again = self.loop.miss(place)
         self.journal(VisitMissed(location=place, again=again, passed=True, stamp_ns=now_ns))
         self.sensor.miss(place)
@@ -477,14 +477,14 @@ class ProbeState:
         return place
 
     def give_up(self, now_ns: int) -> None:
-        """Drop the decision being carried out; what was driven for it is charged."""
+        """Drop the current decision; its driven metres are charged."""
         if self.plan is not None or self.stages.home is not None:
             self._charge(now_ns)
         self.forget_decision()
         self.since = self._clock()
 
     def call_back(self, now_ns: int) -> None:
-        """Have it asked for again, though it rests, is on its way to its end place, or there."""
+        """Request a decision again, even if the probe rests or is at its end place."""
         if self.home:
             self._charge(now_ns)
         self.give_up(now_ns)
@@ -496,7 +496,7 @@ class ProbeState:
         self.journal(Moved(cost=cost, where=self.whereabouts(), given_up=given_up, stamp_ns=now_ns))
 
     def forget_decision(self) -> None:
-        """Carry out nothing any more."""
+        """Drop the current decision."""
         self.waypoints = ()
         self.stages.drop()
         self.loop.release(self.name)
@@ -520,7 +520,7 @@ class ProbeState:
         return self.progress.left(plan)
 
     def overdrawn(self, now_ns: int) -> str:
-        """Return why it must not drive on to its waypoint, "" when it may.
+        """Return why it must not continue to its waypoint, "" when it may.
 
         More was driven, or used of a battery, than planned, and what is left does not last for the
         rest and the way home. Seconds count where a battery lasts for so many.
@@ -577,7 +577,7 @@ class ProbeState:
             self.own_budget = replace(self.own_budget, end=at)
 
     def rest_of_place(self, at: int | None) -> Cost:
-        """Return what is still to be driven to the end of the place where it is.
+        """Return the remaining way to the end of the current place.
 
         On a road the next decision is taken when half a segment is driven; the other half is driven
         in any case, and charged with what follows.
@@ -603,7 +603,7 @@ class ProbeState:
         return copy
 
     def begin_return(self, plan: Plan, at: int | None, now_ns: int, *, sortie: bool) -> None:
-        """Drive to the end place, since nothing more is chosen (before the battery is changed)."""
+        """Drive to the end place after the last decision (before the battery is changed)."""
         self.sortie.due = sortie
         self.journal(
             ReturnBegun(
@@ -659,7 +659,7 @@ class ProbeState:
         return bool((there & allowed(constraint, ways, there.astype(np.int64))).any())
 
     def begin_change(self, now_ns: int) -> str:
-        """Wait for another battery at its end place; return what somebody has to do."""
+        """Wait for another battery at the end place; return the task for the operator."""
         sortie, name = self.sortie, self.name
         if not sortie.waiting:
             event = SortieChanged(number=sortie.number, over=True, stamp_ns=now_ns, probe=name)
@@ -669,7 +669,7 @@ class ProbeState:
         return f"sortie {sortie.number} is over: change the battery{how}"
 
     def end_change(self, now_ns: int) -> None:
-        """Go on with another battery."""
+        """Continue with another battery."""
         number = self.sortie.number + 1
         event = SortieChanged(number=number, over=False, stamp_ns=now_ns, probe=self.name)
         self.journal(event)

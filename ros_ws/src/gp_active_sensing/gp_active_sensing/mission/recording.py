@@ -54,7 +54,7 @@ TAIL = 100
 
 
 class Recorder:
-    """Writes what happens into a run directory, if there is one; never stops the mission.
+    """Writes events into a run directory, if there is one; never stops the mission.
 
     Args:
         run: the directory; None = nothing is kept.
@@ -156,13 +156,13 @@ class Recorder:
         self.listener(event)
 
     def _forget(self) -> None:
-        """Remember of the oldest event that could not be written only that there was one."""
+        """Drop the oldest unwritten event and count it."""
         oldest = self._unwritten.popleft()
         self._forgotten += 1
         self._forgotten_readings += oldest["event"] == ReadingUsed.KIND
 
     def _catch_up(self, journal: Journal) -> bool:
-        """Write the events that could not be written before; say whether there are none left."""
+        """Write the events that failed before; return whether all are written."""
         with self._writing:
             if self._forgotten:
                 gap = to_line(
@@ -340,11 +340,11 @@ class Recorder:
         return self._final_summary
 
     def summary(self, mission: Mission, status: str) -> dict[str, Any]:
-        """Return the same as plain data."""
+        """Return the summary as plain data."""
         return self.summarise(mission, status).to_mapping()
 
     def save(self, mission: Mission, status: str) -> bool:
-        """Write the summary and the map; say whether they are there now."""
+        """Write the summary and the map; return whether both are written."""
         if self.run is None or self._journal is None:
             return False
         self._catch_up(self._journal)
@@ -462,7 +462,7 @@ class Recorder:
 
 
 def latencies(mission: Mission) -> dict[str, dict[str, float | int | None]]:
-    """Return how long things took: reading to belief, arrival to waypoint, by how it was found."""
+    """Return the latencies from reading to belief, and from arrival to waypoint."""
     found = {
         "reading_to_belief": mission.reading_latency.summary(),
         "arrival_to_waypoint": mission.decisions.latency.summary(),
@@ -525,7 +525,7 @@ class MapFiles:
         self._title = str(config.get("name") or run.path.name)
 
     def write(self, loop: SensingLoop) -> tuple[str, ...]:
-        """Write the map as it is; return the names of the files, () before the first reading.
+        """Write the current map; return the file names, () before the first reading.
 
         Nobody else may change the loop meanwhile.
 

@@ -11,7 +11,7 @@ from gp_active_sensing.types import Cost, Plan
 
 @dataclass(frozen=True)
 class Stage:
-    """A decision and what came of it.
+    """Decision and its result.
 
     Args:
         number: 1 for the first.
@@ -79,7 +79,7 @@ class DecisionRequest:
     carried: tuple[str, ...] | None = None
 
     def ask(self) -> Plan:
-        """Take the decision, on the copy."""
+        """Compute the decision on the copy."""
         return self.loop.ask(
             self.at,
             pending=self.pending,
@@ -132,7 +132,7 @@ class ExpertRequest:
     now_ns: int
 
     def ask(self) -> tuple[int, ...]:
-        """Find the places, on the copy."""
+        """Find the places on the copy."""
         self.loop.advance(self.now_ns)
         return self.loop.queries(self.places)
 

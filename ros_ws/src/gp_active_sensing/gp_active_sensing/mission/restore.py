@@ -292,7 +292,7 @@ class MissionRestorer:
                 probe.stages.home = None
 
     def _record(self, stage: Stage) -> None:
-        """Write the record of a stage that ended, unless it is there."""
+        """Write the record of a finished stage, unless it exists."""
         if not self._mission.claim(stage):
             return
         self._completed.add(stage.number)
@@ -338,7 +338,7 @@ class MissionRestorer:
             probe.sensor.miss(place)
 
     def _unused(self, event: AnswerUnused) -> None:
-        """Record an answer that nothing came of: there was no place, or none any more."""
+        """Record an answer without effect: it had no place, or came too late."""
         probe = self._probe(event)
         self._asked = None
         if event.waypoint is not None:
@@ -437,7 +437,7 @@ class JournalGaps:
         )
 
     def settle(self, probe: ProbeState, event: DecisionTaken) -> None:
-        """Record what a decision says was left when it was taken, and that it was taken."""
+        """Record a decision and its remaining budget."""
         mission, loop = self._mission, self._mission.loop
         stage = event.stage
         if stage <= mission.decisions.stage:
@@ -468,7 +468,7 @@ class JournalGaps:
         return Cost(max(cost.metres, owed.metres), max(cost.seconds, owed.seconds))
 
     def finish(self) -> None:
-        """Take off the budget what may have been read after the last decision."""
+        """Subtract readings that may have been taken after the last decision from the budget."""
         loop, readings = self._mission.loop, self._readings
         if not readings or loop.remaining.readings is None:
             return

@@ -67,7 +67,7 @@ def note_run(node: str, domain: int, run: Path | None) -> None:
 
 
 def drop_note(node: str, domain: int) -> None:
-    """Remove the note of a node that ends; programs that follow its run directory go on."""
+    """Remove the note of a node that ends; programs still follow its run directory."""
     with contextlib.suppress(OSError):
         _note_of(node, domain).unlink()
 
@@ -101,7 +101,7 @@ def noted_run(node: str, domain: int) -> tuple[Path | None, bool]:
 
 
 class _AnotherMission(RunError):
-    """The directory holds a mission that is not to be gone on with, and is sound."""
+    """The directory holds an intact mission that must not be continued."""
 
 
 def choose_run(
@@ -228,7 +228,7 @@ def _belief_of(config: Mapping[str, Any]) -> BeliefConfig:
 
 
 def give_back(run: RunDirectory | None, *, begun: bool) -> None:
-    """Give a run directory back that nothing came of; one that was begun for it is removed."""
+    """Release an unused run directory; remove it if it was created for this mission."""
     if run is None:
         return
     if begun:
@@ -238,7 +238,7 @@ def give_back(run: RunDirectory | None, *, begun: bool) -> None:
 
 @contextlib.contextmanager
 def _hint() -> Iterator[None]:
-    """Say which parameter names a directory that somebody else writes to."""
+    """Add the parameter to the error for a directory that another process writes to."""
     try:
         yield
     except InUse as error:
@@ -247,7 +247,7 @@ def _hint() -> Iterator[None]:
 
 
 def _events(run: RunDirectory, config: Mapping[str, Any]) -> Events:
-    """Return the events of the mission in a directory, if it is to be gone on with."""
+    """Return the events of the mission in a directory, if it is continued."""
     path = run.path
     run.repair()
     events = run.journal()

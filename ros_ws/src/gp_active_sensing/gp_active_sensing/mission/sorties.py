@@ -60,19 +60,19 @@ class Sortie:
         self._counted = self._counted or (now_ns, metres)
 
     def count(self, now_ns: int, metres: float) -> None:
-        """Take off what was driven and waited since this was last called."""
+        """Subtract distance and time since the last call."""
         if self._counted is not None:
             then_ns, then = self._counted
             passed = Cost(max(0.0, metres - then), max(0.0, 1e-9 * (now_ns - then_ns)))
             self._spent, self._counted = self._spent.plus(passed), (now_ns, metres)
 
     def skip(self, step_ns: int) -> None:
-        """Take off nothing for a time that did not pass [ns]: the clock was set."""
+        """Ignore a jump of the clock [ns] in the battery's time."""
         if self._counted is not None:
             self._counted = self._counted[0] + step_ns, self._counted[1]
 
     def note_drive(self, plan: Plan, driven: Cost, rest: Cost) -> None:
-        """Record what a drive cost, beside what was planned, and what of it is still to come."""
+        """Record the actual and the planned cost of a drive, and its remaining cost."""
         self.stages += bool(plan.waypoints)
         self._planned, self._driven = self._planned.plus(plan.cost), self._driven.plus(driven)
         self._rest = rest
@@ -84,7 +84,7 @@ class Sortie:
         )
 
     def fresh(self) -> Budget:
-        """Return what a sortie with another battery is planned with."""
+        """Return the planned budget of a sortie with a fresh battery."""
         charge = (1.0 - self._reserve) / self._per_metre if self._per_metre else math.inf
         return self._stretched(self.whole, math.inf if math.isnan(self.level) else charge)
 

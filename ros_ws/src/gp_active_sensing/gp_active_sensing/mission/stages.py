@@ -95,15 +95,15 @@ class StageLog:
         return stage, cost
 
     def settle(self, stage: Stage) -> None:
-        """Have a stage recorded."""
+        """Queue a stage for recording."""
         self._unrecorded.append(stage)
 
     def drop(self) -> None:
-        """Carry out nothing any more."""
+        """Drop the current decision."""
         self.plan = self.home = None
 
     def charge(self, now_ns: int, metres: float) -> Cost:
-        """Return what was driven since this was last asked, and add it up."""
+        """Return the cost since the last call, and add it to the total."""
         then_ns, then_metres = (now_ns, metres) if self._charged is None else self._charged
         self._charged = now_ns, metres
         # Metres that turn out to have been noise are taken back, see `Odometer`.
@@ -112,23 +112,23 @@ class StageLog:
         return cost
 
     def restore_charges(self, cost: Cost, now_ns: int, metres: float) -> None:
-        """Add up what was charged before a restart."""
+        """Restore the charged cost from before a restart."""
         self._charged = now_ns, metres
         self.driven = self.driven.plus(cost)
 
     def skip(self, step_ns: int) -> None:
-        """Charge nothing for a time that did not pass [ns]: the clock was set."""
+        """Ignore a jump of the clock [ns] in the charged time."""
         if self._charged is not None:
             then_ns, metres = self._charged
             self._charged = then_ns + step_ns, metres
 
     def owed(self, now_ns: int, metres: float) -> Cost:
-        """Return what was driven since it was last charged."""
+        """Return the cost that is not charged yet."""
         then_ns, then_metres = (now_ns, metres) if self._charged is None else self._charged
         return Cost(max(0.0, metres - then_metres), max(0.0, 1e-9 * (now_ns - then_ns)))
 
     def skip_drive(self, now_ns: int, metres: float) -> None:
-        """Charge nothing of what was driven since the last stage ended."""
+        """Ignore the distance and time since the last stage ended."""
         self._charged = None if self.target is None else (now_ns, metres)
 
     @property
@@ -137,7 +137,7 @@ class StageLog:
         return list(self._unrecorded)
 
     def claim(self, stage: Stage) -> bool:
-        """Return whether a stage is still to be recorded, and leave that to anyone who asks."""
+        """Claim a stage for recording; return whether nobody has claimed it before."""
         if stage not in self._unrecorded:
             return False
         self._unrecorded.remove(stage)
@@ -210,7 +210,7 @@ class StageRecords:
                 self._unwritten.popleft()
 
     def keep(self, stages: Collection[int]) -> None:
-        """Drop the records of other stages: a power cut took their end from the journal."""
+        """Drop records of stages whose end a power cut removed from the journal."""
         if self._run is None or self.stages <= set(stages):
             return
         with self._lock:

@@ -113,7 +113,7 @@ def candidates(request: PlanRequest) -> Candidates:
 
 
 def no_plan(reason: str) -> Plan:
-    """Return the plan of a mission that is over."""
+    """Return the plan without a waypoint that ends a mission."""
     return Plan((), 0.0, 0.0, 0, 0.0, deadline_hit=False, cost=Cost(0.0, 0.0), reason=reason)
 
 
@@ -123,7 +123,7 @@ class QueriesExpert(Protocol):
 
     @property
     def asks(self) -> bool:
-        """Return whether it asks for any, as configured."""
+        """Return whether the configuration makes it ask an expert."""
 
     def queries(
         self,
@@ -164,7 +164,7 @@ class PlansBatch(Protocol):
 
 @runtime_checkable
 class Explains(Protocol):
-    """A policy that says itself why it chose a place; of all others their values do.
+    """A policy that explains its choice; other policies are explained by their values.
 
     A policy also describes its values: `unit` is theirs ("nat"; "" where it has none), `bounded`
     says that they are between bounds.
@@ -212,7 +212,7 @@ def rest(policy: Policy) -> None:
 
 
 def drift_of(policy: Policy) -> DriftConfig | None:
-    """Return how readings age for a policy that says so itself, None for all others."""
+    """Return the drift that a policy brings itself, None for all others."""
     drift = getattr(policy, "drift", None)
     return drift() if drift else None
 

@@ -97,7 +97,7 @@ def outcome(
     set_aside: bool = False,
     blocked: str = "",
 ) -> str:
-    """Return what was expected of a reading and what it was.
+    """Return the predicted and the actual value of a reading.
 
     Args:
         expected: mean and standard deviation of the reading, from the belief before it.
@@ -120,7 +120,7 @@ def outcome(
 
 
 def elsewhere(record: Mapping[str, Any], names: Sequence[str]) -> tuple[str, ...]:
-    """Return where the probe went instead of the chosen place, and what each would have told.
+    """Return where the probe went instead of the chosen place, and the information of both.
 
     Args:
         record: of the stage, in a replay that followed the probe.

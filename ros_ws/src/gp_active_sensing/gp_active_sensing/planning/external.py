@@ -92,7 +92,7 @@ def decision_line(
 
 
 def _belief_fields(belief: Belief) -> dict[str, Any]:
-    """Return what is believed, as the Gaussian process sees it (see ``scale``)."""
+    """Return the belief in the scale of the Gaussian process (see ``scale``)."""
     weights = belief.weights
     mean, variance = belief.marginals()
     middle = weights @ mean
@@ -136,7 +136,7 @@ class Answer(NamedTuple):
 
 
 def understood(answer: Mapping[str, Any], options: Candidates, topology: Topology) -> Answer:
-    """Return the choice that an answer stands for.
+    """Return the choice in an answer.
 
     It has a ``place``, and may have ``route`` and ``value``.
 
@@ -183,7 +183,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class Running:
-    """The program of a policy, as far as it runs.
+    """Program of a policy, running or not.
 
     Args:
         program: None while there is none.
@@ -247,7 +247,7 @@ class Running:
 
 
 def running_of(policy: object) -> Running:
-    """Return what runs for a policy; it ends with the policy, or with this process."""
+    """Return the program of a policy; it ends with the policy, or with this process."""
     key = (os.getpid(), id(policy))
     with _LOCK:
         found = _RUNNING.get(key)

@@ -89,7 +89,7 @@ class PlannerProgram:
 
     @property
     def running(self) -> bool:
-        """It was not ended, by us or by itself."""
+        """True while the program runs."""
         return not self._closed and self._process.poll() is None
 
     def ask(self, lines: Sequence[bytes], seconds: float) -> Mapping[str, Any]:
@@ -206,7 +206,7 @@ class PlannerProgram:
         return f"has ended (signal {-code})" if code < 0 else f"has ended (exit code {code})"
 
     def _drop_unasked(self) -> None:
-        """Pass over what was written without a question."""
+        """Drop what the program wrote without a question."""
         with self._changed:
             unasked = bytes(self._answers)
             self._answers.clear()

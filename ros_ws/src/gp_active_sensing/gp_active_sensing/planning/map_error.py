@@ -119,7 +119,7 @@ class MapVariance:
     parts: tuple[Part, ...] = ()
 
     def of(self, number: int) -> MapVariance:
-        """Return the same of one quantity, by its number, in that quantity's own unit."""
+        """Return the part of one quantity, by its number, in that quantity's own unit."""
         if not self.parts:
             return self
         rows, unit, _ = self.parts[number]
@@ -139,13 +139,13 @@ class MapVariance:
         return any(part.sampled for part in self.parts)
 
     def gains(self) -> FloatArray:
-        """Return what one reading of each place takes off the mean variance, (L, m)."""
+        """Return by how much one reading of each place reduces the mean variance, (L, m)."""
         variance = np.diagonal(self.covariance, axis1=1, axis2=2) + self.noise[:, None]
         shared = np.diagonal(self.shared, axis1=1, axis2=2)
         return np.asarray(np.maximum(shared, 0.0) / np.maximum(variance, _NO_VARIANCE))
 
     def value(self, which: IntArray, stops: IntArray | None = None) -> float:
-        """Return what readings of some places take off the mean variance, expected over the belief.
+        """Return by how much readings of some places reduce the mean variance, on average.
 
         It does not count what the readings tell about λ, so it is no bound. O(L k³).
 
@@ -161,7 +161,7 @@ class MapVariance:
         return float(self.weights @ found)
 
     def values(self, which: IntArray, rows: BoolArray | None = None) -> FloatArray:
-        """Return the same under each candidate, (L,); 0 under those that `rows` (L,) leaves out."""
+        """Return `value` under each candidate, (L,); 0 where `rows` (L,) leaves it out."""
         found = np.zeros(len(self.weights))
         if not len(which):
             return found
@@ -180,7 +180,7 @@ class MapVariance:
         return found
 
     def given(self, which: IntArray) -> MapVariance:
-        """Return the same once the places A, `which` (k,), were read, whatever their readings say.
+        """Return the covariances after readings at the places A, `which` (k,), of any value.
 
         With M = (C_AA + σ² I)⁻¹ and K = C_·A M, S' = S - K S_A· - S_·A Kᵀ + K S_AA Kᵀ. O(L m² k).
         """
@@ -201,7 +201,7 @@ class MapVariance:
         return replace(self, covariance=covariance, shared=shared, total=total)
 
     def at(self, which: IntArray) -> MapVariance:
-        """Return the same for some of the places only."""
+        """Return the map error restricted to some of the places."""
         index = (slice(None), which[:, None], which)
         return replace(
             self,
@@ -267,7 +267,7 @@ def map_error_of(
     others: Sequence[QuantityBelief] = (),
     weight: float = 1.0,
 ) -> MapVariance:
-    """Return what readings at some places would do to the error of the map. O(L' m² (T + |D|)).
+    """Return how readings at some places would change the error of the map. O(L' m² (T + |D|)).
 
     Args:
         belief: what is known.
@@ -472,7 +472,7 @@ def _own_variance(belief: Belief, which: IntArray) -> FloatArray:
 
 
 def greedy_design(field: MapVariance, count: int) -> IntArray:
-    """Return `count` = k places that each take most off after those before them. O(L k² m).
+    """Return `count` = k places; each reduces the error most, given those before it. O(L k² m).
 
     Returns:
         (k,) numbers among the m, in the order in which they were chosen; fewer than `count` where
@@ -508,7 +508,7 @@ def greedy_design(field: MapVariance, count: int) -> IntArray:
 
 
 def joining(field: MapVariance, which: IntArray) -> FloatArray:
-    """Return what each of the m places would take off after those of `which` (k,) were read, (m,).
+    """Return the reduction by each of the m places, given those of `which` (k,), (m,).
 
     0 for those themselves. O(L (k³ + k² m)).
     """
@@ -529,7 +529,7 @@ def joining(field: MapVariance, which: IntArray) -> FloatArray:
 
 
 def leaving(field: MapVariance, which: IntArray) -> FloatArray:
-    """Return what the map would lose without each place of `which` (k,), (k,). O(L k³)."""
+    """Return by how much the error grows without each place of `which` (k,), (k,). O(L k³)."""
     total = np.zeros(len(which))
     for weight, noise, C, S in _each(field):
         M = _precision(C, which, noise)
@@ -539,7 +539,7 @@ def leaving(field: MapVariance, which: IntArray) -> FloatArray:
 
 
 def exchange(field: MapVariance, which: IntArray, more: Callable[[], bool]) -> IntArray:
-    """Return a set of as many places that is not worse: the least useful give way to better ones.
+    """Return a set of the same size that is not worse: better places replace the least useful.
 
     O(L (k³ + k² m)) an exchange. Ends where none of them brings anything, or
     `more` says that there is no room for it.

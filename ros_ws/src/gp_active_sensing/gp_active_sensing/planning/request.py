@@ -58,7 +58,7 @@ class Sorties:
     fresh: Budget
 
     def minus(self, *, readings: int = 0, cost: Cost = Cost(0.0, 0.0)) -> Sorties:
-        """Return the same after so many readings and a move."""
+        """Return the remaining sorties after some readings and a move."""
         return replace(self, whole=self.whole.minus(readings=readings, cost=cost))
 
 

@@ -65,7 +65,7 @@ class FarthestPoints:
             self._take(int(np.argmin(np.where(open_, from_middle, np.inf))))
 
     def first(self, count: int) -> list[int]:
-        """Return the first `count` of them, or all that there are."""
+        """Return the first `count` places of the order, or all."""
         while len(self.found) < count and self._open.any():
             self._take(int(np.argmax(np.where(self._open, np.round(self._away, 6), -1.0))))
         return self.found[:count]
@@ -164,7 +164,7 @@ class _Laying:
         return best
 
     def visited(self, places: Sequence[int]) -> tuple[int, ...]:
-        """Return what is crossed on a tour."""
+        """Return the places crossed on a tour."""
         trip = self._trip(places)
         return () if trip is None else trip.path
 

@@ -55,7 +55,7 @@ _AT_ONCE, _PASS = "the best place for its way", "the next pass"
 
 @dataclass(frozen=True)
 class Tour:
-    r"""The route for all that is left of the budget that promises the best map.
+    r"""Route for the whole remaining budget that promises the best map.
 
     Of a route that reads the places A the value is what it takes off the mean variance of the map,
 
@@ -99,7 +99,7 @@ class Tour:
 
     @staticmethod
     def explain(plan: Plan, names: Sequence[str]) -> str:
-        """Return the chosen route and those that it was weighed against; see `Explains`."""
+        """Return the chosen route and the alternatives; see `Explains`."""
         start = on_route("Next on the best route found", plan, names)
         if not plan.routes:
             return f"{start}."
@@ -225,7 +225,7 @@ class Tour:
     def _weigh(
         self, driver: RouteDriver, routes: _Routes, room: _Room
     ) -> tuple[list[tuple[str, Driven]], _Left | None]:
-        """Return the routes weighed, each with its kind, and what was left when last renewed.
+        """Return the compared routes with their kinds, and the budget at the last renewal.
 
         The first of them is the one to drive.
         """
@@ -270,7 +270,7 @@ class Tour:
     def _improved(
         self, driver: RouteDriver, kind: str, route: Driven, room: _Room
     ) -> list[tuple[str, Driven]]:
-        """Return a route with changes, and before them where they made it better."""
+        """Return an improved route and the one before it, or the route if nothing improves it."""
         better = improved(driver, route, room.for_more(self.trials))
         if better is route:
             return [(kind, route)]
@@ -377,7 +377,7 @@ class _Routes:
         return sum(place not in self.by_goal for place in probes)
 
     def of_others(self, at: int | None) -> tuple[int, ...]:
-        """Return what other probes are to read."""
+        """Return the places that other probes will read."""
         return tuple(
             place
             for goal, reads in self.by_goal.items()
@@ -402,7 +402,7 @@ class _Routes:
 
 
 class _Room:
-    """Says whether there is room for another route."""
+    """Limits of a decision on computing further routes."""
 
     def __init__(self, driver: RouteDriver, limit: PlanLimit, clock: Clock, started: float) -> None:
         self.hit = False
@@ -413,7 +413,7 @@ class _Room:
         self._deadline = None if limit.seconds is None else started + limit.seconds
 
     def more(self) -> bool:
-        """Return whether the decision's limit allows another one."""
+        """Return whether the decision's limit allows another route."""
         most = self._limit.expansions
         over = most is not None and self._driver.evaluated >= most
         over = over or (self._deadline is not None and self._clock() >= self._deadline)
@@ -421,7 +421,7 @@ class _Room:
         return not over
 
     def brief(self) -> bool:
-        """Return whether there was little time from the beginning, or none."""
+        """Return whether the decision had little or no time from the beginning."""
         seconds = self._limit.seconds
         return _no_time(self._limit) or (seconds is not None and seconds < _BRIEF)
 
@@ -446,7 +446,7 @@ class _Room:
         return more
 
     def for_larger(self) -> Callable[[], bool]:
-        """Return what says whether a step twice as large as the one before it ends in time."""
+        """Return a check whether a step twice as large as the last one ends in time."""
         before = self._clock()
 
         def more() -> bool:
@@ -465,13 +465,13 @@ class _Room:
         return seconds is not None and self._clock() >= self._started + share * seconds
 
     def for_more(self, trials: int) -> Callable[[], bool]:
-        """Return the same for a number of trials from now on."""
+        """Return the check of `more` for a number of trials from now on."""
         most = self._driver.evaluated + trials
         return lambda: self._driver.evaluated < most and self.more()
 
 
 def _has_more(left: _Left, share: float, then: _Left) -> bool:
-    """Return whether every limit has more than a share of its earlier rest `then`."""
+    """Return whether more than a share of the earlier rest `then` is left of every limit."""
     pairs = zip(left, then, strict=True)
     return all(now is None or was is None or now > share * was for now, was in pairs)
 
@@ -486,7 +486,7 @@ def _left(driver: RouteDriver) -> _Left:
 
 
 def _at_once(driver: RouteDriver) -> Driven:
-    """Return the route to the one place whose reading takes off most for its way."""
+    """Return the route to the place with the largest error reduction per cost."""
     field = driver.field
     far = driver.distances.row(driver.at)[field.places] if driver.at is not None else 0.0
     scale = float(np.median(far)) + 1e-9 if driver.at is not None else 1.0

@@ -47,11 +47,11 @@ class EarlierRun:
 
     @property
     def next(self) -> tuple[Mapping[str, Any], ...]:
-        """The two events that have to come next; fewer = whatever happens then is new."""
+        """The next two expected events; fewer = later events are new."""
         return tuple(self._left[i] for i in range(min(2, len(self._left))))
 
     def has(self, event: Mapping[str, Any]) -> bool:
-        """Return whether the journal has an event already, which is then taken as come.
+        """Return whether the journal already has an event, and mark it as repeated.
 
         Raises:
             RunError: the journal has another one in its place.
@@ -67,7 +67,7 @@ class EarlierRun:
         return True
 
     def check_end(self) -> None:
-        """See that nothing follows in the journal of a mission that is over. Raises RunError."""
+        """Check that nothing follows in the journal of a finished mission. Raises RunError."""
         if self._left:
             raise self._out_of_order(self._left.popleft(), None)
 

@@ -75,7 +75,7 @@ class Event:
         return self.stamp_ns or 0
 
     def of_probe(self: _E, probe: str) -> _E:
-        """Return the same as an event of a probe."""
+        """Return the event with the name of a probe."""
         return replace(self, probe=probe)
 
 
@@ -176,7 +176,7 @@ class DecisionAsked(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class DecisionTaken(Event):
-    """A plan, whole enough to be carried out again without planning.
+    """A plan with everything that a restart needs to execute it again.
 
     Args:
         stage: number of the decision.
@@ -312,7 +312,7 @@ class ReadingEvent(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingUsed(ReadingEvent):
-    """A reading told to the loop.
+    """A reading that the loop used.
 
     Args:
         reading: as it came, or the average of a window.
@@ -478,7 +478,7 @@ class BudgetChanged(Event):
 
     @property
     def aim(self) -> Aim | None:
-        """The error of the map with which the mission is over."""
+        """Error of the map that ends the mission."""
         return None if self.error is None else Aim(self.error, self.error_of)
 
     @property

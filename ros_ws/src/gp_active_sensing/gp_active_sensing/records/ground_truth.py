@@ -13,7 +13,7 @@ from gp_active_sensing.types import BoolArray, FloatArray
 
 
 class GroundTruth:
-    """A field as it is, known in simulation only; this one stands still.
+    """True field of a simulation; constant in time.
 
     Args:
         values: (n,) noise-free values at the places of a map.
@@ -70,7 +70,7 @@ class FieldKnowledge:
     further: Mapping[str, FieldKnowledge] = field(default_factory=dict)
 
     def of(self, quantity: str) -> FieldKnowledge:
-        """Return what is known of a further quantity."""
+        """Return the knowledge about a further quantity."""
         return self.further.get(quantity, NOTHING)
 
 

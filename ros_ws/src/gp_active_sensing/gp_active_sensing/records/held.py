@@ -86,7 +86,7 @@ class LockedFiles:
                 raise cannot(path, "open", error) from error
 
     def sync(self, name: str) -> None:
-        """Have a file on disk as far as it is written. Raises RunError."""
+        """Flush a file to disk. Raises RunError."""
         stream = self.streams.get(name)
         try:
             if stream is not None and not stream.closed:
@@ -97,7 +97,7 @@ class LockedFiles:
             raise cannot(self._at(name), "put on disk", error) from error
 
     def check(self) -> None:
-        """Write files again that were removed, renamed or replaced, and report that.
+        """Restore files that were removed, renamed or replaced, and report it.
 
         What lies there instead is kept beside, as ``<name>.replaced-1`` and so on.
 
@@ -151,7 +151,7 @@ class LockedFiles:
         return self._folder / name
 
     def _is_gone(self, name: str) -> bool:
-        """Return whether a file certainly lost its name; in doubt it is still written."""
+        """Return whether a file was certainly removed; in doubt it is still written."""
         try:
             return not is_at(self.streams[name], self._at(name))
         except OSError:

@@ -39,7 +39,7 @@ Event = dict[str, Any]
 
 
 class Events(Sequence[Event]):
-    """Events as they stand in the text of a journal; made of it they would be ten times as large.
+    """Events in the text of a journal, parsed on demand to save memory.
 
     Args:
         data: the text.
@@ -262,7 +262,7 @@ def _event(line: bytes) -> dict[str, Any]:
 
 
 def _gap(found: Journalled, damaged: list[int], before: int) -> Iterator[bytes]:
-    """Say what is missing before an event, and yield the line that says so."""
+    """Note the gap before an event, and yield its line."""
     missing = before - found.number
     if damaged:
         where = f"line {damaged[0]}" if len(damaged) == 1 else f"lines {damaged[0]}-{damaged[-1]}"

@@ -24,7 +24,7 @@ OBJECTIVES = ("maximise", "minimise")
 
 
 def objective_of(policy: Any, seek: str | None = None) -> str:
-    """Return what a mission looks for, "" when it looks for no such thing.
+    """Return the objective of a mission, "" without one.
 
     Args:
         policy: of the mission; those that look for something have an attribute ``objective`` that
@@ -150,7 +150,7 @@ def regret_summary(
     objective: str,
     at_seconds: float,
 ) -> dict[str, Any]:
-    """Return how far the whole mission stayed behind, {} where that was not counted.
+    """Return the regret of the whole mission, {} where it was not computed.
 
     Args:
         records: one a stage.

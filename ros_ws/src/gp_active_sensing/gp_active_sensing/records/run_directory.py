@@ -257,7 +257,7 @@ class RunDirectory:
         self._number = self._journalled.number
 
     def sync(self) -> None:
-        """Have the journal on disk as far as it is written. Raises RunError."""
+        """Flush the journal to disk. Raises RunError."""
         self.check()
         self._files.sync(JOURNAL)
 
@@ -267,7 +267,7 @@ class RunDirectory:
         self._files.hold((CONFIG, MODEL, TRUTH, RECORDS, JOURNAL))
 
     def check(self) -> None:
-        """Write again what somebody has removed, renamed or replaced. Raises RunError."""
+        """Restore files that were removed, renamed or replaced. Raises RunError."""
         self._files.check()
 
     @property

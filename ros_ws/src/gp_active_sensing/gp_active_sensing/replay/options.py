@@ -58,7 +58,7 @@ class ReplayOptions:
 
     @property
     def changes(self) -> bool:
-        """Return whether an option makes it another mission than the recorded one."""
+        """Return whether an option changes the recorded mission."""
         return self != ReplayOptions()
 
 

@@ -100,7 +100,7 @@ def build_payload(data: RunData, done: Reconstruction, thin: int = 1) -> dict[st
 
 
 def quality_of(data: RunData, done: Reconstruction) -> dict[str, Any] | None:
-    """Return how good the map is where nobody knows the truth; None where somebody does.
+    """Return the quality of a map without a known truth; None with one.
 
     It costs O(L D³), see `calibration_of`.
     """
@@ -111,7 +111,7 @@ def quality_of(data: RunData, done: Reconstruction) -> dict[str, Any] | None:
 
 
 def _tracks(data: RunData, done: Reconstruction) -> list[dict[str, Any]]:
-    """Return where the probes really drove; [] for a simulation, whose ways are those planned."""
+    """Return the driven ways; [] for a simulation, whose ways are those planned."""
     events = tuple(parse_events(data.events))
     first = next((event for event in events if isinstance(event, MissionStarted)), None)
     flat = data.topology.heights is None  # a track says nothing of layers
@@ -134,7 +134,7 @@ def pack_tracks(driven: GrowingTracks, done: Reconstruction) -> list[dict[str, A
 
 
 def describe(data: RunData, done: Reconstruction) -> dict[str, Any]:
-    """Return what holds for all steps."""
+    """Return the data common to all steps."""
     groups = groups_of(done)
     return {
         "kind": "stages" if done.by_stage else "readings",
@@ -353,7 +353,7 @@ def _best(candidates: Sequence[CandidateValue], chosen: int, kept: int) -> list[
 
 
 def _regret(steps: Sequence[ReportStep]) -> dict[str, list[float | None]] | None:
-    """Return what was missed at each step, None where that was not counted.
+    """Return the regret at each step, None where it was not computed.
 
     ``each`` of the stage, its ``average`` so far, that of the ``recommended`` place, and the
     ``bound`` on the average.

@@ -152,7 +152,7 @@ class GrowingReconstruction:
         return self._teller.belief
 
     def finish(self) -> None:
-        """Link the map to all that was read, as a mission does in the end."""
+        """Link the map to all readings, as at the end of a mission."""
         self._changed |= self._teller.finish()
 
     def take(self, events: Iterable[Event]) -> None:
@@ -206,7 +206,7 @@ class GrowingReconstruction:
             self.parts[-1].expected = self._expected(sorted(places))
 
     def _expected(self, wanted: Sequence[int]) -> dict[int, tuple[float, float]]:
-        """Return what is expected of a reading at places; anywhere, where the probe is free."""
+        """Return the predicted readings at places; anywhere if the probe moves freely."""
         anywhere = self._follows and self._shown is None  # else the records say where it went
         places = np.arange(self.data.topology.n) if anywhere else np.array(wanted)
         mean, variance = self.belief.predict(places, noisy=True)
@@ -214,7 +214,7 @@ class GrowingReconstruction:
         return {p: (m, s) for p, m, s in found}
 
     def _group(self, event: ReadingUsed) -> None:
-        """Begin another group of readings where the last one is full."""
+        """Start another group of readings when the last one is full."""
         if event.reading.quantity != self.data.of:
             return
         stamp = event.reading.stamp_ns
@@ -254,7 +254,7 @@ class GrowingReconstruction:
                 part.mean = part.std = part.truth = None
 
     def _look(self) -> None:
-        """Keep of the open step what the belief says now."""
+        """Store the current belief for the open step."""
         if not self._changed:
             return
         self._changed = False

@@ -26,7 +26,7 @@ from gp_active_sensing.types import FloatArray, Plan, Reading
 
 
 class JournalTeller:
-    """Tells a belief readings in their order.
+    """Passes readings to a belief in order.
 
     Args:
         belief: is changed.

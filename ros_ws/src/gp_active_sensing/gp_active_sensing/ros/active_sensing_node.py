@@ -186,7 +186,7 @@ class ActiveSensingNode(GuardedNode):
             self._results.send_map()
 
     def _build(self, config: ActiveSensingConfig, first: FirstMap | None) -> None:
-        """Make the mission and all that belongs to it."""
+        """Build the mission with its parts."""
         self._parts = parts = build_parts(
             config,
             self._scenario,
@@ -273,7 +273,7 @@ class ActiveSensingNode(GuardedNode):
         self._worker = self._commands.worker = None
 
     def release(self) -> None:
-        """Write the last words and give back topics and services."""
+        """Write final records and release topics and services."""
         self._stop_work()  # after an error it may still be at work
         if self._map is not None:
             self._map.close()
@@ -294,7 +294,7 @@ class ActiveSensingNode(GuardedNode):
 
 
 def _state_text(mission: Mission) -> str:
-    """Return the state of a mission that does not run, and what makes it go on."""
+    """Return the state of a mission that does not run, and how to continue it."""
     idle = ": readings are used, no place is chosen; ~/start begins it"
     command = {"idle": idle, "paused": "; ~/resume goes on"}.get(mission.state, "")
     return mission.state + (f" ({mission.reason})" if mission.reason else "") + command

@@ -185,7 +185,7 @@ class BagPlayer(GuardedNode):
         self.get_logger().info(f"playing {self._bag.path} {speed}{about}")
 
     def _play(self, now: float) -> None:
-        """Publish what is due, for a slice of time, so that signals are heard."""
+        """Publish due messages for a slice of time, so that signals are handled."""
         until = now + _SLICE
         while self._next is not None and now < until:
             if not self._is_due(self._next, now):
@@ -225,7 +225,7 @@ class BagPlayer(GuardedNode):
         self.played[message.topic] += 1
 
     def _publish_time(self, stamp_ns: int) -> None:
-        """Publish the bag's time, unless it has hardly gone on; it never goes back."""
+        """Publish the bag's time if it has advanced enough; it never goes back."""
         last = self._clock_ns
         if last is not None and stamp_ns - last < _CLOCK_STEP_NS:
             return
@@ -293,7 +293,7 @@ class BagPlayer(GuardedNode):
         self._announce_end(now)
 
     def _announce_end(self, now: float) -> None:
-        """Tell the listener that this was all; its answer ends this node."""
+        """Announce the end of the bag; the listener's answer ends this node."""
         if not self.settings.listener:
             self.end(0)
             return

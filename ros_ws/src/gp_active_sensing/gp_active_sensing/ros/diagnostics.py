@@ -32,7 +32,7 @@ ASKED_FOR = ("settling",)
 
 
 def probe_state(probe: ProbeState) -> str:
-    """Return in a word what a probe is about."""
+    """Return the state of a probe as a word."""
     if probe.gone:
         if probe.gone.startswith(LEFT):
             return "left"
@@ -114,7 +114,7 @@ def sortie_values(probe: ProbeState) -> dict[str, object]:
 
 
 def rejection_problems(rejected: Mapping[str, int]) -> list[str]:
-    """Return what is wrong with messages that were not used, by the word of the reason."""
+    """Return the problems of rejected messages, by reason."""
     total = sum(count for word, count in rejected.items() if word not in ASKED_FOR)
     return [f"{total} rejected"] if total else []
 
@@ -196,7 +196,7 @@ class Diagnostics:
         return report
 
     def publish(self) -> None:
-        """Publish the state and say in the log what is missing."""
+        """Publish the state and log missing inputs."""
         now = time.monotonic()
         for kind in ("readings", "poses"):
             count = self._parts.mission.inbox.received[kind]
@@ -244,7 +244,7 @@ class Diagnostics:
             )
 
     def _warn_of_missing_topic(self, probe: ProbeState, *, late: bool) -> None:
-        """Warn of a topic that says nothing; of one that has a wrong type at once."""
+        """Warn of a silent topic; at once of a topic of a wrong type."""
         pose, reading = probe_topic(probe.name, "pose"), reading_topic(probe, self.streams)
         # Poses come all the time; how often a sensor measures is its own affair.
         wanted = {pose: self.streams[pose].quiet and not probe.is_still, reading: False}
@@ -357,7 +357,7 @@ class Diagnostics:
         return [f"{n}: {names[t]}" if n else names[t] for n, t in targets if t is not None]
 
     def _least_left(self) -> Budget:
-        """Return what is left: of several probes, of those that have least."""
+        """Return the remaining budget; with several probes, the smallest."""
         budgets = [probe.left_in_all for probe in self._parts.mission.probes.values()]
         metres = [b.metres for b in budgets if b.metres is not None]
         seconds = [b.seconds for b in budgets if b.seconds is not None]

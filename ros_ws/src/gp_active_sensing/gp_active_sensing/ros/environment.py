@@ -203,7 +203,7 @@ def _sourced(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def node_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that nodes should have and the given environment has not.
+    """Return environment variables that nodes need and that are not set.
 
     Fast DDS finds its peers within a quarter of a second with our profile, otherwise in up to
     three. Planning works on small matrices, where more threads only get into each other's way (and

@@ -112,17 +112,17 @@ class Navigator:
         self._guard.trigger()
 
     def look(self) -> None:
-        """See what is to be done, for every probe."""
+        """Update the goals of every probe."""
         for courier in self._couriers.values():
             courier.look()
 
     def state(self, probe: str) -> str:
-        """Return in a word or two what becomes of a probe's goal."""
+        """Return the state of a probe's goal in a word or two."""
         courier = self._couriers.get(probe)
         return "" if courier is None else courier.state
 
     def close(self) -> None:
-        """Cancel what is under way, unless the mission is over, and give back the clients."""
+        """Cancel running goals, unless the mission is over, and release the clients."""
         for courier in self._couriers.values():
             if self._mission.state != "ended":
                 courier.cancel()
@@ -181,7 +181,7 @@ class Courier:
             self._order = self._orders, place, waypoints
 
     def look(self) -> None:
-        """Send what is new or due; cancel when the probe is to stand."""
+        """Send new or due goals; cancel the goal when the probe must stop."""
         order = self._order
         if self._mission.state == "paused" or self._probe.gone:
             with self._lock:
@@ -291,7 +291,7 @@ class Courier:
             logger.warning("%s%s (%s); the goal is sent again", self._whose, why, problem)
 
     def _yield_control(self) -> None:
-        """Somebody has taken over: do not drive against them."""
+        """Yield to an operator or program that has taken over."""
         why = "its goal was cancelled by somebody else"
         if self._name:
             changes.leave(self._mission, self._name, why)

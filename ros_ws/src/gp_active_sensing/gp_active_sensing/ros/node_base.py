@@ -51,7 +51,7 @@ def steady_clock() -> Clock:
 
 
 class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
-    """A lifecycle node that reports what goes wrong and lives on.
+    """Lifecycle node that reports errors and continues.
 
     Subclasses override `configure`, `activate`, `deactivate` and `release`; these may raise.
     An `ActiveSensingError` refuses the transition with its message; anything else is logged with
@@ -104,7 +104,7 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
         """Stop working; keep what was learnt."""
 
     def release(self) -> None:
-        """Give back everything; must work after a half-finished `configure` too."""
+        """Release everything; must also work after a partial `configure`."""
 
     def start_by_itself(self) -> None:
         """Configure and activate once the node spins; end the process when that fails.
@@ -198,7 +198,7 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
         return result if result != TransitionCallbackReturn.SUCCESS else super().on_shutdown(state)
 
     def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Give everything back, so that the node can be configured again."""
+        """Release everything, so that the node can be configured again."""
         return self._transition(self.release, "clean up after an error")
 
     def _transition(self, action: Callable[[], None], what: str) -> TransitionCallbackReturn:

@@ -26,7 +26,7 @@ _TRUTHS = frozenset("y Y n N".split())
 
 
 def check_parameter_file(path: Path, namespace: str = "") -> None:
-    """Look for what rcl cannot read, or would not use.
+    """Find parameters that rcl cannot read or would ignore.
 
     Raises:
         ConfigError: every such place, with line and key, and what to write instead.

@@ -58,7 +58,7 @@ PROBE_TOPICS: tuple[tuple[str, Any, Any], ...] = (
 
 
 class Waypoints:
-    """Publishes them; `send` and `send_again` may be called by any thread.
+    """Publishes waypoints; `send` and `send_again` may be called by any thread.
 
     Args:
         origin: latitude and longitude of the map's origin [degree]; None = not known.
@@ -105,7 +105,7 @@ class Waypoints:
             self.navigator.add_probe(name)
 
     def set_config(self, config: WaypointConfig) -> None:
-        """Go on with another rate or altitude."""
+        """Apply another rate or altitude."""
         faster = config.rate != self._config.rate
         self._config = config
         if faster:
@@ -174,7 +174,7 @@ class Waypoints:
         return self._geographic.convert(message)
 
     def close(self) -> None:
-        """Give back what is not the node's own to give back."""
+        """Release resources that the node does not release itself."""
         if self.navigator is not None:
             self.navigator.close()
 
@@ -214,7 +214,7 @@ class Waypoints:
         )
 
     def _stream(self) -> None:
-        """Send the last waypoints again and again, if that is wanted."""
+        """Repeat the last waypoints, if that is configured."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -458,7 +458,7 @@ class Publishers:
                 self._node.end(0)
 
     def finish(self, reason: str) -> str:
-        """End a mission because somebody says that it is over; nothing plans beside this.
+        """End a mission on request, while nothing plans.
 
         Returns:
             What could not be kept of it, and why; "" when everything is.
@@ -468,7 +468,7 @@ class Publishers:
         return self.mission_ended()
 
     def interrupted(self) -> None:
-        """Write the last words of a mission that is not over; the threads have stopped."""
+        """Write the final records of an unfinished mission; the threads have stopped."""
         mission, recorder = self._parts.mission, self._parts.recorder
         ended, stage = mission.state == "ended", mission.decisions.stage
         untouched = mission.state == "idle" and not mission.loop.counts["accepted"]
@@ -496,7 +496,7 @@ class Publishers:
             )
 
     def _miss_report(self) -> None:
-        """Say how to make the report of a mission that is over, where there was no time for it."""
+        """Log how to make the report of a finished mission, if there was no time for it."""
         run = self._parts.recorder.run
         if run is not None and not (run.path / PAGE).exists():
             self._node.get_logger().warning(

@@ -136,7 +136,7 @@ class Followed:
         return (self.growing, *self.further.values())
 
     def renew(self, data: RunData) -> None:
-        """Go on with the same run with newer records, summary or truth."""
+        """Use newer records, summary or truth of the same run."""
         self.data = self.growing.data = data
         for name, growing in self.further.items():
             growing.data = data.for_quantity(name)
@@ -186,7 +186,7 @@ class RunFollower:
         self._wanted = path, problem
 
     def _move(self) -> bool:
-        """Follow what is wanted; say whether that is another directory, or another problem."""
+        """Follow the requested directory; return whether it, or the problem, has changed."""
         path, problem = self._wanted
         if path is None:
             changed = self.problem != problem or self.found is not None
@@ -204,7 +204,7 @@ class RunFollower:
         self._goal = goal
 
     def advance(self, seconds: float) -> bool:
-        """Take in what is new, for about so long; say whether anything changed."""
+        """Read new data for about some seconds; return whether anything changed."""
         changed = self._move()
         if self.path is None:
             return changed
@@ -261,7 +261,7 @@ class RunFollower:
         return True
 
     def _take_events(self, reading: Followed, until: float) -> bool:
-        """Take in events until the time is over; say whether there were any."""
+        """Read events until the time is over; return whether there were any."""
         changed = False
         while self._clock() < until or not changed:
             if not self._lines:

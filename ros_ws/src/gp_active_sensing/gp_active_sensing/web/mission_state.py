@@ -259,7 +259,7 @@ class MissionState:
         written: float | None,
         quantity: str = "",
     ) -> dict[str, Any]:
-        """Return what the head of the page says, as plain data.
+        """Return the content of the page's head as plain data.
 
         `summary` is {} while there is none. The journal was written last at `written` (seconds
         since 1970); with None no ages are shown, as in a simulation. `quantity` is the name of the
@@ -323,7 +323,7 @@ class MissionState:
     def _probes(
         self, topology: Topology, policy: str, written: float | None
     ) -> list[dict[str, Any]]:
-        """Return of each probe where it goes, how far that is, and how old its data are."""
+        """Return the target of each probe, its distance, and the age of the data."""
         found = []
         for name in self._names():
             plan, where = self.plans.get(name), self.where.get(name, Whereabouts(0.0))
@@ -345,7 +345,7 @@ class MissionState:
         return found
 
     def _spent(self, done: Reconstruction, unit: str) -> list[dict[str, Any]]:
-        """Return what was spent of each limit: what, how much of how much, as text and share."""
+        """Return the used part of each limit, as text and share."""
         found: list[dict[str, Any]] = []
         last = done.steps[-1]
 

@@ -285,7 +285,7 @@ class _Handler(web.RequestHandler):
         return getattr(self.request.connection, "stream", None)
 
     def hello(self) -> dict[str, Any]:
-        """Return what a viewer may do here."""
+        """Return the permissions of a viewer."""
         control = self.shared.command is not None
         may = control and self.may_command()
         return {"control": control, "may": may, "why": "" if may or not control else NO_TOKEN}

@@ -23,7 +23,7 @@ MOST_WAITING = 50_000
 
 
 class Backlog:
-    """Keeps the first messages of a probe until all that was missed may have come.
+    """Keeps the first messages of a probe until all missed ones may have arrived.
 
     A publisher that keeps its messages hands them to a node that was started again, one topic
     after the other and beside those of now, and on a busy machine slowly. Sorted by their stamps
@@ -68,7 +68,7 @@ class Backlog:
         return piece
 
     def release(self) -> Collection[Envelope]:
-        """Return everything that is kept, in its order, and keep nothing any more."""
+        """Return and drop all stored messages, in order."""
         if not self.hands_on:
             self._sort()
         self.going_on = self.hands_on = False
@@ -93,7 +93,7 @@ class Backlog:
         return self._until is None or now < self._until
 
     def _sort(self) -> None:
-        """Put what is kept in the order of the stamps.
+        """Sort the stored messages by stamp.
 
         All of it waits from now on: a reading goes on waiting for a pose in a later piece.
         """

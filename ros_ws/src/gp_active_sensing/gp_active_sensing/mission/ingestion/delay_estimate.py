@@ -121,7 +121,7 @@ LEAST = 0.2
 
 @dataclass(frozen=True)
 class DelayEstimate:
-    """A delay that the readings tell.
+    """Estimated delay of a sensor.
 
     Args:
         seconds: by which the stamps are too late, beyond `reading.delay`.
@@ -150,7 +150,7 @@ class Block:
 
     @property
     def reach(self) -> float:
-        """How far it reaches [m]."""
+        """Extent of the block [m]."""
         flat = self.positions.reshape(-1, 2)
         return float(np.hypot(*np.ptp(flat, axis=0)))
 
@@ -183,7 +183,7 @@ def _evidence(positions: FloatArray, values: FloatArray, length: float) -> list[
 
 
 class DelayEvidence:
-    """Puts together what blocks say about the delay; a little at a time."""
+    """Combines the evidence of blocks about the delay, in small steps."""
 
     def __init__(self) -> None:
         self.samples = 0
@@ -196,11 +196,11 @@ class DelayEvidence:
 
     @property
     def busy(self) -> bool:
-        """A block is being looked at."""
+        """True while a block is processed."""
         return self._block is not None
 
     def begin(self, block: Block) -> None:
-        """Look at a block from now on."""
+        """Start to process a block."""
         self._block, self._found, self._parts = block, [], []
 
     def work(self) -> bool:
@@ -223,7 +223,7 @@ class DelayEvidence:
         return True
 
     def estimate(self) -> DelayEstimate | None:
-        """Return the delay that the readings tell; None while they tell none."""
+        """Return the estimated delay; None while there is no evidence."""
         if len(self._likelihoods) < BLOCKS:
             return None
         seconds, error, evidence = common_delay(self._likelihoods)
@@ -257,7 +257,7 @@ class DelayMonitor:
 
     @property
     def busy(self) -> bool:
-        """There is something to do."""
+        """True while there is work to do."""
         return self.evidence.busy or bool(self._ready)
 
     def read(self, stamp_ns: int, value: float) -> None:
@@ -277,7 +277,7 @@ class DelayMonitor:
             self._sample(*self._pending.popleft())
 
     def work(self) -> bool:
-        """Do a little of what there is to do; say whether the estimate is another one."""
+        """Do a small step of work; return whether the estimate has changed."""
         if not self.evidence.busy:
             if not self._ready:
                 return False

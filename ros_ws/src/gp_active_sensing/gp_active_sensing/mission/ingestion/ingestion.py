@@ -30,7 +30,7 @@ _NOISE, _ROAD = 0.2, 10.0
 
 
 class Ingestion(ReadingIntake):
-    """Takes the poses of a probe in, and the readings of its main quantity.
+    """Receives the poses of a probe and the readings of its main quantity.
 
     Args:
         coverage: part of a road segment that must be driven for its readings to count.
@@ -80,7 +80,7 @@ class Ingestion(ReadingIntake):
         self._clock = clock
 
     def add(self, receiver: Receiver, reading: ReadingConfig, quantity: str) -> None:
-        """Take the readings of a further quantity in, of the same probe."""
+        """Receive the readings of a further quantity of the same probe."""
         where = receiver, self.matcher, self.track
         intake = ReadingIntake(*where, reading=reading, quantity=quantity, **self._shared)
         intake.dwelling = self.dwelling
@@ -120,7 +120,7 @@ class Ingestion(ReadingIntake):
 
     @property
     def metres(self) -> float:
-        """Driven since the mission began."""
+        """Metres driven since the mission began."""
         return self.odometer.metres
 
     @property
@@ -135,7 +135,7 @@ class Ingestion(ReadingIntake):
         return newest.heading if newest is not None and math.isfinite(newest.heading) else None
 
     def set_out(self, path: Collection[int]) -> None:
-        """Expect the probe on a way from here on."""
+        """Set the way that the probe is expected on."""
         for intake in self.intakes:
             intake.expected = frozenset(path)
             intake.pipeline.newest_place = None
@@ -177,7 +177,7 @@ class Ingestion(ReadingIntake):
         return released + [reading for intake in self.intakes for reading in intake.finish()]
 
     def restart_clock(self) -> None:
-        """Forget what belongs to a time before the clock went back."""
+        """Drop data from before the clock went back."""
         for intake in self.intakes:
             intake.forget_times()
         self.track.clear()
@@ -243,7 +243,7 @@ class Ingestion(ReadingIntake):
             intake.drive(pose, match, received)
 
     def _hold_pose(self, intake: ReadingIntake, now: float) -> None:
-        """Let the newest pose hold at the time of readings that no pose came for."""
+        """Use the newest pose for readings without a pose of their own."""
         pose = self.track.newest
         if self._holds is None or pose is None:
             return
@@ -256,11 +256,11 @@ class Ingestion(ReadingIntake):
 
     @property
     def holds_pose(self) -> bool:
-        """Return whether silent poses only mean that the probe stands."""
+        """Return whether missing poses only mean that the probe stands still."""
         return self._holds is not None
 
     def _lateness(self, received: float) -> float:
-        """Return how long after it came a pose is used [s].
+        """Return the delay with which poses are used [s].
 
         Those that came since may lie in a queue still: readings go on waiting for them. In
         hundredths, so that a replay, whose clock is only about that of the mission, sees the same.

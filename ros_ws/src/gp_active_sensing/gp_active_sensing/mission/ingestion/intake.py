@@ -45,7 +45,7 @@ _BESIDE = 0.4
 
 
 class ReadingIntake:
-    """Finds the place of each reading of a quantity and tells it; nothing is lost uncounted.
+    """Finds the place of each reading of a quantity and uses it; every loss is counted.
 
     Args:
         coverage: part of a road segment that must be driven for its readings to count.
@@ -104,7 +104,7 @@ class ReadingIntake:
 
     @property
     def delay(self) -> float:
-        """How much older readings are than their stamps [s]."""
+        """Age of readings at their stamps: the sensor's delay [s]."""
         return self._delay
 
     @delay.setter
@@ -129,7 +129,7 @@ class ReadingIntake:
         self._ready += self._take_reading(raw, received)
 
     def drive(self, pose: Pose, match: Match | None, received: float) -> None:
-        """Take note of where the probe is; None = off the map."""
+        """Set the probe's place; None = off the map."""
         self.off_map = match is None
         if match is None:
             return
@@ -141,7 +141,7 @@ class ReadingIntake:
             self._ready += self.visits.drive(there.place, there.fraction, pose.stamp_ns, received)
 
     def after_pose(self, received: float) -> None:
-        """Place the readings that a pose has come for."""
+        """Place the readings that the newest pose completes."""
         self._ready += self._placed(self._waiting.after_pose(received))
         self._ready += self._come_nearer(received)
 
@@ -150,11 +150,11 @@ class ReadingIntake:
         self._ready += self._placed(self._waiting.after_time(reached))
 
     def newest_without_pose(self, now: float, seconds: float) -> int | None:
-        """Return the stamp of the newest reading that waited so long [ns]; None = none did."""
+        """Return the stamp of the newest reading that waited long enough [ns]; None = none."""
         return self._waiting.newest_without(now, seconds)
 
     def use(self) -> list[Reading]:
-        """Use the readings that are placed; return those that were accepted."""
+        """Use the placed readings; return the accepted ones."""
         self._reject_unfinished("partial_visit", "too little of its road was driven")
         ready, self._ready = self._ready, []
         used = self.pipeline.take(ready)
@@ -173,7 +173,7 @@ class ReadingIntake:
         return self.pipeline.take(ready) + self.pipeline.close()
 
     def forget_times(self) -> None:
-        """Reject or forget what belongs to a time before the clock went back."""
+        """Reject or drop data from before the clock went back."""
         reason, why = "clock_backwards", "the clock went back"
         waited = self._waiting.take_all()
         if self.nearing is not None:
@@ -188,13 +188,13 @@ class ReadingIntake:
         self.lag.clear()
 
     def restart_poses(self) -> None:
-        """Forget where the probe was: the stamps of the poses that follow are others."""
+        """Forget the probe's position: the next poses have other stamps."""
         self.lag.clear()
         if self.nearing is not None:
             self.nearing.restart()
 
     def restore(self, event: ReadingUsed | ReadingGated) -> None:
-        """Record a reading from before a restart, besides telling it."""
+        """Record a reading from before a restart."""
         self.pipeline.restore(event)
         self.known.note(event)
 
@@ -205,7 +205,7 @@ class ReadingIntake:
         self.visits.left.clear()
 
     def _come_nearer(self, received: float) -> list[PendingReading]:
-        """Return the readings of points that count by now.
+        """Return the readings of points that are complete.
 
         Readings have come up to the newest pose, less their delay. That is where the probe is here.
         """
@@ -232,7 +232,7 @@ class ReadingIntake:
         return sensor.x, sensor.y
 
     def _sensor(self, pose: Pose, mount: tuple[float, ...] | None = None) -> Pose:
-        """Return where the sensor was, the pose itself for one that sits there."""
+        """Return the position of the sensor; the pose itself without an offset."""
         return mounted(pose, self.mount if mount is None else mount)
 
     def _apart(self, place: int, pose: Pose) -> float:
@@ -302,14 +302,14 @@ class ReadingIntake:
         return [PendingReading(placed, pending.received)]
 
     def _has_settled(self, place: int, pose: Pose, sensor: Pose) -> bool:
-        """Return whether the probe had been long enough where a reading was taken."""
+        """Return whether the probe had stayed long enough at the place of a reading."""
         if self.dwelling.seconds > 0.0 and sensor is not pose:
             at = self._match(pose)
             place = place if at is None else at.place
         return self.dwelling.has_settled(place, pose.stamp_ns)
 
     def _seat(self, mount: tuple[float, ...]) -> None:
-        """Take note of where the sensor sits, and say when that is in another place's cell."""
+        """Record the sensor's position, and warn when it lies in another place's cell."""
         if mount == self.mount:
             return
         self.mount = mount

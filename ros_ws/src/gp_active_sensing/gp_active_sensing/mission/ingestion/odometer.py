@@ -61,7 +61,7 @@ class Odometer:
         self, most: float, length: Callable[[float, float, float], float], *, twists: bool = False
     ) -> None:
         self.metres = 0.0
-        """Driven since the mission began."""
+        """Metres driven since the mission began."""
         self.counted: Pose | None = None
         """Up to where `metres` are counted; with the stamp of the newest pose."""
         self.noise = 0.0
@@ -82,13 +82,13 @@ class Odometer:
         """Where poses began to come regularly, and metres counted then."""
 
     def restart(self) -> None:
-        """Go on from the next pose: what lies before it is not counted."""
+        """Restart at the next pose; the way to it is not counted."""
         self.counted = None
         self._forget()
 
     @property
     def sigma(self) -> float:
-        """White noise by which it counts [m]; 0 = none."""
+        """Standard deviation of the white noise of positions [m]; 0 = none."""
         if self.noise or self._seen >= _LEARNT:
             return self.noise
         return _GUESS * min(self._claimed, self._most)
@@ -138,7 +138,7 @@ class Odometer:
         self.counted = Pose(pose.stamp_ns, pose.frame, x, y, math.nan, z=z)
 
     def _estimate(self, pose: Pose) -> None:
-        """Take the second difference that ends with a pose into the estimate of the noise."""
+        """Update the noise estimate with the second difference that ends at a pose."""
         last, self._last = self._last, (pose.stamp_ns, pose.x, pose.y)
         if last is None:
             self._begin(pose)
@@ -197,7 +197,7 @@ class Odometer:
         )
 
     def recall(self, metres: float, counted: Pose | None, memory: Sequence[float]) -> None:
-        """Go on from what was counted before a restart.
+        """Restore the counts from before a restart.
 
         Raises:
             ValueError: a memory that is none.

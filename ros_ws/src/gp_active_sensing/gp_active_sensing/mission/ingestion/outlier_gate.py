@@ -85,7 +85,7 @@ class OutlierGate:
     # -- judging -------------------------------------------------------------------------------
 
     def off(self, reading: Reading) -> float | None:
-        """Return how far off a reading is, when that is too far [standard deviations]."""
+        """Return by how much a reading is off, if that is too much [standard deviations]."""
         belief, place = self._loop.belief, reading.location
         if self.limit <= 0.0 or place is None:
             return None
@@ -120,7 +120,7 @@ class OutlierGate:
         return off if off > self.limit else None
 
     def _begin(self, belief: Belief, observed: int) -> None:
-        """Look at the belief again: a new place has been observed, or the field has changed."""
+        """Read the belief again after a new place or a change of the field."""
         self._known.clear()
         self._weights, self._noise = belief.weights, belief.noise_variance
         self._until, self._at, self._transform = observed, belief.seconds, belief.transform
@@ -165,7 +165,7 @@ class OutlierGate:
 
     @staticmethod
     def _enough(found: list[Reading]) -> list[Reading]:
-        """Return readings that agree where they are enough, over long enough; else none."""
+        """Return enough readings that agree over a long enough time, else none."""
         stamps = [r.stamp_ns for r in found]
         if len(found) < AGREEING or max(stamps) - min(stamps) < 1e9 * AGREEING_SECONDS:
             return []
@@ -176,7 +176,7 @@ class OutlierGate:
         self._rows.pop(place, None)
 
     def take_all(self) -> list[Reading]:
-        """Return everything that is kept, and keep nothing."""
+        """Return and drop all stored readings."""
         kept = list(self._kept)
         self._kept.clear()
         self._rows.clear()
@@ -194,7 +194,7 @@ class OutlierGate:
     # -- after a restart -----------------------------------------------------------------------
 
     def restore(self, event: ReadingUsed | ReadingGated) -> None:
-        """Take an event of the journal back in."""
+        """Restore an event of the journal."""
         reading = event.reading
         if isinstance(event, ReadingGated):
             self._add(reading)  # whether it agreed with others is said by an event of its own

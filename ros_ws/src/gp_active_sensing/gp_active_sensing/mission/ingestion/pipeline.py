@@ -29,7 +29,7 @@ REPEATS = 32
 
 
 class ReadingPipeline:
-    """Brings a probe's readings of known places into the belief.
+    """Passes a probe's readings of known places to the belief.
 
     Args:
         window: averages them; None = those of one stay at a place are one reading.
@@ -76,7 +76,7 @@ class ReadingPipeline:
         self._repeats = 0
 
     def take(self, ready: Iterable[PendingReading]) -> list[Reading]:
-        """Use readings of known places (or that the loop is to reject); return those told."""
+        """Use readings of known places (or that the loop rejects); return the used ones."""
         due: list[PendingReading] = []
         for pending in ready:
             if self.open:
@@ -86,7 +86,7 @@ class ReadingPipeline:
         return self._use_all(due)
 
     def pass_time(self, now_ns: int, here: int | None) -> list[Reading]:
-        """Use the average of a window that is over, or whose place was left."""
+        """Use the average of a window that has ended, or whose place was left."""
         return self._use_all(self.window.pass_time(now_ns, here))
 
     def close(self) -> list[Reading]:
@@ -102,7 +102,7 @@ class ReadingPipeline:
         return len(kept), self._use_all(due)
 
     def _accept(self, pending: PendingReading) -> list[PendingReading]:
-        """Return the readings that the loop gets because of a reading."""
+        """Return the readings that become due with a reading."""
         try:
             placed = self.loop.place(pending.reading)
             self.loop.check_budget(placed)
@@ -156,7 +156,7 @@ class ReadingPipeline:
         return due
 
     def _count_gated(self) -> None:
-        """Keep the count of what is set aside; what was taken back is not rejected any more."""
+        """Update the count of gated readings; readings taken back are no longer rejected."""
         self.rejected["gated"] = len(self.gate) + self.gate.forgotten
         if not self.rejected["gated"]:
             del self.rejected["gated"]
@@ -167,7 +167,7 @@ class ReadingPipeline:
         self._count_gated()
 
     def _use_all(self, due: list[PendingReading]) -> list[Reading]:
-        """Tell the loop; what is used is in the journal before it counts."""
+        """Use readings; each is in the journal before it counts."""
         used = [pending for pending in due if self._use(pending)]
         now = self._clock()
         for pending in used:
@@ -215,7 +215,7 @@ class ReadingPipeline:
         self._use_average(stored, event.count)
 
     def _use_average(self, stored: Stored, count: int) -> bool:
-        """Tell the loop what is in the journal; return whether it is used."""
+        """Use a journalled reading; return whether the loop accepts it."""
         if stored.before is None:
             report = self.loop.tell([stored.placed])
         else:
@@ -251,7 +251,7 @@ class ReadingPipeline:
         return 1.0 if self.loop.belief.drift.kind == "kernel" else FRACTION
 
     def _place_at(self, place: int) -> tuple[float, ...]:
-        """Return where readings from all over a place are on average.
+        """Return the average position of readings from a whole place.
 
         That is its point, or the centroid of a road, which need not lie on it.
         """
@@ -265,7 +265,7 @@ class ReadingPipeline:
         return self._points[place]
 
     def _follow_up(self) -> None:
-        """Bring the belief up to date now, in small steps, rather than later in one large one.
+        """Update the belief now in small steps instead of later in one large step.
 
         After so many readings rather than so often: what a replay computes is then the same.
         """

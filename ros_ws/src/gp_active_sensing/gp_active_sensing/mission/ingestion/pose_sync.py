@@ -108,7 +108,7 @@ class PoseFilter:
         )
 
     def judge(self, pose: Pose, noise: float) -> Judgement:
-        """Compare a newer pose with the one before it, and count a jump.
+        """Compare a pose with the one before it, and count a jump.
 
         In a stream that was calm for a while a pose is not used that the probe cannot have driven
         to, given how fast it was; once all poses go on from there for some seconds, the probe was
@@ -164,7 +164,7 @@ class PoseFilter:
         return "relocated"
 
     def _drives_on(self, before: Pose, pose: Pose, near: float) -> bool:
-        """Return whether a pose continues the way to the strange one before it: it was no jump.
+        """Return whether a pose confirms a suspected jump as a real drive.
 
         So of a simulated probe, or one that a faster stream saw start, whose speed changes at once.
         """
@@ -193,7 +193,7 @@ class PoseFilter:
             )  # fmt: skip
 
     def sure(self, pose: Pose, extent: float, rise: float = math.inf) -> Pose:
-        """Return a pose without a covariance that is none, and warn of one that is very large.
+        """Drop an invalid covariance of a pose, and warn of a very large one.
 
         The extent of the map, and its rise upwards, are in metres.
         """
@@ -230,7 +230,7 @@ class PoseFilter:
         return pose
 
     def restart(self) -> None:
-        """Forget the poses before (the clock went back)."""
+        """Drop earlier poses (the clock went back)."""
         self._before = None
         self._strange, self._calm, self._speed = [], 0, 0.0
 
@@ -283,7 +283,7 @@ class PoseSynchronizer:
         return oldest
 
     def after_pose(self, now: float) -> list[PendingReading]:
-        """Return the readings that a new pose came for."""
+        """Return the readings that a new pose completes."""
         found = [pending for pending in self._patient if self.has_pose(pending, now)]
         if found:
             self._patient = deque(h for h in self._patient if not self.has_pose(h, now))
@@ -313,7 +313,7 @@ class PoseSynchronizer:
         return max((pending.reading.stamp_ns for pending in waited), default=None)
 
     def take_all(self) -> list[PendingReading]:
-        """Return everything that waits, and let nothing wait."""
+        """Return and drop all waiting readings."""
         everything = [*self._patient, *self._fresh]
         self._patient.clear()
         self._fresh.clear()

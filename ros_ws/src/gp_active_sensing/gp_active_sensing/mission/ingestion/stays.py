@@ -43,7 +43,7 @@ class NoiseLevel:
         self._variance = 0.0
 
     def add(self, difference: float) -> None:
-        """Take the difference between two readings that follow each other."""
+        """Add the difference of two consecutive readings."""
         self._begun += 1
         self._sum += difference * difference
         if self._begun < _BLOCK:
@@ -66,7 +66,7 @@ _SURE = 3.0
 
 
 class StayAverage:
-    """The readings of one stay, summed up: weighted averages, those near the place's point first.
+    """Weighted averages of the readings of one stay; those near the place's point count most.
 
     Args:
         reading: the first.
@@ -118,19 +118,19 @@ class StayAverage:
         self.last_ns = max(self.last_ns, reading.stamp_ns)
 
     def count_as(self, count: int, value: float) -> None:
-        """Count as that many readings when only their average is known."""
+        """Set the number of readings when only their average is known."""
         self.count, self.value = count, value
         self._weight *= count
         self._weight_squares *= count
 
     @property
     def worth(self) -> float:
-        """So many readings of equal weight would be as many; 1 or more."""
+        """Effective number of readings of equal weight; 1 or more."""
         return max(1.0, self._weight**2 / self._weight_squares)
 
     @property
     def sample_variance(self) -> float:
-        """Variance of one of its readings by how they differ; 0 where nothing tells."""
+        """Sample variance of one of its readings; 0 = unknown."""
         freedom = self._weight - self._weight_squares / self._weight
         return max(0.0, self._squares / freedom) if freedom > 0.0 else 0.0
 
@@ -194,7 +194,7 @@ class Stored:
         return self.placed.reading
 
     def to_record(self) -> StayRecord | None:
-        """Return its fields of an event; None = an unchanged reading that begins a stay."""
+        """Return the fields of an event; None = an unchanged reading that begins a stay."""
         if self.before is None and self.reading.off is None:
             return None
         mean = self.reading
@@ -206,7 +206,7 @@ Noise = Callable[[Reading], float | None]
 
 
 class Stays:
-    """Tells which readings belong together, and what they come to.
+    """Groups readings into stays and averages them.
 
     Args:
         noise_of_one: says how large the noise of a reading is that brings none.
@@ -245,7 +245,7 @@ class Stays:
         return len(self._open)
 
     def take(self, placed: PlacedReading, *, begins: bool = False) -> Stored:
-        """Take a reading of a known place; return what the belief is to hold."""
+        """Add a reading of a known place; return the average that the belief stores."""
         reading = placed.reading
         stay = None if begins else self._stay_of(reading)
         if stay is not None:
@@ -286,7 +286,7 @@ class Stays:
         return self._extend(stay, after, average)
 
     def widened(self, placed: PlacedReading) -> PlacedReading:
-        """Return a reading that is part of no stay, as uncertain as where it was taken."""
+        """Return a reading outside of stays, with the uncertainty of its position."""
         reading = placed.reading
         across, up = math.sqrt(reading.position_variance), math.sqrt(reading.height_variance)
         return placed if across == up == 0.0 else self._beside(placed, across, up)
@@ -300,7 +300,7 @@ class Stays:
         return self._spread.variance
 
     def clear(self) -> None:
-        """Let every stay be over: the next reading of any place begins another one."""
+        """End all stays: the next reading of any place begins another one."""
         self._open.clear()
 
     def _begin(
@@ -315,7 +315,7 @@ class Stays:
         return Stored(mean, None, count)
 
     def _extend(self, before: StayAverage, stay: StayAverage, average: PlacedReading) -> Stored:
-        """Put a stay in the place of what it was before a reading was added."""
+        """Replace a stay by its extension."""
         self._open[average.place] = stay
         self._spread.add(stay.last - before.last)
         first_ns = before.stored.reading.stamp_ns
@@ -330,7 +330,7 @@ class Stays:
         return stay if stay is not None and self._may_extend(stay, reading) else None
 
     def _may_extend(self, stay: StayAverage, reading: Reading, readings: int = 1) -> bool:
-        """Return whether a reading may be of a stay: the next one of it, or so many further."""
+        """Return whether a reading may extend a stay."""
         stamp_ns = reading.stamp_ns
         apart = max(stay.first_ns - stamp_ns, stamp_ns - stay.last_ns)
         whole = max(stay.last_ns, stamp_ns) - min(stay.first_ns, stamp_ns)
@@ -346,7 +346,7 @@ class Stays:
         return apart < 1e9 * GAP_SECONDS
 
     def _single(self, placed: PlacedReading, *, further: bool) -> PlacedReading:
-        """Return what the belief is to hold of a stay of one reading.
+        """Return the value that the belief stores for a stay of one reading.
 
         Beside its place's point it says less of it, as an average does; at the point it counts as
         it came.
@@ -364,7 +364,7 @@ class Stays:
         return self._beside(placed, across * times, up * times)
 
     def _beside(self, placed: PlacedReading, across: float, up: float) -> PlacedReading:
-        """Return a reading as one that was taken so far off its place's point [m]."""
+        """Return a reading with its distance from the place's point [m]."""
         reading = placed.reading
         noise = reading.noise_variance or self._noise_of_one(reading)
         if noise is None:
@@ -376,7 +376,7 @@ class Stays:
         return self._checked(beside) or placed
 
     def _checked(self, average: Reading) -> PlacedReading | None:
-        """Return an average that the belief takes, None where it does not."""
+        """Return an average that the belief accepts, else None."""
         try:
             return self._place(average)
         except ReadingError:
@@ -402,13 +402,13 @@ class Stays:
         return variance, self._written(reading.location, across, up)
 
     def _written(self, place: int | None, across: float, up: float) -> Off:
-        """Return a distance from a place's point as it is kept."""
+        """Return a distance from a place's point as it is stored."""
         assert place is not None
         metres = float(f"{across:.6g}")
         return metres if len(self._place_at(place)) == 2 else (metres, float(f"{up:.6g}"))
 
     def _offset(self, place: int, position: Sequence[float]) -> tuple[float, float]:
-        """Return how far off a place's point a position is, across and up [m]; 0 = not known."""
+        """Return a position's distance from a place's point, across and up [m]; 0 = unknown."""
         offsets = [a - b for a, b in zip(position, self._place_at(place), strict=False)]
         across, up = math.hypot(*offsets[:2]), abs(sum(offsets[2:]))
         return 0.0 if math.isnan(across) else across, 0.0 if math.isnan(up) else up
@@ -428,7 +428,7 @@ class Stays:
         return math.hypot(across, self.stretch * up) / near
 
     def _forget(self, now_ns: int) -> None:
-        """Drop stays that are over for long, so that what is kept stays small."""
+        """Drop stays that ended long ago, to bound the memory."""
         if len(self._open) < 64:
             return
         least_ns = now_ns - round(60e9)

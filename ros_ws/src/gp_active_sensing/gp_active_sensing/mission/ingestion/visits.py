@@ -36,7 +36,7 @@ MOST_PENDING = 10_000
 
 @dataclass
 class PendingReading:
-    """A reading with its place, and when the last message it waited for came.
+    """Reading with its place, and the arrival time of the last message it waited for.
 
     Args:
         reading: with its place, once that is known.
@@ -87,7 +87,7 @@ class SegmentCoverage:
         return sum(len(visit.queued) for visit in self._visits.values())
 
     def clear(self) -> None:
-        """End all visits; the readings they hold are left over."""
+        """End all visits; their readings remain unused."""
         for visit in self._visits.values():
             self.left.extend(visit.queued)
         self._visits.clear()
@@ -96,7 +96,7 @@ class SegmentCoverage:
     def drive(
         self, place: int, fraction: float, stamp_ns: int, received: float
     ) -> list[PendingReading]:
-        """Record that the probe is somewhere; return the readings that count now."""
+        """Record the probe's position; return the readings that are complete."""
         ready: list[PendingReading] = []
         before = self._current
         if before is not None and before != place:
@@ -121,7 +121,7 @@ class SegmentCoverage:
         return ready
 
     def hold(self, place: int, reading: Reading, received: float) -> list[PendingReading]:
-        """Take a reading; return it (and those before it) if the visit is long enough."""
+        """Add a reading; return it and those before it if the visit is long enough."""
         queued = PendingReading(reading, received)
         visit = self._visits.get(place)
         if visit is None:  # no pose was matched to this place: a reading in between
@@ -190,7 +190,7 @@ class ClosestPoint:
         return sum(len(approach.queued) for approach in self._approaches.values())
 
     def hold(self, place: int, queued: PendingReading) -> list[PendingReading]:
-        """Take a reading; return it (and those before it) if it counts now."""
+        """Add a reading; return it and those before it if they are complete."""
         stamp_ns = queued.reading.stamp_ns
         approach = self._approaches.setdefault(place, _Approach([], stamp_ns, stamp_ns))
         approach.queued.append(queued)
@@ -202,7 +202,7 @@ class ClosestPoint:
     def drive(
         self, place: int | None, distance: float, stamp_ns: int, received: float
     ) -> list[PendingReading]:
-        """Set where the probe is now; return the readings that count now.
+        """Set the probe's position; return the readings that are complete.
 
         Its pose lies in the cell of `place` (None = of none), `distance` from its point [m]; its
         stamp is not before the last one.
@@ -227,20 +227,20 @@ class ClosestPoint:
         return self._release(place, received) if _SILENCE <= since <= _LONGEST else []
 
     def restart(self) -> None:
-        """Forget where the probe was: the stamps of what follows are others. Readings wait on."""
+        """Forget the probe's position: the next stamps differ. Readings still wait."""
         self._here = None
         for approach in self._approaches.values():
             approach.nearest, approach.since_ns, approach.until_ns = math.inf, 0, 0
 
     def take_all(self) -> list[PendingReading]:
-        """Return everything that waits, and let nothing wait."""
+        """Return and drop all waiting readings."""
         self._here = None
         waiting = [queued for approach in self._approaches.values() for queued in approach.queued]
         self._approaches.clear()
         return waiting
 
     def _look(self, place: int, received: float) -> list[PendingReading]:
-        """Return the readings of a place if the probe has done what they wait for."""
+        """Return the readings of a place if the probe is near enough, stands still or leaves."""
         assert self._here is not None
         approach = self._approaches[place]
         here, distance, stamp_ns = self._here
@@ -269,7 +269,7 @@ _KEPT = 64
 
 
 class SettlingTimer:
-    """Takes note of when the probe was where.
+    """Records when the probe was at which place.
 
     At a point it is within a radius of it, at a road segment while it is on it.
 
@@ -296,7 +296,7 @@ class SettlingTimer:
             self._there = True
 
     def has_settled(self, place: int, stamp_ns: int) -> bool:
-        """Return whether the probe had been at a place for long enough at some time."""
+        """Return whether the probe had been at a place long enough at a given time."""
         if self.seconds <= 0.0:
             return True
         for number, (there, first_ns, last_ns) in enumerate(reversed(self._times)):
@@ -336,7 +336,7 @@ class AveragingWindow:
         return None if self._open is None else self._open.reading.location
 
     def add(self, queued: PendingReading) -> list[PendingReading]:
-        """Take a reading of a known place; return what is complete."""
+        """Add a reading of a known place; return the complete averages."""
         if self.length_ns <= 0:
             return [queued]
         stamp_ns, before = queued.reading.stamp_ns, self._open
@@ -355,14 +355,14 @@ class AveragingWindow:
         return done
 
     def pass_time(self, now_ns: int, here: int | None) -> list[PendingReading]:
-        """Return what is complete, by the stamp of the newest pose and the place of the probe."""
+        """Return the complete averages, given the newest pose's stamp and the probe's place."""
         if self._open is None:
             return []
         over = now_ns - _span(self._open)[0] >= self.length_ns
         return self.close() if over or here not in (None, self.place) else []
 
     def close(self) -> list[PendingReading]:
-        """Return the average of what is in it, if anything is, and begin again."""
+        """Return the average of the window, if it has readings, and start another one."""
         done, self._open = self._open, None
         return [] if done is None else [done]
 

@@ -44,7 +44,7 @@ _JITTER = 1e-8
 
 @dataclass(frozen=True)
 class Incumbent:
-    """The key that says what the best place so far is worth."""
+    """Key that defines the value of the best place so far."""
 
     incumbent: str = param(
         "mean",
@@ -54,7 +54,7 @@ class Incumbent:
     )
 
     def standing(self, view: View) -> float:
-        """Return what is to be exceeded; before the first reading the largest mean."""
+        """Return the incumbent value; before the first reading the largest mean."""
         if view.best is None or self.incumbent == "mean":
             return float(view.everywhere[0].max())
         return view.best

@@ -249,12 +249,12 @@ def plan_to(
 
 
 def stage_of(state: PolicyState) -> int:
-    """Return the number t ≥ 1 of the decision that is to be taken, from a policy's state."""
+    """Return the number t ≥ 1 of the next decision, from a policy's state."""
     return 1 if state is None else int(state["stage"]) + 1
 
 
 def next_state(state: PolicyState, **more: Any) -> dict[str, Any]:
-    """Return the state after one more decision; what else is in it stays, or is as given."""
+    """Return the state after one more decision; other entries stay unless they are given."""
     return {**(state or {}), "stage": stage_of(state), **more}
 
 

@@ -86,7 +86,7 @@ def assign(costs: FloatArray) -> list[int | None]:
 
 
 class Start(NamedTuple):
-    """State at the beginning of a batch, before any of its members has been read.
+    """State at the beginning of a batch, before any member is read.
 
     Args:
         view: of the belief, pending places not taken as read; ``view.stage`` is t of the first
@@ -179,7 +179,7 @@ class Batch(Bandit):
 
 
 class _Asked:
-    """One decision: what the choice of its goals has in common."""
+    """Data that all goals of one decision share."""
 
     def __init__(self, policy: Batch, request: PlanRequest, state: PolicyState) -> None:
         self.policy, self.request, self.belief = policy, request, request.belief
@@ -214,13 +214,13 @@ class _Asked:
         return places
 
     def worth(self, locations: IntArray) -> FloatArray:
-        """Return what going to each of `locations` is worth, pending places taken as read."""
+        """Return the score of each of `locations`, with pending places treated as read."""
         policy = self.policy
         view = view_of(self.belief, locations, self.members, stage=self.stage, sign=policy.sign)
         return policy.scores(view, self.belief, self.request.rng)
 
     def values_at(self, locations: IntArray) -> FloatArray:
-        """Return the same for places that are most likely among those that were asked for."""
+        """Return the values at some places from those that were computed, or compute them."""
         found = np.minimum(np.searchsorted(self.locations, locations), self.locations.size - 1)
         if (self.locations[found] == locations).all():
             return self.values[found]

@@ -158,7 +158,7 @@ def query_number(stage: int, factor: float, power: float) -> int:
 def spread_places(
     belief: Belief, places: IntArray, number: int, rng: np.random.Generator
 ) -> IntArray:
-    """Draw some of `places`, sorted, that hardly tell of each other: a Q-DPP.
+    """Draw some of `places`, sorted, that are weakly correlated: a Q-DPP.
 
     With the prior covariance, averaged over λ, as its kernel: what the sparse approximation of a
     posterior is made of in [Burt2020, Algorithm 1]. Exact among few places, O(m³); a Markov chain

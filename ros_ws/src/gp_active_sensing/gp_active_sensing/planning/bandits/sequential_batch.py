@@ -23,7 +23,7 @@ from gp_active_sensing.util.ties import first_best
 
 
 class Ahead:
-    """Moments of the field as one place after another is taken as read.
+    """Moments of the field while places are treated as read, one after another.
 
     The values are not known, so each is taken to be what is expected: means and the belief over λ
     stay, variances shrink, ``σ²_λ ← σ²_λ - c_x c_xᵀ / (c_xx + σ_n²)``. [Desautels2014, Sec. 3]

@@ -164,7 +164,7 @@ class _Forecast:
         self._sampled = bool(driver.field.parts) and driver.field.parts[number].sampled
 
     def met(self, route: Driven | None) -> bool:
-        """Return whether it is after a route, or now."""
+        """Return whether the map is good enough now, or after a route."""
         field, driver = self._field, self._driver
         if route is None:
             return self._found.met(np.ones(len(field.weights)))
@@ -191,7 +191,7 @@ def parts_only(
 def _open_parts(
     driver: RouteDriver, sought: Sequence[Sought], elsewhere: Collection[int]
 ) -> list[IntArray]:
-    """Return the parts of the map where something was not read, and no other probe will read."""
+    """Return the parts of the map with unread places that no other probe will read."""
     others = np.fromiter(elsewhere, dtype=np.int64)
     found = {int(part[0]): part for one in sought for part in not_seen(one.belief, driver.topology)}
     return [part for part in found.values() if not np.isin(others, part).any()]
@@ -205,7 +205,7 @@ def _nearest(driver: RouteDriver, places: list[int], count: int) -> list[int]:
 
 
 def _middles(driver: RouteDriver, parts: list[IntArray]) -> list[int]:
-    """Return of each part the goal that is nearest to the middle of it, if it has a goal."""
+    """Return, for each part with a goal, the goal that is nearest to its middle."""
     found: list[int] = []
     points = driver.topology.points
     for part in parts:
@@ -217,7 +217,7 @@ def _middles(driver: RouteDriver, parts: list[IntArray]) -> list[int]:
 
 
 def _design(driver: RouteDriver, begin: list[int], count: int) -> list[int]:
-    """Return `count` places, as far as there are: those of a greedy design after some others."""
+    """Return at most `count` places of a greedy design that follows other places."""
     chosen = driver.field.places[greedy_design(driver.field, count)].tolist()
     return list(dict.fromkeys([*begin, *chosen]))[:count]
 
@@ -278,7 +278,7 @@ class RoutePolicy(ABC):
 
     @property
     def in_passes(self) -> bool:
-        """How dense a route is follows from the budget that it is laid for."""
+        """True if the density of a route depends on its budget."""
         return True
 
     @abstractmethod

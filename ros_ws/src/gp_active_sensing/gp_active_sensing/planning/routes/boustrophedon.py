@@ -48,7 +48,7 @@ class Rows:
 
 
 class Ground:
-    """A map as rows see it.
+    """Map in the coordinates of rows.
 
     Args:
         topology: a map with positions; rows of roads are no rows. Where places lie above one
@@ -68,7 +68,7 @@ class Ground:
 
     @property
     def directions(self) -> tuple[float, ...]:
-        """Directions worth a try: x, y and the long axis of the map [degrees]."""
+        """Directions to try: x, y and the long axis of the map [degrees]."""
         if len(self.places) < 3:
             return (0.0, 90.0)
         centred = self.positions - self.positions.mean(axis=0)
@@ -82,7 +82,7 @@ class Ground:
         return (0.0, 90.0, long)
 
     def corner(self, direction: float, at: int | None) -> int:
-        """Return the corner that is nearest to where a probe stands; 0 from nowhere."""
+        """Return the corner nearest to a probe; 0 for a probe without a position."""
         if at is None or not len(self.places):
             return 0
         u, v = self.seen(direction)
@@ -102,7 +102,7 @@ class Ground:
         return self._along(direction)[:2]
 
     def _along(self, direction: float) -> tuple[FloatArray, FloatArray, IntArray]:
-        """Return what is `seen`, and the (m,) order across the direction."""
+        """Return the coordinates of `seen`, and the (m,) order across the direction."""
         if direction not in self._seen:
             angle = math.radians(direction)
             across = np.array([-math.sin(angle), math.cos(angle)])
@@ -220,7 +220,7 @@ def rows_of(ground: Ground, rows: Rows, by: str = "seconds") -> tuple[int, ...]:
 
 
 def _near(apart: float, alongs: Sequence[float]) -> list[float]:
-    """Return distances along rows that are about as far as rows are apart."""
+    """Return spacings along rows that are close to the spacing of the rows."""
     return sorted({apart, *(a for a in alongs if 1.0 / _OBLONG <= a / apart <= _OBLONG)})
 
 
@@ -302,7 +302,7 @@ def _pieces(line: IntArray, u: FloatArray, gap: float) -> list[IntArray]:
 
 
 def _piece_by_piece(pieces: Sequence[IntArray], distances: Distances) -> list[IntArray]:
-    """Go on to the nearest end of a piece, of equally near ones to that which is next in order."""
+    """Continue at the nearest end of a piece; equally near ones are taken in order."""
     found = [pieces[0]]
     left = list(range(1, len(pieces)))
     while left:

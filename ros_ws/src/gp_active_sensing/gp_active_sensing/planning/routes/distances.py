@@ -27,7 +27,7 @@ _DETOUR = 2.0
 
 
 def unit_of(budget: Budget) -> str:
-    """Return what ways are to be cheapest in: metres where these alone are limited, or seconds."""
+    """Return the unit of the cheapest ways: metres if only these are limited, else seconds."""
     return "metres" if budget.metres is not None and budget.seconds is None else "seconds"
 
 
@@ -86,7 +86,7 @@ class Distances:
         return Cost(float(self._arrays.metres.min()), float(self._arrays.seconds.min()))
 
     def at_least(self, places: IntArray) -> Cost:
-        """Return a cost that no drive through different places is below, in whatever order."""
+        """Return a lower bound on the cost of a drive through different places in any order."""
         moves = max(0, len(places) - 1)
         return Cost(moves * self.least.metres, moves * self.least.seconds)
 
@@ -165,7 +165,7 @@ class Distances:
         return self._join(route, np.flatnonzero(moves < 0), cost)
 
     def _join(self, route: IntArray, legs: IntArray, cost: Cost) -> tuple[IntArray, Cost] | None:
-        """Return a route with the ways of some of its legs put in; `cost` of the other legs."""
+        """Return a route with the ways of some legs inserted; `cost` is that of the other legs."""
         parts, done = [], 1
         for leg in legs.tolist():
             way = self.way(int(route[leg]), int(route[leg + 1]))
@@ -177,7 +177,7 @@ class Distances:
         return np.concatenate([*parts, route[done:]]), cost
 
     def corners(self, route: Sequence[int]) -> tuple[int, ...]:
-        """Return the places that a route has to make for: those between are crossed on the way."""
+        """Return the places that a route must head for; those between are crossed on the way."""
         places = np.asarray(route, dtype=np.int64)
         if self._arrays is None or len(places) < 3:
             return tuple(route)
@@ -210,7 +210,7 @@ class Distances:
         return last if on.all() else 1 + int(np.argmin(on))
 
     def _row(self, at: int) -> tuple[FloatArray, IntArray]:
-        """Return what the ways from a place cost, and the last place crossed on each."""
+        """Return the costs of the ways from a place, and the last place crossed on each."""
         kept = self._rows.get(at)
         if kept is None:
             kept = self._search(at)
@@ -240,7 +240,7 @@ class Distances:
         return least, before
 
     def _find(self, a: int, b: int) -> Route | None:
-        """Look for a way: in what is known, on a large map nearby, then everywhere."""
+        """Find a way: in stored results, then nearby on a large map, then everywhere."""
         found = self._rows.get(a)
         if found is None and self._arrays is not None and self.n > _SMALL:
             near = self._nearby(a, b)
@@ -255,7 +255,7 @@ class Distances:
         return Route(tuple(path), self._cost_of(a, path))
 
     def _nearby(self, a: int, b: int) -> tuple[FloatArray, IntArray]:
-        """Search as far as a way to b may be; twice as far when it was not far enough before.
+        """Search up to an estimate of the way to b; double the radius when that was too short.
 
         How far a search goes changes nothing of what it finds nearer.
         """
@@ -281,7 +281,7 @@ class Distances:
         return self._leads[at]
 
     def _cost_of(self, at: int, path: Sequence[int] | IntArray) -> Cost:
-        """Return what a drive from a place along others costs, added up in order."""
+        """Return the cost of a drive from a place through others in order."""
         if self._arrays is None:
             topology = self._topology()
             assert topology is not None, "asked for its ways before"
@@ -313,7 +313,7 @@ def distances_of(topology: Topology, by: str = "seconds") -> Distances:
 
 
 class PartDistances:
-    """How far places are apart as parts of a map, metres: the same there as back.
+    """Symmetric distances between places of a map [m].
 
     Along the roads, whichever way they may be driven; around what is in the way; straight where any
     place may be next. A one-way street is as near to its beginning as to its end.
@@ -373,7 +373,7 @@ def _dijkstra(graph: Any, at: int, limit: float) -> tuple[FloatArray, IntArray]:
 
 
 def _most_per_metre(moves: MoveArrays, by: str) -> float:
-    """Return the most that a metre of any move costs, in the unit of `by`."""
+    """Return the largest cost of a metre of any move, in the unit of `by`."""
     driven = moves.metres > 0.0
     if by == "metres" or not driven.any():
         return 1.0
@@ -381,7 +381,7 @@ def _most_per_metre(moves: MoveArrays, by: str) -> float:
 
 
 def _speeds(topology: Topology) -> Speeds:
-    """Return how fast a probe is where any place may be next."""
+    """Return the speeds of a probe where any place may be next."""
     if isinstance(topology, FreeTopology):
         return topology.speeds
     ways = topology.ways_from(0)

@@ -96,7 +96,7 @@ def read_along(
     constraint: BudgetConstraint,
     most: int | None = None,
 ) -> tuple[int, ...]:
-    """Return what is read on the way through some places, as far as the budget lasts.
+    """Return the places read on the way through some places, within the budget.
 
     A place for which it does not last is left out.
 
@@ -147,7 +147,7 @@ def next_plan(
     reach: ReachableGoals | None = None,
     **fields: Any,
 ) -> Plan | None:
-    """Return the plan that goes on along a route.
+    """Return the plan that continues along a route.
 
     To the first place that is neither observed, pending nor unavailable, and that the budget lasts
     for with the way home; what is read on the way counts. Where moves bind the next waypoint is the
@@ -225,7 +225,7 @@ class Course:
     def next_plan(
         self, request: PlanRequest, reach: ReachableGoals | None = None
     ) -> tuple[Plan | None, Course]:
-        """Return the plan that goes on along the route, and the course to go on with.
+        """Return the plan that continues along the route, and the next course.
 
         See the function `next_plan`. Where other probes stand that are `waiting` for a decision
         they go on from there.
@@ -243,7 +243,7 @@ class Course:
         return plan, Course(self.route, tuple(aims[-_MOST_AIMS:]))
 
     def _begin(self, unread: BoolArray, request: PlanRequest) -> int:
-        """Return the number in the route where a probe goes on."""
+        """Return the index in the route at which a probe continues."""
         at, pending, aims = request.at, request.under_way, dict(self.aims)
         aim = aims.get(-1 if at is None else at)
         if aim is not None and unread[self.route[aim]]:
@@ -270,7 +270,7 @@ class Course:
     def _stretches(
         self, unread: BoolArray, claims: Collection[int]
     ) -> Iterator[tuple[int, int, bool]]:
-        """Yield (begin, end, another probe is about to drive it) of what is left in one piece."""
+        """Yield (begin, end, another probe is about to drive it) of each unread stretch."""
         begin: int | None = None
         driven = False
         for number, place in enumerate(self.route):
@@ -285,7 +285,7 @@ class Course:
 
 
 def _follow(route: Sequence[int], begin: int, steps: _Steps) -> tuple[_Step, int] | None:
-    """Return the way to the next waypoint, and the number in the route of what it leads to."""
+    """Return the way to the next waypoint, and the index in the route of its goal."""
     for number in (*range(begin, len(route)), *range(begin)):
         found = steps.toward(route[number], along=route)
         if found is not None:
@@ -339,9 +339,9 @@ class _Steps:
         return self._allowed(Route(path, cost))
 
     def after(self, step: _Step, number: int, route: Sequence[int]) -> tuple[int, ...]:
-        """Return what would be read along the rest of a route, as far as the budget lasts.
+        """Return the places that would be read along the rest of a route, within the budget.
 
-        Up to where another probe is sent to.
+        It ends where another probe is sent.
         """
         unread = self.unread.copy()
         unread[list(step.route.path)] = False
@@ -357,7 +357,7 @@ class _Steps:
         )
 
     def _first_stop(self, path: Sequence[int]) -> int:
-        """Return the number on a way of the place that is to be the next waypoint."""
+        """Return the index on a way of the next waypoint."""
         if self.topology.free:
             return len(path) - 1
         fresh = [i for i, place in enumerate(path) if self.unread[place]]
@@ -365,7 +365,7 @@ class _Steps:
         return near[-1] if near else fresh[0]
 
     def _allowed_route(self, goal: int) -> _Step | None:
-        """Return the way through known places, as all other policies take it, if it fits."""
+        """Return the way through read places if it fits, as other policies do."""
         try:
             route = self.topology.route(self.at, goal, self.known, self.unavailable)
         except PlanningError:

@@ -131,7 +131,7 @@ class _Search:
         return float(self.distances[tour, np.roll(tour, -1)].sum())
 
     def nearest_neighbour(self) -> IntArray:
-        """Go on to the nearest place that is left; of equally near ones the first."""
+        """Continue to the nearest remaining place; of equally near ones to the first."""
         m = len(self.distances)
         left = np.ones(m, dtype=np.bool_)
         tour = [0]
@@ -141,7 +141,7 @@ class _Search:
         return np.array(tour, dtype=np.int64)
 
     def cheapest_insertion(self) -> IntArray:
-        """Put in, one after the other, the place that adds least, where it adds least."""
+        """Insert places one by one: the place that adds least, where it adds least."""
         d, m = self.distances, len(self.distances)
         after = np.zeros(m, dtype=np.int64)
         left = np.ones(m, dtype=np.bool_)
@@ -171,7 +171,7 @@ class _Search:
         return np.array(tour, dtype=np.int64)
 
     def improve(self, tour: IntArray) -> IntArray:
-        """Turn parts round and move pieces until nothing gets shorter, or the limit is reached."""
+        """Reverse parts and move pieces until nothing gets shorter, or the limit is reached."""
         m = len(tour)
         since = 0
         place = 1

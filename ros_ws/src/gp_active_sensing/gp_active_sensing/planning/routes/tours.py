@@ -97,7 +97,7 @@ class RouteDriver:
         self._constraint = BudgetConstraint(self.topology, budget)
 
     def needs(self, route: Driven) -> Budget:
-        """Return the part of the budget that a route takes, with the way home."""
+        """Return the part of the budget that a route uses, with the way home."""
         budget, cost = self.budget, route.cost
         last = route.stops[-1] if route.stops else self.at
         if last is not None and (home := self._constraint.way_home(last, budget.minus(cost=cost))):
@@ -212,7 +212,7 @@ class RouteDriver:
         return self.budget if self._sorties is None else self._sorties.whole
 
     def most_stops(self, most: int) -> int:
-        """Return a number, at most `most`, of places of the field that no route can have more of.
+        """Return an upper bound, at most `most`, on the number of places of a route.
 
         Two of them are so far apart that many legs would be longer than what is left.
         """
@@ -227,12 +227,12 @@ class RouteDriver:
         return most if least <= 0.0 else min(most, 2 + math.floor(left / least))
 
     def may_last(self, places: IntArray) -> bool:
-        """Return whether the budget may last for a route through some places, in any order."""
+        """Return whether a route through some places in any order may fit into the budget."""
         reads = int(np.count_nonzero(self.unread[places]))
         return self._all_left.affords(self.distances.at_least(places), reads)
 
     def lasts(self, route: Sequence[int]) -> bool:
-        """Return whether the budget lasts for all of a route, see `drive_only`."""
+        """Return whether all of a route fits into the budget, see `drive_only`."""
         if self._sorties is not None:
             return self.drive_only(self.distances.corners(route)).whole
         here = self.at is not None and self._flags[self.at] and self._ways.metres[self.at] == 0.0
@@ -259,7 +259,7 @@ class RouteDriver:
         return None if home is None else home[places]
 
     def which(self, reads: Sequence[int]) -> IntArray:
-        """Return the numbers in the field of the places that stand for some, each one once."""
+        """Return the representatives of some places, as indices in the field without repetition."""
         numbers = np.unique(self.group_of[np.array(reads, dtype=np.int64)])
         return numbers[numbers >= 0]
 
@@ -277,7 +277,7 @@ class RouteDriver:
         first: bool,
         within: BudgetConstraint,
     ) -> tuple[int, Route] | None:
-        """Return the farthest of the places on a way that the budget lasts for, and the way."""
+        """Return the farthest affordable place on a way, and the way to it."""
         low, high = 0, len(fresh) - 1  # the last one is out of reach
         found: tuple[int, Route] | None = None
         while low < high:
@@ -299,7 +299,7 @@ class RouteDriver:
 
 
 def best_of(routes: Iterable[Driven]) -> Driven | None:
-    """Return the route of the largest value, of equal ones the first; None of none."""
+    """Return the route of the largest value, the first of equal ones; None without routes."""
     found = list(routes)
     if not found:
         return None
@@ -454,7 +454,7 @@ def _better(driver: RouteDriver, route: Driven, more: Callable[[], bool]) -> Dri
 
 
 def _changes(driver: RouteDriver, route: Driven) -> Iterable[list[int]]:
-    """Yield other stops, what looks best first: one more, or one in place of another."""
+    """Yield changed stops, the most promising first: one more, or one replaced."""
     field, stops = driver.field, list(route.stops)
     if not stops:
         return
@@ -494,7 +494,7 @@ def _changes(driver: RouteDriver, route: Driven) -> Iterable[list[int]]:
 def _insertions(
     driver: RouteDriver, rows: FloatArray, stops: list[int], wanted: IntArray
 ) -> tuple[FloatArray, IntArray]:
-    """Return the least detour (w,) to each place, and before which stop it is taken."""
+    """Return the least detour (w,) to each place, and the stop before which it is taken."""
     to = rows[:, len(stops) :]
     back = driver.distances.between(wanted, stops).T
     extra = np.vstack([to[:-1] + back - np.diagonal(rows)[: len(stops), None], to[-1:]])
@@ -509,7 +509,7 @@ def _rows(driver: RouteDriver, stops: list[int], places: IntArray) -> FloatArray
 
 
 def _savings(rows: FloatArray, stops: list[int]) -> FloatArray:
-    """(k,) what the route is shorter by without each stop."""
+    """(k,) length that the route loses without each stop."""
     legs = np.diagonal(rows)[: len(stops)]
     without = np.diagonal(rows, 1)[: len(stops) - 1]
     return np.asarray(np.maximum(legs + np.append(legs[1:] - without, 0.0), 0.0))
