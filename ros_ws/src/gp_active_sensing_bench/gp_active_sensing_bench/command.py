@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("file")
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Its directory.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="DIR", help="Directory of the experiment."
+)
 @click.option("--resume", is_flag=True, help="Go on with the experiment that --out holds.")
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes; default: cores.")
 @click.option("--seeds", type=click.IntRange(min=1), metavar="N", help="Seeds 0 … N-1 only.")

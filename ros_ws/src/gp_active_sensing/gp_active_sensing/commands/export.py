@@ -17,7 +17,7 @@ from gp_active_sensing.commands import echo
     "format",
     required=True,
     metavar="FORMAT",
-    help="csv, geojson, asc (ESRI grid), pgm (map_server) or geotiff; or the route that is left: "
+    help="csv, geojson, asc (ESRI grid), pgm (map_server) or geotiff; or the remaining route: "
     "plan (QGroundControl) or waypoints (Mission Planner).",
 )
 @click.option(
@@ -37,8 +37,7 @@ from gp_active_sensing.commands import echo
     "--quantity",
     default="",
     metavar="NAME",
-    help="Only this quantity of several. Default: the first, and in csv, geojson and geotiff the "
-    "others beside it.",
+    help="Only this quantity. Default: all in csv, geojson and geotiff, else the main one.",
 )
 @click.option(
     "--spacing",
@@ -72,7 +71,7 @@ from gp_active_sensing.commands import echo
     metavar="METRES",
     help="Height above home of a route's waypoints. Default: 0, or the map's heights.",
 )
-@click.option("--overwrite", is_flag=True, help="Write again what is there.")
+@click.option("--overwrite", is_flag=True, help="Replace existing files.")
 def export(
     run_dir: Path,
     format: str,

@@ -33,7 +33,7 @@ _NEEDED = ("map", "reading", "pose", "budget")
 @click.option(
     "--radius", type=float, metavar="M", help="Radius of the robot: its distance from walls."
 )
-@click.option("--spacing", type=float, metavar="M", help="Between neighbouring places.")
+@click.option("--spacing", type=float, metavar="M", help="Distance between neighbouring places.")
 @click.option("--frame", default="", help="Frame of the map's positions, if its file names none.")
 @click.option(
     "--speed",
@@ -54,15 +54,22 @@ _NEEDED = ("map", "reading", "pose", "budget")
 @click.option("--pose-type", default="", metavar="TYPE", help="package/msg/Name.")
 @click.option("--datum", default="", metavar="LAT,LON", help="The map's origin, for NavSatFix.")
 @click.option(
-    "--delay", type=float, metavar="S", help="How much older a reading is than its stamp."
+    "--delay", type=float, metavar="S", help="Delay of the sensor: age of a reading at its stamp."
 )
-@click.option("--probes", default="", metavar="NAMES", help="Several: 2, or boat_1,boat_2.")
+@click.option(
+    "--probes",
+    default="",
+    metavar="NAMES",
+    help="Several robots: a number, or names such as boat_1,boat_2.",
+)
 @click.option(
     "--waypoint", default="", metavar="TOPIC", help="Topic of the waypoints: goal_pose, …"
 )
 @click.option("--budget", metavar="N", help="40 (places), 2 km, 30 min; several with commas.")
 @click.option(
-    "--return-home/--no-return-home", default=None, help="End where it began, within the budget."
+    "--return-home/--no-return-home",
+    default=None,
+    help="End at the start place, within the budget.",
 )
 @click.option("--sortie", metavar="N", help="Range of one battery: 2 km, 30 min, or both.")
 @click.option("--unit", metavar="UNIT", help="Unit of the readings, such as degC.")
@@ -71,7 +78,7 @@ _NEEDED = ("map", "reading", "pose", "budget")
 )
 @click.option("--export", metavar="FORMATS", help="Formats of the map at the end: csv,geojson.")
 @click.option("--name", default="", help="Name of the mission, on its pages.")
-@click.option("--run-dir", metavar="DIR", help="For the records.  [default: auto]")
+@click.option("--run-dir", metavar="DIR", help="Folder for the records.  [default: auto]")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -80,7 +87,7 @@ _NEEDED = ("map", "reading", "pose", "budget")
     help="The file to write.",
 )
 @click.option("--force", is_flag=True, help="Replace the file if it exists.")
-@click.option("--offline", is_flag=True, help="Do not look at the running ROS system.")
+@click.option("--offline", is_flag=True, help="Do not check the running ROS system.")
 def init(out: Path, force: bool, offline: bool, **given: Any) -> None:
     """Write the parameter file of a mission of your own robot.
 

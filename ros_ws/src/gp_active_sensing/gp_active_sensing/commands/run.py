@@ -25,8 +25,13 @@ from gp_active_sensing.errors import RunError
     help="Any key, e.g. sensor.noise_std=3",
 )
 @click.option("--budget", type=int, metavar="N", help="Number of places to read.")
-@click.option("--seed", type=int, metavar="N", help="Key of every random draw.")
-@click.option("--expansions", type=int, metavar="N", help="Limit a decision by expansions only.")
+@click.option("--seed", type=int, metavar="N", help="Seed of all random draws.")
+@click.option(
+    "--expansions",
+    type=int,
+    metavar="N",
+    help="Largest number of expansions of a decision; replaces the time limit.",
+)
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Run directory.")
 @click.option("--resume", is_flag=True, help="Go on with the run that --out holds.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON, nothing else.")
@@ -138,8 +143,13 @@ def report(directory: Path) -> None:
 @click.option("--map", "map_file", default="", metavar="FILE", help="A road map.")
 @click.option("--policy", default="", metavar="NAME", help="Another policy.")
 @click.option("--budget", type=int, metavar="N", help="Number of places to read.")
-@click.option("--expansions", type=int, metavar="N", help="Limit a decision by expansions only.")
-@click.option("--seed", type=int, metavar="N", help="Key of every random draw.")
+@click.option(
+    "--expansions",
+    type=int,
+    metavar="N",
+    help="Largest number of expansions of a decision; replaces the time limit.",
+)
+@click.option("--seed", type=int, metavar="N", help="Seed of all random draws.")
 @click.option("--reading-topic", default="", metavar="TOPIC", help="Default: /reading.")
 @click.option("--reading-type", default="", metavar="TYPE", help="Default: the topic's own.")
 @click.option("--reading-field", default="", metavar="PATH", help="Such as twist.twist.linear.x")
@@ -218,7 +228,7 @@ def replay(
     "--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 = all."
 )
 @click.option(
-    "--port", default=0, type=click.IntRange(0, 65535), metavar="N", help="0 = any that is free."
+    "--port", default=0, type=click.IntRange(0, 65535), metavar="N", help="Port; 0 = any free one."
 )
 @click.option("--private", is_flag=True, help="Show nothing without the token.")
 @click.option(
@@ -239,7 +249,7 @@ def watch(
 ) -> None:
     """Serve the live page of a run.
 
-    RUN_DIR is only read, and may appear later. Ctrl-C ends the page, not the run.
+    RUN_DIR may be created later. Ctrl-C ends the page, not the run.
     """
     from gp_active_sensing.web.access import WatchOptions
     from gp_active_sensing.web.serve import serve

@@ -104,7 +104,7 @@ class Tour:
         if not plan.routes:
             return f"{start}."
         own, *others = plan.routes
-        found = f"{start}. Variance of the map after it: {_percent(own)} ({own.kind})."
+        found = f"{start}. It leaves {_percent(own)} of the map's variance ({own.kind})."
         if others:
             words = (f"{_percent(r)} ({r.kind}, first {called(names[r.first])})" for r in others)
             found += f" Other routes: {', '.join(words)}."

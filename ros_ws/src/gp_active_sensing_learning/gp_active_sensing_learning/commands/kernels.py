@@ -98,7 +98,9 @@ _OPTIONS = (
     ),
     click.option("--inducing", type=_positive, metavar="N", help="Inducing points of each kernel."),
     click.option("--batch", type=_positive, metavar="N", help="Rows of a mini-batch."),
-    click.option("--iterations", type=_positive, metavar="N", help="Steps at most, a stage."),
+    click.option(
+        "--iterations", type=_positive, metavar="N", help="Largest number of steps of a stage."
+    ),
     click.option("--restarts", type=_positive, metavar="N", help="Starting points of each kernel."),
     click.option(
         "--hyperparameters",
@@ -108,7 +110,7 @@ _OPTIONS = (
     click.option(
         "--stages",
         metavar="SHARES",
-        help="Shares of the rows, such as 0.1,0.3,1: the belief after each.",
+        help="Compute the belief after these shares of the rows, such as 0.1,0.3,1.",
     ),
     click.option("--top", type=_positive, metavar="N", help="Kernels that the model keeps."),
     click.option(
@@ -119,7 +121,7 @@ _OPTIONS = (
     ),
     click.option("--jobs", type=_positive, metavar="N", help="Processes; default: 1."),
     click.option("--device", type=click.Choice(("auto", "cpu", "cuda")), help="Where to compute."),
-    click.option("--resume", is_flag=True, help="Go on where Ctrl-C ended it; give its --out."),
+    click.option("--resume", is_flag=True, help="Continue after Ctrl-C; give the same --out."),
     click.option("--report", type=_file, metavar="PAGE", help="Write a page about it, .html"),
 )
 

@@ -50,9 +50,9 @@ def _deviation(context: click.Context, parameter: click.Parameter, value: float 
     multiple=True,
     help="Any key, e.g. belief.kernel=graph_matern32 or map.features=[relational]",
 )
-@click.option("--place", default="", metavar="COLUMN", help="With the names of the places.")
+@click.option("--place", default="", metavar="COLUMN", help="Column with the names of the places.")
 @click.option(
-    "--value", default="", metavar="COLUMN", help="With the values; of a run, the quantity."
+    "--value", default="", metavar="COLUMN", help="Column with the values; for a run, the quantity."
 )
 @click.option(
     "--scale",
@@ -75,7 +75,7 @@ def _deviation(context: click.Context, parameter: click.Parameter, value: float 
     type=click.Choice(("grid", "paper", "point")),
     default="grid",
     show_default=True,
-    help="Candidates: log-spaced about the estimate ℓ*; ℓ* and 4, 6, … 14 ℓ*; ℓ* alone.",
+    help="Candidates around the estimate ℓ*: log-spaced (grid); 1, 4, … 14 ℓ* (paper); ℓ* (point).",
 )
 @click.option("--per-feature", is_flag=True, help="A length-scale for each feature.")
 @click.option(
@@ -86,7 +86,11 @@ def _deviation(context: click.Context, parameter: click.Parameter, value: float 
     help="Starting points of the search.",
 )
 @click.option(
-    "--subset", type=click.IntRange(min=8), default=1000, show_default=True, help="Places at most."
+    "--subset",
+    type=click.IntRange(min=8),
+    default=1000,
+    show_default=True,
+    help="Largest number of places.",
 )
 @click.option(
     "--noise",
@@ -125,8 +129,8 @@ def learn(
 ) -> None:
     """Learn length-scales, or kernels, from earlier readings.
 
-    The command prints a section `belief:` with length-scales, signal and noise. It also learns the
-    place part, if places were read several times or --noise is given.
+    The command prints a section `belief:` with length-scales, signal and noise. If places were read
+    several times, or --noise is given, it also learns the variance that each place has on its own.
 
     With --kernels it learns a belief over kernels, and writes it as a model for the key
     belief.model. The commands `model …` show it and predict with it.

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 _file = click.Path(path_type=Path, dir_okay=False)
 _model = click.argument("file", metavar="FILE", type=_file)
 _OF_PLACES = (
-    click.option("--scenario", metavar="NAME", help="The rows have places of this one's map."),
     click.option(
-        "--map", "map_file", metavar="FILE", help="The rows have places of this road map."
+        "--scenario", metavar="NAME", help="Scenario whose map has the places of the rows."
     ),
+    click.option("--map", "map_file", metavar="FILE", help="Road map with the places of the rows."),
     click.option(
         "--set",
         "overrides",
@@ -34,7 +34,9 @@ _OF_PLACES = (
         multiple=True,
         help="Key of the map, e.g. map.features=[relational]",
     ),
-    click.option("--place", default="", metavar="COLUMN", help="With the names of the places."),
+    click.option(
+        "--place", default="", metavar="COLUMN", help="Column with the names of the places."
+    ),
 )
 
 
@@ -164,10 +166,10 @@ def prune(file: Path, top: int, out: Path) -> None:
 @click.option(
     "--data",
     metavar="DATA",
-    help="Rows to be predicted and compared: a CSV file, a run, a scenario or a bag, as of learn.",
+    help="Rows to be predicted and compared: a CSV file, a run, a scenario or a bag, as for learn.",
 )
 @click.option(
-    "--value", default="", metavar="COLUMN", help="With the values; of a run, the quantity."
+    "--value", default="", metavar="COLUMN", help="Column with the values; for a run, the quantity."
 )
 @click.option(
     "--scale",

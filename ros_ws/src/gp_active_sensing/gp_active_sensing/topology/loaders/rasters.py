@@ -479,7 +479,7 @@ def load_raster_cells(
     if raster.crs or crs:
         return made
     beside = path.with_suffix(".prj").name
-    note = f"neither it nor a file {beside} beside it says a coordinate system; map.crs does, too"
+    note = f"the file and {beside} beside it give no coordinate system; map.crs gives one"
     return replace(made, notes=(*made.notes, note))
 
 

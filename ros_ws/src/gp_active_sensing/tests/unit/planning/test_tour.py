@@ -223,4 +223,4 @@ def test_the_plan_has_the_routes_that_were_weighed_and_what_each_promised() -> N
     assert set(kinds[0]) == {"evenly spaced rows", "a tour of the best places"}
     assert all("the last route" in weighed for weighed in kinds[1:])
     names = topology.names
-    assert "Variance of the map after it" in why(plan, names, "tour")
+    assert "of the map's variance" in why(plan, names, "tour")
