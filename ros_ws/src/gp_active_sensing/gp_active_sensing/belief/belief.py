@@ -136,7 +136,7 @@ class Belief:
         self._every = (covariance, self.prior_weights)
         """All candidates before any followed the readings: they are the same for any transform."""
         self.drift = drift
-        self._variance_said = False
+        self._variance_warned = False
         self._ageing: Ageing | None = None
         self._presence = VisitTimes(covariance.n, matters=drift.changing)
         if drift.changing:
@@ -169,7 +169,7 @@ class Belief:
         if self.scale_known and data.noise_known:
             return candidates
         factors = np.sqrt(data.scales).tolist()
-        noises = np.sqrt(data.noise_told).tolist()
+        noises = np.sqrt(data.noise_estimate).tolist()
         return tuple(
             replace(
                 h,
@@ -505,8 +505,8 @@ class Belief:
             self._data.centre_mean(value)
         if noise_variance is None or self._ageing is None:
             return noise_variance
-        if not self._variance_said:
-            self._variance_said = True
+        if not self._variance_warned:
+            self._variance_warned = True
             logger.warning(
                 "readings bring a noise variance of their own, which cannot be used while the "
                 "scale of a field that changes is unknown; give belief.signal_std (said once)"
@@ -688,9 +688,9 @@ class Belief:
         O(W |D| r c).
         """
         rows, columns = np.asarray(rows, dtype=np.int64), np.asarray(columns, dtype=np.int64)
-        right, B = self._told(columns, which)
+        right, B = self._weights_of(columns, which)
         same = rows is columns or np.array_equal(rows, columns)
-        left, A = (right, B) if same else self._told(rows, which)
+        left, A = (right, B) if same else self._weights_of(rows, which)
         A = A @ self._data.coefficient_covariance[which]
         found = self.covariance.only(which.tolist()).between(rows, columns)
         found -= np.swapaxes(left, 1, 2) @ right
@@ -704,9 +704,9 @@ class Belief:
     ) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance (W, m) of the field under candidates `which` (W,), ascending."""
         locations = np.asarray(locations, dtype=np.int64)
-        return self._updated.moments(locations, which, *self._told(locations, which))
+        return self._updated.moments(locations, which, *self._weights_of(locations, which))
 
-    def _told(self, where: IntArray, which: IntArray) -> tuple[FloatArray, FloatArray]:
+    def _weights_of(self, where: IntArray, which: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return ``W`` (W, R, m) and ``H* - Wᵀ U`` (W, m, q) under some of the candidates."""
         data = self._updated
         if self.n <= _LARGE and data.chunks() is None:

@@ -300,16 +300,16 @@ def _of_history(config: BeliefConfig, places: Sequence[str] | None) -> Belief:
 
 def _log_scales(candidates: CandidateGrid) -> None:
     """Log the length-scales from the map, once for all kernels that have the same."""
-    said: dict[str, list[str]] = {}
+    listed: dict[str, list[str]] = {}
     for kernel in candidates.kernels:
         if kernel.kernel == NONE:
             continue
         scales = ", ".join(f"{point:.3g}" for point in kernel.scales.points)
         if kernel.scales.shape:
             scales += f" times {', '.join(f'{factor:.3g}' for factor in kernel.scales.shape)}"
-        said.setdefault(scales, []).append(kernel.kernel)
-    for scales, names in said.items():
-        of = f" of {', '.join(names)}" if len(said) > 1 else ""
+        listed.setdefault(scales, []).append(kernel.kernel)
+    for scales, names in listed.items():
+        of = f" of {', '.join(names)}" if len(listed) > 1 else ""
         logger.info("length-scales%s from the map: %s", of, scales)
 
 

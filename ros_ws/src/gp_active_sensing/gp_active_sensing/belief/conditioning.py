@@ -22,7 +22,7 @@ from gp_active_sensing.belief.prior import (
     PriorMean,
     Transform,
     integrate_scale,
-    noise_told,
+    noise_estimate,
     unit_scale,
 )
 from gp_active_sensing.belief.resolution import Resolution
@@ -41,7 +41,7 @@ _REPEATED = 2.0
 """Longest time after which a driver publishes a value again [s]."""
 _NO_UNIT = 1e100
 """Unit of variances while nothing is known of the scale: they hardly count."""
-_LEAST_TOLD = 1e-8
+_LEAST_NOISE = 1e-8
 """Noise variance in those of the field that readings of one place tell at least."""
 _NEGLIGIBLE = 1e-13
 """Share of a place's precision below which new readings are no more than rounding."""
@@ -95,17 +95,17 @@ class Conditioning:
         covariance: prior covariance between locations under each λ.
         mean: prior mean of the field.
         scale_known: False to integrate out a factor of each λ's covariance and noise.
-        noise_known: False where a candidate's noise is a guess, which readings of one place
-            correct; then they tell the noise and nothing else (see `noise_told`), and the average
-            of a place is what tells of the field. Where readings age it is taken as known.
-        raw: values are readings as they came; their steps say what the sensor resolves.
+        noise_known: False where a candidate's noise is a guess. The differences of readings of one
+            place correct it (see `noise_estimate`), and only the average of a place updates the
+            field. Where readings age the noise is taken as known.
+        raw: values are unchanged readings; their steps show the resolution of the sensor.
         ageing: noise schedule of readings by their age; None = they do not age.
 
     Attributes:
         basis: (n, q) basis of the prior mean, in units of its coefficients' standard deviation.
         order: slots with a reading (places, where readings do not age), in the order they came.
         noise: (L,) noise variance of a reading that has none of its own, as the candidates have it.
-        noise_told: (L,) the same, as readings of one place have corrected it.
+        noise_estimate: (L,) the same, as readings of one place have corrected it.
         floored_noise: (L,) the same as computed with, see `Factor`.
         factor: of the covariance of the readings.
         log_evidence: (L,) ``log p(z_D | λ)``.
@@ -211,7 +211,7 @@ class Conditioning:
         self._least = None
 
     def _take_noise(self, noise: FloatArray) -> None:
-        self.noise_told: FloatArray = noise
+        self.noise_estimate: FloatArray = noise
         self.floored_noise: FloatArray = np.maximum(noise, LEAST_NOISE * self._size)
 
     def _slot_covariance(self) -> SlotCovariance | None:
@@ -625,10 +625,10 @@ class Conditioning:
         beside = None
         if self.places.has_stays:
             beside = self._beside(slots if self._history is None else self._history.place[slots])
-        found = self.places.collapse(slots, self.noise_told, self._unit, beside)
+        found = self.places.collapse(slots, self.noise_estimate, self._unit, beside)
         if self._least is None:
             return found
-        least = self._hidden(self._least, self.noise_told, found[1])
+        least = self._hidden(self._least, self.noise_estimate, found[1])
         return 1.0 / (1.0 / found[0] + least), *found[1:]
 
     def _beside(self, places: IntArray) -> Beside:
@@ -657,9 +657,9 @@ class Conditioning:
         noise = self.noise
         squares = max(squares, freedom * least)
         if freedom and squares and unit is not None:
-            noise = noise_told(noise, unit, freedom, squares)
-            noise = np.maximum(noise, _LEAST_TOLD * self._size)
-        moved = not np.array_equal(noise, self.noise_told)
+            noise = noise_estimate(noise, unit, freedom, squares)
+            noise = np.maximum(noise, _LEAST_NOISE * self._size)
+        moved = not np.array_equal(noise, self.noise_estimate)
         if moved:
             self._take_noise(noise)
         added: FloatArray | None = None

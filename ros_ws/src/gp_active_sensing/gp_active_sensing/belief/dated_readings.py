@@ -52,7 +52,7 @@ class DatedReadings:
         self._limit = _ROOM
         self._cutoff = -math.inf
         """Time before which readings were dropped to limit memory."""
-        self._most_said = False
+        self._most_warned = False
 
     @property
     def place(self) -> IntArray:
@@ -181,8 +181,8 @@ class DatedReadings:
         if int(used.sum()) > most:
             self._cutoff = float(np.partition(self.last, -most)[-most])
             used &= self.last >= self._cutoff
-            if not self._most_said:
-                self._most_said = True
+            if not self._most_warned:
+                self._most_warned = True
                 logger.info(
                     "under the forgetting kernel %d times and places are kept, the oldest go, from "
                     "an age of %.3g s on (said once)",
@@ -277,7 +277,7 @@ class VisitTimes:
         self.newest: FloatArray = np.full(n, -math.inf)
         self.now = -math.inf
         self._matters = matters
-        self._said = False
+        self._warned = False
 
     def grow(self, n: int) -> None:
         """Make room for n places, those there are first."""
@@ -307,8 +307,8 @@ class VisitTimes:
         if not math.isfinite(seconds):
             msg = f"expected a time in seconds, got {seconds}"
             raise ValueError(msg)
-        if seconds < self.now and self._matters and not self._said:
-            self._said = True
+        if seconds < self.now and self._matters and not self._warned:
+            self._warned = True
             logger.info(
                 "the time given is %.3g s behind the newest reading, or behind what it was: it is "
                 "taken as standing still until then (said once)",

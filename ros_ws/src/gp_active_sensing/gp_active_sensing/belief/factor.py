@@ -46,7 +46,7 @@ class Factor:
         self.offset = offset
         self.rows = 0
         self.jittered = 0
-        self._floor_said = False
+        self._floor_warned = False
         self._allocate(16)
 
     def _allocate(self, capacity: int) -> None:
@@ -171,8 +171,8 @@ class Factor:
         low = (noise < least).any(axis=0)
         if low.any():
             self.jittered += 1
-            if not self._floor_said:
-                self._floor_said = True
+            if not self._floor_warned:
+                self._floor_warned = True
                 logger.warning(
                     "readings of place %d are more exact than can be computed with: their noise "
                     "variance is taken as %.0e of the prior variance (said once)",

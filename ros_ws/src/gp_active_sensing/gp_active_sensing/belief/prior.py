@@ -462,7 +462,9 @@ _SPREAD = math.log(10.0)
 """Standard deviation of the logarithm of the noise variance about that of a candidate."""
 
 
-def noise_told(noise: FloatArray, unit: FloatArray, freedom: float, squares: float) -> FloatArray:
+def noise_estimate(
+    noise: FloatArray, unit: FloatArray, freedom: float, squares: float
+) -> FloatArray:
     r"""Return the (L,) noise variance of each candidate, given how readings of one place differ.
 
     A candidate's noise variance :math:`r_\lambda` is a guess with a normal prior on its logarithm.

@@ -187,7 +187,7 @@ class Running:
 
     Args:
         program: None while there is none.
-        map_told: the map that it received.
+        map_sent: the map that it received.
         barren: how often it was started in a row without an answer that could be read.
     """
 

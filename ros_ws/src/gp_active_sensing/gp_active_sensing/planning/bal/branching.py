@@ -93,17 +93,19 @@ class EqualProbabilityCells:
             weights = np.ascontiguousarray(found.weights[part].transpose(3, 1, 2, 0))
             mean = block.mean[part].transpose(1, 2, 0)  # (L, m, r)
             b, known = _leaf_brackets(block.sequence, leaves, mean, values, weights)
-            told = np.tensordot(self.reference, weights, axes=1)
+            of_noise = np.tensordot(self.reference, weights, axes=1)
             good = np.ones((A, values.shape[-1]), dtype=bool)
             if block.parent is not None:
                 reward, p = found.reward[part].T, found.probability[part].transpose(1, 2, 0)
                 low, high = (
-                    reward + (p * (leaves.largest(end, p.shape) - told)).sum(axis=1)
+                    reward + (p * (leaves.largest(end, p.shape) - of_noise)).sum(axis=1)
                     for end in (known.lower, known.upper)
                 )
                 good = high >= (low - RELATIVE * np.abs(low)).max(axis=0)
-            best = _largest_entropy(leaves, b, known, np.broadcast_to(good[:, None], told.shape))
-            out[part] = (best - told).transpose(2, 0, 1)
+            best = _largest_entropy(
+                leaves, b, known, np.broadcast_to(good[:, None], of_noise.shape)
+            )
+            out[part] = (best - of_noise).transpose(2, 0, 1)
         return out
 
 
@@ -299,7 +301,7 @@ def last_stage_bounds(
         here = sequence.candidates[part]
         for row in range(len(block.row)):
             b = found.weights[row, part]  # (a, S, L)
-            told = (b @ reference)[..., None]
+            of_noise = (b @ reference)[..., None]
             expected = b @ entropy
             surprise = found.values[row, part][:, :, None] - block.mean[row][:, here].T[:, None]
             # Var = Σ b σ² + Σ b μ² - (Σ b μ)², with μ = deviation + gain · surprise in each branch.
@@ -309,7 +311,7 @@ def last_stage_bounds(
             total += (weighted * surprise) @ squared - centre * centre
             total = np.maximum(total, b @ variance)
             most = np.minimum(
-                gaussian_entropy(total) - told, expected + discrete_entropy(b)[..., None]
+                gaussian_entropy(total) - of_noise, expected + discrete_entropy(b)[..., None]
             )
             lower[row, part] = np.where(closed, -np.inf, expected).max(axis=-1)
             upper[row, part] = np.where(closed, -np.inf, most).max(axis=-1)
@@ -351,7 +353,7 @@ def two_stage_bounds(block: StateBlock, found: Successors, pairs: Pairs) -> Floa
         one -= (b * one).sum(axis=0)
         weighted = b * one
         alone = _mixed(pairs.variance, b) + (weighted * one).sum(axis=0)
-        told = 0.5 * (np.log(alone) - _mixed(log_variance, b))
+        gained = 0.5 * (np.log(alone) - _mixed(log_variance, b))
         expected = _mixed(pairs.entropy, b)
         b = b[:, visit]  # (L, P, S, r)
         two = to_second * surprise[:, move[visit]]
@@ -364,9 +366,9 @@ def two_stage_bounds(block: StateBlock, found: Successors, pairs: Pairs) -> Floa
         then = two.sum(axis=0) - shared * shared / alone[visit]
         then = np.maximum(then, _mixed(pairs.last, b))
         more = 0.5 * (np.log(then) - _mixed(log_last, b))
-        told += np.add.reduceat(more, pairs.starts, axis=0)
+        gained += np.add.reduceat(more, pairs.starts, axis=0)
         doubt = discrete_entropy(found.weights[rows]).transpose(1, 2, 0)[move]
-        value = np.maximum.reduceat(expected + np.minimum(told, doubt), pairs.moves, axis=0)
+        value = np.maximum.reduceat(expected + np.minimum(gained, doubt), pairs.moves, axis=0)
         out[rows] = value.transpose(2, 0, 1) + _MEDIANS
     return out
 

@@ -20,7 +20,7 @@ from gp_active_sensing.belief.prior import (
     HyperParameters,
     Log,
     integrate_scale,
-    noise_told,
+    noise_estimate,
     unit_scale,
 )
 from gp_active_sensing.config import from_mapping
@@ -171,7 +171,7 @@ def test_prior() -> None:
     for readings, known in product((0.5, 1.0, 2.0, 3.0, 3.5, 4.0, 9.0), (0, 1, 2)):
         found.append(integrate_scale(rest, quadratic, readings, known, 0.7))
     for freedom, squares in product((0.5, 1.0, 3.0, 40.0), (0.0, 0.2, 90.0)):
-        found.append(noise_told(np.array([0.1, 4.0]), np.array([1.0, 0.3]), freedom, squares))
+        found.append(noise_estimate(np.array([0.1, 4.0]), np.array([1.0, 0.3]), freedom, squares))
     belief = made({**ONE, "kernel": ["se", "matern12"]}, FLAT)
     rng = np.random.default_rng(3)
     for count, q in product((4, 5, 6, 7, 30), (0, 1, 3)):

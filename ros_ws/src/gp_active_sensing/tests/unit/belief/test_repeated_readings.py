@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gp_active_sensing as gas
-from gp_active_sensing.belief.prior import noise_told
+from gp_active_sensing.belief.prior import noise_estimate
 from tests.cases import for_each
 
 GRID = gas.make_grid(10, 10, 5.0)
@@ -51,9 +51,9 @@ def test_more_readings_of_a_place_never_make_the_map_worse() -> None:
 @for_each("unit", [0.01, 1.0, 400.0])
 def test_differences_of_readings_tell_the_noise(unit: float) -> None:
     guesses = np.array([1e-4, 0.02, 0.3])
-    many = noise_told(guesses, np.full(3, unit), 5000.0, 5000.0 * 0.09)
+    many = noise_estimate(guesses, np.full(3, unit), 5000.0, 5000.0 * 0.09)
     np.testing.assert_allclose(many, 0.09 / unit, rtol=0.2)
-    few = noise_told(guesses, np.full(3, unit), 1.0, 0.09)
+    few = noise_estimate(guesses, np.full(3, unit), 1.0, 0.09)
     assert (np.diff(few) > 0.0).all(), "one difference leaves something of each guess"
 
 
