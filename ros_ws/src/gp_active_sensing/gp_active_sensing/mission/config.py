@@ -74,8 +74,8 @@ class MissionConfig:
     )
     settle: float = param(
         0.0,
-        help="how long the probe has to be at a place (within arrival_radius of its point, on its "
-        "road) before a reading of it counts, for a slow sensor; reading_timeout begins after it",
+        help="for a slow sensor: readings of a place count after the probe has stayed there this "
+        "long. There = within arrival_radius, or on the road; then reading_timeout begins",
         unit="s",
         low=0.0,
         high=3600.0,
@@ -83,13 +83,13 @@ class MissionConfig:
     retries: int = param(2, help="waits repeated before a place is set aside", low=0)
     wait_for_reading: bool = param(
         True,
-        help="no waypoint before a reading has been heard, wherever it was taken; false for a "
-        "sensor that measures only where it is sent (a scenario's is such)",
+        help="the first waypoint waits for a first reading, taken anywhere; false for a "
+        "sensor that measures only at its waypoints (as in scenarios)",
     )
     silent_places: int = param(
         3,
-        help="so many places in a row that gave no reading pause the mission; of several probes, "
-        "the one is sent nowhere before its next reading; 0 = never (a scenario's default)",
+        help="number of places in a row without a reading that pauses the mission; with several "
+        "probes it stops that probe until its next reading; 0 = never (default of scenarios)",
         low=0,
     )
     coverage: float = param(
@@ -108,15 +108,15 @@ class MissionConfig:
     )
     drive_timeout: float = param(
         120.0,
-        help="a waypoint is blocked, and another one chosen, when the probe comes neither nearer "
-        "to it nor to where it has not been for so long; 0 = never",
+        help="a waypoint counts as blocked when the probe makes no progress for this time: it "
+        "comes no nearer and reaches no new ground; 0 = never",
         unit="s",
         low=0.0,
     )
     block_seconds: float = param(
         300.0,
-        help="how long a blocked place is not chosen again, and no way leads through a shut move; "
-        "a place blocked more than retries times is set aside",
+        help="time for which a blocked place is not chosen and a shut move not used; a place "
+        "blocked more than retries times is set aside",
         unit="s",
         low=0.0,
     )
@@ -135,16 +135,16 @@ class MissionConfig:
     )
     wait_for_absent: float = param(
         600.0,
-        help="several probes: how long the mission goes on with nothing to do for those that are "
-        "there, for one that fell silent and has places and budget left; 0 = not at all",
+        help="several probes: how long idle probes wait for a silent one that has places and "
+        "budget left, before the mission ends; 0 = not at all",
         unit="s",
         low=0.0,
     )
     together: bool = param(
         False,
-        help="several probes: decide in rounds, when all that take part wait for a decision, so "
-        "that a policy for batches chooses for all of them at once; the first round waits for all "
-        "probes on the list, lost_after at most",
+        help="several probes: decide in rounds, when all active probes wait for a decision. A "
+        "policy for batches then chooses for all at once. The first round waits for all listed "
+        "probes, lost_after at most",
     )
     follow: str = param(
         "waypoint",
@@ -167,8 +167,8 @@ class MissionConfig:
     )
     export: tuple[str, ...] = param(
         ("csv",),
-        help="formats in which the map is written into run_dir at the end, by ~/save and when the "
-        "node is shut down: csv, geojson, asc, pgm, geotiff; empty = none",
+        help="formats of the map in run_dir (csv, geojson, asc, pgm, geotiff), written at the end, "
+        "by ~/save and at shutdown; empty = none",
         choices=("csv", "geojson", "asc", "pgm", "geotiff"),
     )
 
@@ -206,8 +206,8 @@ class WaypointConfig:
     )
     pause: str = param(
         "hold",
-        help="output of a paused mission on that topic: hold = where the probe is, so that it "
-        "stays there; none = nothing, and it drives on to its waypoint",
+        help="output of a paused mission on that topic: hold = the probe's position, so that it "
+        "stops; none = nothing, so that it drives on to its waypoint",
         choices=("hold", "none"),
     )
     ahead: int = param(
@@ -279,9 +279,9 @@ class ActiveSensingConfig:
     seed: int = param(0, help="key of every random draw", low=0)
     run_dir: str = param(
         "",
-        help="directory for journal and records of the mission; empty = none, and a mission that "
-        "is killed is lost; auto = one of its own in gp_active_sensing of ROS's home, or the "
-        "newest there if that mission was cut off",
+        help="directory for journal and records of the mission; empty = none: a killed mission is "
+        "lost; auto = a new one in the folder gp_active_sensing of ROS's home, or the newest there "
+        "if that mission was interrupted",
     )
     resume: bool = param(
         True,
@@ -290,8 +290,8 @@ class ActiveSensingConfig:
     )
     plan_ahead: bool = param(
         True,
-        help="plan while the probe drives, for the readings that its goal may give, so that the "
-        "next waypoint is there on arrival; false = plan on arrival, the same on every machine",
+        help="plan the next waypoint while the probe drives, for several possible readings at its "
+        "goal; false = plan on arrival, the same on every machine",
     )
     policy: dict[str, Any] = param(  # noqa: RUF009  a field with a default factory
         dict(DEFAULT_POLICY), help="how the next place is chosen"

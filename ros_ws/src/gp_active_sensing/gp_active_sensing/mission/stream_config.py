@@ -54,9 +54,9 @@ class StreamConfig:
     )
     catch_up: bool = param(
         False,
-        help="ask a publisher that keeps its messages (reliable, transient local) for those it "
-        "sent while the node was not there; other publishers are then not heard. pose.history has "
-        "to be as long as that",
+        help="receive messages that a publisher (reliable, transient local) sent while the node "
+        "was down; messages of other publishers are then not received. pose.history must cover "
+        "that time",
     )
 
 
@@ -95,9 +95,9 @@ class ReadingConfig(StreamConfig):
     )
     mount: tuple[float, ...] | None = param(
         None,
-        help="where the sensor sits: x ahead and y to the left of the point whose pose is "
-        "published, and z above it, which counts on a map with heights; a reading belongs where "
-        "the sensor was. Unset = at that point",
+        help="position of the sensor relative to the published pose: x ahead, y to the left, z "
+        "above (used on maps with heights). A reading belongs where the sensor was. Unset = at "
+        "the pose",
         unit="m",
         low=-1000.0,
         high=1000.0,
@@ -113,8 +113,8 @@ class ReadingConfig(StreamConfig):
     )
     gate: float = param(
         6.0,
-        help="a reading farther than this from what the belief expects there is set aside (and "
-        "used after all when others agree with it, or with ~/accept_gated); 0 = never",
+        help="a reading that is farther than this from its prediction is set aside. It is used "
+        "later if others agree with it, or by ~/accept_gated; 0 = never",
         unit="standard deviations",
         low=0.0,
     )
@@ -218,15 +218,15 @@ class PoseConfig(StreamConfig):
     )
     covariance: str = param(
         "use",
-        help="how sure of a pose its publisher is, by the covariance in Odometry, "
-        "PoseWithCovarianceStamped and NavSatFix: use = a reading counts for as much less as the "
-        "field varies over that; ignore = poses are exact",
+        help="covariance of poses in Odometry, PoseWithCovarianceStamped and NavSatFix: use = an "
+        "uncertain position adds noise to a reading, as much as the field varies over it; "
+        "ignore = poses are exact",
         choices=("use", "ignore"),
     )
     twist_topic: str = param(
         "",
-        help="topic of a measured velocity, such as a Doppler velocity of a GPS receiver: a probe "
-        "that stands by it is charged no metres; empty = the twist in Odometry, if any",
+        help="topic of a measured velocity, such as the Doppler velocity of a GPS receiver. While "
+        "it is zero no metres are charged; empty = the twist in Odometry, if any",
     )
     twist_type: str = param(
         "geometry_msgs/msg/TwistStamped",
@@ -245,16 +245,16 @@ class PoseConfig(StreamConfig):
     )
     max_ahead: float | None = param(
         10.0,
-        help="a pose stamped so much later than the node's clock says is not used (pose_ahead), so "
-        "that it does not make those after it too old; null or unset = any time",
+        help="a pose whose stamp is farther ahead of the node's clock is rejected (pose_ahead), "
+        "since later poses would seem too old; null or unset = no limit",
         unit="s",
         above=0.0,
         high=1e9,
     )
     wait: float = param(
         0.1,
-        help="how long a reading waits for a pose that is not older than itself, since messages "
-        "of two topics overtake each other; 0 = the pose before it will do",
+        help="how long a reading waits for a later pose, since messages of two topics overtake "
+        "each other; 0 = use the pose before it",
         unit="s of real time",
         low=0.0,
     )
@@ -263,7 +263,7 @@ class PoseConfig(StreamConfig):
     )
     off_map: float | None = param(
         None,
-        help="a probe farther off the ground of its map (the shore, the nearest road) for 3 s is "
+        help="a probe that is farther from the ground of its map (shore, nearest road) for 3 s is "
         "off the map, see mission.off_map; unset = the distance between neighbouring places, 30 m "
         "on roads",
         unit="m",
