@@ -143,34 +143,22 @@ def show(file: str, out: Path | None, crs: str, overrides: tuple[str, ...]) -> N
     echo(str(made))
 
 
-def _kind(file: str, overrides: tuple[str, ...] = ()) -> str:
-    """Return the kind of map that a file is, or raise an error that explains why it is none."""
-    from gp_active_sensing.topology.loaders import kind_of_map, kinds_of_file
-    from gp_active_sensing.util.resources import find_resource
-
-    path = find_resource("maps", file)
-    given = _below_map(overrides)
-    if "map.kind=points" in given:
-        return "points"
-    if any(text.startswith("map.columns_of") for text in given):
-        kinds = kinds_of_file(path.name)
-        if "points" in kinds:  # the columns have names of their own, which say nothing
-            return "points"
-    return kind_of_map(str(path))
-
-
 def _loaded(
     file: str, crs: str, overrides: tuple[str, ...] = (), *, only_roads: bool = False
 ) -> tuple[Path, str, Any]:
     from gp_active_sensing.config import from_mapping
     from gp_active_sensing.errors import MapError
     from gp_active_sensing.topology.config import build_topology
-    from gp_active_sensing.topology.loaders import load_roads
+    from gp_active_sensing.topology.loaders import kind_of_map, kinds_of_file, load_roads
     from gp_active_sensing.topology.map_config import MapConfig
     from gp_active_sensing.util.resources import find_resource
     from gp_active_sensing.util.yaml_files import apply_overrides
 
-    path, kind = find_resource("maps", file), _kind(file, overrides)
+    path, given = find_resource("maps", file), [f"map.{s.removeprefix('map.')}" for s in overrides]
+    # Columns with names of their own say nothing of the kind.
+    named = any(text.startswith("map.columns_of") for text in given)
+    points = "map.kind=points" in given or (named and "points" in kinds_of_file(path.name))
+    kind = "points" if points else kind_of_map(str(path))
     if kind == "roads":
         if overrides:
             msg = f"--set is for grids and tables of places, and {file} is a road map"
@@ -184,14 +172,10 @@ def _loaded(
         )
         raise MapError(msg)
     own = {"kind": kind, "file": str(path), "crs": crs}
-    data = apply_overrides({"map": own}, _below_map(overrides))
+    data = apply_overrides({"map": own}, given)
     config = from_mapping(MapConfig, data["map"])
     # Files that the configuration names may lie beside the map.
     return path, kind, build_topology(config, base_dir=path.parent)
-
-
-def _below_map(overrides: tuple[str, ...]) -> list[str]:
-    return [f"map.{text.removeprefix('map.')}" for text in overrides]
 
 
 def _print(found: Survey) -> None:

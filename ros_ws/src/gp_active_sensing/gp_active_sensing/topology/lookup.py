@@ -20,7 +20,7 @@ import numpy as np
 from gp_active_sensing.errors import ConfigError, MapError, ReadingError, RunError, suggest
 from gp_active_sensing.topology.base import SAME_DISTANCE, Topology
 from gp_active_sensing.topology.geometry import spacing_of
-from gp_active_sensing.topology.projection import metres_of
+from gp_active_sensing.topology.projection import DEGREE, local_metres
 from gp_active_sensing.types import FloatArray, IntArray, Reading
 from gp_active_sensing.util.wording import moment
 
@@ -144,7 +144,11 @@ def place_near(topology: Topology, position: tuple[float, float], key: str) -> i
     x, y = position
     datum = topology.datum
     if datum is not None:
-        x, y = metres_of(position, datum, float(np.ptp(topology.positions, axis=0).max()))
+        # Degrees farther from the origin than the map is long are metres.
+        east, north = x - datum[0], y - datum[1]
+        apart = DEGREE * math.hypot(east * math.cos(math.radians(datum[1])), north)
+        if apart <= float(np.ptp(topology.positions, axis=0).max()):
+            x, y = local_metres(x, y, datum)
     low, high = topology.positions.min(axis=0), topology.positions.max(axis=0)
     nearest = topology.snap(x, y, math.inf)
     far = max(_FAR * math.dist(low, high), spacing_of(topology.positions).across)

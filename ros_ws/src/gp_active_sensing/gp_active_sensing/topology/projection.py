@@ -30,7 +30,7 @@ LOCAL = "local"
 LONLAT = "EPSG:4326"
 """Longitude and latitude, in this order, whatever the order of the system's own axes."""
 
-_DEGREE = 111_320.0
+DEGREE = 111_320.0
 """Length of a degree of latitude, about [m]."""
 _TINY = 0.05
 """Nor is one whose segments are mostly shorter: a large map in degrees [m]."""
@@ -221,20 +221,6 @@ def own_origin(crs: str, *, where: str) -> Point | None:
     return float(said.get("lon_0", 0.0)), float(said.get("lat_0", 0.0))
 
 
-def metres_of(position: Point, datum: Point, extent: float) -> Point:
-    """Return a position in local metres where it is a longitude and latitude near a map's origin.
-
-    Degrees farther from the origin than the extent of the map [m] are taken for metres, and stay.
-    """
-    east, north = position[0] - datum[0], position[1] - datum[1]
-    metres = _DEGREE * math.hypot(east * math.cos(math.radians(datum[1])), north)
-    if metres > extent:
-        return position
-    lonlat = np.array([position], dtype=np.float64)
-    x, y = _transform(LONLAT, local_system(datum), lonlat, "position")[0].tolist()
-    return x, y
-
-
 def frame_error(points: Sequence[Point], crs: str, datum_at: Point, *, where: str) -> float:
     """Return by how much a frame differs from the local one about its own origin, at most [m].
 
@@ -325,7 +311,7 @@ def looks_like_degrees(points: FloatArray) -> bool:
     lonlat = (points[:, 0] + 180.0) % 360.0 - 180.0
     across = min(float(np.ptp(lonlat)), float(np.ptp(lonlat % 360.0)))
     across *= math.cos(math.radians(0.5 * float(low[1] + high[1])))
-    return bool(within) and _DEGREE * max(across, float(high[1] - low[1])) < _FAR
+    return bool(within) and DEGREE * max(across, float(high[1] - low[1])) < _FAR
 
 
 def _in_range(points: FloatArray, where: str, crs: str) -> FloatArray:

@@ -80,7 +80,7 @@ class Roads(GraphTopology):
             partial(move_links, segments, successors, anchor),
             features,
         )
-        costs = [_cost(segment, speed) for segment in segments]
+        costs = [Cost(s.length, s.length / (s.speed_limit or speed)) for s in segments]
         goals = [(*line[-1], _heading(line, s, 1.0)) for line, s in zip(lines, along, strict=True)]
         super().__init__(
             road_map.name,
@@ -193,11 +193,6 @@ class Roads(GraphTopology):
         reach = float(distances[0]) + SAME_DISTANCE
         near = self._tree.query(point, predicate="dwithin", distance=reach)
         return int(near.min()) if near.size else None
-
-
-def _cost(segment: Segment, speed: float) -> Cost:
-    limit = speed if segment.speed_limit is None else segment.speed_limit
-    return Cost(segment.length, segment.length / limit)
 
 
 def _at(line: FloatArray, along: FloatArray, fraction: float) -> tuple[float, float, float]:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -103,15 +103,9 @@ _SHORT = 0.99
 """A way of a smaller share of the straight line is shorter than can be."""
 
 
-class DirectWay(NamedTuple):
-    """Cost of a direct way; seconds None = by the speed of the probe."""
-
-    metres: float
-    seconds: float | None = None
-
-
-Ways = dict[tuple[int, int], DirectWay]
-"""By the places where they begin and end."""
+Ways = dict[tuple[int, int], tuple[float, float]]
+"""Metres and seconds of direct ways, by the places where they begin and end; seconds NaN = by the
+speed of the probe."""
 
 
 def read_distances(path: Path, names: Sequence[str]) -> Ways:
@@ -124,14 +118,32 @@ def read_distances(path: Path, names: Sequence[str]) -> Ways:
         MapError: with every problem found (the first ten in words), each with its line.
     """
     check_file(path, MOST_TEXT)
+    places = {name: place for place, name in enumerate(names)}
+    ways: Ways = {}
+    lines: dict[tuple[int, int], int] = {}
+    one_way = set[tuple[int, int]]()
+    problems: list[str] = []
+
+    def place_of(name: str, where: str) -> int:
+        if name not in places:
+            problems.append(f"{where}: no place {name!r} on the map.{suggest(name, names)}")
+        return places.get(name, -1)
+
+    def positive(cell: str, where: str) -> float:
+        value = number_of(cell)
+        if value is None or not 0.0 < value < math.inf:
+            problems.append(f"{where}: expected a number above 0, got {cell!r}")
+            return math.nan
+        return value
+
     with Table(path, MapError) as table:
         titles = [title.lower() for title in table.header]
-        found = {
+        columns = {
             key: titles.index(next(name for name in known if name in titles))
             for key, known in _LIST.items()
             if not set(known).isdisjoint(titles)
         }
-        missing = [key for key in ("from", "to", "metres") if key not in found]
+        missing = [key for key in ("from", "to", "metres") if key not in columns]
         if missing:
             msg = (
                 f"{path}, line 1: expected columns from, to and metres, got {listed(table.header)}."
@@ -139,50 +151,27 @@ def read_distances(path: Path, names: Sequence[str]) -> Ways:
                 "pandas"
             )
             raise MapError(msg)
-        return _pairs(path, table, names, found)
-
-
-def _pairs(path: Path, table: Table, names: Sequence[str], columns: Mapping[str, int]) -> Ways:
-    places = {name: place for place, name in enumerate(names)}
-    found: Ways = {}
-    lines: dict[tuple[int, int], int] = {}
-    problems: list[str] = []
-    one_way = set[tuple[int, int]]()
-
-    def place_of(name: str, where: str) -> int | None:
-        if name not in places:
-            hint = suggest(name, names)
-            problems.append(f"{where}: no place {name!r} on the map.{hint}")
-        return places.get(name)
-
-    def positive(cell: str, where: str) -> float | None:
-        value = number_of(cell)
-        if value is None or not 0.0 < value < math.inf:
-            problems.append(f"{where}: expected a number above 0, got {cell!r}")
-            return None
-        return value
-
-    for line, row in table:
-        where, cells = f"line {line}", {key: row[at].strip() for key, at in columns.items()}
-        a, b = place_of(cells["from"], where), place_of(cells["to"], where)
-        metres, seconds = positive(cells["metres"], f"{where}, metres"), None
-        if cells.get("seconds", "").lower() not in MISSING:
-            seconds = positive(cells["seconds"], f"{where}, seconds")
-        word = cells.get("oneway", "").lower()
-        if word not in _YES | _NO:
-            problems.append(f"{where}: oneway: expected 0 or 1, got {word!r}")
-        if a is None or b is None or metres is None or a == b:
-            continue
-        if (first := lines.setdefault((a, b), line)) != line:
-            what = f"from {names[a]!r} to {names[b]!r}"
-            problems.append(f"lines {first} and {line}: both are {what}; keep one")
-        found[a, b] = DirectWay(metres, seconds)
-        if word in _YES:
-            one_way.add((a, b))
+        for line, row in table:
+            where, cells = f"line {line}", {key: row[at].strip() for key, at in columns.items()}
+            a, b = place_of(cells["from"], where), place_of(cells["to"], where)
+            metres, seconds = positive(cells["metres"], f"{where}, metres"), math.nan
+            if cells.get("seconds", "").lower() not in MISSING:
+                seconds = positive(cells["seconds"], f"{where}, seconds")
+            word = cells.get("oneway", "").lower()
+            if word not in _YES | _NO:
+                problems.append(f"{where}: oneway: expected 0 or 1, got {word!r}")
+            if a < 0 or b < 0 or math.isnan(metres) or a == b:
+                continue
+            if (first := lines.setdefault((a, b), line)) != line:
+                what = f"from {names[a]!r} to {names[b]!r}"
+                problems.append(f"lines {first} and {line}: both are {what}; keep one")
+            ways[a, b] = metres, seconds
+            if word in _YES:
+                one_way.add((a, b))
     fail(path, problems)
-    if not found:
+    if not ways:
         raise fault(path, "expected ways between places, found none")
-    return {(b, a): way for (a, b), way in found.items() if (a, b) not in one_way} | found
+    return {(b, a): way for (a, b), way in ways.items() if (a, b) not in one_way} | ways
 
 
 def moves_along(
@@ -199,10 +188,8 @@ def moves_along(
     n = len(points)
     pairs = np.array(sorted(ways), dtype=np.int64)
     offsets = points[pairs[:, 1]] - points[pairs[:, 0]]
-    metres = np.array([ways[a, b].metres for a, b in pairs.tolist()])
-    given = [ways[a, b].seconds for a, b in pairs.tolist()]
-    own = speeds.seconds(offsets, metres)
-    seconds = np.array([o if g is None else g for o, g in zip(own.tolist(), given, strict=True)])
+    metres, given = np.array([ways[a, b] for a, b in pairs.tolist()]).T.copy()
+    seconds = np.where(np.isnan(given), speeds.seconds(offsets, metres), given)
     _check_parts(pairs, n, names, where)
     short = metres < _SHORT * speeds.metres(offsets)
     if short.any():

@@ -50,7 +50,6 @@ _MEET = 1e-6
 class Areas:
     """Areas of a file, in metres."""
 
-    name: str  # of the file
     # Polygon or MultiPolygon of shapely that places lie in; None where the file has obstacles or
     # regions only
     outline: Any
@@ -108,7 +107,6 @@ def read_areas(path: Path, *, datum: Point | None = None, crs: str = "") -> Area
         notes.append(f"the planned home is at ({where}) m: probe.start: [{where}] begins there")
     of = list(zip(shapes, made, roles, strict=True))
     return Areas(
-        path.name.partition(".")[0],
         outline,
         tuple(m for _, m, role in of if role == "obstacle"),
         tuple(
@@ -198,7 +196,9 @@ def of_features(path: Path) -> Drawing:
     found = Drawing(file.crs)
     closed: list[Shape] = []
     for feature in file.features:
-        weight = _weight(feature, path)
+        weight = number_of(feature.said.get("weight") or None)
+        if weight is not None and not 0.0 <= weight <= MOST_WEIGHT:
+            raise fault(path, f"{feature.where}: weight: must be 0 … 1e12, got {weight:g}")
         role = _role(feature, found.notes)
         shape = Shape(feature.where, None, feature.name, role, weight)
         if role == "region" and weight is None:
@@ -235,13 +235,6 @@ def _closed(line: Any) -> FloatArray | None:
     if apart > (_MEET if degrees else 0.1) or len(np.unique(points[:-1], axis=0)) < 3:
         return None  # to and fro is no outline
     return np.asarray(points[:-1])
-
-
-def _weight(feature: Feature, path: Path) -> float | None:
-    weight = number_of(feature.said.get("weight") or None)
-    if weight is not None and not 0.0 <= weight <= MOST_WEIGHT:
-        raise fault(path, f"{feature.where}: weight: must be 0 … 1e12, got {weight:g}")
-    return weight
 
 
 # -- where shapes are ------------------------------------------------------------------------------

@@ -53,12 +53,6 @@ class Draft(Segment):
     where: str = ""  # in the file, for messages
     two_way: bool = False  # wants the reverse twin as well
 
-    def placed(self, line: tuple[Point, ...]) -> Segment:
-        """Return it with its line in local metres."""
-        values = {field.name: getattr(self, field.name) for field in fields(Segment)}
-        length = length_of(line) if math.isnan(self.length) else self.length
-        return Segment(**values | {"line": line, "length": length})
-
 
 class Drafts:
     """The segments of one file while it is read, its problems and notes.
@@ -291,7 +285,9 @@ class Drafts:
             ]
         segments: list[Segment] = []
         for draft, line in pairs:
-            segment = draft.placed(line)
+            values = {field.name: getattr(draft, field.name) for field in fields(Segment)}
+            length = length_of(line) if math.isnan(draft.length) else draft.length
+            segment = Segment(**values | {"line": line, "length": length})
             segments += [segment, segment.reversed()] if draft.two_way else [segment]
         fail(self.path, self.problems)
         if not segments:

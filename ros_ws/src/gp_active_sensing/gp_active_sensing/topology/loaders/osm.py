@@ -132,7 +132,9 @@ def load(path: Path) -> RoadMap:
     local = path.absolute()  # osmium would fetch a name that begins with ``http:``
     with _said(path):
         ways = _ways(osmium, local)
-        nodes = _nodes(osmium, local, {node for way in ways for node in way.nodes})
+        wanted = osmium.filter.IdFilter({node for way in ways for node in way.nodes})
+        found = osmium.FileProcessor(str(local), osmium.osm.NODE).with_filter(wanted)
+        nodes = {n.id: (n.location.lon, n.location.lat) for n in found if n.location.valid()}
         restrictions = list(_restrictions(osmium, local, {way.id for way in ways}))
     drafts = Drafts(path, join_zero_length=True)
     uses: Counter[int] = Counter()
@@ -170,15 +172,6 @@ def _ways(osmium: Any, path: Path) -> list[_Way]:
         if drivable(tags) and len(way.nodes) >= 2:
             found.append(_Way(way.id, tuple(node.ref for node in way.nodes), tags))
     return found
-
-
-def _nodes(osmium: Any, path: Path, wanted: set[int]) -> dict[int, Point]:
-    reader = osmium.FileProcessor(str(path), osmium.osm.NODE).with_filter(
-        osmium.filter.IdFilter(wanted)
-    )
-    return {
-        node.id: (node.location.lon, node.location.lat) for node in reader if node.location.valid()
-    }
 
 
 def _restrictions(osmium: Any, path: Path, ways: set[int]) -> Iterator[_Restriction]:
