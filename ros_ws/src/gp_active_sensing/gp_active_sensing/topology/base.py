@@ -455,10 +455,7 @@ class GraphTopology(Topology):
     def candidates(
         self, at: int | None, observed: BoolArray, unavailable: Collection[int] = ()
     ) -> IntArray:
-        """Return the unobserved places a probe standing at `at` can observe next, sorted.
-
-        O(degree) or O(places within reach) where there are some so near, else O(moves).
-        """
+        """Return them in O(degree), or O(places within reach); else in O(moves)."""
         if at is None:
             return self._open_places(observed, unavailable)
         self._check(at, observed)
@@ -484,14 +481,7 @@ class GraphTopology(Topology):
     def route(
         self, at: int | None, goal: int, observed: BoolArray, unavailable: Collection[int] = ()
     ) -> Route:
-        """Return the cheapest legal way to a candidate.
-
-        The direct move; with a `reach` the shortest way within it, whatever it crosses; else the
-        fastest one through observed and unavailable places.
-
-        Raises:
-            PlanningError: there is none.
-        """
+        """Return the direct move; with a `reach` the shortest way within it; else the fastest."""
         self._check(at, observed)
         if at is None:
             return Route((goal,), self._entry[goal])
@@ -537,9 +527,8 @@ class GraphTopology(Topology):
     ) -> BoolArray:
         """(n,) the unobserved places at most `readings` unobserved places away.
 
-        Crossing observed and unavailable places is free, so this contains every place that may
-        be among the next `readings` observed ones. O(places and moves within reach). With a
-        `reach`, the places that `readings` decisions may lead to.
+        O(places and moves within reach). With a `reach`, the places that `readings` decisions may
+        lead to.
         """
         found = bytearray(self.n)
         if at is None:

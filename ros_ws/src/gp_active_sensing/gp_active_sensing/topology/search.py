@@ -88,7 +88,7 @@ class MoveArrays:
         at = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
         return np.where(keys[at] == wanted, order[at], -1) if len(keys) else 0 * wanted - 1
 
-    def tree(self, root: int, by: str, *, back: bool = False) -> WayTree:
+    def tree(self, root: int, by: str, *, back: bool = False) -> WaysFrom:
         """Return the cheapest ways from a place, or to it where they go `back`.
 
         One Dijkstra, whatever is crossed. Of equally cheap ways the one counts whose last place
@@ -112,35 +112,18 @@ class MoveArrays:
         via = np.full(self.n, -1, dtype=np.int64)
         via[far[first]] = first
         via[root] = -1
-        return WayTree(root, near, via, least)
-
-
-@dataclass(frozen=True)
-class WayTree:
-    """Cheapest ways from a root, as a tree of moves."""
-
-    root: int
-    near: IntArray  # (e,) end of each move that is nearer to the root
-    via: IntArray  # (n,) last move of the way to each place, -1 at the root and where there is none
-    least: FloatArray  # (n,) cost of each way, infinite where there is none
-
-    def parents(self) -> IntArray:
-        """(n,) place before each, -1 at the root and where there is no way."""
-        found = np.full(len(self.via), -1, dtype=np.int64)
-        found[self.via >= 0] = self.near[self.via[self.via >= 0]]
-        return found
-
-    def total(self, costs: FloatArray) -> FloatArray:
-        """(n,) sums of (e,) costs along the ways, in order; infinite where there is none."""
-        found = np.full(len(self.via), np.inf)
-        found[self.root] = 0.0
-        parents = self.parents()
+        parents = np.where(via < 0, -1, near[via]) if len(near) else via
+        # The other cost is summed along the ways, in order.
+        other = self.seconds if by == "metres" else self.metres
+        total = np.full(self.n, np.inf)
+        total[root] = 0.0
         depth = depths(parents)
         order = np.argsort(depth, kind="stable")
         levels = np.searchsorted(depth[order], np.arange(1, depth.max() + 1))
         for places in np.split(order, levels)[1:]:
-            found[places] = found[parents[places]] + costs[self.via[places]]
-        return found
+            total[places] = total[parents[places]] + other[via[places]]
+        metres, seconds = (least, total) if by == "metres" else (total, least)
+        return WaysFrom(metres, seconds, parents)
 
 
 def depths(parents: IntArray) -> IntArray:
@@ -311,8 +294,8 @@ def ways_to(moves: MoveArrays, goal: int, by: str) -> Ways:
 
     One Dijkstra from the goal against the moves, whatever is crossed; O(moves log places).
     """
-    tree = moves.tree(goal, by, back=True)
-    return Ways(goal, *_totals(tree, moves, by), tree.parents())
+    found = moves.tree(goal, by, back=True)
+    return Ways(goal, found.metres, found.seconds, found.before)
 
 
 def ways_from(moves: MoveArrays, at: int, by: str, *, stay: bool) -> WaysFrom:
@@ -321,9 +304,8 @@ def ways_from(moves: MoveArrays, at: int, by: str, *, stay: bool) -> WaysFrom:
     One Dijkstra along the moves, whatever is crossed; O(moves log places). With `stay` the way to
     `at` itself costs nothing; otherwise it is the cheapest round.
     """
-    tree = moves.tree(at, by)
-    metres, seconds = _totals(tree, moves, by)
-    before = tree.parents()
+    found = moves.tree(at, by)
+    metres, seconds, before = found.metres, found.seconds, found.before
     if not stay:
         back = np.flatnonzero(moves.to == at)
         totals = [x[moves.source[back]] for x in (metres, seconds)]
@@ -338,12 +320,6 @@ def ways_from(moves: MoveArrays, at: int, by: str, *, stay: bool) -> WaysFrom:
             before[at] = moves.source[back[best]] if math.isfinite(seconds[at]) else -1
     before[before == at] = -1  # where it begins is not crossed
     return WaysFrom(metres, seconds, before)
-
-
-def _totals(tree: WayTree, moves: MoveArrays, by: str) -> tuple[FloatArray, FloatArray]:
-    if by == "metres":
-        return tree.least, tree.total(moves.seconds)
-    return tree.total(moves.metres), tree.least
 
 
 def _path(at: int, goal: int, came: _Came) -> Route:

@@ -11,7 +11,7 @@ import math
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -121,7 +121,9 @@ def read_features(path: Path) -> VectorFile:
     import shapely
 
     check_file(path, MOST_TEXT)
-    found = _READERS[path.suffix.lower()](path)
+    end = path.suffix.lower()
+    read = _geojson if end in (".geojson", ".json") else _kml if end[:3] == ".km" else _file
+    found = read(path)
     for feature in found.features:
         if not np.isfinite(shapely.get_coordinates(feature.geometry)).all():
             raise fault(path, f"{feature.where}: expected finite coordinates")
@@ -273,13 +275,3 @@ def _of_bytes(data: bytes | None, where: str) -> Any:
         raise fault(
             where, f"{error}; expected rings of 3 corners or more that end where they begin"
         ) from error
-
-
-_READERS: Mapping[str, Callable[[Path], VectorFile]] = {
-    ".kml": _kml,
-    ".kmz": _kml,
-    ".geojson": _geojson,
-    ".json": _geojson,
-    ".shp": _file,
-    ".gpkg": _file,
-}
