@@ -23,7 +23,7 @@ from gp_active_sensing.topology.loaders import map_server
 from gp_active_sensing.topology.loaders.areas import weighted
 from gp_active_sensing.topology.map_config import OccupancyConfig
 from gp_active_sensing.topology.occupancy import OccupancyGrid
-from gp_active_sensing.types import BoolArray, FloatArray
+from gp_active_sensing.types import BoolArray
 from gp_active_sensing.util.files import write_whole
 from gp_active_sensing.util.yaml_files import load_yaml
 
@@ -39,9 +39,8 @@ def mark_of(grid: OccupancyGrid) -> str:
 class LivePlaces:
     """The places of an occupancy grid, and of those that come after it."""
 
-    config: (
-        OccupancyConfig  # of the map, with the spacing that the first grid gave where none is set
-    )
+    # of the map, with the spacing that the first grid gave where none is set
+    config: OccupancyConfig
     topology: FreeTopology | GraphTopology  # the places
     # those that are occupied now: no move leads there, and they have no weight
     closed: frozenset[int]
@@ -76,8 +75,10 @@ class LivePlaces:
         if (mark := mark_of(grid)) == self.mark:
             return None
         before = self.topology
-        free = _free(self.config, grid, before.positions)
-        if not free.any() and grid.blocked(**self.config.counting).all():
+        blocked, areas = grid.blocked(**self.config.counting), _areas(self.config)
+        ground = FreeGround(*areas, self.config.inflation, cells=grid, blocked=blocked)
+        free = ground.free(before.positions)
+        if not free.any() and blocked.all():
             _places(self.config, grid, ())  # says why nothing at all is free
         found = _places(self.config, grid, before.names) if free.any() else before
         closed = _closed(found, free)
@@ -122,12 +123,6 @@ def _places(
 def _areas(config: OccupancyConfig) -> tuple[Outline | None, list[Outline]]:
     outline = None if isinstance(config.outline, str) else config.outline
     return outline, [area for area in config.obstacles if not isinstance(area, str)]
-
-
-def _free(config: OccupancyConfig, grid: OccupancyGrid, positions: FloatArray) -> BoolArray:
-    blocked = grid.blocked(**config.counting)
-    ground = FreeGround(*_areas(config), config.inflation, cells=grid, blocked=blocked)
-    return ground.free(positions)
 
 
 def _closed(places: FreeTopology | GraphTopology, free: BoolArray) -> frozenset[int]:

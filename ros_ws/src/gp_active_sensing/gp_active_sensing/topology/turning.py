@@ -40,6 +40,9 @@ from gp_active_sensing.topology.search import Ways, WaysFrom, depths
 from gp_active_sensing.types import BoolArray, Cost, FloatArray, IntArray, Route
 
 _TURN = 2.0 * math.pi
+_EXCESS = 1.1 * _TURN
+"""A way is so many radii longer than the straight line at most, whatever the heading: a whole turn
+and a tenth, to a point just beside the pose."""
 _SAME = 1e-9
 """A point nearer than that, in radii, is where the probe is."""
 _STEP = math.radians(5.0)
@@ -59,14 +62,6 @@ class _Ways(NamedTuple):
     first: FloatArray
     second: FloatArray
     straight: FloatArray
-
-
-def excess(radius: float) -> float:
-    """Return by how much a way is longer than the straight line at most, whatever the heading [m].
-
-    A whole turn and a tenth: the longest are those to a point just beside the pose.
-    """
-    return 1.1 * _TURN * radius
 
 
 def turn_to(
@@ -321,18 +316,12 @@ class Turning(Topology):
         heading = np.full(self.n, self._leaves(at))
         reached = np.flatnonzero(np.isfinite(ways.metres))
         reached = reached[reached != at]
-        depth = depths(ways.before)
-        first = heading[at]
-        for level in range(int(depth[reached].max(initial=0)) + 1 if reached.size else 0):
+        depth, before = depths(ways.before), np.where(ways.before < 0, at, ways.before)
+        for level in range(int(depth[reached].max(initial=0)) + 1):
             ends = reached[depth[reached] == level]
-            if level:
-                starts = ways.before[ends]
-                begun, facing = metres[starts], heading[starts]
-            else:
-                starts = np.full(len(ends), at)
-                begun, facing = np.zeros(len(ends)), np.full(len(ends), first)
-            legs, turned = self._legs(starts, facing, ends)
-            metres[ends], heading[ends] = begun + legs, turned
+            starts = before[ends]
+            legs, turned = self._legs(starts, heading[starts], ends)
+            metres[ends], heading[ends] = metres[starts] + legs, turned
         return metres, heading
 
 
@@ -352,7 +341,7 @@ def turning(topology: Topology, radius: float, at: int | None, heading: float | 
     view.__class__ = _view_of(cast(type, kind))
     assert isinstance(view, Turning)
     view.straight, view.turn_radius, view.turn_at = topology, radius, at
-    view.turn_excess = excess(radius)
+    view.turn_excess = _EXCESS * radius
     view.turn_heading = math.nan if heading is None else heading
     view._kept_ways, view._kept_rows = {}, {}
     return view
