@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -128,7 +128,7 @@ class MapConfig:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", self.KIND)
-        if problems := self._problems():
+        if problems := list(self._problems()):
             raise ConfigError(problems)
 
     @classmethod
@@ -188,8 +188,8 @@ class MapConfig:
         named: dict[str, Any] = {"file": str(path)}
         return dataclasses.replace(self, **named)
 
-    def _problems(self) -> list[str]:
-        return []
+    def _problems(self) -> Iterator[str]:
+        yield from ()
 
 
 @dataclass(frozen=True)
@@ -245,9 +245,10 @@ class _WithClimb(MapConfig):
 class _WithCount(MapConfig):
     count: int = param(0, help="line, points: number of places", low=0)
 
-    def _problems(self) -> list[str]:
-        missing = f"count: is required for kind {self.KIND!r} and missing"
-        return [*super()._problems(), *([] if self.count else [missing])]
+    def _problems(self) -> Iterator[str]:
+        yield from super()._problems()
+        if not self.count:
+            yield f"count: is required for kind {self.KIND!r} and missing"
 
 
 @dataclass(frozen=True)
@@ -271,15 +272,17 @@ class _Regular(MapConfig):
         "adjacent", help="line, grid: any place next, or neighbours", choices=("adjacent", "free")
     )
 
-    def _problems(self) -> list[str]:
-        found = super()._problems()
+    def _problems(self) -> Iterator[str]:
+        yield from super()._problems()
         if isinstance(self.spacing, tuple) and not all(self.spacing):
-            found.append(f"spacing: expected two distances above 0, got {list(self.spacing)}")
-        return found + (_no_reach(self) if self.moves == "free" else [])
+            yield f"spacing: expected two distances above 0, got {list(self.spacing)}"
+        if self.moves == "free":
+            yield from _no_reach(self)
 
 
-def _no_reach(config: MapConfig) -> list[str]:
-    return ["reach: has no meaning where any place is next; remove it"] if config.reach else []
+def _no_reach(config: MapConfig) -> Iterator[str]:
+    if config.reach:
+        yield "reach: has no meaning where any place is next; remove it"
 
 
 @dataclass(frozen=True)
@@ -303,11 +306,10 @@ class LineConfig(_Regular, _WithCount):
 
     KIND: ClassVar = "line"
 
-    def _problems(self) -> list[str]:
-        found = super()._problems()
+    def _problems(self) -> Iterator[str]:
+        yield from super()._problems()
         if isinstance(self.spacing, tuple):
-            found.append(f"spacing: a line has one, got {list(self.spacing)}")
-        return found
+            yield f"spacing: a line has one, got {list(self.spacing)}"
 
 
 @dataclass(frozen=True)
@@ -322,18 +324,17 @@ class PointsConfig(_WithCount):
     high: tuple[float, ...] = param((), help="points: upper corner of the box")
     seed: int = param(0, help="points: key of the draw", low=0)
 
-    def _problems(self) -> list[str]:
-        found = super()._problems() + _no_reach(self)
+    def _problems(self) -> Iterator[str]:
+        yield from super()._problems()
+        yield from _no_reach(self)
         for key, given in (("low", self.low), ("high", self.high)):
             if not given:
-                found.append(f"{key}: is required for kind 'points' and missing")
+                yield f"{key}: is required for kind 'points' and missing"
         if len(self.low) != len(self.high):
-            found.append(f"high: expected {len(self.low)} entries as in low, got {len(self.high)}")
-        return found + [
-            f"high[{i}]: must be more than low[{i}], {a:g}, got {b:g}"
-            for i, (a, b) in enumerate(zip(self.low, self.high, strict=False))
-            if not b > a
-        ]
+            yield f"high: expected {len(self.low)} entries as in low, got {len(self.high)}"
+        for i, (a, b) in enumerate(zip(self.low, self.high, strict=False)):
+            if not b > a:
+                yield f"high[{i}]: must be more than low[{i}], {a:g}, got {b:g}"
 
 
 @dataclass(frozen=True)
@@ -354,13 +355,14 @@ class StationsConfig(_WithFeatures, _WithClimb, _OfFile):
         'metres; "" = straight, to any place',
     )
 
-    def _problems(self) -> list[str]:
-        found = super()._problems() + ([] if self.distances else _no_reach(self))
+    def _problems(self) -> Iterator[str]:
+        yield from super()._problems()
+        if not self.distances:
+            yield from _no_reach(self)
         try:
             named_columns(self.columns_of)
         except ConfigError as error:
-            found += error.problems
-        return found
+            yield from error.problems
 
 
 @dataclass(frozen=True)
@@ -378,11 +380,10 @@ class RoadsConfig(_WithFeatures, _WithLargest, _OfFile):
     )
     u_turns: str = param("dead_ends", help="roads: where U-turns are allowed", choices=U_TURNS)
 
-    def _problems(self) -> list[str]:
-        found = super()._problems()
+    def _problems(self) -> Iterator[str]:
+        yield from super()._problems()
         if not self.file:
-            found.append("file: is required for kind 'roads' and missing")
-        return found
+            yield "file: is required for kind 'roads' and missing"
 
 
 @dataclass(frozen=True)
@@ -436,19 +437,16 @@ class GridConfig(_Regular, _WithLargest, _OfFile):
         """The obstacles, each a file or corners."""
         return (self.obstacles,) if isinstance(self.obstacles, str) else self.obstacles
 
-    def _problems(self) -> list[str]:
-        found = super()._problems()
+    def _problems(self) -> Iterator[str]:
+        yield from super()._problems()
         if self.neighbours not in (4, 8):
-            found.append(f"neighbours: expected 4 or 8, got {self.neighbours}")
+            yield f"neighbours: expected 4 or 8, got {self.neighbours}"
         for key in ("outline", "obstacles"):
-            found += name_problems(key, getattr(self, key))
+            yield from name_problems(key, getattr(self, key))
         for number, obstacle in enumerate(self.shut if self.shut != (self.obstacles,) else ()):
-            found += name_problems(f"obstacles[{number}]", obstacle)
+            yield from name_problems(f"obstacles[{number}]", obstacle)
         if self.datum is not None and abs(self.datum[0]) > 90.0:
-            found.append(
-                f"datum: expected [latitude, longitude] in degrees, got {list(self.datum)}"
-            )
-        return found
+            yield f"datum: expected [latitude, longitude] in degrees, got {list(self.datum)}"
 
 
 @dataclass(frozen=True)
@@ -470,25 +468,24 @@ class AreasConfig(GridConfig, _WithClimb):
         unit="m",
     )
 
-    def _problems(self) -> list[str]:
-        found = super()._problems()
+    def _problems(self) -> Iterator[str]:
+        yield from super()._problems()
         if not (self.outline or self.file):
             for key, given in (("columns", self.columns), ("rows", self.rows)):
                 if not given:
-                    found.append(f"{key}: is required for kind 'grid' and missing")
+                    yield f"{key}: is required for kind 'grid' and missing"
         steps = [b - a for a, b in pairwise(self.heights)]
         if self.heights and self.file:
-            found.append("heights: a map of a file lies in the plane; remove heights")
+            yield "heights: a map of a file lies in the plane; remove heights"
         if not (all(step > 0.0 for step in steps) or all(step < 0.0 for step in steps)):
-            found.append(
-                f"heights: expected heights that ascend or descend, got {list(self.heights)}"
-            )
-        return found + ([] if self.heights else _no_climb(self))
+            yield f"heights: expected heights that ascend or descend, got {list(self.heights)}"
+        if not self.heights:
+            yield from _no_climb(self)
 
 
-def _no_climb(config: _WithClimb) -> list[str]:
-    what = "climb_speed: is for a grid with heights; give heights, or remove it"
-    return [] if config.climb_speed is None else [what]
+def _no_climb(config: _WithClimb) -> Iterator[str]:
+    if config.climb_speed is not None:
+        yield "climb_speed: is for a grid with heights; give heights, or remove it"
 
 
 @dataclass(frozen=True)
@@ -526,19 +523,18 @@ class OccupancyConfig(GridConfig):
         """Return the arguments that all makers of grids take from it."""
         return super().making | {"unknown": self.unknown}
 
-    def _problems(self) -> list[str]:
-        found = super()._problems()
+    def _problems(self) -> Iterator[str]:
+        yield from super()._problems()
         if self.crs:
-            found.append("crs: an occupancy map is in metres of its frame; remove it")
+            yield "crs: an occupancy map is in metres of its frame; remove it"
         if not self.topic:
-            return found
+            return
         if self.file:
-            found.append("file: has no meaning with a topic; remove one of them")
+            yield "file: has no meaning with a topic; remove one of them"
         if self.datum is not None:
-            found.append("datum: has no meaning with a topic, whose map is in metres; remove it")
+            yield "datum: has no meaning with a topic, whose map is in metres; remove it"
         if any(isinstance(area, str) for area in (self.outline, *self.shut)):
-            found.append("outline, obstacles: with a topic give corners, not a file")
-        return found
+            yield "outline, obstacles: with a topic give corners, not a file"
 
 
 @dataclass(frozen=True)
@@ -554,12 +550,13 @@ class RasterConfig(GridConfig, _WithClimb):
         '(map.weights.column, belief.attributes). "" = they only mark places',
     )
 
-    def _problems(self) -> list[str]:
-        found = super()._problems()
+    def _problems(self) -> Iterator[str]:
+        yield from super()._problems()
         if self.value in ("x", "y") or self.value != self.value.strip():
             what = "the name of a height or of a number of its own"
-            found.append(f"value: expected {what}, got {self.value!r}")
-        return found + ([] if self.value.lower() in HEIGHTS else _no_climb(self))
+            yield f"value: expected {what}, got {self.value!r}"
+        if self.value.lower() not in HEIGHTS:
+            yield from _no_climb(self)
 
 
 MapConfig.VARIANTS = (

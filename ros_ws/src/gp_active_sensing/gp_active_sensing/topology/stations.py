@@ -190,7 +190,17 @@ def moves_along(
     offsets = points[pairs[:, 1]] - points[pairs[:, 0]]
     metres, given = np.array([ways[a, b] for a, b in pairs.tolist()]).T.copy()
     seconds = np.where(np.isnan(given), speeds.seconds(offsets, metres), given)
-    _check_parts(pairs, n, names, where)
+    labels = part_of(pairs, n)
+    sizes = np.bincount(labels)
+    if (count := len(sizes)) > 1:
+        held = [names[place] for place in np.flatnonzero(labels == np.argmin(sizes)).tolist()]
+        shown = ", ".join(map(str, sorted(sizes.tolist(), reverse=True)[:8]))
+        raise fault(
+            where,
+            f"no way joins the {count} parts into which it divides the {n} places "
+            f"({shown}{', …' if count > 8 else ''} places); the smallest holds {listed(held)}. Add "
+            "a way between them, or leave places out",
+        )
     short = metres < _SHORT * speeds.metres(offsets)
     if short.any():
         a, b = pairs[int(np.argmax(short))]
@@ -235,19 +245,3 @@ def _shortest(pairs: IntArray, costs: FloatArray, n: int) -> FloatArray:
             found = search(graph, indices=a, limit=float(costs[out].max()))
             least[out] = np.minimum(least[out], found[pairs[out, 1]])
     return np.asarray(least)
-
-
-def _check_parts(pairs: IntArray, n: int, names: Sequence[str], where: str) -> None:
-    labels = part_of(pairs, n)
-    sizes = np.bincount(labels)
-    if (count := len(sizes)) == 1:
-        return
-    smallest = int(np.argmin(sizes))
-    held = [names[place] for place in np.flatnonzero(labels == smallest).tolist()]
-    shown = ", ".join(map(str, sorted(sizes.tolist(), reverse=True)[:8]))
-    raise fault(
-        where,
-        f"no way joins the {count} parts into which it divides the {n} places "
-        f"({shown}{', …' if count > 8 else ''} places); the smallest holds {listed(held)}. Add a "
-        "way between them, or leave places out",
-    )

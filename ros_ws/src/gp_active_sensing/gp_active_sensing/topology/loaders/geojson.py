@@ -39,7 +39,13 @@ def load(path: Path, *, crs: str = "") -> RoadMap:
     nothing what they look like.
     """
     data = read_json(path)
-    features = _features(data, path)
+    kind = data.get("type") if isinstance(data, dict) else type(data).__name__
+    features = data.get("features") if isinstance(data, dict) else None
+    if kind != "FeatureCollection" or not isinstance(features, list):
+        what = "a GeoJSON FeatureCollection with a list of features"
+        raise fault(path, f"expected {what}, got {kind!r}")
+    if not features:
+        raise fault(path, "has no features; expected at least one LineString")
     if any("startid" in _properties(feature) for feature in features):
         graph = _GraphReader(path)
         for read in (graph.node, graph.edge):
@@ -48,11 +54,11 @@ def load(path: Path, *, crs: str = "") -> RoadMap:
         return graph.finish(crs)
     header = _header(data, path)
     _check_named(features, path)
-    reader = _GeoJsonReader(path)
+    drafts, junctions = Drafts(path), set[str]()
     for index, feature in enumerate(features):
-        reader.read(feature, index)
-    reader.drafts.check_junctions(reader.junctions)
-    return reader.drafts.finish(
+        _take(drafts, junctions, feature, index)
+    drafts.check_junctions(junctions)
+    return drafts.finish(
         crs or declared_crs(data),
         name=str(header.get("name") or ""),
         frame=str(header.get("frame", "map")),
@@ -119,18 +125,6 @@ def _properties(feature: Any) -> Mapping[str, Any]:
     return _part(feature, "properties")
 
 
-def _features(data: Any, path: Path) -> list[Any]:
-    kind = data.get("type") if isinstance(data, dict) else type(data).__name__
-    features = data.get("features") if isinstance(data, dict) else None
-    if kind != "FeatureCollection" or not isinstance(features, list):
-        raise fault(
-            path, f"expected a GeoJSON FeatureCollection with a list of features, got {kind!r}"
-        )
-    if not features:
-        raise fault(path, "has no features; expected at least one LineString")
-    return features
-
-
 def _check_named(features: Sequence[Any], path: Path) -> None:
     """Refuse plain lines without the properties of a segment, in one sentence."""
     lines = [f for f in features if _part(f, "geometry").get("type") == "LineString"]
@@ -174,42 +168,35 @@ def _header(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
     return header
 
 
-class _GeoJsonReader:
-    def __init__(self, path: Path) -> None:
-        self.drafts = Drafts(path)
-        self.junctions: set[str] = set()
-
-    def read(self, feature: Any, index: int) -> None:
-        """Add a feature: a LineString is a segment, a Point a junction."""
-        where = f"feature {index}"
-        problems = self.drafts.problems
-        if not isinstance(feature, dict) or feature.get("type") != "Feature":
-            problems.append(f"{where}: expected a GeoJSON Feature, got {shown(feature)}")
-            return
-        properties = feature.get("properties")
-        if not isinstance(properties, dict):
-            problems.append(f"{where}: expected properties, got {shown(properties)}")
-            return
-        identity = properties.get("id", feature.get("id"))
-        where = f"feature {index} (id {identity!r})"
-        geometry = _part(feature, "geometry")
-        kind = geometry.get("type")
-        if kind == "Point":
-            self.junctions.add(str(identity))
-        elif kind != "LineString":
-            problems.append(f"{where}: expected a LineString or a Point, got {shown(kind)}")
-        elif not isinstance(oneway := properties.get("oneway", True), bool):
-            problems.append(f"{where}: oneway: expected true or false, got {shown(oneway)}")
-        else:
-            self.drafts.edge(
-                where,
-                (identity, properties.get("from"), properties.get("to")),
-                self.drafts.line(geometry.get("coordinates"), where),
-                {ours: properties.get(theirs) for ours, theirs in _CALLED.items()},
-                keys=_CALLED,
-                extra={k: v for k, v in properties.items() if k not in _KEYS},
-                two_way=not oneway,
-            )
+def _take(drafts: Drafts, junctions: set[str], feature: Any, index: int) -> None:
+    """Add a feature: a LineString is a segment, a Point a junction."""
+    where, problems = f"feature {index}", drafts.problems
+    if not isinstance(feature, dict) or feature.get("type") != "Feature":
+        problems.append(f"{where}: expected a GeoJSON Feature, got {shown(feature)}")
+        return
+    properties = feature.get("properties")
+    if not isinstance(properties, dict):
+        problems.append(f"{where}: expected properties, got {shown(properties)}")
+        return
+    identity = properties.get("id", feature.get("id"))
+    where, geometry = f"{where} (id {identity!r})", _part(feature, "geometry")
+    kind = geometry.get("type")
+    if kind == "Point":
+        junctions.add(str(identity))
+    elif kind != "LineString":
+        problems.append(f"{where}: expected a LineString or a Point, got {shown(kind)}")
+    elif not isinstance(oneway := properties.get("oneway", True), bool):
+        problems.append(f"{where}: oneway: expected true or false, got {shown(oneway)}")
+    else:
+        drafts.edge(
+            where,
+            (identity, properties.get("from"), properties.get("to")),
+            drafts.line(geometry.get("coordinates"), where),
+            {ours: properties.get(theirs) for ours, theirs in _CALLED.items()},
+            keys=_CALLED,
+            extra={k: v for k, v in properties.items() if k not in _KEYS},
+            two_way=not oneway,
+        )
 
 
 class _GraphReader:
