@@ -359,6 +359,15 @@ def components_of(following: Sequence[Sequence[int]]) -> Components:
     )
 
 
+def part_of(pairs: IntArray, n: int) -> IntArray:
+    """(n,) number of the part that each of n places is in, joined by (m, 2) pairs."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    joined = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(n, n))
+    return np.asarray(connected_components(joined, directed=False)[1])
+
+
 class GraphTopology(Topology):
     """Places with directed moves; observed and unavailable places may be crossed.
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from gp_active_sensing.errors import ConfigError, MapError
-from gp_active_sensing.topology.base import FreeTopology, GraphTopology
+from gp_active_sensing.topology.base import FreeTopology, GraphTopology, part_of
 from gp_active_sensing.topology.geometry import (
     HEIGHTS,
     Cells,
@@ -40,7 +40,7 @@ from gp_active_sensing.topology.map_config import (
     RasterConfig,
 )
 from gp_active_sensing.topology.occupancy import OccupancyGrid
-from gp_active_sensing.topology.search import Move, part_of
+from gp_active_sensing.topology.search import Move
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 logger = logging.getLogger(__name__)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gp_active_sensing.topology.search import part_of
 from gp_active_sensing.topology.segments import Segment
 from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing.util.cache import cached_arrays
@@ -93,7 +92,9 @@ class Links:
     @cached_property
     def parts(self) -> IntArray:
         """(n,) number of the part that each place is in; 0 is the largest."""
-        labels = part_of(np.column_stack([self.first, self.second]), self.n)
+        from scipy.sparse.csgraph import connected_components
+
+        _, labels = connected_components(self.matrix(np.ones(len(self.metres))), directed=False)
         order = np.argsort(-np.bincount(labels), kind="stable")
         rank = np.empty(len(order), dtype=np.int64)
         rank[order] = np.arange(len(order))

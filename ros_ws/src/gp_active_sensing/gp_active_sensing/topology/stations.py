@@ -12,12 +12,18 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.errors import MapError, listed, suggest
-from gp_active_sensing.topology.base import FreeTopology, GraphTopology, Topology, components_of
+from gp_active_sensing.topology.base import (
+    FreeTopology,
+    GraphTopology,
+    Topology,
+    components_of,
+    part_of,
+)
 from gp_active_sensing.topology.geometry import Speeds
 from gp_active_sensing.topology.loaders import reader_of
 from gp_active_sensing.topology.loaders.files import MOST_TEXT, check_file, fail, fault, number_of
 from gp_active_sensing.topology.loaders.tables import SitesReader, named_columns
-from gp_active_sensing.topology.search import Move, part_of
+from gp_active_sensing.topology.search import Move
 from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing.util.tables import MISSING, Table
 

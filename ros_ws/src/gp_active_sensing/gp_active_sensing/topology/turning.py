@@ -40,7 +40,7 @@ from gp_active_sensing.topology.search import Ways, WaysFrom, depths
 from gp_active_sensing.types import BoolArray, Cost, FloatArray, IntArray, Route
 
 _TURN = 2.0 * math.pi
-_EXCESS = 1.1 * _TURN
+EXCESS = 1.1 * _TURN
 """A way is so many radii longer than the straight line at most, whatever the heading: a whole turn
 and a tenth, to a point just beside the pose."""
 _SAME = 1e-9
@@ -341,7 +341,7 @@ def turning(topology: Topology, radius: float, at: int | None, heading: float | 
     view.__class__ = _view_of(cast(type, kind))
     assert isinstance(view, Turning)
     view.straight, view.turn_radius, view.turn_at = topology, radius, at
-    view.turn_excess = _EXCESS * radius
+    view.turn_excess = EXCESS * radius
     view.turn_heading = math.nan if heading is None else heading
     view._kept_ways, view._kept_rows = {}, {}
     return view

@@ -11,11 +11,11 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.planning.budget import BudgetConstraint
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.topology.turning import (
+    EXCESS,
     Turning,
     check_radius,
     curve,
     curve_through,
-    excess,
     turn_to,
     turning,
 )
@@ -220,4 +220,4 @@ def test_the_most_that_it_is_longer() -> None:
     assert np.isfinite(found.metres).all()
     more = found.metres - np.hypot(*points.T)
     assert more.min() >= -1e-9
-    assert 0.9 * excess(1.0) < more.max() <= excess(1.0)
+    assert 0.9 * EXCESS < more.max() <= EXCESS
