@@ -34,7 +34,7 @@ _MODULES = {
 GROUP = "gp_active_sensing.commands"
 """Group of entry points by which other packages add a command; a built-in name wins."""
 BESIDE = "the folder beside gp_active_sensing in the sources (pip install FOLDER)"
-"""Where the packages are that are not for a robot."""
+"""Folder hints for the packages that a robot does not need."""
 ELSEWHERE = {
     "experiment": "gp_active_sensing_bench",
     "learn": "gp_active_sensing_learning",

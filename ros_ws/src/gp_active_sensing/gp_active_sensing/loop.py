@@ -65,7 +65,7 @@ from gp_active_sensing.types import (
 logger = logging.getLogger(__name__)
 
 AHEAD = 60.0
-"""How far ahead of the driver's clock a stamp may be, where the field changes [s]."""
+"""Largest lead of a stamp over the driver's clock, where the field changes [s]."""
 _QUERIES = 1
 """Keeps the draws of queries apart from those of the decision."""
 

@@ -214,7 +214,7 @@ def _errors(model: Model, at: FloatArray) -> tuple[float, float, float, float]:
 
 
 WAYS = ("grid", "paper", "point")
-"""How Λ is made of the estimate."""
+"""Ways to make the candidates Λ from the estimate."""
 CANDIDATES = 7
 """Length-scales of a grid."""
 NOISE_SHARES, OWN_SHARE = (0.2, 0.8), 0.5

@@ -18,7 +18,7 @@ from gp_active_sensing.types import Reading
 from gp_active_sensing.util.wording import moment
 
 REJECTED = "rejected_"
-"""How the word of a count begins that is of answers which were not used."""
+"""Prefix of the counts of answers that were not used."""
 
 
 class QueryLog:

@@ -129,7 +129,7 @@ class ProgressChecker:
 
 
 _ASTRAY_SECONDS, _LOOK_SECONDS = 3.0, 0.5
-"""How long a probe is off the ground before it is an alarm, and how often it is looked [s]."""
+"""Time off the ground before an alarm, and interval of the check [s]."""
 
 
 class FurtherMonitor:
@@ -218,10 +218,10 @@ class GroundMonitor:
 
 
 _CORNER = math.sqrt(0.5)
-"""How far the corner of a square cell is from its place, in distances between places."""
+"""Distance of a square cell's corner from its place, in distances between places."""
 
 MUTE = "no reading"
-"""How the reason begins of a pause, or of a probe that takes no part: its sensor is silent."""
+"""Prefix of the reason of a pause or an idle probe with a silent sensor."""
 SHOWN = 5
 """Places that are named."""
 

@@ -16,7 +16,7 @@ from gp_active_sensing.types import Budget, Plan
 _FAR, _FAR_STEPS = 1.5, 2.0
 """A drive is far longer than planned from so many times its way on, and so many spacings more."""
 _AGAIN = 1.25
-"""It is looked at again when it has become so many times longer."""
+"""Factor of growth of a drive after which it is checked again."""
 _MOST_TRIED = 32
 """Moves of a way that are tried as the shut one."""
 _DIFFERS = 0.35

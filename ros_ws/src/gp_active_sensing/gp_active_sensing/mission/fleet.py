@@ -15,13 +15,13 @@ from gp_active_sensing.records.events import Event, RosterChanged
 logger = logging.getLogger(__name__)
 
 LEFT = "left: "
-"""How the reason of a probe begins that comes back only when it is asked to."""
+"""Prefix of the reason of a probe that returns on request only."""
 OFF_LIST = "taken off the list"
 """Why a probe leaves that nobody listens to any more."""
 ALARM_SECONDS = 10.0
 """A probe that sends no pose for so long is an alarm, unless its poses come less often [s]."""
 SILENT = "silent for"
-"""How the reason of a probe begins that comes back when it is heard."""
+"""Prefix of the reason of a probe that returns with its next message."""
 
 
 def resting_reason(probes: Iterable[ProbeState]) -> str:

@@ -20,7 +20,7 @@ from gp_active_sensing.types import FloatArray
 _NEAR = 0.125
 """See `MapMatcher.near`, in distances between neighbouring places."""
 _PREFERENCE = 5.0
-"""How much farther [m] a place may be than another and still be taken, when it is expected."""
+"""Extra distance at which the expected place is still preferred to another [m]."""
 _WRONG_WAY = 40.0
 """Distance that equals driving against a road [m]; across it, half."""
 

@@ -74,13 +74,13 @@ STATUS_SECONDS = 1.0
 SHOW_SECONDS = 2.0
 """Least real time between two looks at the belief that no decision asks for."""
 AGAIN = "blocked places are tried again"
-"""How the reason ends of a mission that waits for such places."""
+"""Suffix of the reason of a mission that waits for such places."""
 AWAY = "away, and waited for"
-"""How the reason ends of a mission that waits for probes that fell silent."""
+"""Suffix of the reason of a mission that waits for silent probes."""
 GROWS = "the map may grow"
-"""How the reason ends of a mission that waits for its map."""
+"""Suffix of the reason of a mission that waits for its map."""
 TO_COME = "readings of places passed are still to come"
-"""How the reason ends of a mission that waits for such readings."""
+"""Suffix of the reason of a mission that waits for such readings."""
 
 
 class GrowingMap(Protocol):

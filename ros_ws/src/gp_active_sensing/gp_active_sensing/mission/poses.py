@@ -11,7 +11,7 @@ from typing import Literal
 Added = Literal["newest", "late", "restarted"]
 """Result of a pose."""
 WRONG_STAMPS = 3
-"""So many poses in a row, all too old to be kept, say that the newest one's stamp is wrong."""
+"""Number of consecutive too old poses that prove the newest pose's stamp wrong."""
 
 
 @dataclass(frozen=True)

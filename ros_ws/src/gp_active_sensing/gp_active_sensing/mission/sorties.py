@@ -10,7 +10,7 @@ from gp_active_sensing.planning.budget import least_of
 from gp_active_sensing.types import Budget, Cost, Plan
 
 CHANGING = "changes its battery"
-"""How the reason of a probe begins that takes no part before its battery is changed."""
+"""Prefix of the reason of a probe that waits for a battery."""
 _MARGIN = 1.5
 """Expected excess of a drive over its plan, in units of the mean excess so far."""
 _STEP = 0.005

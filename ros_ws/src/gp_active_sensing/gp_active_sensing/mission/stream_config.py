@@ -36,7 +36,7 @@ MOST_ANSWERS = 100.0
 _DEGREE = 111_320.0
 """Length of a degree of latitude, about [m]."""
 _FASTER = 10.0
-"""How many times the expected rate is used, where that is not given."""
+"""Factor on the default rate."""
 
 
 def topic_param(name: str, more: str = "") -> Any:
@@ -352,6 +352,6 @@ def most_per_second(stream: ReadingConfig | PoseConfig) -> float:
 
 
 WAITING_SECONDS = 2.0
-"""How much of the fastest stream of readings may wait for poses [s]."""
+"""Length of the queue of readings that wait for poses, at the highest rate [s]."""
 KEPT_SECONDS = 2.0
-"""How much of the fastest stream of readings is kept when it is gated [s]."""
+"""Length of the store of gated readings, at the highest rate [s]."""

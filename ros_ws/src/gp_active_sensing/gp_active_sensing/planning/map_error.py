@@ -51,7 +51,7 @@ _NUMBERS = 4_000_000
 _ROUNDING = 1e-12
 """Noise, as a share of the largest variance, below which an inverse is not to be trusted."""
 _NO_VARIANCE = 1e-300
-"""Where a place is known for certain, and its sensor exact, a reading tells nothing."""
+"""Variance below which a reading carries no information."""
 _KNOWN = 1e-12
 """Variance below which a place is known, as a share of the largest."""
 _WORTHWHILE = 1e-9

@@ -24,9 +24,9 @@ from gp_active_sensing.types import BoolArray, FloatArray
 MOST = 300
 """Places that are laid at once; the next ones when these have been visited."""
 _MANY = 8
-"""So many places of the whole map are spread well enough."""
+"""Number of places of the whole map at which a spread is dense enough."""
 _SHARES = (1.0, 0.5, 0.25)
-"""How much of what is left the way to a place and home may take."""
+"""Shares of the remaining budget for the way to a place and home."""
 
 
 class FarthestPoints:

@@ -46,7 +46,7 @@ _FEWEST = 48
 _HURRY = 0.1
 """Share of a decision's time that may have passed before a design without time being short."""
 _GROWTH = 3.0
-"""How much longer a tour through twice as many places takes to plan, at most."""
+"""Largest factor on the planning time of a tour through twice as many places."""
 _LAST, _ROWS_OF, _DESIGN = "the last route", "evenly spaced rows", "a tour of the best places"
 _Left: TypeAlias = tuple[float | None, ...]
 """Remaining metres, seconds and readings of a budget; None = no such limit."""

@@ -149,7 +149,7 @@ NO_SCORES: Scores = Scores(
     reading_coverage_90=None,
     reading_coverage_95=None,
 )
-"""Where nothing is known to compare with."""
+"""Scores without a known truth."""
 
 
 class Scorer:

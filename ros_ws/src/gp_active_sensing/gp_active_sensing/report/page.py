@@ -331,7 +331,7 @@ _FOLLOWED = (
     ("probe went to", "went_name", ""),
     ("information there [nat]", "information.went", ".3f"),
 )
-"""More columns where the probe went where it liked."""
+"""Further columns of missions with a freely moving probe."""
 
 
 def stages_table(data: RunData) -> str:

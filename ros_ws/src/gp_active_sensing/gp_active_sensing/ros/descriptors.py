@@ -32,7 +32,7 @@ READ_ONLY = frozenset({"scenario", "policy.name", "policy.command", "autostart"}
 """Which others exist, what is used once, what names a program: parameters for the start only."""
 
 _NULLS = ("null", "~")
-"""How YAML says None; to rcl it is text."""
+"""YAML words for None, which rcl reads as text."""
 _KINDS: dict[Any, Parameter.Type] = {
     bool: Parameter.Type.BOOL,
     int: Parameter.Type.INTEGER,

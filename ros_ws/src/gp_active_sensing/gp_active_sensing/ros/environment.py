@@ -218,7 +218,7 @@ def node_environment(environment: Mapping[str, str]) -> dict[str, str]:
 FAILED = 1
 """A defect, or something that broke while working; Python itself ends so."""
 REFUSED = 2
-"""It cannot work with what it was given: parameters, files, a run directory, the installation."""
+"""Exit code for unusable parameters, files, run directory or installation."""
 
 _ASKED = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 

@@ -29,7 +29,7 @@ from gp_active_sensing.web.access import COMMANDS, CommandAnswer, WatchOptions
 from gp_active_sensing.web.serve import make_server, served
 
 PATIENCE = {"pause": 30.0, "resume": 30.0, "finish": 180.0}
-"""How long an answer is waited for [s]; that to ``finish`` comes when the report is written."""
+"""Longest wait for an answer [s]; ``finish`` answers after the report is written."""
 NOTHING_KEPT = (
     "{} keeps its mission nowhere, so there is nothing to show: start it with run_dir:=auto, or "
     "with a folder"
@@ -39,7 +39,7 @@ NOT_NOTED = (
     "parameter run_dir where its mission is kept under another user or in another container"
 )
 LOOK_SECONDS = 0.5
-"""How often the note of the node is read [s]."""
+"""Interval between readings of the node's note [s]."""
 
 
 class LivePageNode(GuardedNode):

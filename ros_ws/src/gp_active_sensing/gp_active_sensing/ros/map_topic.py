@@ -32,7 +32,7 @@ from gp_active_sensing.topology.map_config import OccupancyConfig
 logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.05
-"""How often the node looks whether the first map is there [s, real time]."""
+"""Interval between checks for the first map [s, real time]."""
 JOIN_SECONDS = 1.0
 PERIOD = 2.0
 """Shortest time between two maps that are used [s]; of those in between, the newest is used."""

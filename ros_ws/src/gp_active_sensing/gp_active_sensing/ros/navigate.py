@@ -33,14 +33,14 @@ from gp_active_sensing.types import Clock
 logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.25
-"""How often it is seen whether the server is there and the mission goes on [s, real time]."""
+"""Interval between checks of the server and the mission [s, real time]."""
 TRIES = 3
 """How often a goal is sent that is refused, or aborted at once: Nav2 does that while it starts, and
 while it does not know where the robot is."""
 PAUSE_SECONDS = 2.0
 """Between two such tries [s]."""
 AT_ONCE_SECONDS = 2.0
-"""Within so long, an abortion says nothing about the place [s]."""
+"""Time within which an abort does not block the place [s]."""
 
 
 TO_POSE, THROUGH_POSES = "navigate_to_pose", "navigate_through_poses"

@@ -39,7 +39,7 @@ from gp_active_sensing.ros.parameter_files import check_parameter_file, given_fi
 from gp_active_sensing.util.wording import is_reported
 
 ANSWERING_SECONDS = 1.0
-"""How long a node that was shut down still answers before its process ends [s, real time]."""
+"""Time for which a node still answers after its shutdown [s, real time]."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 RCLError = rclpy_implementation.RCLError
@@ -283,7 +283,7 @@ def _failed_response(args: tuple[Any, ...], error: Exception) -> Any:
 
 
 SPIN_SECONDS = 0.1
-"""How long the executor waits at most before a signal is seen."""
+"""Longest wait of the executor before it handles a signal [s]."""
 
 
 MOST_FAILURES = 1000

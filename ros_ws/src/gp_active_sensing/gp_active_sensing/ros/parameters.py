@@ -149,7 +149,7 @@ def _names(root: type) -> frozenset[str]:
 
 
 _NEAR = 0.75
-"""How alike a key of nobody and one of ours are when it is taken for that, misspelt."""
+"""Least similarity at which an unknown key is taken for a misspelt one."""
 _FOREIGN = ("use_sim_time", "start_type_description_service", "qos_overrides")
 
 

@@ -305,7 +305,7 @@ TOPICS: tuple[tuple[str, Any, Any], ...] = (
 """All below the node's own name: Nav2 has a /map and a /plan of other types."""
 
 PROBES_SECONDS = 0.5
-"""How often it is shown where the probes are [s, real time]."""
+"""Interval between messages of the probes' positions [s, real time]."""
 _NOTHING_KEPT = "nothing is kept, since there is no run_dir"
 
 

@@ -33,11 +33,11 @@ from gp_active_sensing.ros.to_messages import RosTypes, find_message_type
 from gp_active_sensing.topology import Roads, Topology
 
 FOUND_SECONDS = 2.0
-"""How long a first topic is waited for: discovery takes a quarter of a second, at times two."""
+"""Longest wait for a first topic [s]: discovery takes 0.25 s, at times 2 s."""
 QUIET_SECONDS = 0.5
-"""So long after the last new topic, no more are expected."""
+"""Time without a new topic after which no more are expected [s]."""
 RECEIVE_SECONDS = 3.0
-"""How long something is waited for that should be there at once: a map, a transform."""
+"""Longest wait for a latched message or a transform [s]."""
 _NAME = "gp_active_sensing_init"
 _POLL = 0.05
 _OF_EVERY_NODE = ("/parameter_events", "/rosout")
@@ -207,7 +207,7 @@ def running_system() -> Iterator[RunningSystem]:
 
 _WAYPOINT = "geometry_msgs/msg/PoseStamped"
 _NEARLY = 1.1
-"""So much more than `SLOWEST` is not worth a word off roads, where no visit ends by it."""
+"""Factor on `SLOWEST` that is tolerated off roads, where no visit depends on it."""
 
 Topics = Mapping[str, tuple[str, ...]]
 """Name -> types, of the topics that somebody publishes."""

@@ -247,7 +247,7 @@ _ROAD_METRES = 3.0
 _HERE: Colour = (1.0, 0.25, 0.9, 1.0)  # which the colours of the field do not have
 _GONE: Colour = (0.5, 0.5, 0.5, 1.0)
 _LIFETIME_SECONDS = 3
-"""How long a probe is shown after the node has fallen silent."""
+"""Time for which a probe is shown after the node's last message [s]."""
 
 
 def map_markers(

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.05
-"""How long the mission thread sleeps at most when nothing comes [s, real time]."""
+"""Longest sleep of the mission thread without messages [s, real time]."""
 JOIN_SECONDS = 1.0
-"""How long to wait for the threads when the node is shut down: a process ends within 2 s."""
+"""Longest wait for the threads at shutdown [s]: a process ends within 2 s."""
 SETTLE_SECONDS = 3.0
-"""How long to wait for a plan that is being computed when somebody ends the mission."""
+"""Longest wait for a plan in progress when the mission is ended [s]."""
 
 
 class Stopped(Exception):

@@ -37,11 +37,11 @@ from gp_active_sensing.web.view import TABLES, Board, LiveView, as_text
 logger = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.25
-"""How often it is looked for news [s]."""
+"""Interval between checks for news [s]."""
 SLICE_SECONDS = 1.0
-"""How long a long journal is read before what is known by then is shown [s]."""
+"""Time of reading a long journal before the page is updated [s]."""
 PING_SECONDS = 10.0
-"""How often a viewer hears something [s]: the page says that the connection is lost otherwise."""
+"""Interval of messages to a viewer [s]; without them the page reports a lost connection."""
 SLOW_SECONDS = 60.0
 """A viewer who does not take a message within so long is dropped [s]. One whose page has not
 answered for so long gives way to another viewer."""

@@ -15,9 +15,9 @@ from gp_active_sensing.types import Clock
 logger = logging.getLogger(__name__)
 
 CATCH_UP_SECONDS = 2.0
-"""How long the next of what was missed may take to come [s, real time]."""
+"""Longest gap between missed messages [s, real time]."""
 MOST_SECONDS = 30.0
-"""How long all of it may take: where clocks differ, stamps stay old [s, real time]."""
+"""Longest time for all missed messages: with differing clocks stamps stay old [s, real time]."""
 MOST_WAITING = 50_000
 """Messages of a probe that are kept; when there are so many, they are used without waiting on."""
 

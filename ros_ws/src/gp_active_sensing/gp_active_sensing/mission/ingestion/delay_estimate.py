@@ -40,7 +40,7 @@ NONE = int(np.argmin(np.abs(CANDIDATES)))
 STEP = 0.05
 """Between them the log-likelihood of a block is a parabola, looked up so finely [s]."""
 SCATTERS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
-"""How far the delays of blocks may be from the common one, standard deviation [s]."""
+"""Standard deviations of the blocks' delays about the common delay [s]."""
 _PARTS = round(float(CANDIDATES[1] - CANDIDATES[0]) / STEP)
 _FINE: FloatArray = np.linspace(CANDIDATES[0], CANDIDATES[-1], _PARTS * (len(CANDIDATES) - 1) + 1)
 
@@ -98,7 +98,7 @@ AHEAD = 30.0
 APART = 0.5
 """Least time between two of them [s]."""
 STANDING = 3.0
-"""Readings of a probe that has stood for longer say nothing more [s]."""
+"""Time at rest after which readings carry no more evidence [s]."""
 MOVING = 0.05
 """A probe stands that has moved less between two samples [m]."""
 _LENGTHS = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0)

@@ -31,9 +31,9 @@ from gp_active_sensing.types import FloatArray, Reading
 KEPT = 4000
 """Most gated readings kept, two seconds of the fastest sensor; the oldest are forgotten."""
 AGREEING = 3
-"""Readings that have to say the same."""
+"""Number of gated readings that must agree."""
 AGREEING_SECONDS = 1.0
-"""How long they have to, by their stamps [s]."""
+"""Time over which they must agree, by their stamps [s]."""
 _LOOK_NS = 100_000_000
 """Least time between two looks at whether the readings of a place agree [ns]."""
 

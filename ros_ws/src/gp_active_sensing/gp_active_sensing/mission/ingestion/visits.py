@@ -148,11 +148,11 @@ class SegmentCoverage:
 
 
 _NEAR = 0.1
-"""So near is near enough, in distances between neighbouring places."""
+"""Distance that counts as at the place, in distances between neighbouring places."""
 _STEP = 0.02
 """A probe comes nearer if it does by so much, in the same unit."""
 _PATIENCE = 1.0
-"""How long a probe may come no nearer before its readings count [s]."""
+"""Time without approach after which readings count [s]."""
 _SILENCE = 3.0
 """How long after the newest pose a reading takes the probe to stand where that was [s]: some
 publishers say nothing more of one that does."""

@@ -22,7 +22,7 @@ _SAME_AXIS = 5.0
 _SQUARE = 1.2
 """A map is longer one way than the other from this ratio on."""
 _OBLONG = 1.35
-"""How much farther apart places may be one way than the other where they are to be even."""
+"""Largest ratio of the two distances of places in an even layout."""
 _PLACES, _PIECES = 3000, 60
 """Places and pieces up to which the order of interrupted rows is looked for by the ways."""
 

@@ -23,7 +23,7 @@ _KEPT_WAYS = 200_000
 _SMALL = 2000
 """Places of a map on which a search to all of them costs no more than one nearby."""
 _DETOUR = 2.0
-"""How much longer than straight a way may be that is looked for nearby first."""
+"""Largest detour factor of the first search nearby."""
 
 
 def unit_of(budget: Budget) -> str:

@@ -13,7 +13,7 @@ from gp_active_sensing.types import FloatArray, IntArray
 _LONGEST = 3
 """Places in the longest piece that is moved elsewhere (Or-opt)."""
 _BOTH = 40
-"""Up to this number of places both first tours are improved, not only the shorter one."""
+"""Largest number of places for which both first tours are improved."""
 
 
 @dataclass(frozen=True)
