@@ -651,9 +651,9 @@ class Belief:
         locations = np.asarray(locations, dtype=np.int64)
         if which is None:
             which = np.arange(len(self.hyperparameters))
-        mean, W, R = self._project(locations, which)
-        data = self._data
-        covariance = self.covariance.only(which.tolist()).between(locations, locations)
+        data = self._updated
+        covariance, W = data.with_prior(locations, which)
+        mean, _, R = self._project(locations, which, W)
         slopes = R @ data.coefficient_covariance[which]
         half = 0.5 * data.scales[which, None, None]
         step = max(1, _CHUNK // max(len(locations), 1) ** 2)
@@ -962,15 +962,21 @@ class Belief:
         return leave_one_out(self._updated, self.prior_weights)
 
     def _project(
-        self, where: IntArray, which: IntArray | None = None, *, everywhere: bool = False
+        self,
+        where: IntArray,
+        which: IntArray | None = None,
+        W: FloatArray | None = None,
+        *,
+        everywhere: bool = False,
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return means (L, m), ``W = C⁻¹ K_D*`` (L, R, m) and ``H* - Wᵀ U`` (L, m, q).
 
-        Under the candidates `which` (W,) only, where these are given.
+        Under the candidates `which` (W,) only, where these are given; W, where it is known.
         """
         data = self._updated
         some = slice(None) if which is None else which
-        W = data.everywhere() if everywhere else data.solved(where, which)
+        if W is None:
+            W = data.everywhere() if everywhere else data.solved(where, which)
         Wt = np.swapaxes(W, 1, 2)
         R = data.basis[where] - Wt @ data.factor.U[some]
         mean = data.mean.offset[where] + (Wt @ data.factor.v[some, :, None])[:, :, 0]

@@ -449,6 +449,15 @@ class Conditioning:
         right = self.covariance.only(which.tolist()).between(self.factor.place, where)
         return self.factor.solve(right, which=which)
 
+    def with_prior(self, where: IntArray, which: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return the prior covariance (W, m, m) of some places and `solved`, looked up in one."""
+        covariance, rows = self.covariance.only(which.tolist()), self.factor.place
+        if self._slots is not None:
+            return covariance.between(where, where), self.solved(where, which)
+        both = covariance.between(np.concatenate([rows, where]), where)
+        solved = self.factor.solve(both[:, : len(rows)], which=which)
+        return both[:, len(rows) :].copy(), solved
+
     def with_points(self, points: Points, which: IntArray) -> FloatArray:
         """Return the (W, R, m) prior covariance of the factor's rows with points now.
 

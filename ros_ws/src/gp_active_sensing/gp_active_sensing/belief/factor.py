@@ -217,7 +217,7 @@ def _solve_lower(factors: Iterable[FloatArray], right: FloatArray) -> FloatArray
 
     BLAS itself, on the transposes, which are in its order: nothing is copied or checked.
     """
-    found = np.ascontiguousarray(right)
+    found = right if right[0].flags.c_contiguous else np.ascontiguousarray(right)
     for C, b in zip(factors, found, strict=True):
         dtrsm(1.0, C.T, b.T, side=1, overwrite_b=1)
     return found

@@ -366,7 +366,6 @@ class JoinedCovariance(LocationCovariance):
             msg = f"expected covariances of as many places, got {[part.n for part in parts]}"
             raise ValueError(msg)
         self.parts = tuple(parts)
-        self._only: dict[tuple[int, ...], LocationCovariance] = {}
         self.n = self.parts[0].n
         self.hyperparameters = tuple(h for part in parts for h in part.hyperparameters)
 
@@ -390,8 +389,6 @@ class JoinedCovariance(LocationCovariance):
 
     def only(self, which: Sequence[int]) -> LocationCovariance:
         """Return the same under some of the candidates only."""
-        if (key := tuple(which)) in self._only:
-            return self._only[key]
         found: list[LocationCovariance] = []
         start = 0
         for part in self.parts:
@@ -399,8 +396,7 @@ class JoinedCovariance(LocationCovariance):
             if mine := [i - start for i in which if start <= i < end]:
                 found.append(part.only(mine))
             start = end
-        self._only = {key: joined(found)}
-        return self._only[key]
+        return joined(found)
 
 
 def joined(parts: Sequence[LocationCovariance]) -> LocationCovariance:

@@ -99,7 +99,7 @@ def joined(candidates: MergedCandidates, most: int) -> MergedCandidates:
     covariance = np.tensordot(share, candidates.covariance, axes=1)
     apart = candidates.mean - mean[group]
     for g in range(len(total)):
-        mine = np.flatnonzero(group == g)
+        mine = (group == g).nonzero()[0]
         covariance[g] += (apart[mine].T * share[g, mine]) @ apart[mine]
     return MergedCandidates(
         total, mean, covariance, share @ candidates.noise, share @ candidates.reference
@@ -138,8 +138,8 @@ def _features(candidates: MergedCandidates) -> FloatArray:
     weights, mean = candidates.weights, candidates.mean
     L, m = mean.shape
     noise = candidates.noise
-    variance = np.maximum(np.diagonal(candidates.covariance, axis1=1, axis2=2), 0.0)
-    variance = variance + noise[:, None]
+    variance = np.maximum(candidates.covariance.diagonal(axis1=1, axis2=2), 0.0)
+    variance += noise[:, None]
     scale = np.sqrt(weights @ variance)
     # A few places tell how correlations differ, evenly over all.
     some = np.unique(np.linspace(0, m - 1, min(m, _PLACES)).round().astype(np.int64))

@@ -81,8 +81,7 @@ def _chain_rule(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:
         fixed = sequence.entropy.T
         return _thinned(fixed), fixed.max(axis=0)
     if sequence.k == 2 and (leaves := sequence.leaves) is not None:
-        last = sequence.problem.entropy(leaves.variance - sequence.problem.noise[:, None])
-        fixed = (sequence.entropy[:, leaves.owner] + last).T
+        fixed = (sequence.entropy[:, leaves.owner] + leaves.entropy).T
         return _thinned(fixed), fixed.max(axis=0)
     found = [chain_rule(sequence.child(a)) for a in range(len(sequence.candidates))]
     here = sequence.entropy.T
@@ -95,9 +94,8 @@ def _thinned(fixed: FloatArray) -> FloatArray:
     if len(fixed) <= _KEPT:
         return fixed
     L = fixed.shape[1]
-    kept = {int(row) for row in fixed.argmax(axis=0)}
-    for i in range(1, L):
-        kept.update((fixed[:, :i] + fixed[:, i : i + 1]).argmax(axis=0)[: _KEPT // L].tolist())
+    pairs = fixed[:, : _KEPT // L, None] + fixed[:, None]
+    kept = {*fixed.argmax(axis=0).tolist(), *pairs.argmax(axis=0).ravel().tolist()}
     kept.update(np.argsort(-fixed.mean(axis=1), kind="stable")[: _KEPT // 2].tolist())
     return np.asarray(fixed[sorted(kept)])
 

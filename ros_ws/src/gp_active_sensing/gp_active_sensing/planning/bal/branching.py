@@ -97,10 +97,9 @@ class EqualProbabilityCells:
             good = np.ones((A, values.shape[-1]), dtype=bool)
             if block.parent is not None:
                 reward, p = found.reward[part].T, found.probability[part].transpose(1, 2, 0)
-                low, high = (
-                    reward + (p * (leaves.largest(end, p.shape) - of_noise)).sum(axis=1)
-                    for end in (known.lower, known.upper)
-                )
+                ends = np.stack([known.lower, known.upper]).reshape(2, len(leaves.owner), -1)
+                largest = np.maximum.reduceat(ends, leaves.starts, axis=1).reshape(2, *p.shape)
+                low, high = reward + (p * (largest - of_noise)).sum(axis=2)
                 good = high >= (low - RELATIVE * np.abs(low)).max(axis=0)
             best = _largest_entropy(
                 leaves, b, known, np.broadcast_to(good[:, None], of_noise.shape)

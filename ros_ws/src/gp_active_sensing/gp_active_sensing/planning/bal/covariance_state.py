@@ -205,12 +205,14 @@ class Leaves(NamedTuple):
         owner: (X,) candidate that each follows.
         where: (X,) index into the sequence's `locations`.
         variance: (L, X) predictive variances, noise included.
+        entropy: (L, X) entropies, less the noise's.
         starts: (A,) where each candidate's leaves begin.
     """
 
     owner: IntArray
     where: IntArray
     variance: FloatArray
+    entropy: FloatArray
     starts: IntArray
 
     @property
@@ -218,11 +220,6 @@ class Leaves(NamedTuple):
         """Leaves of each candidate."""
         ends = (*self.starts[1:].tolist(), len(self.owner))
         return [slice(*part) for part in zip(self.starts.tolist(), ends, strict=True)]
-
-    def largest(self, values: FloatArray, shape: tuple[int, ...]) -> FloatArray:
-        """Return the largest of values (X …), leaf by leaf, after each candidate: (A, …)."""
-        rows = values.reshape(len(self.owner), -1)
-        return np.maximum.reduceat(rows, self.starts, axis=0).reshape(shape)
 
 
 class Pairs(NamedTuple):
@@ -334,16 +331,16 @@ class CovarianceState:
             self._prepared = True
             return
         C = self.covariance
-        rows = C[:, self.candidates, :]
-        latent = rows[:, np.arange(len(self.candidates)), self.candidates]
+        rows = C[:, self.candidates]
+        self.diagonal = C.diagonal(axis1=1, axis2=2).copy()  # a view would keep C alive
         # The rank-one downdates may leave a variance a hair below zero.
-        self.variance = np.maximum(latent, 0.0) + self.problem.noise[:, None]
-        self.entropy = self.problem.entropy(np.maximum(latent, 0.0))
-        self.diagonal = np.diagonal(C, axis1=1, axis2=2).copy()  # a view would keep C alive
+        latent = np.maximum(self.diagonal[:, self.candidates], 0.0)
+        self.variance = latent + self.problem.noise[:, None]
+        self.entropy = self.problem.entropy(latent)
         if self.problem.delicate:
             # |C_xy| ≤ σ_x σ_y: what is beyond is rounding, which later downdates would blow up.
             most = np.sqrt(np.maximum(self.diagonal, 0.0))
-            most = np.sqrt(np.maximum(latent, 0.0))[:, :, None] * most[:, None]
+            most = np.sqrt(latent)[:, :, None] * most[:, None]
             rows = np.clip(rows, -most, most)
         self.gain = rows / self.variance[:, :, None]
         self._rows = rows
@@ -369,10 +366,10 @@ class CovarianceState:
                 sequences = problem.free_sequences(len(kept), self.k - 1)
             else:
                 outlook = problem.outlook(x, visited, self.k - 1, left)
-                inside = outlook.places.__contains__
-                kept = np.flatnonzero([inside(place) for place in self.locations.tolist()])
+                places = enumerate(self.locations.tolist())
+                kept = np.array([i for i, place in places if place in outlook.places], np.int64)
                 here = problem.candidates(x, visited, left)
-                candidates = np.searchsorted(self.locations[kept], here)
+                candidates = self.locations[kept].searchsorted(here)
                 sequences = outlook.sequences
             known = CovarianceState(
                 problem,
@@ -388,7 +385,7 @@ class CovarianceState:
             )
             known.known = self.known
             self.known[key] = known
-        self.kept[a] = np.searchsorted(self.locations, known.locations)
+        self.kept[a] = self.locations.searchsorted(known.locations)
         self.children[a] = known
         return known
 
@@ -443,8 +440,9 @@ class CovarianceState:
         counts = [len(here) for here in follow]
         owner = np.repeat(np.arange(len(counts)), counts)
         where = self.locations.searchsorted(np.concatenate(follow))
-        variance = self._latent_after(owner, where) + problem.noise[:, None]
-        return Leaves(owner, where, variance, np.cumsum([0, *counts[:-1]]))
+        latent = self._latent_after(owner, where)
+        variance, entropy = latent + problem.noise[:, None], problem.entropy(latent)
+        return Leaves(owner, where, variance, entropy, np.cumsum([0, *counts[:-1]]))
 
     @cached_property
     def pairs(self) -> Pairs | None:
@@ -459,13 +457,12 @@ class CovarianceState:
             if leaves is None:
                 return None
             owner, where = leaves.owner, leaves.where
-            entropy = self.problem.entropy(leaves.variance - self.problem.noise[:, None])
             found.append(
                 (
                     np.full(len(leaves.starts), a),
                     kept[child.candidates],
                     child.variance,
-                    child.entropy + np.maximum.reduceat(entropy, leaves.starts, axis=1),
+                    child.entropy + np.maximum.reduceat(leaves.entropy, leaves.starts, axis=1),
                     visits + owner,
                     kept[where],
                     child.diagonal[:, where] + self.problem.noise[:, None],

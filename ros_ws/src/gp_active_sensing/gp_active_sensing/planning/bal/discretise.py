@@ -7,6 +7,7 @@ so their weights and means; their variances do not.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -82,9 +83,10 @@ def by_cells(
     # λ comes first and all K mixtures, candidate by candidate within a state, last: sums over the
     # few λ then run along whole rows of memory.
     rows = weights.reshape(-1, L).T
-    b = np.repeat(rows, A, axis=1)  # (L, K)
+    b = rows.repeat(A, axis=1)  # (L, K)
     m = mean.reshape(-1, L, A).swapaxes(0, 1).reshape(L, -1)
-    below, medians = _cut(b, m, np.tile(np.sqrt(variance), (1, rows.shape[1])), samples)
+    std = np.sqrt(variance)[:, None].repeat(rows.shape[1], axis=1).reshape(L, -1)
+    below, medians = _cut(b, m, std, samples)
     joint = np.empty((L, samples, b.shape[1]))  # b(λ) P(Z ∈ cell | λ)
     joint[:, :-1] = below
     joint[:, -1] = 1.0
@@ -93,7 +95,7 @@ def by_cells(
     probability = joint.sum(axis=0)
     # With p = b w for the joint probabilities, Σ_i w_i H(b_i) = Σ_i w_i log w_i - Σ p log p.
     doubt = xlogx(joint).sum(axis=(0, 1)) - xlogx(probability).sum(axis=0)
-    told = np.repeat(discrete_entropy(weights).ravel(), A) + doubt
+    told = discrete_entropy(weights).ravel().repeat(A) + doubt
     # A cell no component reaches keeps the belief; its probability of zero removes it anyway.
     empty = probability <= 0.0
     if empty.any():
@@ -124,7 +126,7 @@ def _cut(
     below = _below(cuts, m, std)
     level = np.arange(1, samples)[:, None] / samples
     off = np.abs((below * b[:, None]).sum(axis=0) - level) > _OFF
-    bad = ~near | off.any(axis=0) | ~(np.diff(points, axis=0) >= 0.0).all(axis=0)
+    bad = ~near | off.any(axis=0) | ~(points[1:] >= points[:-1]).all(axis=0)
     medians = np.ascontiguousarray(points[0::2])
     (again,) = np.nonzero(bad)
     step = max(1, _CHUNK // (len(_OFFSETS) * len(b) ** 2))
@@ -166,10 +168,16 @@ def _expanded(
     skew = (b * (c * (c2 + 3.0 * v))).sum(axis=0)
     excess = (b * (c2 * (c2 + 6.0 * v) + 3.0 * (v * v))).sum(axis=0) - 3.0
     near &= (np.abs(skew) <= _SKEW) & (np.abs(excess) <= _EXCESS)
-    z = ndtri(np.arange(1, 2 * samples) / (2.0 * samples))[:, None]
-    points = z + skew * ((z * z - 1.0) / 6.0) + excess * ((z**3 - 3.0 * z) / 24.0)
-    points -= (skew * skew) * ((2.0 * z**3 - 5.0 * z) / 36.0)
+    z, skewed, peaked, twice = _terms(samples)
+    points = z + skew * skewed + excess * peaked - (skew * skew) * twice
     return middle + size * points, near
+
+
+@lru_cache(maxsize=8)
+def _terms(samples: int) -> tuple[FloatArray, ...]:
+    z = ndtri(np.arange(1, 2 * samples) / (2.0 * samples))[:, None]
+    skewed, peaked = (z * z - 1.0) / 6.0, (z**3 - 3.0 * z) / 24.0
+    return z, skewed, peaked, (2.0 * z**3 - 5.0 * z) / 36.0
 
 
 def _tabulated(b: FloatArray, m: FloatArray, std: FloatArray, samples: int) -> FloatArray:

@@ -219,14 +219,14 @@ def _frontier(
     is_open = ~block.taken[rows, best] & (weighted > 0.0)
     chosen = np.full(len(block.row), -1)
     for a in sorted(set(best.tolist())):
-        mine = np.flatnonzero(best == a)
+        mine = (best == a).nonzero()[0]
         at, i = np.nonzero(is_open[mine])
         if at.size:
             yield block, a, rows[mine[at]], i, weighted[mine[at], i]
         chosen[rows[mine]] = a
     for a, blocks in block.children.items():
         for child in blocks:
-            inside = np.flatnonzero(chosen[child.row] == a)
+            inside = (chosen[child.row] == a).nonzero()[0]
             if inside.size:
                 yield from _frontier(child, inside, exact=exact)
 
