@@ -96,15 +96,15 @@ def _inside_layer(
     low = np.array(lattice.corner)
     high = low + np.array(lattice.cell) * lattice.shape[::-1]
     points = _lattice(low, high, spacing, margin)
-    held = np.zeros((lattice.shape[0] + 2, lattice.shape[1] + 2), dtype=np.bool_)
-    held[lattice.row + 1, lattice.column + 1] = True
+    filled = np.zeros((lattice.shape[0] + 2, lattice.shape[1] + 2), dtype=np.bool_)
+    filled[lattice.row + 1, lattice.column + 1] = True
     if bounded:  # cells beside places as well: the outline cuts through them
-        grown = held.copy()
+        grown = filled.copy()
         for axis in (0, 1):
             grown |= np.roll(grown, 1, axis) | np.roll(grown, -1, axis)
-        held = grown
+        filled = grown
     column, row = np.floor((points - low) / np.array(lattice.cell) + 1e-9).astype(np.int64).T + 1
-    inside = held[np.clip(row, 0, held.shape[0] - 1), np.clip(column, 0, held.shape[1] - 1)]
+    inside = filled[np.clip(row, 0, filled.shape[0] - 1), np.clip(column, 0, filled.shape[1] - 1)]
     points = points[inside]
     if bounded and ground is not None:
         points = points[ground.free(points)]

@@ -189,11 +189,11 @@ def _share_beside(lattices: Sequence[Lattice]) -> float:
     """Return the share of places with another one in the cell to the east, west, north or south."""
     beside = []
     for lattice in lattices:
-        held = np.zeros((lattice.shape[0] + 2, lattice.shape[1] + 2), dtype=np.bool_)
+        occupied = np.zeros((lattice.shape[0] + 2, lattice.shape[1] + 2), dtype=np.bool_)
         row, column = lattice.row + 1, lattice.column + 1
-        held[row, column] = True
-        found = held[row + 1, column] | held[row - 1, column]
-        beside.append(found | held[row, column + 1] | held[row, column - 1])
+        occupied[row, column] = True
+        found = occupied[row + 1, column] | occupied[row - 1, column]
+        beside.append(found | occupied[row, column + 1] | occupied[row, column - 1])
     return float(np.concatenate(beside).mean())
 
 

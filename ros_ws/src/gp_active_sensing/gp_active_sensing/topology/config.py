@@ -159,10 +159,10 @@ def as_begun_with(config: MapConfig, start: Mapping[str, Any]) -> MapConfig:
     Raises:
         ConfigError: the first event of the run says what is no spacing, or no origin.
     """
-    told, stated = start.get("map"), to_mapping(config)
-    if not isinstance(told, Mapping):
+    stored, stated = start.get("map"), to_mapping(config)
+    if not isinstance(stored, Mapping):
         return config
-    more = {key: told[key] for key in _WORKED_OUT if key in told and not stated.get(key)}
+    more = {key: stored[key] for key in _WORKED_OUT if key in stored and not stated.get(key)}
     return from_mapping(MapConfig, {**stated, **more}, path="map") if more else config
 
 

@@ -444,7 +444,7 @@ def make_occupancy_map(
 def _nothing_free(grid: OccupancyGrid, name: str, inflation: float, unknown: str) -> str:
     counts = grid.counts()
     rows, columns = grid.shape
-    said = ", ".join(f"{count} {what}" for what, count in counts.items())
+    text = ", ".join(f"{count} {what}" for what, count in counts.items())
     advice = "is it the right map, and in the right mode (negate, thresholds)?"
     if counts["free"]:
         advice = f"inflation {inflation:g} m blocks all that is free; make it smaller"
@@ -452,7 +452,7 @@ def _nothing_free(grid: OccupancyGrid, name: str, inflation: float, unknown: str
         advice = "drive a little so that it gets to know some, or set unknown: free"
     return (
         f"map {name!r}: the occupancy grid has no cell for a place: of {columns} × {rows} cells of "
-        f"{grid.resolution:g} m {said}; {advice}"
+        f"{grid.resolution:g} m {text}; {advice}"
     )
 
 
@@ -616,9 +616,9 @@ class _AreaLayout:
         if self.regions:
             weights = np.ones(places.n)
             for name, shape, weight in self.regions:
-                held = inside_of(shape, places.positions)
-                weights[held] = weight
-                count = int(held.sum())
+                covered = inside_of(shape, places.positions)
+                weights[covered] = weight
+                count = int(covered.sum())
                 self.notes.append(f"region {name!r} of weight {weight:g}: {count} places")
             places = places.weighted(weights)
         return BuiltGrid(places.located(self.datum).noted(self.notes), spacing, origin)
@@ -854,11 +854,11 @@ def _lost_ground(grid: OccupancyGrid, config: OccupancyConfig, places: Places) -
     cell = grid.resolution**2
     least = max(_LEAST * float(wide.sum()), 1.0)
 
-    def without(ground: np.ndarray, held: Callable[[np.ndarray], np.ndarray]) -> str:
+    def without(ground: np.ndarray, covered: Callable[[np.ndarray], np.ndarray]) -> str:
         """Return a note on the rooms of some ground without a place."""
         rooms, count = label(ground)
         sizes = np.bincount(rooms.ravel(), minlength=count + 1)
-        sizes[[0, *np.unique(held(rooms))]] = 0
+        sizes[[0, *np.unique(covered(rooms))]] = 0
         empty = np.flatnonzero(sizes >= least)
         if not len(empty):
             return ""

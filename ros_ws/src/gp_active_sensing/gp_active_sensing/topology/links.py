@@ -321,8 +321,8 @@ def _embed(links: Links, weights: FloatArray, share: float, exact: int) -> Embed
     positive = values > 1e-9 * max(values[0], 0.0)
     if not positive.any():  # one place, or none apart
         return Embedding(np.zeros((n, 1)), 1.0, 0.0, 1.0, k)
-    held = np.cumsum(values[positive]) / values[positive].sum()
-    d = min(int(np.searchsorted(held, share - 1e-12)) + 1, MOST, int(positive.sum()))
+    shares = np.cumsum(values[positive]) / values[positive].sum()
+    d = min(int(np.searchsorted(shares, share - 1e-12)) + 1, MOST, int(positive.sum()))
     # A sign of our own choosing: libraries differ.
     axes = vectors[:, :d] * np.sign(vectors[first_best(np.abs(vectors[:, :d]).T), np.arange(d)])
     if n <= exact:
@@ -330,7 +330,7 @@ def _embed(links: Links, weights: FloatArray, share: float, exact: int) -> Embed
     else:
         points = -0.5 * ((paths**2).T - row) @ (axes / np.sqrt(values[:d]))
     stress, correlation = _distortion(points, sources, paths)
-    return Embedding(points, float(held[d - 1]), stress, correlation, k)
+    return Embedding(points, float(shares[d - 1]), stress, correlation, k)
 
 
 def _distortion(points: FloatArray, sources: IntArray, paths: FloatArray) -> tuple[float, float]:

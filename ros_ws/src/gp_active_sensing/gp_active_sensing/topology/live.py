@@ -31,8 +31,8 @@ from gp_active_sensing.util.yaml_files import load_yaml
 def mark_of(grid: OccupancyGrid) -> str:
     """Return eight digits that tell an occupancy grid from another one."""
     rows, columns = grid.shape
-    said = (rows, columns, float(grid.resolution), *map(float, grid.origin), float(grid.yaw))
-    return f"{zlib.crc32(grid.values.tobytes(), zlib.crc32(repr(said).encode())):08x}"
+    head = (rows, columns, float(grid.resolution), *map(float, grid.origin), float(grid.yaw))
+    return f"{zlib.crc32(grid.values.tobytes(), zlib.crc32(repr(head).encode())):08x}"
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ def keep_map(run_dir: Path, number: int, found: GridMap) -> None:
     shades = np.where(grid.values < 0, _UNKNOWN, grid.values).astype(np.uint8)[::-1]
     image = f"map-{number}.pgm"
     write_whole(run_dir / image, b"P5\n%d %d\n255\n%s" % (columns, rows, shades.tobytes()))
-    said = {
+    head = {
         "image": image,
         "mode": "raw",
         "resolution": float(grid.resolution),
@@ -181,7 +181,7 @@ def keep_map(run_dir: Path, number: int, found: GridMap) -> None:
         "frame_id": found.frame,
         "stamp_ns": int(found.stamp_ns),
     }
-    write_whole(_path(run_dir, number), yaml.safe_dump(said, sort_keys=False))
+    write_whole(_path(run_dir, number), yaml.safe_dump(head, sort_keys=False))
 
 
 def kept_map(run_dir: Path, number: int = 1, mark: str = "") -> GridMap:
@@ -202,8 +202,8 @@ def kept_map(run_dir: Path, number: int = 1, mark: str = "") -> GridMap:
             f"{mark}"
         )
         raise RunError(msg)
-    said = load_yaml(path)
-    return GridMap(grid, str(said.get("frame_id") or "map"), int(said.get("stamp_ns") or 0))
+    head = load_yaml(path)
+    return GridMap(grid, str(head.get("frame_id") or "map"), int(head.get("stamp_ns") or 0))
 
 
 def kept_places(config: OccupancyConfig, run_dir: Path, last: int | None = None) -> LivePlaces:

@@ -262,15 +262,15 @@ def mark_of_places(topology: Topology) -> dict[str, Any]:
     }
 
 
-def other_places(told: Any, found: Mapping[str, Any]) -> str:
+def other_places(stored: Any, found: Mapping[str, Any]) -> str:
     """Return how places by `mark_of_places` differ from those told; "" = they do not."""
-    if told is None:
+    if stored is None:
         return ""
     try:
-        then, now = (np.array(m["box"], dtype=np.float64) for m in (told, found))
-        sums = [np.array(m["spread"], dtype=np.float64) for m in (told, found)]
-        same = int(told["count"]) == found["count"] and then.shape == now.shape
-        same_names = told["names"] == found["names"]
+        then, now = (np.array(m["box"], dtype=np.float64) for m in (stored, found))
+        sums = [np.array(m["spread"], dtype=np.float64) for m in (stored, found)]
+        same = int(stored["count"]) == found["count"] and then.shape == now.shape
+        same_names = stored["names"] == found["names"]
         if same:
             extent = float(np.ptp(now, axis=0).max())
             most = min(_OFF, 1e-3 * extent) if extent > 0.0 else _OFF
@@ -278,7 +278,7 @@ def other_places(told: Any, found: Mapping[str, Any]) -> str:
             if off <= most and same_names:
                 return ""
         return (
-            f"expected {told['count']} places from {_at(then[0])} to {_at(then[1])} m, came "
+            f"expected {stored['count']} places from {_at(then[0])} to {_at(then[1])} m, came "
             f"{found['count']} from {_at(now[0])} to {_at(now[1])} m"
             + (f"; their {'position' if same_names else 'name'}s are others" if same else "")
         )

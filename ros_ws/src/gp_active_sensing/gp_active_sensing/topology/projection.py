@@ -212,13 +212,13 @@ def own_origin(crs: str, *, where: str) -> Point | None:
     """Return longitude and latitude of the origin of a `local_system`; None of others."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that a mapping says less than a system
-        said = _system(crs, where).to_dict()
-    scale = float(said.get("k", said.get("k_0", 1.0)))
-    plain = scale == 1.0 and not said.get("x_0") and not said.get("y_0")
-    metres = said.get("units", "m") == "m" and "WGS84" in (said.get("ellps"), said.get("datum"))
-    if said.get("proj") != "tmerc" or not (plain and metres):
+        terms = _system(crs, where).to_dict()
+    scale = float(terms.get("k", terms.get("k_0", 1.0)))
+    plain = scale == 1.0 and not terms.get("x_0") and not terms.get("y_0")
+    metres = terms.get("units", "m") == "m" and "WGS84" in (terms.get("ellps"), terms.get("datum"))
+    if terms.get("proj") != "tmerc" or not (plain and metres):
         return None
-    return float(said.get("lon_0", 0.0)), float(said.get("lat_0", 0.0))
+    return float(terms.get("lon_0", 0.0)), float(terms.get("lat_0", 0.0))
 
 
 def frame_error(points: Sequence[Point], crs: str, datum_at: Point, *, where: str) -> float:

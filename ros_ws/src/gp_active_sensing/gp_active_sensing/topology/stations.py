@@ -199,12 +199,12 @@ def moves_along(
     labels = part_of(pairs, n)
     sizes = np.bincount(labels)
     if (count := len(sizes)) > 1:
-        held = [names[place] for place in np.flatnonzero(labels == np.argmin(sizes)).tolist()]
+        some = [names[place] for place in np.flatnonzero(labels == np.argmin(sizes)).tolist()]
         shown = ", ".join(map(str, sorted(sizes.tolist(), reverse=True)[:8]))
         raise fault(
             where,
             f"no way joins the {count} parts into which it divides the {n} places "
-            f"({shown}{', …' if count > 8 else ''} places); the smallest holds {listed(held)}. Add "
+            f"({shown}{', …' if count > 8 else ''} places); the smallest holds {listed(some)}. Add "
             "a way between them, or leave places out",
         )
     short = metres < _SHORT * speeds.metres(offsets)

@@ -232,8 +232,8 @@ class Turning(Topology):
             return Cost(0.0, 0.0), self.turn_heading if at == self.turn_at else math.nan
         heading, metres = self._leaves(at), 0.0
         for place in path:
-            told = self._legs(np.array([at]), np.array([heading]), np.array([place]))
-            metres, heading, at = metres + float(told[0][0]), float(told[1][0]), place
+            found_legs = self._legs(np.array([at]), np.array([heading]), np.array([place]))
+            metres, heading, at = metres + float(found_legs[0][0]), float(found_legs[1][0]), place
         return Cost(metres, metres * self.pace), heading
 
     def route(
@@ -301,13 +301,13 @@ class Turning(Topology):
         """Return metres of direct moves and the heading after each; NaN where it is not known."""
         x = self.positions
         facing = np.where(np.isnan(heading), 0.0, heading)
-        told = turn_to(x[start], facing, x[end], self.turn_radius)
+        turn = turn_to(x[start], facing, x[end], self.turn_radius)
         known = ~np.isnan(heading)
         apart = np.hypot(*(x[end] - x[start]).T)
         longest = np.where(apart > 0.0, apart + self.turn_excess, 0.0)
         return (
-            np.where(known, told.metres, longest),
-            np.where(known, told.heading, math.nan),
+            np.where(known, turn.metres, longest),
+            np.where(known, turn.heading, math.nan),
         )
 
     def _along(self, at: int, ways: WaysFrom) -> tuple[FloatArray, FloatArray]:

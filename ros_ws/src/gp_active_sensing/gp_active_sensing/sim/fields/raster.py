@@ -16,7 +16,7 @@ from gp_active_sensing.errors import MapError, listed
 from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.sim.fields.config import FieldConfig
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.loaders.rasters import RasterCells, lay, of_ascii, read_layer
+from gp_active_sensing.topology.loaders.rasters import RasterCells, of_ascii, read_layer, to_map
 from gp_active_sensing.topology.projection import LOCAL
 from gp_active_sensing.types import BoolArray
 
@@ -96,4 +96,4 @@ def read_field_raster(
         )
         raise MapError(msg)
     crs = found.crs if datum is not None and found.crs else LOCAL
-    return lay(replace(found.flipped(), crs=crs), path, datum)
+    return to_map(replace(found.flipped(), crs=crs), path, datum)

@@ -170,7 +170,7 @@ def _role_of_name(name: str) -> str:
 def _role(feature: Feature, notes: list[str]) -> str:
     """Return what a shape is for: by its properties, its folder, its name, its weight."""
     for key in _ROLE_KEYS:
-        text = _plain(feature.said.get(key, ""))
+        text = _plain(feature.tags.get(key, ""))
         for role, words in _WORDS.items():
             if re.search(rf"\b{words}\b", text):
                 return role
@@ -181,11 +181,11 @@ def _role(feature: Feature, notes: list[str]) -> str:
                 f"{feature.where}: role {text!r:.40} is none of outline, fence, obstacle, region "
                 "and says nothing"
             )
-    inclusion = feature.said.get("inclusion", "").lower()
+    inclusion = feature.tags.get("inclusion", "").lower()
     if inclusion in ("true", "false", "1", "0"):
         return "fence" if inclusion in ("true", "1") else "obstacle"
     by_name = _role_of_name(feature.folder) or _role_of_name(feature.name)
-    return by_name or ("region" if "weight" in feature.said else "")
+    return by_name or ("region" if "weight" in feature.tags else "")
 
 
 def of_features(path: Path) -> Drawing:
@@ -196,7 +196,7 @@ def of_features(path: Path) -> Drawing:
     found = Drawing(file.crs)
     closed: list[Shape] = []
     for feature in file.features:
-        weight = number_of(feature.said.get("weight") or None)
+        weight = number_of(feature.tags.get("weight") or None)
         if weight is not None and not 0.0 <= weight <= MOST_WEIGHT:
             raise fault(path, f"{feature.where}: weight: must be 0 … 1e12, got {weight:g}")
         role = _role(feature, found.notes)
@@ -430,14 +430,14 @@ def _areas(config: WeightsConfig, places: Topology, base_dir: Path | None) -> Fl
             shape = polygon(area.outline, key, problems)
         if shape is None:
             continue
-        held = inside_of(shape, places.positions)
-        if not held.any():
+        inside = inside_of(shape, places.positions)
+        if not inside.any():
             (x0, y0), (x1, y1) = places.positions.min(axis=0), places.positions.max(axis=0)
             problems.append(
                 f"{key}: holds no place of map {places.name!r} (its places are at x {x0:g} … "
                 f"{x1:g}, y {y0:g} … {y1:g} m)"
             )
-        factors[held] = area.weight
+        factors[inside] = area.weight
     if problems:
         raise ConfigError(problems)
     return factors

@@ -75,7 +75,7 @@ class Drafts:
         where: str,
         names: Sequence[Any],
         line: tuple[Point, ...],
-        said: Mapping[str, Any],
+        tags: Mapping[str, Any],
         *,
         keys: Mapping[str, str] = MappingProxyType({}),
         extra: Mapping[str, Any] = MappingProxyType({}),
@@ -92,9 +92,9 @@ class Drafts:
         own, start, end = (
             self.text(v, called[key], where) for key, v in zip(_ENDS, names, strict=True)
         )
-        numbers = {key: self.number(said.get(key), called[key], where) for key in _NUMBERS}
+        numbers = {key: self.number(tags.get(key), called[key], where) for key in _NUMBERS}
         others = self.extra(extra, where)
-        successors = said.get("successors")
+        successors = tags.get("successors")
         if not isinstance(successors, list | tuple | None):
             self.problems.append(
                 f"{where}: {called['successors']}: expected a list, got {shown(successors)}"
@@ -113,8 +113,8 @@ class Drafts:
                 lanes=numbers["lanes"],
                 speed_limit=numbers["speed_limit"],
                 successors=successors,
-                name=str(said.get("name") or ""),
-                road_class=str(said.get("road_class") or ""),
+                name=str(tags.get("name") or ""),
+                road_class=str(tags.get("road_class") or ""),
                 extra=others,
                 where=where,
                 two_way=two_way,

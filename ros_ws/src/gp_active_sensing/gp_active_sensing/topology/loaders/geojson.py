@@ -128,9 +128,9 @@ def _properties(feature: Any) -> Mapping[str, Any]:
 def _check_named(features: Sequence[Any], path: Path) -> None:
     """Refuse plain lines without the properties of a segment, in one sentence."""
     lines = [f for f in features if _part(f, "geometry").get("type") == "LineString"]
-    said = [_properties(line) for line in lines]
-    missing = [key for key in ("from", "to") if not any(key in names for names in said)]
-    if not any("id" in names for names in (*said, *lines)):
+    tags = [_properties(line) for line in lines]
+    missing = [key for key in ("from", "to") if not any(key in names for names in tags)]
+    if not any("id" in names for names in (*tags, *lines)):
         missing.insert(0, "id")
     if lines and missing:
         raise fault(

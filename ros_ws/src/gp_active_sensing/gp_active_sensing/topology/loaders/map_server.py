@@ -87,8 +87,12 @@ def _pgm(data: bytes, path: Path) -> FloatArray:
         )
     if data.startswith(b"P5"):
         kind = np.dtype(np.uint8) if largest < 256 else np.dtype(">u2")
-        held = (len(data) - at - 1) // kind.itemsize
-        values = np.frombuffer(data, kind, min(held, width * height), at + 1) if held > 0 else None
+        available = (len(data) - at - 1) // kind.itemsize
+        values = (
+            np.frombuffer(data, kind, min(available, width * height), at + 1)
+            if available > 0
+            else None
+        )
     else:
         words = re.sub(rb"#[^\n]*", b"", data[at:]).split()
         try:
@@ -162,8 +166,8 @@ def load(path: Path) -> tuple[OccupancyGrid, tuple[str, ...]]:
         The occupancy grid in the map's frame, and notes on what was taken for granted.
     """
     check_file(path)
-    said = _described(path)
-    picture = Path(said.image).expanduser()
+    meta = _described(path)
+    picture = Path(meta.image).expanduser()
     if not picture.is_absolute():
         picture = path.parent / picture
     if not picture.is_file():
@@ -173,10 +177,10 @@ def load(path: Path) -> tuple[OccupancyGrid, tuple[str, ...]]:
             path, f"image: there is no file {picture}{hint}; copy it there, or correct image"
         )
     image = read_image(picture)
-    x, y, yaw = (*said.origin, 0.0)[:3]
-    values, notes = _values(image, said)
+    x, y, yaw = (*meta.origin, 0.0)[:3]
+    values, notes = _values(image, meta)
     try:
-        return OccupancyGrid(values[::-1], said.resolution, (x, y), yaw), notes
+        return OccupancyGrid(values[::-1], meta.resolution, (x, y), yaw), notes
     except MapError as error:
         raise fault(path, f"{error}") from error
 
@@ -196,56 +200,56 @@ def _described(path: Path) -> _Described:
     known = _Described.__dataclass_fields__
     given: dict[str, Any] = {key: value for key, value in whole.items() if key in known}
     try:
-        said = from_mapping(_Described, given)
+        meta = from_mapping(_Described, given)
     except ConfigError as error:
         fail(path, error.problems)
         raise
     problems = []
-    if not (math.isfinite(said.resolution) and said.resolution > 0.0):
+    if not (math.isfinite(meta.resolution) and meta.resolution > 0.0):
         problems.append(
-            f"resolution: must be above 0, the width of a pixel in metres; got {said.resolution:g}"
+            f"resolution: must be above 0, the width of a pixel in metres; got {meta.resolution:g}"
         )
-    if len(said.origin) not in (2, 3):
-        problems.append(f"origin: expected x, y and yaw, got {list(said.origin)}")
-    if said.mode not in _MODES:
-        problems.append(f"mode: expected one of {', '.join(_MODES)}, got {said.mode!r:.60}")
+    if len(meta.origin) not in (2, 3):
+        problems.append(f"origin: expected x, y and yaw, got {list(meta.origin)}")
+    if meta.mode not in _MODES:
+        problems.append(f"mode: expected one of {', '.join(_MODES)}, got {meta.mode!r:.60}")
     for key in ("occupied_thresh", "free_thresh"):
-        if not 0.0 <= getattr(said, key) <= 1.0:
-            problems.append(f"{key}: expected 0 … 1, got {getattr(said, key):g}")
-    if said.negate not in (0, 1):
-        problems.append(f"negate: expected 0 or 1, got {said.negate}")
-    if said.mode != "raw" and not said.free_thresh < said.occupied_thresh:
+        if not 0.0 <= getattr(meta, key) <= 1.0:
+            problems.append(f"{key}: expected 0 … 1, got {getattr(meta, key):g}")
+    if meta.negate not in (0, 1):
+        problems.append(f"negate: expected 0 or 1, got {meta.negate}")
+    if meta.mode != "raw" and not meta.free_thresh < meta.occupied_thresh:
         problems.append(
-            f"free_thresh: must be less than occupied_thresh, {said.occupied_thresh:g}; got "
-            f"{said.free_thresh:g}"
+            f"free_thresh: must be less than occupied_thresh, {meta.occupied_thresh:g}; got "
+            f"{meta.free_thresh:g}"
         )
     fail(path, problems)
-    return said
+    return meta
 
 
-def _values(image: GreyImage, said: _Described) -> tuple[np.ndarray, tuple[str, ...]]:
+def _values(image: GreyImage, meta: _Described) -> tuple[np.ndarray, tuple[str, ...]]:
     """Return (rows, columns) -1 … 100, the top row first, and notes."""
-    if said.mode == "raw":
+    if meta.mode == "raw":
         raw = np.rint(image.shades)
         return np.where(raw <= 100.0, raw, -1.0).astype(np.int8), ()
     unknown = np.rint(image.shades) == _UNKNOWN_SHADE
     # In its place: an image of most pixels has 200 MB.
     occupancy = np.divide(image.shades, 255.0, out=image.shades)
-    if not said.negate:
+    if not meta.negate:
         np.subtract(1.0, occupancy, out=occupancy)
     values = np.full(occupancy.shape, -1, dtype=np.int8)
-    if said.mode == "scale":
-        between = (occupancy - said.free_thresh) / (said.occupied_thresh - said.free_thresh)
+    if meta.mode == "scale":
+        between = (occupancy - meta.free_thresh) / (meta.occupied_thresh - meta.free_thresh)
         values[:] = np.clip(100.0 * between, 0.0, 100.0).astype(np.int8)
-    values[occupancy >= said.occupied_thresh] = 100
-    free = occupancy <= said.free_thresh
+    values[occupancy >= meta.occupied_thresh] = 100
+    free = occupancy <= meta.free_thresh
     values[free] = 0
     values[image.transparent] = -1
     odd = int(np.count_nonzero(free & unknown))
-    if odd and not said.negate and not (values == -1).any():
+    if odd and not meta.negate and not (values == -1).any():
         note = (
             f"{odd} pixels have the shade 205, which map_saver gives to unknown cells, and count "
-            f"as free by free_thresh: {said.free_thresh:g}; write free_thresh: 0.196 where they "
+            f"as free by free_thresh: {meta.free_thresh:g}; write free_thresh: 0.196 where they "
             "are unknown"
         )
         return values, (note,)

@@ -130,7 +130,7 @@ def load(path: Path) -> RoadMap:
     """Read an extract of OpenStreetMap; nothing is fetched."""
     osmium = library("osmium", "OpenStreetMap files are read with osmium")
     local = path.absolute()  # osmium would fetch a name that begins with ``http:``
-    with _said(path):
+    with _with_path(path):
         ways = _ways(osmium, local)
         wanted = osmium.filter.IdFilter({node for way in ways for node in way.nodes})
         found = osmium.FileProcessor(str(local), osmium.osm.NODE).with_filter(wanted)
@@ -151,7 +151,7 @@ def load(path: Path) -> RoadMap:
 
 
 @contextmanager
-def _said(path: Path) -> Iterator[None]:
+def _with_path(path: Path) -> Iterator[None]:
     if not path.is_file():
         raise fault(path, "cannot be read: no such file")
     try:

@@ -18,7 +18,7 @@ _MOST_ITEMS = 20_000
 _MOST_POINTS = 20_000
 _SCANS = {"survey": "survey", "StructureScan": "structure scan", "CorridorScan": "corridor scan"}
 _FENCE = {"circles": "circle", "polygons": "polygon"}
-_SAYS_NOTHING = ("version", "breachReturn", "params")
+_IGNORED = ("version", "breachReturn", "params")
 
 
 def read_plan(path: Path) -> Drawing:
@@ -47,7 +47,7 @@ def _fence(fence: Mapping[str, Any], found: Drawing, path: Path) -> None:
         ring = _geometry("Polygon", fence["polygon"], "geofence", path)
         found.shapes.append(Shape("geofence", ring, "geofence", "fence"))
         fence = {key: value for key, value in fence.items() if key != "polygon"}
-    unknown = [k for k, v in fence.items() if v and k not in _FENCE and k not in _SAYS_NOTHING]
+    unknown = [k for k, v in fence.items() if v and k not in _FENCE and k not in _IGNORED]
     if unknown:
         raise fault(
             path,

@@ -115,8 +115,8 @@ def read_raster(path: Path, value: str = "") -> RasterFile:
     if metres != 1.0:
         notes += (f"{value} in {unit} was turned into metres",)
     if sign < 0.0:
-        values, said = below_water(values, str(path))
-        notes += said
+        values, head = below_water(values, str(path))
+        notes += head
     return replace(raster, values=values, notes=notes)
 
 
@@ -167,8 +167,8 @@ def read_ascii_grid(path: Path) -> tuple[FloatArray, tuple[float, float], tuple[
     try:
         with path.open(encoding="utf-8-sig") as stream:
             numbered = ((k, words) for k, line in enumerate(stream, 1) if (words := line.split()))
-            said, first = _header(path, numbered)
-            rows, columns = (int(_said(path, said, key, "whole")) for key in ("nrows", "ncols"))
+            head, first = _header(path, numbered)
+            rows, columns = (int(_number(path, head, key, "whole")) for key in ("nrows", "ncols"))
             _check_size(path, columns, rows)
             values = np.empty(rows * columns)
             done = 0
@@ -184,16 +184,18 @@ def read_ascii_grid(path: Path) -> tuple[FloatArray, tuple[float, float], tuple[
         raise fault(path, f"cannot be read as an ESRI ASCII grid: {error}") from error
     if done < values.size:
         raise fault(path, f"ends after {done} of {values.size} values ({columns} × {rows} cells)")
-    sides = ("dx", "dy") if "cellsize" not in said and "dx" in said else ("cellsize", "cellsize")
-    width, height = (_said(path, said, key, "above") for key in sides)
+    sides = ("dx", "dy") if "cellsize" not in head and "dx" in head else ("cellsize", "cellsize")
+    width, height = (_number(path, head, key, "above") for key in sides)
     edges = []
     for axis, size in (("x", width), ("y", height)):
         corner, centre = f"{axis}llcorner", f"{axis}llcenter"
-        if corner in said and centre in said:
+        if corner in head and centre in head:
             raise fault(path, f"has both {corner} and {centre}; keep the one that is meant")
-        own = centre in said
-        edges.append(_said(path, said, centre) - 0.5 * size if own else _said(path, said, corner))
-    values[values == said.get("nodata_value", _NO_DATA)] = np.nan
+        own = centre in head
+        edges.append(
+            _number(path, head, centre) - 0.5 * size if own else _number(path, head, corner)
+        )
+    values[values == head.get("nodata_value", _NO_DATA)] = np.nan
     return values.reshape(rows, columns), (edges[0], edges[1]), (width, height)
 
 
@@ -201,12 +203,12 @@ def _header(
     path: Path, lines: Iterator[tuple[int, list[str]]]
 ) -> tuple[dict[str, float], tuple[int, list[str]]]:
     """Return what the header of an ESRI ASCII grid says, and the first line after it."""
-    said: dict[str, float] = {}
+    head: dict[str, float] = {}
     for line, words in lines:
         key, where = words[0].lower(), f"{path}, line {line}"
         if key not in _KEYS:
             if number_of(key) is not None:
-                return said, (line, words)
+                return head, (line, words)
             raise fault(
                 where,
                 "expected a key of an ESRI ASCII grid or a number, got "
@@ -214,23 +216,23 @@ def _header(
                 "xllcorner, yllcorner, cellsize and perhaps NODATA_value",
             )
         value = number_of(words[1]) if len(words) == 2 else None
-        if value is None or key in said:
+        if value is None or key in head:
             what = f"expected one number after {words[0]}, got {words[1:]}"
             raise fault(where, f"{what if value is None else f'{words[0]} is there twice'}")
-        said[key] = value
-    return said, (0, [])
+        head[key] = value
+    return head, (0, [])
 
 
-def _said(path: Path, said: Mapping[str, float], key: str, kind: str = "finite") -> float:
+def _number(path: Path, head: Mapping[str, float], key: str, kind: str = "finite") -> float:
     """Return the number of a key that is "finite", "above" 0, or "whole" and above 0."""
-    if key not in said:
-        has = ", ".join(said) or "none"
+    if key not in head:
+        has = ", ".join(head) or "none"
         raise fault(path, f"the header of an ESRI ASCII grid needs {key}; it has: {has}")
-    value = said[key]
+    value = head[key]
     least = -math.inf if kind == "finite" else 0.0
     if not least < value < math.inf or (kind == "whole" and value % 1.0):
-        whats = {"finite": "a finite number", "above": "a number above 0"}
-        what = whats.get(kind, "a whole number of 1 or more")
+        kinds = {"finite": "a finite number", "above": "a number above 0"}
+        what = kinds.get(kind, "a whole number of 1 or more")
         raise fault(path, f"{key}: expected {what}, got {value:g}")
     return value
 
@@ -475,7 +477,7 @@ def load_raster_cells(
         MissingDependencyError: rasterio or pyproj is needed and missing.
     """
     raster = read_raster(path, value)
-    made = lay(replace(raster, crs=crs) if crs else raster, path, datum, chosen=bool(crs))
+    made = to_map(replace(raster, crs=crs) if crs else raster, path, datum, chosen=bool(crs))
     if raster.crs or crs:
         return made
     beside = path.with_suffix(".prj").name
@@ -483,7 +485,7 @@ def load_raster_cells(
     return replace(made, notes=(*made.notes, note))
 
 
-def lay(
+def to_map(
     raster: RasterFile, path: Path, datum: Point | None, *, chosen: bool = False
 ) -> RasterCells:
     """Lay a raster into local metres; `chosen` = the user has named its system.

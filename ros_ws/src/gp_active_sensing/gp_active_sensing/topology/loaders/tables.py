@@ -141,13 +141,13 @@ def of_features(path: Path) -> PlaceTable:
         raise fault(path, "has no points; expected one for each place")
     degrees = looks_like_degrees(np.array([(p.x, p.y) for _, p in points]))
     pair = ["longitude", "latitude"] if file.crs in ("", LONLAT) and degrees else ["x", "y"]
-    told = dict.fromkeys(key for f, _ in points for key in f.said)
-    keys = [key for key in told if key not in (*pair, "name")]
+    all_keys = dict.fromkeys(key for f, _ in points for key in f.tags)
+    keys = [key for key in all_keys if key not in (*pair, "name")]
     names = [f.name for f, _ in points]
     named = all(names) and len(set(names)) == len(names)
     rows = []
     for f, p in points:
-        numbers = [repr(p.x), repr(p.y), *(f.said.get(key, "") for key in keys)]
+        numbers = [repr(p.x), repr(p.y), *(f.tags.get(key, "") for key in keys)]
         rows.append((f.where, [f.name, *numbers] if named else numbers))
     header = [*(["name"] if named else []), *pair, *keys]
     return PlaceTable(header, rows, "" if pair[0] == "longitude" else file.crs)
@@ -236,19 +236,19 @@ class SitesReader:
             names = tuple(compress(names, kept))
             self._words = {key: list(compress(words, kept)) for key, words in self._words.items()}
         of = {key: column[kept] for key, column in of.items()}
-        located, said = self._placed(points[kept], of, crs)
+        located, remarks = self._placed(points[kept], of, crs)
         found = located.points
         if "z" in of:
             where = f"{path}, column {columns['z'][1]!r}"
             height = of["z"] * abs(self._upwards)
             if self._upwards < 0.0:
                 height, more = below_water(height, where)
-                said += more
+                remarks += more
             found = np.column_stack([found, height])
         used = {at for at, _ in columns.values()}
         used |= {at for at, title in enumerate(self._header) if title in ("x", "y", "z")}
         numbers, more = self._others(values, used, kept)
-        return Sites(names, found, located.datum, numbers, (*notes, *said, *more))
+        return Sites(names, found, located.datum, numbers, (*notes, *remarks, *more))
 
     def _checked(
         self, column: tuple[int, str], values: Mapping[int, FloatArray], problems: list[str]
@@ -331,10 +331,10 @@ class SitesReader:
         """Return longitudes and latitudes of UTM coordinates, each in the zone of its row."""
         zones = [word.upper().replace(" ", "") for word in self._words["zone"]]
         halves = self._words.get("hemisphere", [""] * len(zones))
-        said = [zone + half[:1].upper() for zone, half in zip(zones, halves, strict=True)]
+        labels = [zone + half[:1].upper() for zone, half in zip(zones, halves, strict=True)]
         bands = any(re.search(r"\d[C-HJ-MP-RT-X]$", word) for word in zones)
         lonlat, notes = np.empty_like(points), []
-        for zone in dict.fromkeys(said):
+        for zone in dict.fromkeys(labels):
             plain = re.sub("UTM|ZONE|[-_:]", "", zone)
             if code := re.fullmatch(r"EPSG(32[67])(\d\d)", plain):  # as EPSG numbers the zones
                 plain = f"{code[2]}{'N' if code[1] == '326' else 'S'}"
@@ -345,7 +345,7 @@ class SitesReader:
             south = half == "S" or (not half and bool(band) and band < "N")
             if not band and not half:
                 notes.append(f"zone {zone} was taken as one north of the equator ({zone}N)")
-            rows = np.array([word == zone for word in said])
+            rows = np.array([word == zone for word in labels])
             system = f"EPSG:{32700 if south else 32600}".replace("00", f"{int(match[1]):02d}", 1)
             given = [(x, y) for x, y in points[rows].tolist()]
             lonlat[rows] = geographic_of(given, system, where=self._path)

@@ -55,7 +55,7 @@ class Feature:
     where: str  # in the file, for messages
     name: str  # of its author, "" if none
     folder: str  # name of the folder of KML, or of the layer, that it is in
-    said: Mapping[str, str]  # properties by name, in lower case, as text
+    tags: Mapping[str, str]  # properties by name, in lower case, as text
     geometry: Any  # of shapely, in the coordinates of the file; None where there is none
 
 
@@ -66,9 +66,9 @@ class VectorFile:
     crs: str = ""
     features: list[Feature] = field(default_factory=list)
 
-    def add(self, folder: str, said: Mapping[str, Any], geometry: Any, path: Path) -> None:
+    def add(self, folder: str, tags: Mapping[str, Any], geometry: Any, path: Path) -> None:
         """Add a feature; keys of properties count in any case."""
-        known = {str(k).lower(): _text(v) for k, v in said.items() if _text(v)}
+        known = {str(k).lower(): _text(v) for k, v in tags.items() if _text(v)}
         name = next((known[key] for key in _NAMES if key in known), "")
         where = f"feature {len(self.features)}" + (f" ({name!r:.60})" if name else "")
         if len(self.features) == MOST_FEATURES:
@@ -149,11 +149,11 @@ def _geojson(path: Path) -> VectorFile:
     for number, feature in enumerate(features):
         if not isinstance(feature, dict):
             raise expected(path, f"feature {number}", "an object", feature)
-        said = feature.get("properties")
+        tags = feature.get("properties")
         own_id = {"id": feature["id"]} if "id" in feature else {}
         geometry = feature if feature.get("type") != "Feature" else feature.get("geometry")
         shape = None if geometry is None else _shape(geometry, f"{path}: feature {number}")
-        found.add("", own_id | (said if isinstance(said, dict) else {}), shape, path)
+        found.add("", own_id | (tags if isinstance(tags, dict) else {}), shape, path)
     return found
 
 
@@ -248,10 +248,10 @@ def _gdal(source: Any, path: Path) -> VectorFile:
                 names = list(meta["fields"])
                 rows = zip(*columns, strict=True) if columns else ([] for _ in shapes)
                 for shape, row in zip(shapes, rows, strict=True):
-                    said = dict(zip(names, row, strict=True))
-                    said = {k: v for k, v in said.items() if k not in _DRAWN or v not in (-1, 0, 1)}
+                    tags = dict(zip(names, row, strict=True))
+                    tags = {k: v for k, v in tags.items() if k not in _DRAWN or v not in (-1, 0, 1)}
                     where = f"{path}: feature {len(found.features)}"
-                    found.add(folder, said, _of_bytes(shape, where), path)
+                    found.add(folder, tags, _of_bytes(shape, where), path)
     except (pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError, ValueError) as error:
         if isinstance(error, MapError):
             raise
