@@ -110,7 +110,7 @@ class TrialDisplay:
         self._task = None if bar is None else bar.add_task("trials", total=None)
 
     def start(self, before: Loaded) -> None:
-        """Say what earlier runs have left."""
+        """Show how many trials earlier runs have finished."""
         done, total = len(before.records), len(before.experiment.trials)
         self._update(done, 0, total)
         if done or before.other:

@@ -70,7 +70,7 @@ class DatedReadings:
         return self._time[1, : self.slots]
 
     def grow(self, n: int) -> None:
-        """Make room for n places, those there are first."""
+        """Extend the arrays to n places; the present ones come first."""
         more = n - self.count.size
         self.count = np.concatenate([self.count, np.zeros(more, dtype=np.int64)])
         self.latest = np.concatenate([self.latest, np.full(more, -1, dtype=np.int64)])

@@ -31,8 +31,8 @@ class Survey:
 
     def to_mapping(self) -> dict[str, Any]:
         """Return plain data."""
-        said = {"notes": list(self.notes), "warnings": self.warnings}
-        return {**self.figures, "units": "metre", **said}
+        texts = {"notes": list(self.notes), "warnings": self.warnings}
+        return {**self.figures, "units": "metre", **texts}
 
 
 def survey_places(places: Topology, kind: str) -> Survey:

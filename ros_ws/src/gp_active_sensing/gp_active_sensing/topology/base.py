@@ -337,7 +337,7 @@ class Components:
 
 
 def components_of(following: Sequence[Sequence[int]]) -> Components:
-    """Return the parts of n places; (n,) `following` lists the places one move after each."""
+    """Return the connected parts of n places; (n,) `following` lists the next places of each."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 

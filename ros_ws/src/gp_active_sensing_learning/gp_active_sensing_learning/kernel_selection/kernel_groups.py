@@ -24,7 +24,7 @@ def train_group(
     *,
     threads: int | None = None,
 ) -> FinishedGroup:
-    """Optimise one group, here and now, on so many threads of torch (None = as they are)."""
+    """Optimise one group in this process with a number of torch threads (None = unchanged)."""
     import torch
 
     from gp_active_sensing_learning.kernel_selection.training import Training

@@ -60,10 +60,10 @@ def initial_bounds(
     A, S, L = weights.shape[-3:]
     # All sums over λ in one product for each candidate, (A, G + 1, … S).
     flat = weights.reshape(-1, A, S, L).transpose(1, 3, 0, 2).reshape(A, L, -1)
-    told = np.concatenate([fixed, best[:, None]], axis=1) @ flat
+    expected = np.concatenate([fixed, best[:, None]], axis=1) @ flat
     lower, most = (
         part.reshape(A, -1, S).swapaxes(0, 1).reshape(weights.shape[:-1])
-        for part in (told[:, :-1].max(axis=1), told[:, -1])
+        for part in (expected[:, :-1].max(axis=1), expected[:, -1])
     )
     upper = discrete_entropy(weights) + most
     # With one λ left both are the same number; rounding must not put them out of order.
