@@ -122,6 +122,7 @@ setup(
         "pyyaml>=6.0",
         "defusedxml>=0.7.1",  # 0.7.0 has a ParseError of its own that nothing raises
         "click>=8.1",
+        "rich>=13.0",
     ],
     extras_require={
         # colcon runs no test, and says so nowhere, when an extra of this name is missing.

@@ -43,7 +43,7 @@ setup(
         *shared_files(),
     ],
     zip_safe=False,
-    install_requires=[f"{CORE}=={VERSION}", "joblib", "matplotlib", "rich>=13.0"],
+    install_requires=[f"{CORE}=={VERSION}", "joblib", "matplotlib"],
     extras_require={
         "test": ["pytest>=7.4", "pytest-timeout", "pytest-xdist"],
     },

@@ -28,7 +28,7 @@ setup(
         (f"share/{NAME}", ["package.xml"]),
     ],
     zip_safe=False,
-    install_requires=[f"{CORE}=={VERSION}", "torch==2.13.0", "gpytorch", "rich>=13.0"],
+    install_requires=[f"{CORE}=={VERSION}", "torch==2.13.0", "gpytorch"],
     extras_require={
         "test": ["pytest>=7.4", "pytest-timeout", "pytest-xdist"],
         "jobs": ["joblib"],

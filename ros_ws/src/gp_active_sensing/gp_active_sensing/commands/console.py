@@ -1,21 +1,19 @@
-"""Progress and results of a run and of a replay, a line a stage."""
+"""Progress and results of a run and of a replay: a bar on a terminal, a line a stage elsewhere."""
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timezone
-from typing import Any
-
-import click
+from typing import TYPE_CHECKING, Any
 
 from gp_active_sensing.belief.mixture import most_probable
 from gp_active_sensing.errors import one_line
 from gp_active_sensing.kernels import NONE
 from gp_active_sensing.planning.explain import gap_of
 from gp_active_sensing.util.wording import PredictabilityMonitor, describe_predictability, promised
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 Show = Callable[[Mapping[str, Any]], None]
 
@@ -182,51 +180,61 @@ def _regret_lines(regret: Mapping[str, Any], unit: str) -> list[str]:
     return [f"  {'regret':<17} {average}", f"  {'found':<17} {found}"]
 
 
-class Screen:
-    """Prints lines; on a terminal the last line shows what is under way.
-
-    Args:
-        quiet: print nothing.
-    """
-
-    def __init__(self, *, quiet: bool) -> None:
-        self._quiet = quiet
-        is_terminal = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
-        self._clear = "\r\x1b[K" if is_terminal else ""
-
-    def line(self, text: str) -> None:
-        """Print a line."""
-        if not self._quiet:
-            click.echo(self._clear + one_line(text))
-
-    def status(self, text: str = "") -> None:
-        """Show a text until the next line is printed, on a terminal only."""
-        if self._clear and not self._quiet:
-            click.echo(self._clear + text, nl=False)
+SLOW = 2.0
+"""Time of a decision from which on it is shown that one is being taken [s]."""
 
 
 @contextmanager
 def show_stages(
-    *, quiet: bool, total: int | None, unit: str = "", scale_unit: str = "", policy: str = ""
+    console: Console,
+    *,
+    total: int | None,
+    unit: str = "",
+    scale_unit: str = "",
+    policy: str = "",
 ) -> Iterator[Show]:
-    """Yield a function that prints a stage's record; a terminal shows since when it is deciding."""
-    screen, monitor = Screen(quiet=quiet), PredictabilityMonitor()
-    words = {"unit": unit, "scale_unit": scale_unit, "policy": policy}
+    """Yield a function that shows a stage's record as it comes: on a terminal with a progress bar.
 
-    def decide() -> None:
-        screen.status(f"deciding since {datetime.now(timezone.utc).astimezone():%H:%M:%S}")
+    Where a decision takes longer than `SLOW` seconds, the bar shows for how long it has been taken.
+    """
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        ProgressColumn,
+        Task,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+    from rich.text import Text
 
-    def show(record: Mapping[str, Any]) -> None:
-        screen.line(stage_line(record, total=total, **words))
-        if turn := monitor.message(record):
-            screen.line(turn)
-        decide()
+    class Deciding(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            seconds = task.get_time() - float(task.fields["since"])
+            return Text(f"deciding for {seconds:.0f} s" if seconds > SLOW else "")
 
-    decide()
-    try:
+    monitor, bar = PredictabilityMonitor(), console.is_terminal
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        Deciding(),
+    )
+    with Progress(*columns, console=console, disable=not bar) as progress:
+        task = progress.add_task("sensing", total=total, since=progress.get_time())
+
+        def show(record: Mapping[str, Any]) -> None:
+            shown = None if bar else total
+            words = {"unit": unit, "scale_unit": scale_unit, "policy": policy}
+            line = stage_line(record, total=shown, **words)
+            progress.console.out(one_line(line), highlight=False)
+            if turn := monitor.message(record):
+                progress.console.out(turn, highlight=False)
+            done = int(record.get("visits", record["observed"]))
+            progress.update(task, completed=done, since=progress.get_time())
+
         yield show
-    finally:
-        screen.status()
 
 
 def _unit(unit: str) -> str:
@@ -239,27 +247,40 @@ _HEADS = {
 }
 
 
-class ReplayDisplay(Screen):
-    """Shows a replay: a line for each record; on a terminal how much of the bag is read."""
+class ReplayDisplay:
+    """Shows a replay: a line for each record; on a terminal a bar as well.
+
+    Args:
+        console: where to.
+    """
+
+    def __init__(self, console: Console) -> None:
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+        columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
+        self._progress = Progress(*columns, console=console, disable=not console.is_terminal)
+
+    def __enter__(self) -> ReplayDisplay:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._progress.stop()
 
     def begin(self, mode: str, total: int) -> Callable[[int], None]:
         """Show what is replayed; return a callback for the number of messages read."""
         if mode in _HEADS:
-            self.line(_HEADS[mode])
-            self.line(f"{'stage':>5}  {'planner':<14}{'nat':>8}  {'probe':<14}{'nat':>8}  reading")
-        shown = -1
-
-        def progress(read: int) -> None:
-            nonlocal shown
-            if (percent := 100 * read // max(1, total)) != shown:
-                shown = percent
-                self.status(f"{percent} % of the bag replayed")
-
-        return progress
+            self._echo(_HEADS[mode])
+            self._echo(f"{'stage':>5}  {'planner':<14}{'nat':>8}  {'probe':<14}{'nat':>8}  reading")
+        task = self._progress.add_task("replaying", total=total)
+        return lambda read: self._progress.update(task, completed=read)
 
     def record(self, record: Mapping[str, Any]) -> None:
         """Show the record of a stage."""
-        self.line(_decision_line(record))
+        self._echo(_decision_line(record))
+
+    def _echo(self, text: str) -> None:
+        self._progress.console.out(one_line(text), highlight=False)
 
 
 def _decision_line(record: Mapping[str, Any]) -> str:

@@ -54,6 +54,8 @@ def run(
     """
     from datetime import datetime, timezone
 
+    from rich.console import Console
+
     from gp_active_sensing.commands.console import show_stages, summary_lines
     from gp_active_sensing.sim import load_scenario, run_scenario
     from gp_active_sensing.sim.driver import run_name
@@ -71,13 +73,14 @@ def run(
         given += [f"limit.expansions={expansions}", "limit.seconds=null"]
     loaded = load_scenario(scenario, overrides=given, policy=policy)
     directory = out or unused(Path("runs") / run_name(loaded, datetime.now(timezone.utc)))
-    words = {
-        "unit": loaded.field.unit,
-        "scale_unit": loaded.scale_unit,
-        "policy": str(loaded.policy["name"]),
-    }
+    console = Console(quiet=as_json, soft_wrap=True)
     try:
-        with show_stages(quiet=as_json, total=loaded.budget.readings, **words) as show:
+        words = {
+            "unit": loaded.field.unit,
+            "scale_unit": loaded.scale_unit,
+            "policy": str(loaded.policy["name"]),
+        }
+        with show_stages(console, total=loaded.budget.readings, **words) as show:
             summary = run_scenario(loaded, directory, resume=resume, on_stage=show)
     except KeyboardInterrupt:
         msg = f"interrupted; the same command with --out {directory} --resume goes on"
@@ -191,6 +194,8 @@ def replay(
     """
     from datetime import datetime, timezone
 
+    from rich.console import Console
+
     from gp_active_sensing.commands.console import ReplayDisplay, end_lines
     from gp_active_sensing.replay.options import ReplayOptions
     from gp_active_sensing.replay.run import replay_bag
@@ -202,22 +207,21 @@ def replay(
         named.append(f"reading.variance_field={reading_variance_field}")
     now = datetime.now(timezone.utc)
     directory = out or unused(Path("runs") / f"replay-{bag.stem or 'bag'}-{now:%Y%m%dT%H%M%SZ}")
-    display = ReplayDisplay(quiet=as_json)
+    showing = ReplayDisplay(Console(quiet=as_json, soft_wrap=True))
     try:
-        done = replay_bag(
-            bag,
-            directory,
-            ReplayOptions(overrides=(*named, *overrides), **given),
-            salvage=salvage,
-            belief_only=belief_only,
-            show=display.record,
-            begin=display.begin,
-        )
+        with showing:
+            done = replay_bag(
+                bag,
+                directory,
+                ReplayOptions(overrides=(*named, *overrides), **given),
+                salvage=salvage,
+                belief_only=belief_only,
+                show=showing.record,
+                begin=showing.begin,
+            )
     except KeyboardInterrupt:
         msg = f"interrupted; what was replayed so far is in {directory}"
         raise click.ClickException(msg) from None
-    finally:
-        display.status()
     lines = end_lines(done.summary)
     _conclude(directory, done.summary, lines, as_json=as_json, no_report=no_report)
 

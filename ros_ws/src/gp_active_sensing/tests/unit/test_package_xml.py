@@ -16,7 +16,7 @@ ROSDISTRO = "8468e88ccd, 22 August 2026"
 """The commit of github.com/ros/rosdistro in which the keys below were looked up."""
 SYSTEM_KEYS = frozenset(
     {"click", "defusedxml", "hypothesis", "joblib", "matplotlib", "networkx", "numpy", "pil"}
-    | {"pyproj", "pytest", "pytest-timeout", "pytest-xdist", "rasterio", "rosbags-pip"}
+    | {"pyproj", "pytest", "pytest-timeout", "pytest-xdist", "rasterio", "rich", "rosbags-pip"}
     | {"scipy", "shapely", "tornado", "yaml"}
 )
 """In rosdep/python.yaml, each after ``python3-``; there is none for mcap, gpytorch."""

@@ -46,7 +46,7 @@ def test_colcon_finds_the_tests() -> None:
 def test_installing_the_package_needs_no_heavy_dependency() -> None:
     required = [r for r in metadata.requires(NAME) or [] if "extra ==" not in r]
     names = {r.split(">")[0].split(";")[0].strip() for r in required}
-    light = {"numpy", "scipy", "shapely", "pyyaml", "defusedxml", "click"}
+    light = {"numpy", "scipy", "shapely", "pyyaml", "defusedxml", "click", "rich"}
     assert names == light
 
 
