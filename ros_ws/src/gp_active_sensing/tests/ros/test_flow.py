@@ -25,10 +25,11 @@ from tests.pages import REPOSITORY, blocks
 from tests.ros import fake_nav2
 from tests.ros.conftest import Ros, wait_active, wait_until
 from tests.ros.fake_nav2 import Client
-from tests.ros.probe import GRID, Probe, sensing
+from tests.ros.probe import GRID, RELIABLE, Probe, sensing
 
 PAGE = REPOSITORY / "docs" / "nav2.md"
 LAKE = (
+    *RELIABLE,
     "map.kind:=grid",
     "map.columns:=5",
     "map.rows:=4",

@@ -71,7 +71,9 @@ def parameters_of(node: Any) -> set[str]:
 
 
 def test_active_sensing(ros: Ros) -> None:
-    node = sensing(ros, f"policy.name:={DEFAULT_POLICY['name']}", "belief.signal_std:=[1.0]")
+    defaults = ("pose.reliable:=false", "reading.reliable:=false")
+    policy = f"policy.name:={DEFAULT_POLICY['name']}"
+    node = sensing(ros, policy, "belief.signal_std:=[1.0]", *defaults)
     wait_active(node)
     assert made(node.publishers) == written(section("### Topics out"))
     assert not {p.topic_name for p in node.publishers} & {"/map", "/plan"}, "Nav2 has these"
