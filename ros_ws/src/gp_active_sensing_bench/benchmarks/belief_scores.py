@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logsumexp, ndtr
 
-from gp_active_sensing.belief import Belief
+from gp_active_sensing.belief import Belief, mixture
 from gp_active_sensing.belief.prior import IDENTITY, Transform
 
 LEVEL = 0.9
@@ -53,7 +53,7 @@ class Mixture:
     @property
     def expected(self) -> np.ndarray:
         """(m,) the predicted values."""
-        return np.asarray(self.weights @ self.transform.moments(self.mean, self.variance)[0])
+        return mixture.Mixture(self.weights, self.mean, self.variance, self.transform).moments()[0]
 
     def cdf(self, values: np.ndarray) -> np.ndarray:
         """(m,) the probability of a value not above the given one, at each place."""

@@ -140,8 +140,7 @@ class AimForecast:
         self._belief = belief
         self._shares = shares
         self._places = weights[counted] / weights.sum()
-        middle = found.moments()[0][counted]
-        mean, variance = found.transform.moments(found.mean[:, counted], found.variance[:, counted])
+        middle, (mean, variance) = found.moments()[0][counted], found.at(counted).each()
         self._variance = variance[which]
         self._scaled = found.transform is IDENTITY
         self._which, self._counted = which, np.flatnonzero(counted)

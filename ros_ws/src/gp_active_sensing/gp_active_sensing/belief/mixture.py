@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from gp_active_sensing.belief.prior import IDENTITY, Transform
+from gp_active_sensing.belief.prior import FAR, IDENTITY, Transform
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 _NEGLIGIBLE = 1e-10
@@ -46,9 +46,21 @@ class Mixture:
         """Return the mixture with (L, m) or (L, 1) variances on top, before the transform."""
         return replace(self, variance=self.variance + variance)
 
+    def each(self) -> tuple[FloatArray, FloatArray]:
+        """Return mean and variance (L, m) of the components in the sensor's unit.
+
+        Through a logarithm a component that is far wider than the mixture, however little its
+        weight, has an expectation beyond all others. It counts up to `FAR` of its deviations.
+        """
+        if self.transform is IDENTITY:
+            return self.mean, self.variance
+        centre = self.weights @ self.mean
+        spread = np.sqrt(self.weights @ (self.variance + (self.mean - centre) ** 2))
+        return self.transform.moments(self.mean, self.variance, centre + FAR * spread)
+
     def moments(self) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance (m,) in the sensor's unit."""
-        mean, variance = self.transform.moments(self.mean, self.variance)
+        mean, variance = self.each()
         mixture_mean = self.weights @ mean
         spread = (mean - mixture_mean) ** 2
         return mixture_mean, self.weights @ (variance + spread)

@@ -9,11 +9,14 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
-from scipy.special import digamma, polygamma
+from scipy.special import digamma, ndtr, polygamma
 
 from gp_active_sensing.errors import ReadingError
 from gp_active_sensing.kernels.base import Kernel
 from gp_active_sensing.types import FloatArray, IntArray
+
+FAR = 4.0
+"""Deviations within which nearly all of a normal distribution lies: all but 3 in 100,000."""
 
 
 class Transform:
@@ -39,8 +42,13 @@ class Transform:
         """Return values in the sensor's unit."""
         return values
 
-    def moments(self, mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return mean and variance, in the sensor's unit, of Gaussians given by theirs."""
+    def moments(
+        self, mean: FloatArray, variance: FloatArray, most: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return mean and variance, in the sensor's unit, of Gaussians (L, m) given by theirs.
+
+        Where one reaches `FAR` deviations beyond `most` (m,), what is above it counts as that.
+        """
         return mean, variance
 
     def steepness(self, values: FloatArray) -> FloatArray:
@@ -82,10 +90,21 @@ class Log(Transform):
         """Return values in the sensor's unit."""
         return np.asarray(np.exp(np.minimum(values, 300.0)) - self.offset)
 
-    def moments(self, mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def moments(
+        self, mean: FloatArray, variance: FloatArray, most: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
         """Return those of a log-normal distribution, capped: a huge variance is not infinite."""
         expectation = np.exp(np.minimum(mean + 0.5 * variance, 300.0))
         spread = np.expm1(np.minimum(variance, 50.0)) * expectation**2
+        if most is not None:
+            s = np.sqrt(np.maximum(variance, np.finfo(np.float64).tiny))
+            far = mean + FAR * s > most
+            m, s, b = mean[far], s[far], np.minimum(np.broadcast_to(most, far.shape)[far], 300.0)
+            u, above, square = (b - m) / s, ndtr((m - b) / s), s**2
+            first = np.exp(np.minimum(m + 0.5 * square, 700.0)) * ndtr(u - s) + np.exp(b) * above
+            second = np.exp(np.minimum(2.0 * (m + square), 700.0)) * ndtr(u - 2.0 * s)
+            second += np.exp(2.0 * b) * above
+            expectation[far], spread[far] = first, np.maximum(second - first**2, 0.0)
         return expectation - self.offset, spread
 
     def steepness(self, values: FloatArray) -> FloatArray:

@@ -117,3 +117,17 @@ def test_the_length_scale_is_of_the_most_probable_kernel() -> None:
         ("se", (4.0,), 0.05),
     ]
     assert most_probable(candidates) == Probable("matern12", 0.55, (1.0,), 0.3)
+
+
+def test_a_wide_component_of_no_weight_has_no_say_through_a_logarithm() -> None:
+    """Its expectation alone, exp(1 + 80 / 2), would be all of the mixture's."""
+    law = Mixture(np.array([1.0, 1e-7]), np.array([[0.5], [1.0]]), np.array([[0.3], [80.0]]), LOG)
+    mean, variance = law.moments()
+    alone = lognorm(s=np.sqrt(0.3), scale=np.exp(0.5))
+    assert mean[0] == pytest.approx(alone.mean(), rel=1e-4)
+    assert variance[0] == pytest.approx(alone.var(), rel=1e-2)
+    most = np.log(3.0)
+    x = np.exp(np.random.default_rng(1).normal(0.2, 0.9, 400_000))
+    mean, variance = LOG.moments(np.array([[0.2]]), np.array([[0.81]]), np.array([most]))
+    assert mean[0, 0] == pytest.approx(np.minimum(x, 3.0).mean(), rel=5e-3)
+    assert variance[0, 0] == pytest.approx(np.minimum(x, 3.0).var(), rel=5e-3)
