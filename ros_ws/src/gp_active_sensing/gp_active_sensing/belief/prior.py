@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
-from scipy.special import digamma, ndtr, polygamma
+from scipy.special import digamma, polygamma
 
 from gp_active_sensing.errors import ReadingError
 from gp_active_sensing.kernels.base import Kernel
@@ -47,7 +47,7 @@ class Transform:
     ) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance, in the sensor's unit, of Gaussians (L, m) given by theirs.
 
-        Where one reaches `FAR` deviations beyond `most` (m,), what is above it counts as that.
+        None counts as wider than what reaches `most` (m,) with `FAR` of its deviations.
         """
         return mean, variance
 
@@ -94,17 +94,11 @@ class Log(Transform):
         self, mean: FloatArray, variance: FloatArray, most: FloatArray | None = None
     ) -> tuple[FloatArray, FloatArray]:
         """Return those of a log-normal distribution, capped: a huge variance is not infinite."""
+        if most is not None:
+            mean = np.minimum(mean, most)
+            variance = np.minimum(variance, ((most - mean) / FAR) ** 2)
         expectation = np.exp(np.minimum(mean + 0.5 * variance, 300.0))
         spread = np.expm1(np.minimum(variance, 50.0)) * expectation**2
-        if most is not None:
-            s = np.sqrt(np.maximum(variance, np.finfo(np.float64).tiny))
-            far = mean + FAR * s > most
-            m, s, b = mean[far], s[far], np.minimum(np.broadcast_to(most, far.shape)[far], 300.0)
-            u, above, square = (b - m) / s, ndtr((m - b) / s), s**2
-            first = np.exp(np.minimum(m + 0.5 * square, 700.0)) * ndtr(u - s) + np.exp(b) * above
-            second = np.exp(np.minimum(2.0 * (m + square), 700.0)) * ndtr(u - 2.0 * s)
-            second += np.exp(2.0 * b) * above
-            expectation[far], spread[far] = first, np.maximum(second - first**2, 0.0)
         return expectation - self.offset, spread
 
     def steepness(self, values: FloatArray) -> FloatArray:

@@ -253,7 +253,7 @@ def watch(
 ) -> None:
     """Serve the live page of a run.
 
-    RUN_DIR may be created later. Ctrl-C ends the page, not the run.
+    RUN_DIR is only read, and may be created later. Ctrl-C ends the page, not the run.
     """
     from gp_active_sensing.web.access import WatchOptions
     from gp_active_sensing.web.serve import serve

@@ -133,7 +133,7 @@ class Fleet:
         # Replaced, not changed in place: other threads may be looking through it.
         self.probes = {**self.probes, probe.name: probe}
 
-    def message_came(self, probe: ProbeState, stamp_ns: int, now_ns: int) -> None:
+    def pose_came(self, probe: ProbeState, stamp_ns: int, now_ns: int) -> None:
         """Record a pose of a probe: with the first one that can be used it takes part."""
         newest = probe.ingestion.track.newest
         if newest is None or newest.stamp_ns < stamp_ns:

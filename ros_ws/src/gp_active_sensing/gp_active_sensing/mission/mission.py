@@ -395,7 +395,7 @@ class Mission:
             return
         probe.take([message])
         if isinstance(message.what, Pose):
-            self.fleet.message_came(probe, message.what.stamp_ns, self.now_ns)
+            self.fleet.pose_came(probe, message.what.stamp_ns, self.now_ns)
         elif is_reading_of(message, probe.lead):
             self.fleet.spoke(probe, self.now_ns)
         if self._decides and not more:

@@ -225,8 +225,8 @@ class PoseConfig(StreamConfig):
     )
     twist_topic: str = param(
         "",
-        help="topic of a measured velocity, such as the Doppler velocity of a GPS receiver. While "
-        "it is zero no metres are charged; empty = the twist in Odometry, if any",
+        help="topic of a measured velocity, such as the Doppler velocity of a GPS receiver: below "
+        "0.03 m/s no metres are charged; empty = the twist in Odometry, if any",
     )
     twist_type: str = param(
         "geometry_msgs/msg/TwistStamped",

@@ -464,7 +464,7 @@ class GraphTopology(Topology):
     def candidates(
         self, at: int | None, observed: BoolArray, unavailable: Collection[int] = ()
     ) -> IntArray:
-        """Return them in O(degree), or O(places within reach); else in O(moves)."""
+        """Return possible next places in O(degree), or O(places within reach); else O(moves)."""
         if at is None:
             return self._open_places(observed, unavailable)
         self._check(at, observed)

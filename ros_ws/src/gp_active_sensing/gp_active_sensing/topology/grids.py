@@ -554,7 +554,8 @@ class _AreaLayout:
             else:
                 self._metres = self._metres or key
                 self.obstacles.append(obstacle)
-        self.notes += _narrowed(self.ground(), config.inflation)
+        if config.inflation:
+            self.notes += _narrowed(self.ground(), config.inflation)
         return {
             "name": config.name or (path.name.partition(".")[0] if path else config.kind),
             "frame": config.frame or "map",

@@ -52,5 +52,6 @@ def library(module: str, use: str, *, extra: str = "maps", besides: str = "") ->
         return import_module(module)
     except ImportError as error:
         how = f"pip install 'gp_active_sensing[{extra}]'{besides}"
-        msg = f"{use}, which is not installed: {how}"
+        missing = isinstance(error, ModuleNotFoundError)
+        msg = f"{use}, which {'is not installed' if missing else f'fails ({error})'}: {how}"
         raise MissingDependencyError(msg) from error

@@ -115,7 +115,7 @@ class PredictabilityMonitor:
         self._predicting = True
 
     def message(self, record: Mapping[str, Any]) -> str:
-        """Return the log message for a record with ``explained``, see `tells`; "" = none."""
+        """Return the log message for a record with ``explained``, "" = none."""
         share, places = record.get("explained"), record.get("explained_places") or 0
         if share is None or places < _FEW:
             return ""

@@ -271,7 +271,7 @@ class LiveView:
             quantity=data.quantities[0] if found.further else "",
         )
         if self._follower.loading:
-            mission["reason"] = "The run is being loaded. This is its state at that stage."
+            mission["reason"] = "The run is being loaded; this is its state so far."
         return {**mission, "unit": data.symbol, "records": len(data.records)}
 
     def _slots(

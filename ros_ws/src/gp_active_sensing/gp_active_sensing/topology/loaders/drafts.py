@@ -84,7 +84,7 @@ class Drafts:
         """Add a segment of raw values; wrong ones are problems.
 
         `names` are its id and the junctions that it leaves and leads to; a line of () is wrong
-        already. `said` may have length [m], lanes, speed_limit [m/s], successors, name and
+        already. `tags` may have length [m], lanes, speed_limit [m/s], successors, name and
         road_class, which the file calls as `keys` says; `extra` are its other numbers.
         """
         before = len(self.problems)

@@ -481,7 +481,7 @@ def load_raster_cells(
     if raster.crs or crs:
         return made
     beside = path.with_suffix(".prj").name
-    note = f"the file and {beside} beside it give no coordinate system; map.crs gives one"
+    note = f"neither the file nor {beside} beside it gives a coordinate system; set map.crs"
     return replace(made, notes=(*made.notes, note))
 
 

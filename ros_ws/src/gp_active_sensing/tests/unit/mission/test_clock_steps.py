@@ -94,7 +94,7 @@ def test_a_day_is_not_charged_and_the_mission_pauses() -> None:
 def test_a_probe_is_not_lost_for_a_time_that_did_not_pass() -> None:
     rig = under_way()
     fleet = rig.mission.fleet
-    fleet.message_came(rig.probe, SECOND, 2 * SECOND)
+    fleet.pose_came(rig.probe, SECOND, 2 * SECOND)
     changes.clock_stepped(rig.mission, DAY * SECOND, (DAY + 3) * SECOND)
     assert fleet.last_pose_ns(rig.probe, (DAY + 3) * SECOND) == (DAY + 2) * SECOND
 
