@@ -10,9 +10,12 @@ from typing import TypeVar
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from gp_active_sensing.belief.prior import FAR, IDENTITY, Transform
+from gp_active_sensing.belief.prior import IDENTITY, Transform
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
+WIDEST, FAR = 2.0, 4.0
+"""A component with half of the weight has at most `WIDEST` times the variance of its mixture. Of a
+normal distribution all but 3 in 100,000 lie within `FAR` deviations."""
 _NEGLIGIBLE = 1e-10
 """Weight in all of components that are left out of a distribution function."""
 _CLOSE = 1e-9
@@ -50,13 +53,15 @@ class Mixture:
         """Return mean and variance (L, m) of the components in the sensor's unit.
 
         Through a logarithm a component that is far wider than the mixture, however little its
-        weight, has an expectation beyond all others. It counts up to `FAR` of its deviations.
+        weight, has an expectation beyond all others. None has more than `WIDEST` times the
+        variance of the mixture, or lies more than `FAR` of its deviations above it.
         """
         if self.transform is IDENTITY:
             return self.mean, self.variance
         centre = self.weights @ self.mean
-        spread = np.sqrt(self.weights @ (self.variance + (self.mean - centre) ** 2))
-        return self.transform.moments(self.mean, self.variance, centre + FAR * spread)
+        variance = self.weights @ (self.variance + (self.mean - centre) ** 2)
+        mean = np.minimum(self.mean, centre + FAR * np.sqrt(variance))
+        return self.transform.moments(mean, np.minimum(self.variance, WIDEST * variance))
 
     def moments(self) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance (m,) in the sensor's unit."""

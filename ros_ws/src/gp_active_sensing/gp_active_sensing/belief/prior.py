@@ -15,9 +15,6 @@ from gp_active_sensing.errors import ReadingError
 from gp_active_sensing.kernels.base import Kernel
 from gp_active_sensing.types import FloatArray, IntArray
 
-FAR = 4.0
-"""Deviations within which nearly all of a normal distribution lies: all but 3 in 100,000."""
-
 
 class Transform:
     """Between values in the sensor's unit and values the Gaussian process sees: the identity."""
@@ -42,13 +39,8 @@ class Transform:
         """Return values in the sensor's unit."""
         return values
 
-    def moments(
-        self, mean: FloatArray, variance: FloatArray, most: FloatArray | None = None
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return mean and variance, in the sensor's unit, of Gaussians (L, m) given by theirs.
-
-        None counts as wider than what reaches `most` (m,) with `FAR` of its deviations.
-        """
+    def moments(self, mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return mean and variance, in the sensor's unit, of Gaussians given by theirs."""
         return mean, variance
 
     def steepness(self, values: FloatArray) -> FloatArray:
@@ -90,13 +82,8 @@ class Log(Transform):
         """Return values in the sensor's unit."""
         return np.asarray(np.exp(np.minimum(values, 300.0)) - self.offset)
 
-    def moments(
-        self, mean: FloatArray, variance: FloatArray, most: FloatArray | None = None
-    ) -> tuple[FloatArray, FloatArray]:
+    def moments(self, mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return those of a log-normal distribution, capped: a huge variance is not infinite."""
-        if most is not None:
-            mean = np.minimum(mean, most)
-            variance = np.minimum(variance, ((most - mean) / FAR) ** 2)
         expectation = np.exp(np.minimum(mean + 0.5 * variance, 300.0))
         spread = np.expm1(np.minimum(variance, 50.0)) * expectation**2
         return expectation - self.offset, spread

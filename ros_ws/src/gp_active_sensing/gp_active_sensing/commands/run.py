@@ -258,4 +258,7 @@ def watch(
     from gp_active_sensing.web.access import WatchOptions
     from gp_active_sensing.web.serve import serve
 
+    if run_dir.is_file():
+        msg = f"{run_dir} is a file; expected the directory of a run"
+        raise click.ClickException(msg)
     serve(run_dir.absolute(), WatchOptions(**options), echo)

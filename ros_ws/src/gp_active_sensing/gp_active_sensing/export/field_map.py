@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.mixture import Mixture
@@ -38,7 +39,7 @@ class Limit(NamedTuple):
 def _beyond(found: Mixture, limits: Sequence[Limit]) -> Iterator[FloatArray]:
     for limit in limits:
         below = found.below(np.full(found.mean.shape[1], limit.value))
-        yield 1.0 - below if limit.above else below
+        yield np.maximum(1.0 - below, 0.0) if limit.above else below
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,8 @@ class FieldMap:
         topology: its places.
         mean: (n,) estimate of the noise-free field, in the sensor's unit.
         std: (n,) its standard deviation, in the same unit.
-        readings: (n,) number of readings of each place.
+        readings: (n,) number of readings of each place, or of the places nearest to a point of a
+            finer map.
         values: (n,) average of these, NaN where there is none.
         unit: of the field, "" when not said.
         quantity: what the field is.
@@ -98,16 +100,17 @@ class FieldMap:
             )
             raise RunError(msg)
         fine = None if spacing is None else fine_points(topology, spacing)
-        if fine is None:
-            parts = iter([belief.mixture()])
-            values = np.full(topology.n, np.nan)
-            seen = belief.weights @ belief.averages(observed)
-            values[observed] = belief.transform.inverse(seen)
-            readings = np.asarray(belief.readings)
-        else:
-            topology = fine.topology
+        parts, readings = iter([belief.mixture()]), np.asarray(belief.readings)
+        seen = belief.transform.inverse(belief.weights @ belief.averages(observed))
+        values = np.full(topology.n, np.nan)
+        values[observed] = seen
+        if fine is not None:
+            _, at = cKDTree(fine.topology.positions).query(topology.positions[observed])
+            topology, counts = fine.topology, readings[observed]
             parts = (each for _, each in belief.mixtures_at(topology.points, fine.within))
-            values, readings = np.full(topology.n, np.nan), np.zeros(topology.n, dtype=np.int64)
+            readings = np.bincount(at, counts, topology.n).astype(np.int64)
+            totals = np.bincount(at, counts * seen, topology.n)
+            values = totals / np.where(readings, readings, np.nan)
         blocks = [np.stack([*each.moments(), *_beyond(each, limits)]) for each in parts]
         mean, variance, *beyond = np.concatenate(blocks, axis=1)
         return cls(

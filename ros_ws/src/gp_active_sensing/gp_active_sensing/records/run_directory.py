@@ -376,7 +376,8 @@ class RunDirectory:
 
 def _existing(path: Path | str) -> Path:
     if not Path(path).is_dir():
-        msg = f"run directory {path} does not exist"
+        what = "is a file, not a run directory" if Path(path).exists() else "does not exist"
+        msg = f"run directory {path} {what}"
         raise RunError(msg)
     return Path(path)
 

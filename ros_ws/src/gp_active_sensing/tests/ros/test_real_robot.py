@@ -131,5 +131,6 @@ def test_an_anchor_a_multipath_and_a_dropout_are_not_driven(ros: Ros) -> None:
     sailing.silent = False
     while mission.decisions.stage < 7:
         sailing.step()
-    assert mission.driven.metres == pytest.approx(boat.metres, rel=0.03)
+    # A turn during the silence is charged by its chord.
+    assert mission.driven.metres == pytest.approx(boat.metres, rel=0.06)
     assert mission.loop.belief.observed.sum() >= 6
