@@ -215,7 +215,7 @@ class Factor:
 def _solve_lower(factors: Iterable[FloatArray], right: FloatArray) -> FloatArray:
     """Return ``C⁻¹ B`` for L lower factors C (R, R) and B (L, R, m), in the memory of B.
 
-    BLAS itself, on the transposes, which are in its order: nothing is copied or checked.
+    BLAS itself, on the transposes, which are in its order: B is not copied, and nothing is checked.
     """
     found = right if right[0].flags.c_contiguous else np.ascontiguousarray(right)
     for C, b in zip(factors, found, strict=True):

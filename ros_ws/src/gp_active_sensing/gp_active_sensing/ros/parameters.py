@@ -149,7 +149,7 @@ def _names(root: type) -> frozenset[str]:
 
 
 _NEAR = 0.75
-"""Least similarity at which an unknown key is taken for a misspelt one."""
+"""Least similarity of an unknown key and the known one that it may stand for."""
 _FOREIGN = ("use_sim_time", "start_type_description_service", "qos_overrides")
 
 

@@ -182,7 +182,7 @@ class FreeGround:
 HAIR = 1e-6
 """Part of a cell: what lies so near to an edge touches the cell beyond it as well."""
 _SIDES = HAIR * np.array([(1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0)])
-"""Offsets from an edge or a corner to the cells at it [cells]."""
+"""Offsets from an edge or a corner to its neighbouring cells [cells]."""
 _AT_ONCE = 1 << 21
 """Cells that lines are looked up in at a time."""
 

@@ -199,7 +199,7 @@ def _kml(path: Path) -> VectorFile:
                         raise expected(where, "coordinates", what, word)
     data = whole_bytes(path)
     if other := _OTHER_FILES.search(data):
-        raise fault(path, f"speaks of data elsewhere ({other[0]!r}); it is not read")
+        raise fault(path, f"refers to data in another file ({other[0]!r}), which is not read")
     found = _gdal(data, path)
     read = Counter(part.geom_type for f in found.features for part in simple(f.geometry))
     for kind in ("Polygon", "LineString", "Point"):

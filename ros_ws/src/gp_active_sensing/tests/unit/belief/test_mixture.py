@@ -134,7 +134,6 @@ def test_a_wide_component_of_no_weight_has_no_say_through_a_logarithm() -> None:
 
 @for_each("signal_std", [1.0, 1.5, 2.0])
 def test_noise_widens_a_mixture_through_a_logarithm(signal_std: float) -> None:
-    means, variances = np.zeros((3, 4)), signal_std**2 * np.array([[0.2], [0.6], [1.0]])
-    law = Mixture(np.array([0.2, 0.3, 0.5]), means, variances * np.ones(4), LOG)
+    law = Mixture(np.array([0.2, 0.3, 0.5]), np.zeros((3, 4)), np.full((3, 4), signal_std**2), LOG)
     noise = np.array([[0.01], [0.0225], [0.01]])
     assert (law.noisier(noise).moments()[1] > law.moments()[1]).all()
