@@ -72,8 +72,11 @@ def _believed(
     return [*kernel, ("length-scale", f"{scales}{_unit(scale_unit)}", best.weight)]
 
 
-def summary_lines(summary: Mapping[str, Any]) -> list[str]:
-    """Return a few lines for the end of a run from ``summary.json``; {} = it has none."""
+def summary_lines(summary: Mapping[str, Any], *, weighted: bool = False) -> list[str]:
+    """Return a few lines for the end of a run from ``summary.json``; {} = it has none.
+
+    The map of the run is `weighted` if `map.weights` is set.
+    """
     if not summary:
         return ["There is no summary: the run did not get to its end."]
     unit = _unit(str(summary["unit"]))
@@ -92,7 +95,8 @@ def summary_lines(summary: Mapping[str, Any]) -> list[str]:
     if summary.get("promised_error") is not None:
         add("promised error", promised(summary))
         if summary.get("rmse") is not None:
-            add("actual error", f"{summary['rmse']:.3g}{unit} (all places, by map.weights)")
+            over = "all places, by map.weights" if weighted else "all places"
+            add("actual error", f"{summary['rmse']:.3g}{unit} ({over})")
     if summary["rmspe"] is not None:
         add("RMSPE", f"{summary['rmspe']:.3f}{unit} (against {summary['errors_against']})")
         add("NLPD", f"{summary['nlpd']:.3f} nat")

@@ -6,6 +6,7 @@ import dataclasses
 import inspect
 import json
 import logging
+import re
 import types
 import typing
 from collections.abc import Iterator, Mapping
@@ -31,16 +32,23 @@ def policies(names: tuple[str, ...], as_json: bool) -> None:
         return
     for policy in found:
         click.secho(policy["name"], bold=True, nl=False)
-        click.echo(f"  {policy['help']}")
+        click.echo(f"  {_plain(policy['help'])}")
         if not names:
             continue
         for parameter in policy["parameters"]:
             unit = f" {parameter['unit']}" if parameter["unit"] else ""
             bounds = f" ({parameter['bounds']})" if parameter["bounds"] else ""
             default = json.dumps(parameter["default"], ensure_ascii=False)
-            click.echo(f"    {parameter['name']:<14} {default}{unit}{bounds}  {parameter['help']}")
+            click.echo(
+                f"    {parameter['name']:<14} {default}{unit}{bounds}  {_plain(parameter['help'])}"
+            )
     if not names:
         click.echo("Parameters: gp-active-sensing policies NAME")
+
+
+def _plain(text: str) -> str:
+    """Return a docstring's text without its markup, such as backquotes."""
+    return re.sub(r":\w+:(?=`)|`", "", text)
 
 
 logger = logging.getLogger(__name__)

@@ -86,7 +86,9 @@ def run(
         msg = f"interrupted; the same command with --out {directory} --resume goes on"
         raise click.ClickException(msg) from None
     mapping = summary.to_mapping()
-    _conclude(directory, mapping, summary_lines(mapping), as_json=as_json, no_report=no_report)
+    weights = loaded.map.weights
+    lines = summary_lines(mapping, weighted=bool(weights.column or weights.areas))
+    _conclude(directory, mapping, lines, as_json=as_json, no_report=no_report)
 
 
 def _conclude(

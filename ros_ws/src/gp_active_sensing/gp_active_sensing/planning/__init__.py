@@ -1,4 +1,4 @@
-"""Belief + topology -> Plan; the table below is all that is built in."""
+"""Policies that plan from belief and topology, and the table of the built-in policies."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from gp_active_sensing.registry import Registry
 __all__ = ["DEFAULT_POLICY", "Policy", "PolicyState", "build_policy", "policies"]
 
 DEFAULT_POLICY: Mapping[str, Any] = MappingProxyType({"name": "tour"})
-"""Default policy: best for maps, see docs/choosing.md."""
+"""Default policy; docs/choosing.md gives the reasons."""
 
 
 def _policy_problem(plugin: Any) -> str:
-    """Return what is wrong with a plug-in's object, "" when it can be a policy."""
+    """Return the reason why a plug-in's object cannot be a policy; "" if it can."""
     if not (isinstance(plugin, type) and dataclasses.is_dataclass(plugin)):
         return "expected a frozen dataclass whose fields are the policy's configuration"
     method = getattr(plugin, "plan", None)
@@ -72,10 +72,10 @@ policies.add("w_gp_ucb", "gp_active_sensing.planning.bandits.nonstationary:WGpUc
 
 
 def build_policy(mapping: Mapping[str, Any], *, path: str = "policy") -> Policy:
-    """Return the policy named by ``mapping["name"]``, configured by the other keys.
+    """Return the policy of the name ``mapping["name"]``, configured by the other keys.
 
     Raises:
-        ConfigError: no name, an unknown name, or wrong values (all of them at once).
+        ConfigError: no name, an unknown name, or wrong values. The error lists all problems.
     """
     if not isinstance(mapping, Mapping) or "name" not in mapping:
         msg = f"{path}.name: is required and missing, "

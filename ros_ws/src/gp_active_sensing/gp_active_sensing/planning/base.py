@@ -1,4 +1,4 @@
-"""The contract of every policy, and what a policy may offer besides `plan`."""
+"""Contract of every policy, and its optional methods besides `plan`."""
 
 from __future__ import annotations
 
@@ -31,35 +31,35 @@ PolicyState = Any
 
 @runtime_checkable
 class Policy(Protocol):
-    """A frozen dataclass whose fields are its configuration; it keeps no state of its own.
+    """Frozen dataclass whose fields are the policy's configuration; it stores no state.
 
-    It may have ``check(belief, topology)``, which raises PlanningError where it cannot plan (see
-    `check_fit`); ``rest()``, which gives back what it holds outside of this process; and
-    ``drift()``, which returns how readings age, None = as the configuration says.
+    Optional methods: ``check(belief, topology)`` raises PlanningError if the policy cannot plan
+    (see `check_fit`). ``rest()`` releases resources outside of this process. ``drift()`` returns
+    the drift of the belief; None = the configured drift.
     """
 
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         """Choose the next place to observe.
 
-        Never raises on a deadline, never changes the belief; the same request, generator state
-        and `limit.expansions` give the same plan.
+        The method never raises on a deadline and never changes the belief. The same request,
+        generator state and `limit.expansions` give the same plan.
 
         Args:
-            request: what is known and what is left.
-            state: what the previous call returned; None at the first.
+            request: belief, map, remaining budget and limit.
+            state: state that the previous call returned; None at the first call.
         """
         ...
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """Candidates of the next move within the budget, and the ways there.
+    """Candidates for the next move within the budget, and the ways to them.
 
     Args:
         locations: (A,) candidates, sorted.
-        routes: (A,) the way to each.
+        routes: (A,) way to each candidate.
         observed: (n,) observed or pending places.
-        reason: why there is no candidate ("" when there is one).
+        reason: reason why there is no candidate; "" if there is one.
     """
 
     locations: IntArray
@@ -68,7 +68,7 @@ class Candidates:
     reason: str = ""
 
     def plan_for(self, index: int, **fields: Any) -> Plan:
-        """Return the plan that goes to candidate number `index`."""
+        """Return the plan that goes to the candidate at `index`."""
         route = self.routes[index]
         waypoints = fields.pop("waypoints", (int(self.locations[index]),))
         return Plan(waypoints=waypoints, path=route.path, cost=route.cost, **fields)
@@ -76,11 +76,10 @@ class Candidates:
     def valued_plan(
         self, index: int, least: FloatArray, most: FloatArray | None = None, **fields: Any
     ) -> Plan:
-        """Return the plan that goes to candidate number `index`, with what each is worth.
+        """Return the plan that goes to the candidate at `index`, with the values of all candidates.
 
-        The bounds on the candidates' values are `least` and `most`, each (A,); without `most` both
-        are `least`. By default the plan's bounds are those of the candidate, and it was made in one
-        expansion and in time.
+        The bounds on the values are `least` and `most`, each (A,); without `most` both bounds are
+        `least`. By default the plan has the bounds of its candidate and one expansion.
         """
         lower, upper = least.tolist(), (least if most is None else most).tolist()
         given = {
@@ -119,11 +118,11 @@ def no_plan(reason: str) -> Plan:
 
 @runtime_checkable
 class QueriesExpert(Protocol):
-    """A policy that may want fresh values of an expert before its decisions."""
+    """Policy that may ask an expert for fresh values before its decisions."""
 
     @property
     def asks(self) -> bool:
-        """Return whether the configuration makes it ask an expert."""
+        """Return whether the configured policy asks an expert."""
 
     def queries(
         self,
@@ -134,12 +133,12 @@ class QueriesExpert(Protocol):
         state: PolicyState,
         places: Collection[int] | None = None,
     ) -> Sequence[int]:
-        """Return the places to ask about; `places` are those where the expert can be asked."""
+        """Return the places to ask about. The expert knows only `places`; None = all places."""
 
 
 @runtime_checkable
 class PlansBatch(Protocol):
-    """A policy that chooses for several probes together."""
+    """Policy that chooses for several probes together."""
 
     def plan_batch(
         self,
@@ -148,36 +147,36 @@ class PlansBatch(Protocol):
         state: PolicyState = None,
         remaining: Sequence[Budget] = (),
     ) -> tuple[list[Plan], PolicyState]:
-        """Choose the next place of each of several probes, together.
+        """Choose the next places of several probes together.
 
         Args:
-            request: what is known and what is left; its own `at` counts for nothing.
-            at: where each probe stands; None = nowhere yet.
-            state: what the previous call returned; None at the first.
-            remaining: budget of each probe; () = that of the request for each.
+            request: belief, map, remaining budget and limit; its `at` is ignored.
+            at: place of each probe; None = no place yet.
+            state: state that the previous call returned; None at the first call.
+            remaining: budget of each probe; () = the budget of the request for each probe.
 
         Returns:
-            A plan for each probe, in order, without a waypoint where nothing is left for it; and
-            the state.
+            A plan for each probe, in order, and the state. The plan of a probe without a reachable
+            goal has no waypoint.
         """
 
 
 @runtime_checkable
 class Explains(Protocol):
-    """A policy that explains its choice; other policies are explained by their values.
+    """Policy that explains its choice; other policies are explained by the candidates' values.
 
-    A policy also describes its values: `unit` is theirs ("nat"; "" where it has none), `bounded`
-    says that they are between bounds.
+    Optional attributes describe the values: `unit` (such as "nat"), and `bounded` if the values
+    are bounds.
     """
 
     @staticmethod
     def explain(plan: Plan, names: Sequence[str]) -> str:
-        """Return a sentence; `names` (n,) are those of the map's places."""
+        """Return a sentence that explains a plan; `names` (n,) are the names of the places."""
         ...
 
 
 SEVERAL = ("integrated_variance", "lawnmower", "max_entropy", "spread", "tour")
-"""Policies that plan for several quantities together; their classes say `several`."""
+"""Names of the policies that plan for several quantities together."""
 
 
 def check_fit(
@@ -186,9 +185,7 @@ def check_fit(
     topology: Topology,
     others: Collection[QuantityBelief] = (),
 ) -> None:
-    """Ask a policy that does not fit every map or belief whether it fits these.
-
-    Engines ask when they are built, so that a mission that cannot be planned does not begin.
+    """Check that a policy can plan with a belief, on a map, for several quantities.
 
     Raises:
         PlanningError: the policy cannot plan on this map, with this belief, or for several
@@ -206,31 +203,30 @@ def check_fit(
 
 
 def rest(policy: Policy) -> None:
-    """Tell a policy that nothing is asked of it for now: the mission is over, or seems to be."""
+    """Let a policy release its resources, because no decision is expected for now."""
     if give_back := getattr(policy, "rest", None):
         give_back()
 
 
 def drift_of(policy: Policy) -> DriftConfig | None:
-    """Return the drift that a policy brings itself, None for all others."""
+    """Return the drift that a policy defines; None for a policy without a drift."""
     drift = getattr(policy, "drift", None)
     return drift() if drift else None
 
 
 def asks_expert(policy: Policy) -> bool:
-    """Return whether a policy wants fresh values of an expert, as it is configured."""
+    """Return whether a configured policy asks an expert for fresh values."""
     return isinstance(policy, QueriesExpert) and policy.asks
 
 
 def revisits(policy: object) -> bool:
-    """Return whether a policy (or its class) chooses among all places, those read included."""
+    """Return whether a policy (or its class) may choose observed places again."""
     return bool(getattr(policy, "revisits", False))
 
 
 def crosses(policy: object) -> bool:
-    """Return whether a policy (or its class) may go on through known places past unknown ones.
+    """Return whether a policy (or its class) may drive through observed places to any goal.
 
-    Where moves bind, its next place may lie behind places that were read, though one that was not
-    is next to it: a route crosses its own track. Others stay with `candidates`.
+    Other policies choose among `candidates`, which are adjacent if an adjacent place is unobserved.
     """
     return bool(getattr(policy, "crosses", False))

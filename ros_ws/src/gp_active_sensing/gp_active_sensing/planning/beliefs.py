@@ -1,4 +1,4 @@
-"""Beliefs to plan with: pending places taken as read, and fewer candidates λ."""
+"""Beliefs for planning: with pending places as observed, and with fewer candidates λ."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing.util.ties import NAT, RELATIVE, by_size, first_best
 
 _PLACES = 48
-"""Places at most whose correlations are compared."""
+"""Largest number of places whose correlations are compared."""
 _MASS = 0.99
-"""Share of a belief that its candidates stand for."""
+"""Probability mass of the most probable λ that `representatives` considers."""
 
 
 def joint_given_pending(
     belief: Belief, locations: IntArray, pending: Collection[int], which: IntArray | None = None
 ) -> Posterior:
-    """Return the joint posterior at `locations` as if each pending place had been read once.
+    """Return the joint posterior at `locations` as if each pending place had one reading.
 
-    Their values are not known, so means stay; a posterior covariance needs no values. Under the
-    candidates `which` (W,) only, where these are given.
+    The pending values are unknown, so means stay. A posterior covariance needs no values. The
+    posterior is under the candidates `which` (W,); None = under all.
     """
     extra = unread(belief, pending)
     if not extra.size:
@@ -42,7 +42,7 @@ def joint_given_pending(
 def marginals_given_pending(
     belief: Belief, locations: IntArray, pending: Collection[int]
 ) -> tuple[FloatArray, FloatArray]:
-    """Return mean and latent variance (L, m) as if each pending place had been read once."""
+    """Return mean and latent variance (L, m) as if each pending place had one reading."""
     if not unread(belief, pending).size:
         return belief.marginals(locations)
     posterior = joint_given_pending(belief, locations, pending)
@@ -51,7 +51,7 @@ def marginals_given_pending(
 
 
 def unread(belief: Belief, pending: Collection[int]) -> IntArray:
-    """Return the pending places without a reading, each once, in their order."""
+    """Return the pending places without a reading, in order and without repetition."""
     return np.array([p for p in dict.fromkeys(pending) if not belief.observed[p]], dtype=np.int64)
 
 
@@ -60,10 +60,10 @@ class MergedCandidates(NamedTuple):
 
     Args:
         weights: (L,) belief; sums to one.
-        mean: (L, m).
-        covariance: (L, m, m) of the latent field.
+        mean: (L, m) means.
+        covariance: (L, m, m) covariance of the latent field.
         noise: (L,) variance of the noise.
-        reference: (L,) entropy of the noise, taken off every reading's entropy.
+        reference: (L,) entropy of the noise, subtracted from the entropy of every reading [nat].
     """
 
     weights: FloatArray
@@ -74,18 +74,17 @@ class MergedCandidates(NamedTuple):
 
 
 def joined(candidates: MergedCandidates, most: int) -> MergedCandidates:
-    r"""Return at most `most` candidates, those that predict the same taken together.
+    r"""Return at most `most` candidates, after merging candidates with similar predictions.
 
-    One after the other the two are joined that cost most to keep apart: with the least
+    The function repeatedly merges the pair of candidates i, j with the least cost
 
     .. math:: \frac{w_i w_j}{w_i + w_j} \Big( \sum_x \frac{(\mu_{ix} - \mu_{jx})^2}{\bar v_x}
         + \tfrac12 \sum_x (\log v_{ix} - \log v_{jx})^2
         + \frac{1}{m} \sum_{x \ne y} (\rho_{ixy} - \rho_{jxy})^2 \Big)
 
-    over means, variances v and correlations ρ of readings, a Gaussian's divergence where they are
-    close [Ward1963]. What is joined has the weights' sum and the moments of its mixture: the mean
-    of readings, and their covariance with what its parts disagree about their means. Noise and
-    reference are averages. Exact where there are no more candidates than `most`.
+    with means μ, variances v and correlations ρ of readings [Ward1963]. The cost approximates the
+    divergence of close Gaussians. A merged candidate has the sum of the weights and the moments of
+    the mixture. Noise and reference are averages.
     """
     weights = candidates.weights
     if len(weights) <= most:
@@ -107,11 +106,11 @@ def joined(candidates: MergedCandidates, most: int) -> MergedCandidates:
 
 
 def representatives(belief: Belief, most: int) -> tuple[IntArray, FloatArray]:
-    """Return the numbers (L',) and weights (L',) of candidates that stand for the whole belief.
+    """Return the indices (L',) and weights (L',) of candidates that represent the belief.
 
-    Those that predict alike at places all over the map are grouped as in `joined`, at most `most`;
-    the most probable of a group has the weight of all. The least probable beyond `_MASS` are left
-    out.
+    Candidates with similar predictions over the map form at most `most` groups, as in `joined`. The
+    most probable candidate of a group gets the weight of the group. The least probable candidates
+    beyond the mass `_MASS` are ignored.
     """
     weights = belief.weights
     order = by_size(weights)
@@ -134,14 +133,14 @@ def representatives(belief: Belief, most: int) -> tuple[IntArray, FloatArray]:
 
 
 def _features(candidates: MergedCandidates) -> FloatArray:
-    """Return (L, F) numbers whose squared distances are those of `joined`."""
+    """Return features (L, F) whose squared distances are the parenthesis in `joined`."""
     weights, mean = candidates.weights, candidates.mean
     L, m = mean.shape
     noise = candidates.noise
     variance = np.maximum(candidates.covariance.diagonal(axis1=1, axis2=2), 0.0)
     variance += noise[:, None]
     scale = np.sqrt(weights @ variance)
-    # A few places tell how correlations differ, evenly over all.
+    # Some evenly chosen places suffice to compare correlations.
     some = np.unique(np.linspace(0, m - 1, min(m, _PLACES)).round().astype(np.int64))
     x, y = (some[i] for i in np.triu_indices(len(some), 1))
     inverse = 1.0 / np.sqrt(variance)
@@ -153,25 +152,25 @@ def _features(candidates: MergedCandidates) -> FloatArray:
 
 
 def _groups(weights: FloatArray, features: FloatArray, most: int) -> IntArray:
-    """Return the (L,) group of each candidate; groups in the order of their first candidates."""
+    """Return the group (L,) of each candidate, numbered by the groups' first candidates."""
     L = len(weights)
     weight = weights.copy()
     centred = features - weights @ features
     gram = centred @ centred.T
     square = np.diagonal(gram)
     apart = np.maximum(square[:, None] + square - 2.0 * gram, 0.0)
-    # Cost of joining each pair; of groups only the first member is used.
+    # Cost of merging each pair; the first member represents its group.
     cost = weight[:, None] * weight / (weight[:, None] + weight) * apart
     np.fill_diagonal(cost, np.inf)
     group = np.arange(L)
     for _ in range(L - most):
         least = cost.min(axis=1)
         best = least.min()
-        best += max(RELATIVE * best, NAT)  # the first of ties, on every machine
+        best += max(RELATIVE * best, NAT)  # ties go to the first pair on every machine
         i = int((least <= best).argmax())
         j = int((cost[i] <= best).argmax())
         both = weight[i] + weight[j]
-        # Ward's distance of the pair to every other group, from those of its parts.
+        # Ward's distances of the merged group, from those of its two parts.
         new = (weight[i] + weight) * cost[i] + (weight[j] + weight) * cost[j] - weight * cost[i, j]
         new = np.maximum(new / (both + weight), 0.0)
         weight[i] = both

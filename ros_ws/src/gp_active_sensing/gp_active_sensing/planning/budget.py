@@ -1,4 +1,4 @@
-"""Moves and goals that a probe can afford, with the way to its end place kept in the budget."""
+"""Moves and goals that a probe can afford, with the way to its end place reserved."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from gp_active_sensing.types import BoolArray, Budget, Cost, FloatArray, IntArra
 logger = logging.getLogger(__name__)
 
 READINGS_SPENT = "the budget of readings is spent"
-"""Why nothing is chosen when no reading is left."""
+"""Reason for no choice when the budget has no readings left."""
 NOTHING_IN_REACH = "every place in reach is on its way to be read by another probe, or set aside"
-"""Why nothing is chosen when the budget is not to blame."""
+"""Reason for no choice when every reachable place is pending or unavailable."""
 _TOLERANCE = 1e-9
-"""Rounding that a budget forgives [m or s]."""
+"""Rounding error by which a drive may exceed the budget [m or s]."""
 
 
 class FeasibleMove(NamedTuple):
-    """A drive that a probe can afford.
+    """Drive to `place` that a probe can afford.
 
-    `reads` counts the places on it that may be read for the first time, `place` among them.
+    `reads` has the places on the drive that may get their first reading, `place` among them.
     """
 
     place: int
@@ -42,13 +42,12 @@ class FeasibleMove(NamedTuple):
 
 
 class BudgetConstraint:
-    """Constraint that a budget puts on the drives on a map.
+    """Constraint of a budget on the drives on a map.
 
-    A drive to x is allowed when it fits into the remaining metres and seconds, together with the
-    cheapest way from x to ``budget.end``. The remaining readings must also cover every unobserved
-    place on it, because those may be read on the way. A probe that obeys the constraint can always
-    drive to the end place with the remaining budget. The way there may cross any place. It is the
-    one of least seconds or of least metres, whichever fits.
+    A drive to x is allowed if the remaining metres and seconds cover it and the cheapest way from x
+    to ``budget.end``. The remaining readings must also cover every unobserved place on the drive.
+    A probe that obeys the constraint can always reach the end place. The way to the end place is
+    the way of least seconds or of least metres, whichever fits.
 
     Raises:
         PlanningError: the end place is not on the map.
@@ -64,7 +63,7 @@ class BudgetConstraint:
 
     @cached_property
     def ways_home(self) -> tuple[Ways, ...]:
-        """The ways to the end place that count, the preferred ones first."""
+        """Ways to the end place of least seconds, of least metres, or both, by the limits."""
         budget, end = self.budget, self.budget.end
         if end is None:
             return ()
@@ -74,9 +73,9 @@ class BudgetConstraint:
         return tuple(self.topology.ways_to(end, unit) for unit in by)
 
     def costs_home(self, by: str) -> FloatArray | None:
-        """(n,) cost of the cheapest way to the end place, infinite where there is none.
+        """Return the (n,) costs of the cheapest ways to the end place, infinite without a way.
 
-        In metres or seconds, as `by` says; None where the mission may end anywhere.
+        The unit is `by`, "metres" or "seconds". None = the mission may end anywhere.
         """
         ways = self.ways_home
         if not ways:
@@ -85,7 +84,7 @@ class BudgetConstraint:
 
     @cached_property
     def restricts(self) -> bool:
-        """Some drive may be forbidden by more than a number of readings, one for each."""
+        """True if the budget may forbid a drive for other reasons than the number of stops."""
         budget = self.budget
         if budget.metres is not None or budget.seconds is not None:
             return True
@@ -94,7 +93,7 @@ class BudgetConstraint:
         return any(not np.isfinite(ways.seconds).all() for ways in self.ways_home)
 
     def leaves_room(self, horizon: int) -> bool:
-        """Return whether any `horizon` moves fit into the budget."""
+        """Return whether every sequence of `horizon` moves fits into the budget."""
         if not self.topology.free:
             return False
         x = self.topology.positions
@@ -111,13 +110,13 @@ class BudgetConstraint:
         return self.budget.affords(Cost(drives * far, drives * far * slow), readings=0)
 
     def allows(self, place: int, cost: Cost, *, reads: int = 1, left: Budget | None = None) -> bool:
-        """Return whether a probe can afford a drive and still get to the end place.
+        """Return whether a probe can afford a drive and the way to the end place after it.
 
         Args:
-            place: where it leads.
-            cost: of the drive.
-            reads: places on it that may be read for the first time.
-            left: of the budget; None = all of it.
+            place: last place of the drive.
+            cost: cost of the drive.
+            reads: number of places on the drive that may get their first reading.
+            left: remaining budget; None = the whole budget.
         """
         left = self.budget if left is None else left
         if left.end is None:
@@ -137,10 +136,10 @@ class BudgetConstraint:
         """Return the affordable drives to candidates, by place.
 
         Args:
-            at: where the probe stands; None = nowhere yet.
-            observed: (n,) places observed, or on their way to be.
-            unavailable: places not to be chosen; they have no reading, so crossing costs none.
-            left: of the budget; None = all of it.
+            at: place of the probe; None = no place yet.
+            observed: (n,) observed or pending places.
+            unavailable: places that must not be chosen; crossing them costs no reading.
+            left: remaining budget; None = the whole budget.
         """
         left = self.budget if left is None else left
         flags = bytearray(observed.tobytes())
@@ -157,9 +156,9 @@ class BudgetConstraint:
         return found
 
     def way_home(self, at: int, left: Budget | None = None) -> Route | None:
-        """Return the way to the end place: one that fits if any does; None where there is none.
+        """Return a way to the end place, an affordable one if possible; None without a way.
 
-        The budget is `left`; None = all of it.
+        The remaining budget is `left`; None = the whole budget.
         """
         left = self.budget if left is None else left
         routes = [route for ways in self.ways_home if (route := ways.route(at)) is not None]
@@ -167,7 +166,7 @@ class BudgetConstraint:
         return next(iter(fits or routes), None)
 
     def why_none(self) -> str:
-        """Return why no candidate is affordable where there are some."""
+        """Return the reason why none of the candidates is affordable."""
         budget, names = self.budget, self.topology.names
         if budget.end is None:
             if budget.metres is None and budget.seconds is None:
@@ -183,7 +182,7 @@ class BudgetConstraint:
 
 
 def least_of(one: Budget, other: Budget) -> Budget:
-    """Return the budget that lasts for no more than either of two that end at the same place."""
+    """Return the smaller limits of two budgets with the same end place."""
 
     def least(a: float | None, b: float | None) -> float | None:
         return a if b is None else b if a is None else min(a, b)
@@ -198,9 +197,9 @@ def least_of(one: Budget, other: Budget) -> Budget:
 
 
 def in_metres(budget: Budget, speed: float | None) -> Budget:
-    """Return a budget whose seconds are metres at the probe's own speed, if it has one.
+    """Return a budget with seconds converted to metres at the probe's speed [m/s], if known.
 
-    Policies know the map's speeds only.
+    Policies use the speeds of the map, which do not hold for a probe with its own speed.
     """
     if speed is None or budget.seconds is None:
         return budget
@@ -213,16 +212,16 @@ def in_metres(budget: Budget, speed: float | None) -> Budget:
 def check_end(
     topology: Topology, budget: Budget, at: int | None, *, speed: float | None = None
 ) -> None:
-    """Refuse a mission that cannot end where it has to.
+    """Check that a probe can reach the end place of its mission.
 
     Args:
-        topology: where the probe may go.
-        budget: of the whole mission, with its end place.
-        at: where the probe stands; None = nowhere yet: some place must do as the first one.
-        speed: the probe's own speed [m/s], by which seconds are counted; None = the map's.
+        topology: map of the probe.
+        budget: budget of the whole mission, with the end place.
+        at: place of the probe; None = no place yet, and any first place may be chosen.
+        speed: the probe's own speed [m/s]; None = the speeds of the map.
 
     Raises:
-        PlanningError: there is no way to the end place, or none within the budget.
+        PlanningError: there is no way to the end place, or no way within the budget.
     """
     if budget.end is None:
         return
@@ -257,15 +256,15 @@ def check_end(
 
 
 def with_way_home(plan: Plan, topology: Topology, at: int, remaining: Budget) -> Plan:
-    """Return a last plan with the way to where the mission has to end.
+    """Return a last plan with the way to the end place.
 
-    With a speed of the probe's own, `remaining` is in metres.
+    For a probe with its own speed, `remaining` has metres instead of seconds.
     """
     if remaining.end is None:
         return plan
     end = topology.names[remaining.end]
     home = BudgetConstraint(topology, remaining).way_home(at)
-    if home is None:  # it was driven elsewhere than planned
+    if home is None:  # the probe left its planned way
         logger.warning("the end place %r cannot be reached from %r", end, topology.names[at])
         return replace(plan, reason=f"{plan.reason}; the end place {end!r} cannot be reached")
     if not remaining.affords(home.cost, readings=0):
@@ -279,16 +278,16 @@ def with_way_home(plan: Plan, topology: Topology, at: int, remaining: Budget) ->
 
 @dataclass(frozen=True)
 class ReachableGoals:
-    """The goals a probe can afford, and how to get to each.
+    """Goals that a probe can afford, and the ways to them.
 
     Args:
-        locations: (m,) goals, sorted: observed or not, neither pending nor unavailable.
-        metres: (m,) of the way to each.
-        seconds: (m,) of the way to each.
-        reads: (m,) readings of the budget that it costs: every unobserved place on the way may be
-            read, and a visit of an observed goal is one more.
-        ways: to every place of the map.
-        reason: why there is no goal ("" when there is one).
+        locations: (m,) goals, sorted; they are neither pending nor unavailable.
+        metres: (m,) length of the way to each goal.
+        seconds: (m,) duration of the way to each goal.
+        reads: (m,) readings that each goal may cost: one for each unobserved place on the way, and
+            one more for an observed goal.
+        ways: ways to every place of the map.
+        reason: reason why there is no goal; "" if there is one.
     """
 
     locations: IntArray
@@ -299,24 +298,20 @@ class ReachableGoals:
     reason: str = ""
 
     def route(self, index: int) -> Route:
-        """Return the cheapest way to goal number `index`, whatever is crossed.
-
-        Raises:
-            IndexError: there is no such goal.
-        """
+        """Return the cheapest way to the goal at `index`. Raises IndexError without such a goal."""
         route = self.ways.route(int(self.locations[index]))
         assert route is not None, "a goal has a way"
         return route
 
 
 def reachable_goals(request: PlanRequest) -> ReachableGoals:
-    """Find every place that a probe can afford to visit next, however far.
+    """Find every place that a probe can afford to visit next.
 
-    The way to each place is the cheapest in seconds, or in metres if only these are limited. It may
-    cross any place. The budget has to cover the way, the readings on it, and the way from there to
-    the end place. Pending places are no goals, and their readings are paid for already. Unavailable
-    places may be crossed and bring no reading. To read its own road again, a probe drives round.
-    O(n) where any place may be next, otherwise one search over the moves.
+    The way to each place is the cheapest in seconds, or in metres if only metres are limited. It
+    may cross any place. The budget has to cover the way, the readings on it, and the way from the
+    goal to the end place. Pending and unavailable places are no goals, and crossing them costs no
+    reading. To observe its own road again, a probe drives a loop. The time is O(n) without moves,
+    otherwise that of one search over the moves.
 
     Raises:
         PlanningError: the end place is not on the map.
@@ -339,9 +334,9 @@ def reachable_goals(request: PlanRequest) -> ReachableGoals:
 
 
 def allowed(constraint: BudgetConstraint, ways: WaysFrom, reads: IntArray) -> BoolArray:
-    """(n,) where `BudgetConstraint.allows` the drive to each place, for all places at once.
+    """Return the (n,) mask of places to which `BudgetConstraint.allows` the drive.
 
-    Each place may cost `reads` (n,) readings.
+    The drives may cost `reads` (n,) readings.
     """
     budget = constraint.budget
     fits = np.ones(len(reads), dtype=np.bool_)

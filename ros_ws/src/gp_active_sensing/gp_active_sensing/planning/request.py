@@ -1,4 +1,4 @@
-"""Requests to policies: what is known, where the probes stand, and what is left."""
+"""Requests to policies: belief, places of the probes, and remaining budget."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from gp_active_sensing.types import Aim, Budget, Clock, Cost, PlanLimit
 
 @dataclass(frozen=True)
 class QuantityBelief:
-    """Belief about a further quantity that the same robots measure.
+    """Belief about a further quantity that the same probes measure.
 
     Args:
-        name: of the quantity, as configured.
-        belief: over the same places as that of the main quantity.
-        weight: of its relative map error in the objective, not negative.
-        sampled: it is read where a probe stops for it, not where one crosses.
-        aim: error of its map with which the mission may end; None = it does not matter.
-        link: name of the quantity whose map the belief is linked to as far as the readings are
-            evidence for it, see `belief.link`; auto = the main one; None = none.
+        name: configured name of the quantity.
+        belief: belief over the same places as that of the main quantity.
+        weight: weight of its relative map error in the objective, not negative.
+        sampled: True if a probe measures it only where it stops.
+        aim: error of its map at which the mission may end; None = its error does not matter.
+        link: name of the quantity to whose map the belief may be linked, see `belief.link`;
+            auto = the main quantity; None = no link.
     """
 
     name: str
@@ -38,7 +38,7 @@ class QuantityBelief:
 
 
 class Sought(NamedTuple):
-    """An error that the map of a quantity is to have; the main quantity has number 0."""
+    """Target error for the map of a quantity; the main quantity has number 0."""
 
     number: int
     belief: Belief
@@ -47,18 +47,18 @@ class Sought(NamedTuple):
 
 @dataclass(frozen=True)
 class Sorties:
-    """Batteries after the one in a probe; they are changed at the end place.
+    """Budgets of the batteries after the present battery; they are changed at the end place.
 
     Args:
         whole: remaining budget of the whole mission, with the end place.
-        fresh: metres and seconds that another battery lasts for.
+        fresh: metres and seconds of a fresh battery.
     """
 
     whole: Budget
     fresh: Budget
 
     def minus(self, *, readings: int = 0, cost: Cost = Cost(0.0, 0.0)) -> Sorties:
-        """Return the remaining sorties after some readings and a move."""
+        """Return the sorties with some readings and a move subtracted from `whole`."""
         return replace(self, whole=self.whole.minus(readings=readings, cost=cost))
 
 
@@ -67,25 +67,22 @@ class PlanRequest:
     """Request for the next place, with the belief, the map and the remaining budget.
 
     Args:
-        belief: what is known about the field; policies never change it.
-        topology: where a probe may go.
-        at: where the probe stands; None = nowhere yet.
+        belief: belief about the field; policies never change it.
+        topology: map of the probe.
+        at: place of the probe; None = no place yet.
         rng: source of randomness of this decision.
-        pending: waypoints already given to other probes: planned as if observed (their variance is
-            gone, their value is not known), never chosen.
-        passed: those of them that a probe has left again, and whose readings are still to come.
-        waiting: where other probes stand that are asked for next; None = nowhere yet.
+        pending: waypoints of other probes. Policies treat them as observed with unknown values, and
+            never choose them.
+        passed: pending places that a probe has left, and whose readings have not arrived.
+        waiting: places of other probes that wait for a decision; None = no place yet.
         limit: limit on the computing of this decision.
-        remaining: remaining budget of the mission, and its end place; the horizon is clipped to
-            it. `candidates` and `BudgetConstraint` enforce it. With sorties it is the remaining
-            budget of the current sortie.
-        unavailable: places not to be chosen but not observed either (set aside).
-        aim: error of the map with which the mission is over, whatever is left of its budget; None =
-            the budget alone ends it.
-        sorties: what follows with other batteries; None = nothing.
-        others: further quantities, which a policy that can plans for together with `belief`.
-        weight: of the main quantity, `belief`, among them.
-        clock: monotonic seconds, for `limit.seconds`.
+        remaining: remaining budget and end place of the mission, or of the current sortie.
+        unavailable: unobserved places that must not be chosen.
+        aim: error of the map that ends the mission; None = only the budget ends it.
+        sorties: budgets of the next batteries; None = no further batteries.
+        others: further quantities.
+        weight: weight of the main quantity (`belief`) among all quantities.
+        clock: monotonic clock [s], for `limit.seconds`.
     """
 
     belief: Belief
@@ -107,17 +104,17 @@ class PlanRequest:
 
     @property
     def beliefs(self) -> tuple[Belief, ...]:
-        """Return the beliefs about all quantities, the main one first."""
+        """Return the beliefs about all quantities; the main quantity comes first."""
         return (self.belief, *(q.belief for q in self.others))
 
     @property
     def sought(self) -> tuple[Sought, ...]:
-        """Return the errors that end the mission once all are met; () = its budget ends it."""
+        """Return the target errors that end the mission once all are met; () = no target."""
         aims = (self.aim, *(q.aim for q in self.others))
         pairs = enumerate(zip(self.beliefs, aims, strict=True))
         return tuple(Sought(i, belief, aim) for i, (belief, aim) in pairs if aim is not None)
 
     @property
     def under_way(self) -> tuple[int, ...]:
-        """Return the pending places that other probes are under way to."""
+        """Return the pending places that other probes have not left yet."""
         return tuple(place for place in self.pending if place not in self.passed)

@@ -1,1 +1,1 @@
-"""⟨α,ε⟩-BAL, the anytime nonmyopic planner: policy, tree, search, discretisation, bounds."""
+"""The anytime nonmyopic planner ⟨α,ε⟩-BAL: policy, tree, search, discretisation and bounds."""

@@ -1,4 +1,4 @@
-"""Chain-rule bounds on the value of a state, per λ. (docs/theory.md, "Chain-rule bounds")."""
+"""Chain-rule bounds on the value of a state, per λ (docs/theory.md, "Chain-rule bounds")."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 from gp_active_sensing.util.ties import NAT, first_best
 
 _KEPT = 24
-"""About how many feasible sequences are kept for the lower bound."""
+"""Approximate number of feasible sequences that the lower bound uses."""
 _CHUNK = 2_000_000
-"""Numbers in the largest temporary array."""
+"""Largest number of entries of a temporary array."""
 
 
 def chain_rule(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:
-    r"""Return entropies of feasible sets of visits and the most any set can have.
+    r"""Return entropies of feasible sets of visits, and upper bounds for all feasible sets.
 
     .. math:: \max_A \sum_\lambda b(\lambda) H[Z_A | \lambda] \le V
         \le H(b) + \sum_\lambda b(\lambda) \max_A H[Z_A | \lambda]
 
-    Entropies are less those of the noise, so none is negative. When there are few visiting
-    sequences all are enumerated, and `best` is exact; else the sets are greedy and `best` comes
-    from submodularity. Computed once for each sequence.
+    The entropy of the noise is subtracted, so no entropy is negative. The function enumerates all
+    visiting sequences if there are few; `best` is then exact. Otherwise the sets are greedy and
+    `best` comes from submodularity. The result is stored in `sequence`.
 
     Returns:
         fixed: (G, L) joint entropy ``H[Z_A | λ]`` of G feasible visiting sequences.
@@ -53,9 +53,12 @@ def children_chain_rule(sequence: CovarianceState) -> tuple[FloatArray, FloatArr
 def initial_bounds(
     fixed: FloatArray, best: FloatArray, weights: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return ``max_A Σ b H_A`` and ``H(b) + Σ b max_A H_A``, (…, A, S).
+    """Return the bounds ``max_A Σ b H_A`` and ``H(b) + Σ b max_A H_A``, (…, A, S) [nat].
 
-    Of `fixed` (A, G, L) and `best` (A, L), see `children_chain_rule`, and beliefs (…, A, S, L).
+    Args:
+        fixed: (A, G, L) entropies of feasible sets, see `children_chain_rule`.
+        best: (A, L) upper bounds on the entropies.
+        weights: (…, A, S, L) beliefs.
     """
     A, S, L = weights.shape[-3:]
     # All sums over λ in one product for each candidate, (A, G + 1, … S).
@@ -90,7 +93,7 @@ def _chain_rule(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:
 
 
 def _thinned(fixed: FloatArray) -> FloatArray:
-    """Keep the best sequences under each λ, under pairs, and on average: any subset is sound."""
+    """Keep the best sequences under each λ, each pair of λ, and on average. Any subset is sound."""
     if len(fixed) <= _KEPT:
         return fixed
     L = fixed.shape[1]
@@ -101,7 +104,7 @@ def _thinned(fixed: FloatArray) -> FloatArray:
 
 
 def _greedy(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:
-    """Compute the walks that are greedy under each λ and under their average."""
+    """Return `chain_rule` from walks that are greedy under each λ and under their average."""
     problem, C = sequence.problem, sequence.covariance
     m = C.shape[1]
     allowed = np.zeros((1, m), dtype=bool)
@@ -126,7 +129,7 @@ def _greedy(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:
 
 
 def _free_children(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:
-    """Compute the walks after each candidate of a free choice, all in one batch."""
+    """Return `children_chain_rule` of a map without moves, from greedy walks in one batch."""
     problem = sequence.problem
     sequence.prepare()
     if sequence.k == 2:
@@ -149,13 +152,13 @@ def _free_children(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:
             return np.asarray(C[:, picks, :] - rows[:, owner, picks, None] * gain[:, owner])
 
         variance = sequence.latent_after(slice(start, start + len(part)))
-        variance[:, np.arange(len(part)), at] = 0.0  # a place is not read twice
+        variance[:, np.arange(len(part)), at] = 0.0  # no second reading of a place
         fixed[part], best[part] = _walks(problem, k, variance, column, allowed, _all_others)
     return fixed, best
 
 
 def _free_last(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:
-    """As `_free_children` with one reading to come: needs variances, and few logarithms."""
+    """Return `_free_children` for one remaining reading, from variances with few logarithms."""
     problem, A = sequence.problem, len(sequence.candidates)
     L = len(problem.noise)
     own = np.arange(L)
@@ -167,10 +170,10 @@ def _free_last(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:
         latent = sequence.latent_after(part)  # (L, a, m)
         every = np.arange(latent.shape[1])
         ratio = latent / problem.noise[:, None, None]
-        ratio[:, every, sequence.candidates[part]] = -1.0  # a place is not read twice
+        ratio[:, every, sequence.candidates[part]] = -1.0  # no second reading of a place
         alone = first_best(ratio, floor=NAT)
         ratio += 1.0
-        # The largest mean of logarithms is that of the product.
+        # The mean of logarithms is largest where the product is largest.
         together = first_best(ratio.prod(axis=0))
         picks = np.concatenate([alone, together[None]])  # (L + 1, a)
         picked = problem.entropy(latent[:, every, picks])  # (L, L + 1, a)
@@ -191,25 +194,24 @@ def _walks(
     allowed: BoolArray,
     follow: Callable[[IntArray, BoolArray], BoolArray],
 ) -> tuple[FloatArray, FloatArray]:
-    r"""Return joint entropies of greedy walks, and what no k places can exceed.
+    r"""Return joint entropies of greedy walks, and upper bounds for any k places [nat].
 
     From each of A beginnings there are L + 1 walks: greedy under each λ, and under their average.
-    Information is monotone and submodular under each λ, so that for every prefix G_j of a walk
+    Under each λ, information is monotone and submodular. Every prefix G_j of a walk thus gives
 
     .. math:: \max_{|A| = k} H[Z_A] \le H[Z_{G_j}] + \sum_{\text{k largest}} H[Z_x | Z_{G_j}]
 
-    over places not yet visited (entropies less the noise's; [Minoux1978]). The least of these
-    over the prefixes of the walk that is greedy under λ is the bound under λ. At j = 0 it is the
-    sum of the k largest marginals.
+    over unvisited places x, with the entropy of the noise subtracted [Minoux1978]. The bound
+    under λ is the smallest of these over the prefixes of the walk that is greedy under λ.
 
     Args:
-        problem: what is noise; says when the time is over.
-        k: readings to come.
+        problem: noise, and the check of the deadline.
+        k: number of remaining readings.
         variance: (L, A, m) latent variances at each beginning.
-        column: picks (A (L+1),) -> (L, A (L+1), m) covariance of each with all places, at the
-            beginning of its walk.
-        allowed: (A, m) places that may be first.
-        follow: picks and what was allowed -> places that may be next.
+        column: function of picks (A (L+1),) that returns the covariances (L, A (L+1), m) of each
+            pick with all places, at the beginning of its walk.
+        allowed: (A, m) mask of the first places of a walk.
+        follow: function of picks and the current mask that returns the mask of the next places.
 
     Returns:
         total: (A, L + 1, L) joint entropy of each walk under each λ.
@@ -238,18 +240,18 @@ def _walks(
             d = d - earlier * earlier[:, every, picks, None]
         d = d / np.sqrt(variance[:, every, picks] + problem.noise[:, None])[:, :, None]
         d[:, ~alive] = 0.0
-        # No place can lose more than it has. Where almost nothing is left d is rounding, and
-        # without this the next downdates would blow it up.
+        # A downdate cannot exceed the variance. Where the variance is near zero, d is a rounding
+        # error that further downdates would amplify.
         if problem.delicate:
             most = np.sqrt(variance)
             np.clip(d, -most, most, out=d)
         downdates.append(d)
         variance = np.maximum(variance - d * d, 0.0)
-        variance[:, every[alive], picks[alive]] = 0.0  # a place is not read twice
+        variance[:, every[alive], picks[alive]] = 0.0  # no second reading of a place
         allowed = follow(picks, allowed)
         alive = alive & allowed.any(axis=1)
         entropy = problem.entropy(variance)
-        # Under λ the walk that is greedy under λ.
+        # Select for each λ the walk that is greedy under this λ.
         mine = entropy.reshape(L, A, W, m)[own, :, own]
         best = np.minimum(best, total.reshape(A, W, L)[:, own, own] + sum_of_largest(mine, k).T)
         if not alive.any():

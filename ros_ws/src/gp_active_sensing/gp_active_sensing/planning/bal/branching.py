@@ -1,4 +1,4 @@
-"""What states are worth: by cells, with bounds that always hold, or by the published draws."""
+"""Values of states: by cells, with bounds that always hold, or by the published random draws."""
 
 from __future__ import annotations
 
@@ -21,23 +21,22 @@ from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 from gp_active_sensing.util.ties import RELATIVE
 
 _CHUNK = 1 << 17
-"""Numbers in the largest temporary array: what the processor's cache holds of them."""
+"""Largest number of entries of a temporary array that fits into the processor's cache."""
 _LARGE_CHUNK = 2_000_000
-"""Numbers in the largest temporary array."""
+"""Largest number of entries of a temporary array."""
 _MEDIANS = 1e-3
-"""Added to the bound of two readings, since cells see a median for a reading [nat]: four times the
-largest excess of 24,000 random states of `tests/reference/test_bounds_random.py`."""
+"""Margin of the bound for two readings, because cells replace a reading by a median [nat]. It is
+four times the largest excess in 24,000 states of `tests/reference/test_bounds_random.py`."""
 
 
 class EqualProbabilityCells:
-    """S = `samples` cells of equal probability, exact entropies at the last stage.
+    """Branching into S = `samples` cells of equal probability, with exact last-stage entropies.
 
-    `reference` (L,) are the entropies of the noise; `bounds` as in `Bal`.
+    `reference` (L,) has the entropies of the noise [nat]; `bounds` is the key of `Bal`.
     """
 
     sound = True
-    """Bounds hold for the tree's own value, those of two stages as measured (`_MEDIANS`): the
-    tighter of old and new may be kept."""
+    """True: bounds hold for the tree's own value, so the tighter of old and new bounds is kept."""
 
     def __init__(self, samples: int, reference: FloatArray, bounds: str = "tight") -> None:
         self.samples = samples
@@ -45,26 +44,26 @@ class EqualProbabilityCells:
         self.bounds = bounds
 
     def root_bounds(self, sequence: CovarianceState, weights: FloatArray) -> tuple[float, float]:
-        """Return bounds on the value of the first state, with belief (L,)."""
+        """Return bounds on the value of the root, with belief `weights` (L,) [nat]."""
         return _chain_rule_root(sequence, weights)
 
     def discretise(self, block: StateBlock) -> Successors:
-        """Return what may be read at each candidate."""
+        """Return the possible readings at each candidate."""
         sequence = block.sequence
         mean = block.mean[:, :, sequence.candidates]
         return by_cells(block.weights, mean, sequence.variance, sequence.entropy, self.samples)
 
     def last(self, block: StateBlock) -> FloatArray:
-        """Return the (r, A) value of each candidate when one reading is to come."""
+        """Return the (r, A) value of each candidate when one reading remains [nat]."""
         sequence, weights = block.sequence, block.weights
         mean = block.mean[:, :, sequence.candidates]
         entropy = mixture_entropy(weights[:, None], mean.swapaxes(1, 2), sequence.variance.T)
         return np.asarray(entropy - (weights @ self.reference)[:, None])
 
     def branch_bounds(self, block: StateBlock, found: Successors) -> tuple[FloatArray, FloatArray]:
-        """Return bounds (r, A, S) on the states that the branches lead to.
+        """Return bounds (r, A, S) on the values of the states after each branch [nat].
 
-        They are exact where one reading is to come and candidates are few.
+        They are exact if one reading remains and there are few candidates.
         """
         sequence = block.sequence
         if sequence.k == 2 and (leaves := sequence.leaves) is not None:
@@ -78,10 +77,9 @@ class EqualProbabilityCells:
         return lower, upper
 
     def _leaf_values(self, block: StateBlock, found: Successors, leaves: Leaves) -> FloatArray:
-        """(r, A, S) values of the last stages after every branch, in few integrations.
+        """Return the (r, A, S) values of the last stages after every branch [nat].
 
-        Below the root, where nothing depends on them, those after a candidate that cannot be the
-        best of its state are upper bounds.
+        Below the root, candidates that cannot be the best of their state get upper bounds.
         """
         r, A, S = found.probability.shape
         X, L = len(leaves.where), len(self.reference)
@@ -117,7 +115,12 @@ def _leaf_brackets(
 ) -> tuple[FloatArray, Bracket]:
     """Return belief (L, X S r) and entropy bracket (X S r) of every leaf after every branch.
 
-    From means (L, m, r) before them, readings (A, S, r) and beliefs (L, A, S, r) after them.
+    Args:
+        sequence: state of the map before the branches.
+        leaves: the X last visits.
+        mean: (L, m, r) means before the branches.
+        values: (A, S, r) readings of the branches.
+        weights: (L, A, S, r) beliefs after the branches.
     """
     owner, where, v = leaves.owner, leaves.where, leaves.variance
     L, A = weights.shape[:2]
@@ -141,11 +144,11 @@ def _leaf_brackets(
 
 
 def _largest_entropy(leaves: Leaves, b: FloatArray, known: Bracket, good: BoolArray) -> FloatArray:
-    """Return the (A, S, r) largest entropy of a reading at a leaf after each branch.
+    """Return the (A, S, r) largest entropy of a reading at a leaf after each branch [nat].
 
-    The leaf of each branch with the largest upper end is integrated, and then those whose upper
-    end is above what that has. Of beliefs b (L, X S r); branches that are not `good` (A, S, r) get
-    their upper bound.
+    The function integrates the leaf with the largest upper bound of each branch first. It then
+    integrates the leaves whose upper bound exceeds that entropy. The beliefs are b (L, X S r).
+    Branches that are not `good` (A, S, r) get the upper bound.
     """
     wanted = good.reshape(len(good), -1)
     K = wanted.shape[1]
@@ -173,17 +176,17 @@ def _integrated(leaves: Leaves, b: FloatArray, known: Bracket, which: IntArray) 
 
 
 class RandomDraws:
-    """Truncated random observations, as published. [Hoang2014, Eq. 8].
+    """Branching by truncated random observations, as published. [Hoang2014, Eq. 8].
 
     Args:
-        samples: branches per candidate, S.
-        reference: (L,) reference entropies.
-        key: of the random draws; those of a state depend on it and on the state's path alone.
-        tau: truncation τ.
-        centre: what readings are taken relative to.
-        loosening: c: the bounds of states are the chain rule's, moved apart by c H(b) each way.
-        most: entropy of one reading at most [nat over that of the noise]: the bounds of k readings
-            are then constant, 0 and k times that; None = by the chain rule.
+        samples: number S of branches per candidate.
+        reference: (L,) entropies of the noise [nat].
+        key: key of the random draws. The draws of a state depend on the key and its path only.
+        tau: truncation τ [unit of the readings].
+        centre: centre of the truncation interval [unit of the readings].
+        loosening: factor c. The chain-rule bounds are loosened by c H(b) on both sides.
+        most: largest entropy of one reading without that of the noise [nat]. The bounds for k
+            readings are then 0 and k times `most`; None = chain-rule bounds.
     """
 
     sound = False
@@ -207,7 +210,7 @@ class RandomDraws:
         self.most = most
 
     def root_bounds(self, sequence: CovarianceState, weights: FloatArray) -> tuple[float, float]:
-        """Return bounds on the value of the first state; see `EqualProbabilityCells`."""
+        """Return bounds on the value of the root; see `EqualProbabilityCells`."""
         if self.most is not None:
             return 0.0, sequence.k * self.most
         lower, upper = _chain_rule_root(sequence, weights)
@@ -215,16 +218,16 @@ class RandomDraws:
         return lower - slack, upper + slack
 
     def discretise(self, block: StateBlock) -> Successors:
-        """Return what may be read at each candidate."""
+        """Return the possible readings at each candidate."""
         rows = [self._drawn(block, r) for r in range(len(block.row))]
         return Successors(*map(np.stack, zip(*rows, strict=True)))
 
     def last(self, block: StateBlock) -> FloatArray:
-        """Return the (r, A) value of each candidate when one reading is to come, as drawn."""
+        """Return the (r, A) drawn value of each candidate when one reading remains [nat]."""
         return np.stack([self._drawn(block, r).reward for r in range(len(block.row))])
 
     def branch_bounds(self, block: StateBlock, found: Successors) -> tuple[FloatArray, FloatArray]:
-        """Return bounds (r, A, S) on the value of Eq. 6, which the drawn value may leave."""
+        """Return bounds (r, A, S) on the value of Eq. 6. The drawn value may violate them."""
         if self.most is not None:
             lower = np.zeros(found.probability.shape)
             return lower, lower + (block.sequence.k - 1) * self.most
@@ -233,12 +236,12 @@ class RandomDraws:
         return lower - slack, upper + slack
 
     def _slack(self, weights: FloatArray) -> FloatArray:
-        """Return by how much the bounds of states with beliefs (…, L) are moved apart, (…)."""
+        """Return the (…) slack of the bounds of states with beliefs (…, L) [nat]."""
         return np.asarray(self.loosening * discrete_entropy(weights))
 
     def _drawn(self, block: StateBlock, row: int) -> Successors:
         sequence, mean, weights = block.sequence, block.mean[row], block.weights[row]
-        # τ̂ = max(|μ̌ - τ|, |μ̂ + τ|) is symmetric about zero: readings are centred first.
+        # τ̂ = max(|μ̌ - τ|, |μ̂ + τ|) is symmetric about zero, so readings are centred first.
         low, high = mean.min() - self.centre, mean.max() - self.centre
         tau_hat = max(abs(low - self.tau), abs(high + self.tau))
         return by_draws(
@@ -253,7 +256,7 @@ class RandomDraws:
 
 
 Branching: TypeAlias = EqualProbabilityCells | RandomDraws
-"""How the states of a block are branched and valued."""
+"""Method that branches the states of a block and computes their values."""
 
 
 def _chain_rule_root(sequence: CovarianceState, weights: FloatArray) -> tuple[float, float]:
@@ -270,23 +273,23 @@ def _chain_rule_bounds(block: StateBlock, found: Successors) -> tuple[FloatArray
 def last_stage_bounds(
     block: StateBlock, found: Successors, reference: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    r"""Return bounds (r, A, S) on the states after each branch, with one reading to come.
+    r"""Return bounds (r, A, S) on the states after each branch when one reading remains [nat].
 
-    For every place y that may still be read, over the mixture of the branch,
+    For every place y that may be next, and the mixture of the branch,
 
     .. math:: \sum_\lambda b(\lambda) H[Z_y | \lambda] \le H[Z_y] \le \min\Big(
         \sum_\lambda b(\lambda) H[Z_y | \lambda] + H(b),\
         \tfrac12 \log 2\pi e \operatorname{Var}[Z_y] \Big)
 
-    since of all densities with one variance the Gaussian has the largest entropy. Where the
-    candidates λ agree about y that is far below H(b). Time O(A S L m) a row.
+    because the Gaussian has the largest entropy of all densities of one variance. Time O(A S L m)
+    for each row.
     """
     sequence, noise = block.sequence, block.sequence.problem.noise
     A, m = len(sequence.candidates), len(sequence.locations)
     S = found.probability.shape[2]
     lower, upper = np.empty(found.probability.shape), np.empty(found.probability.shape)
     step = max(1, _LARGE_CHUNK // (S * len(noise) * m))
-    # Deviations from one mean of the map: squares below then are of small numbers.
+    # Deviations from the mean over λ keep the squares below small.
     deviation = block.mean - (block.weights[:, None] @ block.mean)
     for start in range(0, A, step):
         sequence.problem.check()
@@ -314,23 +317,22 @@ def last_stage_bounds(
             )
             lower[row, part] = np.where(closed, -np.inf, expected).max(axis=-1)
             upper[row, part] = np.where(closed, -np.inf, most).max(axis=-1)
-    # A dead end: no reading to come, nothing to bound.
+    # At a dead end no reading follows, so both bounds are 0.
     lower = np.where(np.isfinite(lower), lower, 0.0)
     return lower, np.maximum(lower, np.where(np.isfinite(upper), upper, 0.0))
 
 
 def two_stage_bounds(block: StateBlock, found: Successors, pairs: Pairs) -> FloatArray:
-    r"""Return upper bounds (r, A, S) on the states after each branch, with two readings to come.
+    r"""Return upper bounds (r, A, S) on the states after each branch for two remaining readings.
 
-    A policy reads x and then one of the places Y that follow, which may depend on the value. With
-    the mixture's variance Var and Var[Z_y | x] = Var[Z_y] - Cov[Z_x, Z_y]² / Var[Z_x], which is the
-    mean of the variances given Z_x or more,
+    A policy observes x, and then one of the places y ∈ Y that depends on the reading of x. With
+    the mixture's variance Var and Var[Z_y | x] = Var[Z_y] - Cov[Z_x, Z_y]² / Var[Z_x],
 
     .. math:: V \le \max_x \sum_\lambda b(\lambda) \big(H[Z_x | \lambda] + \max_y
         H[Z_y | Z_x, \lambda]\big) + J(x) + \sum_{y \in Y} J(y | x), \qquad
         J(\cdot) = \tfrac12 \log 2\pi e \operatorname{Var} - \sum_\lambda b(\lambda) H_\lambda
 
-    J is the most that a reading tells about λ; see docs/theory.md. Time O(r S P L).
+    J bounds the information of a reading about λ; see docs/theory.md. Time O(r S P L).
     """
     sequence, move, visit = block.sequence, pairs.move, pairs.visit
     to_first = sequence.gain[:, move, pairs.first, None, None]
@@ -342,7 +344,7 @@ def two_stage_bounds(block: StateBlock, found: Successors, pairs: Pairs) -> Floa
     for start in range(0, r, step):
         sequence.problem.check()
         rows = slice(start, start + step)
-        # λ comes first and states last: sums then run along whole rows of memory.
+        # With λ first and states last, sums run along contiguous memory.
         mean = np.ascontiguousarray(block.mean[rows].transpose(1, 2, 0))[:, :, None]
         weights = np.ascontiguousarray(found.weights[rows].transpose(3, 1, 2, 0))
         surprise = found.values[rows].transpose(1, 2, 0) - mean[:, sequence.candidates]

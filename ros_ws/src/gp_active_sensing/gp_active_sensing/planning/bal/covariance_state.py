@@ -1,8 +1,7 @@
-"""One decision: where the probe may go, and what is known after a set of visits.
+"""State of one decision: the possible moves, and the posterior covariance after a set of visits.
 
 Posterior covariances do not depend on readings, so all branches of the search that visit the same
-places share one `CovarianceState`. Visiting a place is a rank-one downdate,
-C <- C - c cᵀ / (c_x + σ_n²).
+places share one `CovarianceState`. A visit is a rank-one downdate, C <- C - c cᵀ / (c_x + σ_n²).
 """
 
 from __future__ import annotations
@@ -20,22 +19,26 @@ from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import BoolArray, Budget, FloatArray, IntArray
 
 DELICATE = 1e-8
-"""Noise this small against a latent variance is near what rounding leaves of it."""
+"""Ratio of noise to latent variance below which rounding errors are guarded against."""
 MOST_LEAVES = 8
-"""Candidates of a last stage whose mixture entropy is computed; the others are bounded."""
+"""Largest number of candidates of a last stage whose mixture entropies are all computed."""
+
+
+_ENTRY, _MOVE = 800, 700
+"""Approximate memory of a stored set of next places, and of each of its drives [bytes]."""
 
 
 class Deadline(Exception):
-    """The time for planning is over."""
+    """Signal that the time for planning is over."""
 
 
 class ReachableSet(NamedTuple):
-    """Reachable places and sequences after a state.
+    """Reachable places and visiting sequences after a state.
 
     Args:
-        places: every place that some visiting sequence holds.
-        sequences: number of visiting sequences; None when there are more than the cap.
-        longest: most readings that a sequence holds; None when there are more than the cap.
+        places: places that occur in a visiting sequence.
+        sequences: number of visiting sequences; None = more than the cap.
+        longest: number of readings of the longest sequence; None = more sequences than the cap.
     """
 
     places: frozenset[int]
@@ -44,22 +47,22 @@ class ReachableSet(NamedTuple):
 
 
 class _TooManyError(Exception):
-    """More visiting sequences than the cap."""
+    """Signal that there are more visiting sequences than the cap."""
 
 
 class DecisionProblem:
-    """One decision: the places within reach, and the noise.
+    """Possible moves and noise of one decision.
 
     Args:
-        topology: where a probe may go.
+        topology: map of the probe.
         observed: (n,) observed or pending places.
-        unavailable: places not to be chosen.
+        unavailable: places that must not be chosen.
         noise: (L,) noise variances.
-        reference: (L,) entropy of the noise, taken off every reading's entropy.
-        cap: largest number of visiting sequences enumerated; beyond it bounds are greedy.
-        check: raises `Deadline` when the time is over.
+        reference: (L,) entropy of the noise, subtracted from the entropy of every reading [nat].
+        cap: largest number of visiting sequences to enumerate; beyond it bounds are greedy.
+        check: function that raises `Deadline` when the time is over.
         constraint: budget that every sequence obeys at every stage; None = the moves alone limit
-            it. The remaining budget, `left` below, is part of the state, with the visited places.
+            a sequence. The remaining budget (`left` below) is part of the state.
     """
 
     def __init__(
@@ -76,7 +79,7 @@ class DecisionProblem:
         self.topology = topology
         self.constraint = constraint
         self.free = topology.free and constraint is None
-        """Any place may be next, whatever was visited."""
+        """True if every unvisited place may be next."""
         self.observed = observed
         self.unavailable = unavailable
         self.noise = noise
@@ -84,9 +87,9 @@ class DecisionProblem:
         self.cap = cap
         self.check = check
         self.nbytes = 0
-        """Memory that the sequences' covariances take, about."""
+        """Approximate memory of the covariances and the stored moves [bytes]."""
         self.delicate = False
-        """Noise is near rounding: covariances are then kept from exceeding what variances allow."""
+        """True if the noise is near the rounding error: covariances are then clipped."""
         self._enumerated: dict[Hashable, ReachableSet] = {}
         self._drives: dict[Hashable, dict[int, FeasibleMove]] = {}
         self._next: dict[Hashable, IntArray] = {}
@@ -96,13 +99,17 @@ class DecisionProblem:
     def candidates(
         self, at: int | None, visited: Collection[int], left: Budget | None = None
     ) -> IntArray:
-        """Return the places that may be next after `visited`, sorted; with `left` of the budget."""
+        """Return the places that may be next after `visited`, sorted.
+
+        The remaining budget is `left`; None = all of the budget.
+        """
         if self.constraint is not None:
             return np.array(list(self._affordable(at, frozenset(visited), left)), dtype=np.int64)
         key = self.state(at, frozenset(visited), left)
         if key not in self._next:
-            seen = self._seen(visited)
-            self._next[key] = self.topology.candidates(at, seen, self.unavailable)
+            found = self.topology.candidates(at, self._seen(visited), self.unavailable)
+            self._next[key] = found
+            self.nbytes += _ENTRY + found.nbytes
         return self._next[key]
 
     def _seen(self, visited: Collection[int]) -> BoolArray:
@@ -120,12 +127,12 @@ class DecisionProblem:
         return visited.union(drive.reads), drive.left(left or self.constraint.budget)
 
     def state(self, at: int | None, visited: frozenset[int], left: Budget | None) -> Hashable:
-        """Return the key of a state: states of equal key have equal successors."""
+        """Return the key of a state. States of equal key have equal successors."""
         if self.free:
             return visited
         if self.constraint is None or left is None:
             return at, visited
-        # Sums of the same costs in another order differ by rounding.
+        # Sums of costs in different orders differ by rounding errors.
         metres = None if left.metres is None else round(left.metres, 6)
         seconds = None if left.seconds is None else round(left.seconds, 6)
         return at, visited, left.readings, metres, seconds
@@ -139,10 +146,11 @@ class DecisionProblem:
             return known or {}
         drives = self.constraint.drives(at, self._seen(visited), self.unavailable, left)
         known = self._drives[key] = {drive.place: drive for drive in drives}
+        self.nbytes += _ENTRY + _MOVE * len(drives)
         return known
 
     def entropy(self, variance: FloatArray) -> FloatArray:
-        """Return ``H[Z|λ]`` less that of the noise for latent variances (L, …)."""
+        """Return ``H[Z|λ]`` minus the entropy of the noise for latent variances (L, …) [nat]."""
         shape = (-1,) + (1,) * (variance.ndim - 1)
         noise, reference = self.noise.reshape(shape), self.reference.reshape(shape)
         return gaussian_entropy(variance + noise) - reference
@@ -150,12 +158,10 @@ class DecisionProblem:
     def outlook(
         self, at: int | None, visited: frozenset[int], k: int, left: Budget | None = None
     ) -> ReachableSet:
-        """Return what can follow `visited` with k readings to come.
+        """Return the places and sequences that can follow `visited` with k remaining readings.
 
-        Sequences are enumerated up to the cap. That keeps the places few: on a map whose
-        roads are mostly observed, all those that some crossing of observed roads reaches are
-        many times those that the next k readings can hold. Beyond the cap the places are
-        `Topology.reachable`, which may hold more.
+        The function enumerates sequences up to the cap. Beyond the cap it returns the places of
+        `Topology.reachable`, a superset of the places in these sequences.
         """
         if not self.free and k < self._hopeless:
             self._asked = 0
@@ -168,7 +174,7 @@ class DecisionProblem:
         return ReachableSet(reach, self.free_sequences(len(reach), k) if self.free else None)
 
     def free_sequences(self, places: int, k: int) -> int | None:
-        """Return how many sequences a free choice among some places has, None beyond the cap."""
+        """Return the number of sequences of k of some places in any order; None beyond the cap."""
         count = math.perm(places, min(k, places))
         return count if count <= self.cap else None
 
@@ -199,14 +205,14 @@ class DecisionProblem:
 
 
 class Leaves(NamedTuple):
-    """The last visits below a sequence with two readings to come, side by side.
+    """Last visits (leaves) below a sequence with two remaining readings, in one array.
 
     Args:
-        owner: (X,) candidate that each follows.
-        where: (X,) index into the sequence's `locations`.
-        variance: (L, X) predictive variances, noise included.
-        entropy: (L, X) entropies, less the noise's.
-        starts: (A,) where each candidate's leaves begin.
+        owner: (X,) candidate before each leaf.
+        where: (X,) index of each leaf in the sequence's `locations`.
+        variance: (L, X) predictive variances with the noise.
+        entropy: (L, X) entropies without that of the noise [nat].
+        starts: (A,) index of the first leaf of each candidate.
     """
 
     owner: IntArray
@@ -223,20 +229,22 @@ class Leaves(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """The last two visits below a sequence with three readings to come, side by side.
+    """Last two visits below a sequence with three remaining readings, in one array.
+
+    Predictive variances contain the noise. Entropies do not contain that of the noise.
 
     Args:
-        move: (G,) candidate that each first visit follows.
-        first: (G,) its index into the sequence's `locations`.
-        variance: (L, G) predictive variance of it after the candidate, noise included.
-        entropy: (L, G) largest joint entropy of it and a second, less the noise's.
+        move: (G,) candidate before each first visit.
+        first: (G,) index of each first visit in the sequence's `locations`.
+        variance: (L, G) predictive variance of the first visit after the candidate.
+        entropy: (L, G) largest joint entropy of the first visit and a second visit [nat].
         visit: (P,) first visit of each pair.
-        second: (P,) index of the second into `locations`.
-        other: (L, P) its predictive variance after the candidate, noise included.
-        shared: (L, P) covariance of the two.
-        last: (L, P) predictive variance of the second after the first, noise included.
-        starts: (G,) where the pairs of each first visit begin.
-        moves: (A,) where the first visits after each candidate begin.
+        second: (P,) index of each second visit in `locations`.
+        other: (L, P) predictive variance of the second visit after the candidate.
+        shared: (L, P) covariance of the two visits.
+        last: (L, P) predictive variance of the second visit after the first.
+        starts: (G,) index of the first pair of each first visit.
+        moves: (A,) index of the first first-visit of each candidate.
     """
 
     move: IntArray
@@ -253,20 +261,20 @@ class Pairs(NamedTuple):
 
 
 class CovarianceState:
-    """The state of the map after a set of visits, with `k` readings still to come.
+    """Covariances of the map after a set of visits, with `k` remaining readings.
 
     Args:
-        problem: the decision this belongs to.
-        k: readings still to come.
+        problem: the decision.
+        k: number of remaining readings.
         visited: places visited since the root.
-        locations: (m,) places the state keeps track of; they hold every later candidate.
-        candidates: (A,) index into `locations` of the places that may be next.
-        sequences: number of visiting sequences from here; None when more than the cap.
-        covariance: (L, m, m) latent posterior covariance, or how to compute it.
-        latent: how to compute the (L, A) latent variances of the candidates, where one reading is
-            to come and that is all that is needed.
-        at: where the probe stands.
-        left: of the budget, where the problem has a constraint; None = all of it.
+        locations: (m,) places of the covariance, among them every later candidate.
+        candidates: (A,) indices in `locations` of the places that may be next.
+        sequences: number of visiting sequences from here; None = more than the cap.
+        covariance: (L, m, m) latent posterior covariance, or a function that computes it.
+        latent: function that computes the (L, A) latent variances of the candidates. A state with
+            one remaining reading needs no covariance.
+        at: place of the probe.
+        left: remaining budget of a problem with a constraint; None = all of it.
     """
 
     def __init__(
@@ -307,18 +315,17 @@ class CovarianceState:
         """(L, m, m) latent posterior covariance."""
         if callable(self._covariance):
             computed = self._covariance()
-            # There is a covariance for every sequence, most of which are never expanded: a large
-            # one is not kept for its bounds alone, nor two readings from the end, where it
-            # costs less than what is computed from it.
+            # Most sequences are never expanded, so a large covariance is not kept for its bounds.
+            # Two readings from the end it is cheaper than what is computed from it.
             if computed.nbytes > 1 << 18 and (self.k <= 2 or not self._keep):
                 return computed
             self._covariance = computed
         return np.asarray(self._covariance)
 
     def prepare(self) -> None:
-        """Compute what an expansion needs: `variance`, `entropy` (L, A) and `gain` (L, A, m).
+        """Compute `variance` and `entropy` (L, A), and `gain` (L, A, m), for an expansion.
 
-        With one reading to come there is no gain: nothing follows.
+        A state with one remaining reading has no gain, because no visit follows.
         """
         if self._prepared:
             return
@@ -333,12 +340,12 @@ class CovarianceState:
         C = self.covariance
         rows = C[:, self.candidates]
         self.diagonal = C.diagonal(axis1=1, axis2=2).copy()  # a view would keep C alive
-        # The rank-one downdates may leave a variance a hair below zero.
+        # Rounding errors of the downdates may make a variance negative.
         latent = np.maximum(self.diagonal[:, self.candidates], 0.0)
         self.variance = latent + self.problem.noise[:, None]
         self.entropy = self.problem.entropy(latent)
         if self.problem.delicate:
-            # |C_xy| ≤ σ_x σ_y: what is beyond is rounding, which later downdates would blow up.
+            # |C_xy| ≤ σ_x σ_y; an excess is a rounding error that downdates would amplify.
             most = np.sqrt(np.maximum(self.diagonal, 0.0))
             most = np.sqrt(latent)[:, :, None] * most[:, None]
             rows = np.clip(rows, -most, most)
@@ -356,7 +363,7 @@ class CovarianceState:
         problem, x = self.problem, int(self.locations[self.candidates[a]])
         problem.check()
         visited, left = problem.after(self.at, self.visited, self.left, x)
-        # Decisions that cross unobserved places may visit the same ones in fewer stages.
+        # Moves that cross unobserved places may visit the same places in fewer stages.
         key = (self.k, problem.state(x, visited, left))
         known = self.known.get(key)
         if known is None:
@@ -400,18 +407,18 @@ class CovarianceState:
         return compute
 
     def _latent_after(self, a: int | IntArray, where: IntArray) -> FloatArray:
-        """(L, k) latent variances of some of `locations`, each after a candidate."""
+        """Return the (L, k) latent variances of places, each after a visit of a candidate."""
         variance = self.diagonal[:, where] - self._rows[:, a, where] * self.gain[:, a, where]
         return np.asarray(np.maximum(variance, 0.0))
 
     def latent_after(self, part: slice) -> FloatArray:
-        """(L, a, m) latent variances of all `locations` after some of the candidates."""
+        """Return the (L, a, m) latent variances of all `locations` after a visit of candidates."""
         self.prepare()
         downdate = self._rows[:, part] * self.gain[:, part]
         return np.asarray(np.maximum(self.diagonal[:, None] - downdate, 0.0))
 
     def allowed_after(self, part: slice) -> BoolArray:
-        """Return (a, m) which of `locations` may be next after some of the candidates."""
+        """Return the (a, m) mask of the `locations` that may be next after candidates."""
         here = range(len(self.candidates))[part]
         allowed = np.zeros((len(here), len(self.locations)), dtype=bool)
         if self.problem.free:
@@ -425,7 +432,7 @@ class CovarianceState:
 
     @cached_property
     def leaves(self) -> Leaves | None:
-        """All last visits below (k = 2), unless a candidate has none or more than `MOST_LEAVES`."""
+        """Last visits of a state with k = 2; None if a candidate has 0 or over `MOST_LEAVES`."""
         self.prepare()
         problem, follow = self.problem, list[IntArray]()
         for x in self.locations[self.candidates].tolist():
@@ -446,7 +453,7 @@ class CovarianceState:
 
     @cached_property
     def pairs(self) -> Pairs | None:
-        """All last two visits below (k = 3) on a map; None where a child has no `leaves`."""
+        """Last two visits of a state with k = 3; None without moves or a child without leaves."""
         if self.problem.free or not len(self.candidates):
             return None
         found: list[tuple[FloatArray | IntArray, ...]] = []

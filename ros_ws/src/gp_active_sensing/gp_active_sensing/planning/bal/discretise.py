@@ -1,7 +1,7 @@
-"""From predictive mixtures to S successor beliefs each: by cells, or by the published draws.
+"""Successor beliefs of a predictive mixture: by cells, or by the published random draws.
 
-Leading dimensions (…) are states that have visited the same places: their readings differ, and
-so their weights and means; their variances do not.
+Leading dimensions (…) are states with the same visited places. Their weights and means differ;
+their variances are equal.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ from gp_active_sensing.util.ties import first_best
 
 _LOG_2PI = math.log(2.0 * math.pi)
 _OFFSETS = np.array([-2.8, -1.6, -0.8, 0.0, 0.8, 1.6, 2.8])
-"""Where the mixture's distribution function is tabulated, in standard deviations."""
+"""Points at which a component's distribution function is tabulated [standard deviations]."""
 _CHUNK = 1 << 18
-"""Numbers in the largest temporary array of such a table."""
+"""Largest number of entries of a table of distribution functions."""
 _OFF = 0.01
-"""How far a boundary may be from its level before it is looked for in a table."""
+"""Largest error of the probability below a boundary that needs no table."""
 _SKEW, _EXCESS = 0.4, 0.8
-"""How far from a Gaussian four moments still give boundaries and medians."""
+"""Largest skewness and excess kurtosis for which boundaries come from four moments."""
 _AWAY, _NARROW = 1.5, 0.5
-"""How far off a mean and how narrow a component may be for that [deviations of the mixture]."""
+"""Largest offset of a mean and least width of a component for boundaries from four moments
+[standard deviations of the mixture]."""
 _NEGLIGIBLE = 1e-6
 """Weight, relative to the largest, below which a component does not shape the cells."""
 
@@ -38,7 +39,7 @@ class Successors(NamedTuple):
     Args:
         values: (…, A, S) reading of each branch.
         probability: (…, A, S); sums to one over the branches.
-        weights: (…, A, S, L) belief after it.
+        weights: (…, A, S, L) belief after each branch.
         reward: (…, A) stage reward [nat].
     """
 
@@ -49,7 +50,7 @@ class Successors(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Memory that the arrays take."""
+        """Memory of the arrays [bytes]."""
         return sum(array.nbytes for array in self)
 
 
@@ -62,26 +63,24 @@ def by_cells(
 ) -> Successors:
     r"""Cut the mixture of each candidate into S cells of about equal probability.
 
-    With ``w_i(λ) = P(Z ∈ cell i | λ)``, ``w_i = Σ b(λ) w_i(λ)`` and
-    ``b_i(λ) = b(λ) w_i(λ) / w_i`` the beliefs average exactly to the present one,
-    ``Σ_i w_i b_i = b``. The reading of a branch is the cell's median; the reward is what a reading
-    tells about field and cell,
+    Let ``w_i(λ) = P(Z ∈ cell i | λ)``, ``w_i = Σ b(λ) w_i(λ)`` and
+    ``b_i(λ) = b(λ) w_i(λ) / w_i``. The beliefs average exactly to the present belief,
+    ``Σ_i w_i b_i = b``. The reading of a branch is the median of its cell. The reward is
 
     .. math:: \sum_\lambda b(\lambda) H[Z_x | \lambda] + H(b) - \sum_i w_i H(b_i).
 
-    The chain-rule bounds of `bounds` hold at every state of the tree this makes (docs/theory.md).
+    The chain-rule bounds of `bounds` hold at every state of the resulting tree (docs/theory.md).
 
     Args:
         weights: (…, L) belief b.
         mean: (…, L, A) predictive means.
-        variance: (L, A) predictive variances, noise included.
-        entropy: (L, A) ``H[Z_x | λ]`` less the reference entropy.
+        variance: (L, A) predictive variances with the noise.
+        entropy: (L, A) ``H[Z_x | λ]`` minus the entropy of the noise [nat].
         samples: number of cells S.
     """
     lead, (L, A) = weights.shape[:-1], variance.shape
     shape = (*lead, A)
-    # λ comes first and all K mixtures, candidate by candidate within a state, last: sums over the
-    # few λ then run along whole rows of memory.
+    # λ comes first and the K mixtures come last, so sums over λ run along contiguous memory.
     rows = weights.reshape(-1, L).T
     b = rows.repeat(A, axis=1)  # (L, K)
     m = mean.reshape(-1, L, A).swapaxes(0, 1).reshape(L, -1)
@@ -96,14 +95,14 @@ def by_cells(
     # With p = b w for the joint probabilities, Σ_i w_i H(b_i) = Σ_i w_i log w_i - Σ p log p.
     doubt = xlogx(joint).sum(axis=(0, 1)) - xlogx(probability).sum(axis=0)
     told = discrete_entropy(weights).ravel().repeat(A) + doubt
-    # A cell no component reaches keeps the belief; its probability of zero removes it anyway.
+    # A cell of probability zero keeps the belief.
     empty = probability <= 0.0
     if empty.any():
         joint = np.where(empty, b[:, None], joint)
         after = joint / np.where(empty, 1.0, probability)
     else:
         after = np.divide(joint, probability, out=joint)
-    # Rounding may make the information about a cell a hair negative; it cannot be.
+    # The information about a cell is not negative, except for rounding errors.
     reward = weights @ entropy + np.maximum(told, 0.0).reshape(shape)
     return Successors(
         np.ascontiguousarray(medians.T).reshape(*shape, samples),
@@ -119,7 +118,8 @@ def _cut(
     """Cut K mixtures (L, K) into S cells.
 
     Returns:
-        The probability (L, S-1, K) of each component below each boundary, and the medians (S, K).
+        below: (L, S-1, K) probability of each component below each boundary.
+        medians: (S, K) medians of the cells.
     """
     points, near = _expanded(b, m, std, samples)
     cuts = points[1::2]
@@ -140,7 +140,7 @@ def _cut(
 
 
 def _below(cuts: FloatArray, m: FloatArray, std: FloatArray) -> FloatArray:
-    """Return the (L, C, K) probability of each component below cuts (C, K)."""
+    """Return the (L, C, K) probability of each component (L, K) below cuts (C, K)."""
     t = cuts - m[:, None]
     t /= std[:, None]
     return np.asarray(ndtr(t, out=t))
@@ -149,16 +149,15 @@ def _below(cuts: FloatArray, m: FloatArray, std: FloatArray) -> FloatArray:
 def _expanded(
     b: FloatArray, m: FloatArray, std: FloatArray, samples: int
 ) -> tuple[FloatArray, BoolArray]:
-    """Return quantiles (2S-1, K) of K mixtures (L, K) from four moments, and where to use them.
+    """Return Cornish-Fisher quantiles (2S-1, K) of K mixtures (L, K), and a mask (K,) of validity.
 
-    By the expansion of Cornish and Fisher, which holds near a Gaussian. Any boundaries are sound;
-    these only have to be near to equal probability, which `_cut` checks as well.
+    Any cell boundaries are sound. `_cut` checks that the cells have about equal probability.
     """
     middle = (b * m).sum(axis=0)
     c = m - middle
     with np.errstate(over="ignore", invalid="ignore"):
         size = np.sqrt((b * (c * c + std * std)).sum(axis=0))
-        # In deviations of the mixture.
+        # In standard deviations of the mixture.
         c /= size
         width = std / size
     alike = (np.abs(c) <= _AWAY) & (width >= _NARROW)
@@ -181,8 +180,8 @@ def _terms(samples: int) -> tuple[FloatArray, ...]:
 
 
 def _tabulated(b: FloatArray, m: FloatArray, std: FloatArray, samples: int) -> FloatArray:
-    """Return quantiles (K, 2S-1) of any K mixtures (K, L), by interpolating their tabulated cdf."""
-    # A component without weight would only spread the table: it copies the weightiest one.
+    """Return quantiles (K, 2S-1) of K mixtures (K, L), interpolated from their tabulated cdf."""
+    # A component of negligible weight copies the heaviest one, so that the table stays narrow.
     live = b > _NEGLIGIBLE * b.max(axis=-1, keepdims=True)
     source = np.where(live, np.arange(b.shape[1]), first_best(b)[:, None])
     centre = np.take_along_axis(m, source, axis=-1)
@@ -213,16 +212,16 @@ def by_draws(
     Args:
         weights: (L,) belief b.
         mean: (L, A) predictive means.
-        variance: (L, A) predictive variances, noise included.
-        reference: reference entropy of the belief, taken off the reward.
+        variance: (L, A) predictive variances with the noise.
+        reference: expected entropy of the noise, subtracted from the reward [nat].
         samples: number of draws S.
-        rng: keyed by the state's path, so that the order of work does not change the draws.
-        limit: readings are clipped to this interval, ±τ̂ about the centre.
+        rng: generator that is keyed by the path of the state.
+        limit: interval ±τ̂ about the centre to which readings are clipped.
     """
     A = mean.shape[1]
     uniform, normal = rng.random((A, samples)), rng.standard_normal((A, samples))
     std = np.sqrt(variance)
-    # The last λ takes what rounding leaves over.
+    # The last λ has no upper limit, so rounding errors leave no gap.
     component = np.cumsum(weights)[:-1].searchsorted(uniform.ravel(), side="right")
     component *= A
     component += np.repeat(np.arange(A), samples)
@@ -232,7 +231,7 @@ def by_draws(
     z = np.clip(z, *limit, out=z).reshape(A, samples)
     with np.errstate(divide="ignore"):
         constant = np.log(weights)[:, None] - np.log(std) - 0.5 * _LOG_2PI
-    # ``log b(λ) p(z | λ)``, λ first: sums over the few λ then run along whole rows of memory.
+    # ``log b(λ) p(z | λ)`` with λ first, so sums over λ run along contiguous memory.
     log_joint = z - mean[:, :, None]
     log_joint /= std[:, :, None]
     log_joint *= log_joint

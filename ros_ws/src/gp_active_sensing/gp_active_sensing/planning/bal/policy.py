@@ -36,34 +36,33 @@ from gp_active_sensing.types import (
 from gp_active_sensing.util.ties import NAT, by_size, first_best, ties
 
 _ANY = 2**62
-"""Expansions where nothing limits them."""
+"""Number of allowed expansions of a decision without a limit."""
 
 
 @dataclass(frozen=True)
 class Bal:
-    r"""Choose the place whose reading is worth most, looking N' readings ahead.
+    r"""Nonmyopic choice of the most informative place, N' readings ahead.
 
-    The value of a policy is the joint entropy of the readings it collects [Hoang2014, Eq. 6],
+    The value of a policy is the joint entropy of its readings [Hoang2014, Eq. 6],
 
     .. math:: V_n(z_D) = \max_x H[Z_x | z_D] + E[V_{n+1}(z_D \cup \{Z_x\}) | z_D].
 
-    The expectation runs over S branches per candidate and the tree is searched between bounds
-    until the gap at the root is at most α or the limit is reached. With `cells` both bounds
-    hold for the tree's own value at every moment (docs/theory.md). With `draws` (the published
-    truncated sampling, Eq. 8) they bound the value of Eq. 6; the sampled value may lie outside.
+    The expectation runs over S branches per candidate. The search ends when the gap between the
+    bounds at the root is at most α, or at the limit. With `cells`, both bounds always hold for the
+    tree's own value (docs/theory.md). With `draws` (the published truncated sampling, Eq. 8), they
+    bound the value of Eq. 6; the sampled value may lie outside.
 
-    The tree is over readings; no sequence in it goes beyond the budget of metres and seconds, or
-    too far to get back to the end place. Of what is crossed and read on the way (`map.reach`) it
-    counts the readings, not what they tell.
+    Every sequence in the tree obeys the budget of metres and seconds with the way to the end place.
+    Readings on the way to a place (`map.reach`) cost the budget; the value ignores them.
 
-    A belief of more λ than `candidates` is planned with after those whose predictions agree at the
-    places in reach were joined (`beliefs.joined`). Values and bounds are then of the joined belief.
+    If the belief has more λ than `candidates`, λ with similar predictions are merged first
+    (`beliefs.joined`). Values and bounds then refer to the merged belief.
     """
 
     unit = "nat"
     bounded = True
     one_quantity: ClassVar[bool] = True
-    """The tree branches over the readings of one."""
+    """True: the policy plans for one quantity only."""
     REMOVED: ClassVar[Mapping[str, str]] = {
         "objective": "is removed; bal plans for entropy; take policy tour for the error of the map",
         "tail": "is removed; take policy tour for routes with the rest of the budget",
@@ -112,7 +111,7 @@ class Bal:
         high=100.0,
     )
     mass: ClassVar[float] = 0.999
-    """Share of the belief that is planned with; its least probable candidates beyond that wait."""
+    """Probability mass of the most probable λ that a decision with `cells` uses."""
     candidates: int = param(
         8,
         help="cells: candidates of the belief that are planned with, at most; those whose "
@@ -120,16 +119,12 @@ class Bal:
         low=1,
     )
     max_sequences: ClassVar[int] = 2000
-    """Largest number of visiting sequences enumerated for exact bounds; beyond, they are greedy."""
+    """Largest number of visiting sequences that exact bounds enumerate."""
     memory: ClassVar[float] = 1000.0
-    """Memory of a decision's tree at which its search ends [MB]."""
+    """Memory of a tree at which the search ends [MB]."""
 
     def __post_init__(self) -> None:
-        """Refuse what does not go together.
-
-        Raises:
-            ConfigError: bounds of draws with cells.
-        """
+        """Reject keys of `draws` with `cells`, and `loosening` with constant bounds."""
         if self.discretisation == "cells" and self.bounds == "constant":
             msg = "bounds: constant is of discretisation: draws; with cells take tight"
             raise ConfigError(msg)
@@ -143,8 +138,8 @@ class Bal:
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         """Choose the next place; see `Policy.plan`.
 
-        Bounds are of the value of the N' readings ahead. When the limit leaves no time for the
-        first bounds, the answer is the largest expected entropy, bounded as for N' = 1.
+        The plan's bounds refer to the value of the next N' readings. Without time for the first
+        bounds, the choice is the largest expected entropy, with bounds for N' = 1.
         """
         belief, topology, pending = request.belief, request.topology, request.pending
         limit, clock = request.limit, request.clock
@@ -159,10 +154,10 @@ class Bal:
             if deadline is not None and clock() >= deadline:
                 raise Deadline
 
-        # As published, draws are made with the whole belief.
+        # The published draws use the whole belief.
         mass = self.mass if self.discretisation == "cells" else 1.0
         order = by_size(belief.weights)
-        # A share of 1 leaves out what has no weight at all.
+        # A mass of 1 excludes candidates without weight.
         least = min(mass, 1.0) - 1e-12
         count = int(np.searchsorted(np.cumsum(belief.weights[order]), least)) + 1
         kept = np.sort(order[:count])
@@ -192,10 +187,10 @@ class Bal:
                 sequence, mean, weights = self._first(request, kept, problem, options)
                 tree = Tree(self._values(key, sequence, mean, weights), sequence, mean, weights)
                 SEARCHES[self.search](tree, self.alpha, room)
-                if tree.root is None:  # closed from the start: the candidates still need values
+                if tree.root is None:  # no gap from the start; the candidates still need values
                     tree.expand_root()
         except Deadline:
-            pass  # the root keeps the bounds that it has
+            pass  # the root keeps its present bounds
         if tree is None or tree.root is None or not tree.root.q_lower.size:
             return _myopic(belief, options, pending, clock() - started), state
         offset = reported_offset(noise, tree.sequence.k)
@@ -208,9 +203,9 @@ class Bal:
         problem: DecisionProblem,
         options: Candidates,
     ) -> tuple[CovarianceState, FloatArray, FloatArray]:
-        """Return the state of the map before the first visit, means (L, m) there and the belief.
+        """Return the root's covariances, means (L, m) and belief (L,).
 
-        The problem gets the noise of the candidates that are planned with.
+        The function sets the noise of `problem` to that of the merged candidates.
         """
         belief, at, remaining = request.belief, request.at, request.remaining
         horizon = self.horizon
@@ -278,7 +273,7 @@ def _answer(tree: Tree, options: Candidates, alpha: float, offset: float, second
         msg = "a tree without an expanded root has no answer"
         raise ValueError(msg)
     q_lower, q_upper = tree.root.q_lower[0], tree.root.q_upper[0]
-    # Of ties the largest upper bound, of these the first candidate.
+    # Ties go to the largest upper bound, then to the first candidate.
     largest = np.where(ties(q_lower, floor=NAT), q_upper, -np.inf)
     best = int(first_best(largest, floor=NAT))
     return options.valued_plan(
@@ -296,7 +291,7 @@ def _answer(tree: Tree, options: Candidates, alpha: float, offset: float, second
 
 
 def _preview(root: StateBlock, best: int) -> tuple[int, ...]:
-    """Return the first move and what would follow it in the middle branches searched."""
+    """Return the first move and the moves that follow it along the middle branches."""
     waypoints: list[int] = []
     found: tuple[StateBlock, int] | None = (root, 0)
     choice = best
@@ -314,9 +309,9 @@ def _preview(root: StateBlock, best: int) -> tuple[int, ...]:
 
 
 def _myopic(belief: Belief, options: Candidates, pending: Collection[int], seconds: float) -> Plan:
-    """Return the largest expected entropy: the answer when there was no time for a tree.
+    """Return the plan to the largest expected entropy, when there was no time for a tree.
 
-    Its bounds are those of one reading ahead, ``Σ b H_λ ≤ H[Z_x] ≤ Σ b H_λ + H(b)``.
+    The bounds are ``Σ b H_λ ≤ H[Z_x] ≤ Σ b H_λ + H(b)``.
     """
     weights = belief.weights
     expected = expected_entropy(belief, weights, options.locations, pending)

@@ -1,4 +1,4 @@
-"""States of the search that visited the same places, side by side."""
+"""States of the search with the same visited places, in one array."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 @dataclass
 class StateBlock:
-    """Expanded states (n, z_D), a row each: same visited places, different readings.
+    """Expanded states (n, z_D), one per row, with equal visited places and different readings.
 
     Args:
-        sequence: the visited places.
-        parent: where the states were branches, at candidate `move`; None at the root.
-        row: (r,) state of the parent that each came from.
-        branch: (r,) branch of that state.
+        sequence: covariances after the visited places.
+        parent: block whose branches at candidate `move` are these states; None at the root.
+        row: (r,) row of the parent's state of each state.
+        branch: (r,) branch of the parent's state.
         reach: (r,) probability of the readings, given the moves.
         mean: (r, L, m) posterior means of ``sequence.locations``.
         weights: (r, L) belief.
@@ -40,20 +40,20 @@ class StateBlock:
     branch_lower: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 0)))
     branch_upper: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 0)))
     taken: BoolArray = field(default_factory=lambda: np.zeros((0, 0, 0), dtype=bool))
-    """(r, A, S) branches that have been expanded themselves."""
+    """(r, A, S) mask of the branches that are expanded."""
     q_lower: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
     q_upper: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
     children: dict[int, list[StateBlock]] = field(default_factory=dict)
 
     def path(self, row: int) -> tuple[int, ...]:
-        """Return the (candidate, branch, …) choices that led to a state."""
+        """Return the choices (candidate, branch, …) from the root to a state."""
         if self.parent is None:
             return ()
         above = self.parent.path(int(self.row[row]))
         return (*above, self.move, int(self.branch[row]))
 
     def child(self, row: int, move: int, branch: int) -> tuple[StateBlock, int] | None:
-        """Return block and row of a branch that has been expanded, None for another."""
+        """Return block and row of a branch; None if it is not expanded."""
         for block in self.children.get(move, ()):
             found = np.flatnonzero((block.row == row) & (block.branch == branch))
             if found.size:

@@ -1,7 +1,7 @@
-"""The search tree of ⟨α,ε⟩-BAL: states, bounds, expansion, backup, and which to expand next.
+"""Search tree of ⟨α,ε⟩-BAL: states, bounds, expansion, backup, and search orders.
 
-Covariances depend on the visited places only, so states that have visited the same places in the
-same order differ in weights and means alone: they are expanded together, as one `StateBlock`.
+States with the same visited places have equal covariances, so they are expanded together as one
+`StateBlock`.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing.util.ties import NAT, by_size, first_best
 
 _ENTRIES = 60_000
-"""About how many numbers one step of the gap-directed search computes: a few milliseconds."""
+"""Largest number of values that one step of the gap-directed search computes."""
 _WORTH = 0.02
-"""A step takes the branches whose share of the gap is at least this part of the largest share."""
+"""Least weighted gap of an expanded branch, as a fraction of the largest weighted gap."""
 
 Room = Callable[[], int]
-"""How many more states may be expanded; 0 = the limit is reached."""
+"""Function that returns the number of states that may still be expanded."""
 
 
 class Tree:
-    """The states expanded so far, and bounds on the root's value.
+    """Expanded states, and bounds on the root's value.
 
-    The root has means (L, m) and the belief `weights` (L,).
+    The root has the means `mean` (L, m) and the belief `weights` (L,).
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Tree:
 
     @property
     def nbytes(self) -> int:
-        """Memory that the states and their covariances take, about."""
+        """Approximate memory of the states and their covariances [bytes]."""
         return self._nbytes + self.sequence.problem.nbytes
 
     @property
@@ -82,9 +82,9 @@ class Tree:
         return self.root
 
     def expand(self, parent: StateBlock, a: int, row: IntArray, i: IntArray) -> StateBlock:
-        """Expand branches i (r,) of states `row` (r,) of a block at candidate a, all in one.
+        """Expand branches i (r,) of states `row` (r,) of a block at candidate a together.
 
-        The bounds above follow with `back_up`.
+        `back_up` passes the new bounds to the states above.
 
         Raises:
             ValueError: a block at the last stage has no branches.
@@ -119,7 +119,7 @@ class Tree:
         sequence = block.sequence
         sequence.prepare()
         self._nbytes += block.mean.nbytes + block.weights.nbytes
-        if not len(sequence.candidates):  # a dead end: no reading to come
+        if not len(sequence.candidates):  # a dead end: no reading follows
             block.q_lower = block.q_upper = np.zeros((len(block.row), 1))
         elif sequence.k == 1:
             block.q_lower = block.q_upper = self.values.last(block)
@@ -136,8 +136,8 @@ class Tree:
     def _take(self, block: StateBlock) -> None:
         lower, upper = block.q_lower.max(axis=1), block.q_upper.max(axis=1)
         if self.values.sound:
-            # Both the old and the new bounds hold for the tree's own value. They meet within
-            # rounding; then the upper one gives way.
+            # Both the old and the new bounds hold for the tree's own value. Where rounding errors
+            # make the bounds cross, the upper bound is raised.
             lower = np.maximum(block.lower, lower)
             upper = np.maximum(lower, np.minimum(block.upper, upper))
         block.lower, block.upper = lower, upper
@@ -146,7 +146,7 @@ class Tree:
         """Pass the bounds of new blocks up to the root. [Hoang2014, Eq. 14]."""
         waiting = {id(block): block for block in blocks}
         while waiting:
-            # The deepest first: every block above is then visited once.
+            # With the deepest block first, every block above is visited once.
             block = min(waiting.values(), key=lambda b: b.sequence.k)
             del waiting[id(block)]
             above = block.parent
@@ -163,21 +163,21 @@ class Tree:
 
 
 def gap_directed(tree: Tree, alpha: float, room: Room) -> None:
-    """Expand where the root's gap comes from, many states at a time.
+    """Expand the branches that contribute most to the root's gap, many at a time.
 
-    The optimistic policy takes the candidate with the largest upper bound in every state; no other
-    can prove the answer wrong. Of the branches at its frontier those with the largest
-    probability-weighted gap are expanded together, then bounds are backed up.
+    The optimistic policy takes the candidate with the largest upper bound in every state. Each
+    step expands the branches at its frontier with the largest probability-weighted gaps, and then
+    backs up the bounds.
     """
     if tree.gap <= alpha or room() < 1:
         return
     root = tree.expand_root()
     while tree.gap > alpha and (left := room()) > 0:
-        # Where all that is left of the gap is rounding, the first of ties may have none of it.
+        # If the remaining gap is a rounding error, the first of tied candidates may have no gap.
         whole = np.arange(1)
         found = list(_frontier(root, whole)) or list(_frontier(root, whole, exact=True))
         if not found:
-            return  # the optimistic policy has no gap left: neither has the root
+            return  # no gap remains on the optimistic policy, so none at the root
         worth = np.concatenate([gap for _, _, _, _, gap in found])
         least = _WORTH * worth.max()
         sizes = np.concatenate([np.full(len(gap), _cost(b, a)) for b, a, _, _, gap in found])
@@ -207,10 +207,10 @@ def _frontier(
 ) -> Iterator[tuple[StateBlock, int, IntArray, IntArray, FloatArray]]:
     """Yield (block, candidate, rows, branches, gaps) of the optimistic policy's frontier.
 
-    The policy reaches `rows` (r,) of the block; with `exact` ties are broken by the last digit.
+    The policy reaches `rows` (r,) of the block. With `exact` there is no tolerance for ties.
     """
     found = block.successors
-    if found is None or block.branch_upper is block.branch_lower:  # exact: no gap
+    if found is None or block.branch_upper is block.branch_lower:  # exact values have no gap
         return
     upper = block.q_upper[rows]
     best = upper.argmax(axis=1) if exact else first_best(upper, floor=NAT)
@@ -232,11 +232,11 @@ def _frontier(
 
 
 def published(tree: Tree, alpha: float, room: Room) -> None:
-    """Search as Algorithm 1 does. [Hoang2014, Algorithm 1].
+    """Search by Algorithm 1. [Hoang2014].
 
-    From a state, EXPLORE considers the successors whose gap exceeds α. It follows the one with the
-    largest lower bound (ties: largest upper bound) and queues the others. The search continues
-    with the queued state of largest lower bound, until the root's gap is at most α.
+    From a state, EXPLORE considers the successors whose gap exceeds α. It follows the successor
+    with the largest lower bound (ties: largest upper bound) and queues the others. The search
+    continues with the queued state of largest lower bound until the root's gap is at most α.
     """
     if tree.gap <= alpha or room() < 1:
         return
@@ -262,18 +262,17 @@ def published(tree: Tree, alpha: float, room: Room) -> None:
 
 
 class _Waiting:
-    """The successors of one state that are worth exploring, best first.
+    """Successors of one state whose gap exceeds α, best first.
 
-    The queue holds the first of each such collection that is not explored yet: their order is
-    then that of one queue of all states, at a small part of the pushes. Few of them are ever
-    explored, so that each is looked for when it is wanted instead of sorting all.
+    The queue of `published` has one entry for each such collection, keyed by its best successor.
+    Few successors are ever explored, so the next best one is searched when it is needed.
     """
 
     def __init__(self, block: StateBlock, alpha: float) -> None:
         lower, upper = block.branch_lower[0], block.branch_upper[0]
         self._block, self._shape = block, lower.shape
         self._lower = np.where(upper - lower > alpha, lower, -np.inf).ravel()
-        self._upper = upper.ravel()  # no slot's own bounds change before it is explored
+        self._upper = upper.ravel()  # the bounds of a slot stay constant until it is explored
         self.left = int(np.count_nonzero(self._lower > -np.inf))
         self._first = self._find()
 
@@ -283,11 +282,11 @@ class _Waiting:
         return first if len(ties) == 1 else int(ties[self._upper[ties].argmax()])
 
     def bounds(self) -> tuple[float, float]:
-        """Return what the queue sorts by: largest lower bound first, then largest upper."""
+        """Return the sort key of the queue: the negative bounds of the best successor."""
         return -float(self._lower[self._first]), -float(self._upper[self._first])
 
     def take(self) -> tuple[StateBlock, int, IntArray, IntArray]:
-        """Remove the best and return it, as `Tree.expand` takes it."""
+        """Remove the best successor and return the arguments of `Tree.expand` for it."""
         a, i = divmod(self._first, self._shape[1])
         self._lower[self._first] = -np.inf
         self.left -= 1
@@ -296,10 +295,10 @@ class _Waiting:
 
 
 def exhaustive(tree: Tree, alpha: float, room: Room) -> None:
-    """Expand every state, level by level, whatever its bounds say.
+    """Expand every state, level by level, without pruning by bounds.
 
-    With the published draws this is the only search that surely ends on the value of Eq. 8: its
-    bounds may miss that value, and then they prune what they should not.
+    With the published draws, only this search always ends on the value of Eq. 8, because the bounds
+    may exclude that value.
     """
     if room() < 1:
         return

@@ -1,4 +1,4 @@
-"""Bandits of one score each: improvement, EST, Thompson sampling, mean or variance alone.
+"""Bandits with one score: improvement, EST, Thompson sampling, mean only, variance only.
 
 [Mockus1978; Mockus1989; Wang2016; Russo2014; Srinivas2010]
 """
@@ -19,32 +19,34 @@ from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing.util.ties import by_size
 
 _LEAST = 1e-9
-"""Least deviation that is divided by, as a share of what the means and deviations span."""
+"""Least standard deviation in a quotient, as a fraction of the range of means and deviations."""
 _FAR = 1e6
-"""Deviations below which the leading term of the tail is all that can be computed."""
+"""Distance below the incumbent beyond which only the tail's leading term is computed
+[standard deviations]."""
 _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
 _CERTAIN = 7.5
-"""Deviations below a level beyond which a place does not exceed it: less than 1e-13."""
+"""Distance of a mean below a level at which the place cannot exceed the level
+[standard deviations]."""
 _TOLERANCE = 1e-8
-"""Error of the integral, as a share of its range."""
+"""Largest error of the integral, as a fraction of its range."""
 _INTERVALS = 16
 _PANELS = 2
 _NARROWEST = 1e-13
 _CHUNK = 1_000_000
-"""Numbers worked on at a time, to bound memory."""
+"""Largest number of entries of a temporary array."""
 _RARE = 1e-9
-"""Probability below which exceeding twice at once does not count."""
+"""Probability below which two places never exceed a level together."""
 _LARGE = 0.5
-"""ESTa: largest probability of exceeding the level that its tail is fitted at."""
+"""Largest probability of exceeding the level at which ESTa fits its tail."""
 _DEVIATIONS = 3.0
-"""Deviations above the mean by which places are ranked where there are too many."""
+"""Standard deviations above the mean by which Thompson sampling ranks many places."""
 _JITTER = 1e-8
-"""Variance, relative to the largest, that is added to every direction of a draw."""
+"""Variance added to every direction of a draw, as a fraction of the largest variance."""
 
 
 @dataclass(frozen=True)
 class Incumbent:
-    """Key that defines the value of the best place so far."""
+    """Configuration key of the value of the best place so far."""
 
     incumbent: str = param(
         "mean",
@@ -54,7 +56,7 @@ class Incumbent:
     )
 
     def standing(self, view: View) -> float:
-        """Return the incumbent value; before the first reading the largest mean."""
+        """Return the incumbent value; before the first reading, the largest mean."""
         if view.best is None or self.incumbent == "mean":
             return float(view.everywhere[0].max())
         return view.best
@@ -62,7 +64,7 @@ class Incumbent:
 
 @dataclass(frozen=True)
 class Improvement(Incumbent):
-    """The keys of policies that want to improve on the best place so far."""
+    """Configuration keys of policies that score the improvement on the incumbent."""
 
     noise_share: ClassVar[float] = 0.0
     """Default margin, in standard deviations of a reading's noise."""
@@ -75,7 +77,7 @@ class Improvement(Incumbent):
     )
 
     def excess(self, view: View) -> tuple[FloatArray, FloatArray]:
-        """Return ``u = (μ - m)/σ`` and the σ it is made with, (m,) each."""
+        """Return ``u = (μ - m)/σ`` and σ, both (m,)."""
         margin = self.margin
         if margin is None:
             margin = self.noise_share * math.sqrt(view.noise_variance)
@@ -84,9 +86,9 @@ class Improvement(Incumbent):
 
 
 def safe_std(mean: FloatArray, std: FloatArray) -> FloatArray:
-    """Return deviations to divide by: none is zero, so that what is certain still has an order.
+    """Return positive standard deviations (m,) for use as divisors.
 
-    Where nothing is uncertain at all, a ratio then prefers the largest mean.
+    If all places are certain, a quotient still prefers the largest mean.
     """
     span = max(float(np.max(std)), float(np.ptp(mean)))
     return np.asarray(np.maximum(std, _LEAST * span if span > 0.0 else 1.0))
@@ -95,11 +97,11 @@ def safe_std(mean: FloatArray, std: FloatArray) -> FloatArray:
 def log_expected_improvement(u: FloatArray, std: FloatArray) -> FloatArray:
     """Return ``log E[max(f - m, 0)]`` of ``f ~ N(μ, σ²)``, with ``u = (μ - m)/σ``.
 
-    ``E = σ (φ(u) + u Φ(u))`` [Mockus1978]; far below the incumbent it is less than the smallest
-    float, and only its logarithm distinguishes places [Ament2023, Eq. 9].
+    ``E = σ (φ(u) + u Φ(u))`` [Mockus1978]. Far below the incumbent E underflows, and only its
+    logarithm distinguishes places [Ament2023, Eq. 9].
 
     Args:
-        u: (m,).
+        u: (m,) standardised improvements.
         std: (m,) σ, above 0.
     """
     near = np.maximum(u, -1.0)
@@ -108,16 +110,16 @@ def log_expected_improvement(u: FloatArray, std: FloatArray) -> FloatArray:
     low = np.minimum(u, -1.0)
     ratio = math.sqrt(0.5 * math.pi) * erfcx(-np.maximum(low, -_FAR) / math.sqrt(2.0))
     tail = np.log1p(np.maximum(low, -_FAR) * ratio)
-    # Beyond, 1 + u Φ/φ is a difference of equals: what is left of it is 1/u².
+    # Below -1e4, 1 + u Φ/φ is a difference of nearly equal numbers; it is about 1/u².
     tail = np.where(u > -1e4, tail, -2.0 * np.log(-low))
     return np.asarray(np.log(std) + np.where(u > -1.0, above, log_phi + tail))
 
 
 @dataclass(frozen=True)
 class ExpectedImprovement(Improvement, Bandit):
-    """Expected improvement on the best place so far, ``argmax_x E[max(f(x) - m, 0)]``.
+    """Largest expected improvement on the best place so far, ``argmax_x E[max(f(x) - m, 0)]``.
 
-    With m the incumbent plus the margin, which is 0 by default. [Mockus1978; Srinivas2010, Sec. 6]
+    m is the incumbent plus the margin; its default is 0. [Mockus1978; Srinivas2010, Sec. 6]
     """
 
     def scores(self, view: View, belief: Belief, rng: np.random.Generator) -> FloatArray:
@@ -129,22 +131,22 @@ class ExpectedImprovement(Improvement, Bandit):
 class ProbabilityOfImprovement(Improvement, Bandit):
     """Most probable improvement on the best place so far, ``argmax_x Pr{f(x) > m} = Φ(u)``.
 
-    With ``u = (μ - m)/σ`` and m the incumbent plus the margin. Without a margin it would stay at
-    the incumbent, where u is 0; by default it is a quarter of the noise's standard deviation.
+    ``u = (μ - m)/σ``, and m is the incumbent plus the margin. The default margin is a quarter of
+    the noise's standard deviation; without a margin the policy would stay at the incumbent.
     [Mockus1989; Srinivas2010, Sec. 6]
     """
 
     noise_share: ClassVar[float] = 0.25
 
     def scores(self, view: View, belief: Belief, rng: np.random.Generator) -> FloatArray:
-        """Return u, in the order of the probabilities even where these are all 0 or 1."""
+        """Return u, which orders the places even where Φ(u) rounds to 0 or 1."""
         return self.excess(view)[0]
 
 
 def log_exceedance(level: float, mean: FloatArray, std: FloatArray) -> float:
-    """Return ``log(1 - Π_x Φ((w - μ(x))/σ(x)))``: that some place is above a level w.
+    """Return the log probability ``log(1 - Π_x Φ((w - μ(x))/σ(x)))`` that a place exceeds level w.
 
-    The places are taken as independent.
+    The values of the places are treated as independent.
 
     Args:
         level: w.
@@ -153,22 +155,22 @@ def log_exceedance(level: float, mean: FloatArray, std: FloatArray) -> float:
     """
     u = (level - mean) / std
     below = float(log_ndtr(u).sum())
-    if below > -_RARE:  # at most one place is: their probabilities add up
+    if below > -_RARE:  # at most one place exceeds the level, so the probabilities add up
         return float(logsumexp(log_ndtr(-u)))
     return math.log(-math.expm1(below)) if below > -0.5 else math.log1p(-math.exp(below))
 
 
 def est_a(mean: FloatArray, std: FloatArray, best: float | None) -> float:
-    """Return ESTa, ``m̂ = m₀ + s p₀ √(π/2)``: the tail of the maximum as half a Gaussian.
+    """Return the estimate ESTa of the maximum, ``m̂ = m₀ + s p₀ √(π/2)``.
 
-    With ``p₀ = 1 - Π Φ((m₀ - μ)/σ)``, p₁ the same at ``m₀ + h``, ``s = h / √(-2 log p₁)``, and m₀
-    the best reading. h is the largest σ, doubled until ``p₁ ≤ ½``. Never less than the largest
-    mean, which the fit might fall short of. [Wang2016, Sec. 3; Kathuria2016]
+    ESTa models the tail of the maximum as half a Gaussian. ``p₀ = 1 - Π Φ((m₀ - μ)/σ)``, p₁ is the
+    same at ``m₀ + h``, and ``s = h / √(-2 log p₁)``. h is the largest σ, doubled until ``p₁ ≤ ½``.
+    The result is at least the largest mean. [Wang2016, Sec. 3; Kathuria2016]
 
     Args:
         mean: (n,) μ of every place.
-        std: (n,) σ.
-        best: m₀, the best so far; None = the largest mean.
+        std: (n,) σ of every place.
+        best: m₀, the incumbent; None = the largest mean.
     """
     std = safe_std(mean, std)
     top = float(mean.max())
@@ -184,22 +186,22 @@ def est_a(mean: FloatArray, std: FloatArray, best: float | None) -> float:
 
 
 def est_n(mean: FloatArray, std: FloatArray, best: float | None) -> float:
-    r"""Return ESTn, the expected maximum of independent places, not below the best reading.
+    r"""Return the estimate ESTn: the expected maximum of independent places, at least m₀.
 
     .. math:: \hat m = m_0 + \int_{m_0}^\infty
         \Big[1 - \prod_x \Phi\Big(\frac{w - \mu(x)}{\sigma(x)}\Big)\Big] dw
 
-    By nested Clenshaw-Curtis rules on panels that are halved until the rules agree. Places that
-    are nearly certain make steps, which panels narrow down. [Wang2016, Sec. 3; Kathuria2016]
+    Nested Clenshaw-Curtis rules integrate panels, which are halved until the rules agree.
+    [Wang2016, Sec. 3; Kathuria2016]
 
     Args:
         mean: (n,) μ of every place.
-        std: (n,) σ, 0 where the field is certain.
-        best: m₀, the best so far; None = the largest mean.
+        std: (n,) σ of every place; 0 where the field is certain.
+        best: m₀, the incumbent; None = the largest mean.
     """
     start = float(mean.max()) if best is None else best
     certain = std <= 0.0
-    if certain.any():  # nothing but certainty lies below the largest of these
+    if certain.any():  # the maximum is at least the largest certain value
         start = max(start, float(mean[certain].max()))
         mean, std = mean[~certain], std[~certain]
     live = mean + _CERTAIN * std > start
@@ -212,7 +214,7 @@ def est_n(mean: FloatArray, std: FloatArray, best: float | None) -> float:
 
 def _integral(mean: FloatArray, std: FloatArray, start: float, stop: float) -> float:
     nodes = -np.cos(np.pi * np.arange(_INTERVALS + 1) / _INTERVALS)
-    # Between numbers that rounding can hardly tell apart there is nothing to be halved.
+    # Panels near the spacing of floats are not halved.
     narrowest = max(_NARROWEST * (stop - start), 4.0 * float(np.spacing(max(-start, stop, 0.0))))
     edges = np.linspace(start, stop, _PANELS + 1)
     low, high = edges[:-1], edges[1:]
@@ -242,7 +244,7 @@ def _exceeding(levels: FloatArray, mean: FloatArray, std: FloatArray) -> FloatAr
 
 
 def _clenshaw_curtis(intervals: int) -> FloatArray:
-    """Return the weights of the rule with an even number of intervals."""
+    """Return the weights of the Clenshaw-Curtis rule with an even number of intervals."""
     k = np.arange(intervals + 1)
     j = np.arange(1, intervals // 2 + 1)
     factor = np.where(j == intervals // 2, 1.0, 2.0) / (4.0 * j**2 - 1.0)
@@ -256,13 +258,13 @@ _FINE, _COARSE = _clenshaw_curtis(_INTERVALS), _clenshaw_curtis(_INTERVALS // 2)
 
 
 def gap_width(level: float, mean: FloatArray, std: FloatArray) -> float:
-    """Return ``√β_t = min_x (m̂ - μ(x))/σ(x)``, by which EST is an upper confidence bound."""
+    """Return the width ``√β_t = min_x (m̂ - μ(x))/σ(x)`` of EST as an upper confidence bound."""
     return float(((level - mean) / safe_std(mean, std)).min())
 
 
 @dataclass(frozen=True)
 class MaximumEstimate(Incumbent):
-    """The keys that say how the maximum is estimated, where a policy needs it."""
+    """Configuration keys of the estimate of the field's maximum."""
 
     estimate: str = param(
         "n",
@@ -278,9 +280,9 @@ class MaximumEstimate(Incumbent):
 
 @dataclass(frozen=True)
 class Est(MaximumEstimate, Bandit):
-    """The place likeliest to reach the estimated maximum, ``argmin_x (m̂ - μ(x))/σ(x)``.
+    """Place most likely to reach the estimated maximum, ``argmin_x (m̂ - μ(x))/σ(x)``.
 
-    The same place as with an upper confidence bound of ``√β_t = min_x (m̂ - μ)/σ``. [Wang2016]
+    It is the place with the largest ``μ + √β_t σ`` for ``√β_t = min_x (m̂ - μ)/σ``. [Wang2016]
     """
 
     def scores(self, view: View, belief: Belief, rng: np.random.Generator) -> FloatArray:
@@ -290,17 +292,16 @@ class Est(MaximumEstimate, Bandit):
 
 @dataclass(frozen=True)
 class Thompson(Bandit):
-    """The highest place of one draw from the belief: λ by its weight, then the field given λ.
+    """Highest place of one draw from the belief: first λ by its weight, then the field given λ.
 
-    Places in flight to other probes do not change the draw: it differs from call to call anyway.
-    [Thompson1933; Russo2014]
+    The draw ignores pending places. [Thompson1933; Russo2014]
     """
 
     joint: ClassVar[int] = 500
-    """Largest number of places drawn together: those with the largest mean plus 3 deviations."""
+    """Largest number of places in a draw: those with the largest mean plus 3 deviations."""
 
     def scores(self, view: View, belief: Belief, rng: np.random.Generator) -> FloatArray:
-        """Return the draw [unit of the readings]; less than any of it where none was made."""
+        """Return the draw [unit of the readings]; its minimum at places that are not in it."""
         kept = np.arange(view.locations.size)
         if kept.size > self.joint:
             highest = by_size(view.mean + _DEVIATIONS * view.std)
@@ -314,10 +315,7 @@ class Thompson(Bandit):
 
 
 def posterior_draw(belief: Belief, locations: IntArray, rng: np.random.Generator) -> FloatArray:
-    """Return one draw (m,) of the latent field, as the Gaussian process sees it.
-
-    O(|D| m² + m³) on top of what the belief does anyway.
-    """
+    """Return one draw (m,) of the latent field, after the belief's transform; O(|D| m² + m³)."""
     which = int(rng.choice(belief.weights.size, p=belief.weights))
     white = rng.standard_normal(locations.size)
     scales, known, slopes, mean = (part[which] for part in belief.roots(locations))
@@ -327,8 +325,8 @@ def posterior_draw(belief: Belief, locations: IntArray, rng: np.random.Generator
     draw = mean
     if scale <= 0.0:
         return np.asarray(draw)
-    # The symmetric root: Cholesky's loses half of its digits where places hardly differ, and which
-    # ones it loses depends on the processor. Rounding leaves negative eigenvalues, of about zero.
+    # The symmetric root gives nearly the same draw on every processor; a Cholesky factor does not
+    # where places are nearly equal. Rounding errors may make eigenvalues slightly negative.
     values, vectors = np.linalg.eigh(covariance)
     lengths = np.sqrt(np.maximum(values, 0.0) + _JITTER * scale)
     return np.asarray(draw + vectors @ (lengths * (vectors.T @ white)))
@@ -336,10 +334,7 @@ def posterior_draw(belief: Belief, locations: IntArray, rng: np.random.Generator
 
 @dataclass(frozen=True)
 class MeanOnly(Bandit):
-    """Largest posterior mean, ``argmax_x μ(x)``: sticks to the first high place it finds.
-
-    [Srinivas2010, Sec. 6]
-    """
+    """Largest posterior mean, ``argmax_x μ(x)``, without exploration. [Srinivas2010, Sec. 6]."""
 
     def scores(self, view: View, belief: Belief, rng: np.random.Generator) -> FloatArray:
         """Return ``μ`` [unit of the readings]."""
@@ -348,10 +343,7 @@ class MeanOnly(Bandit):
 
 @dataclass(frozen=True)
 class VarianceOnly(Bandit):
-    """Largest posterior variance, ``argmax_x σ(x)``: greedy for information about the whole field.
-
-    [Srinivas2010, Eq. 4]
-    """
+    """Largest posterior variance, ``argmax_x σ(x)``. [Srinivas2010, Eq. 4]."""
 
     def scores(self, view: View, belief: Belief, rng: np.random.Generator) -> FloatArray:
         """Return ``σ`` [unit of the readings]."""

@@ -1,4 +1,4 @@
-"""What searches for hot spots share: a view of the field, goals in reach, and the way to one."""
+"""Base of the policies that search for extrema: view of the field, reachable goals, and plans."""
 
 from __future__ import annotations
 
@@ -22,32 +22,31 @@ from gp_active_sensing.types import CandidateValue, FloatArray, IntArray, Plan
 from gp_active_sensing.util.ties import by_size, first_best, ties
 
 MOST_CANDIDATES = 100
-"""Candidates that a plan tells of: the best ones."""
+"""Largest number of candidates in a plan."""
 MOST_GOALS = 10_000
-"""Goals that are scored one by one; of more, the groups with the best middles are."""
+"""Largest number of goals that are all scored."""
 _GROUPS, _BEST = 500, 25
-"""Number of groups of near places that many goals are put into, and how many of them are kept;
-again while more goals than two a group are left."""
+"""Number of groups into which more goals than `MOST_GOALS` are divided, and number of best groups
+that are kept. The division is repeated while there are over two goals per group."""
 
 
 @dataclass(frozen=True)
 class View:
-    """Moments of the mixture, in the sensor's unit, turned so that every policy maximises.
+    """Moments of the noise-free field in the sensor's unit, with a sign so that policies maximise.
 
-    Under ``objective: minimise`` means and readings have the other sign. Of the field, not of its
-    readings: their noise is left out.
+    With ``objective: minimise``, means and readings are negated.
 
     Args:
         locations: (m,) places to choose from.
-        mean: (m,) expectation of the field there.
-        std: (m,) its standard deviation, pending places taken as read once (means stay).
-        noise_variance: of a reading, ``Σ_λ b(λ) σ_n²(λ)``; with a transform of the readings that of
-            a typical place, since it grows with the field.
-        best: largest average reading of an observed place, None before the first one.
-        stage: t ≥ 1 of β_t: decisions of this mission so far and this one, or rounds of a batch.
+        mean: (m,) expectations of the field at `locations`.
+        std: (m,) standard deviations of the field, as if pending places had been observed.
+        noise_variance: variance of a reading, ``Σ_λ b(λ) σ_n²(λ)``; with a transform of the
+            readings, the variance at a typical place.
+        best: largest average reading of an observed place; None before the first reading.
+        stage: t ≥ 1 of β_t: number of this decision, or of the round of a batch.
         size: |D|, number of places of the map.
-        everywhere: mean and deviation (n,) of every place; on a map of more than `MOST_GOALS`
-            places those of the places that are looked at.
+        everywhere: means and standard deviations (n,) of all places. On a map of more than
+            `MOST_GOALS` places, those of the examined places.
     """
 
     locations: IntArray
@@ -69,19 +68,18 @@ def view_of(
     sign: float = 1.0,
     only: bool = False,
 ) -> View:
-    """Return what a policy sees of a belief.
+    """Return the view of a belief.
 
     The moments are those of the mixture over λ, ``μ = Σ b μ_λ`` and
-    ``σ² = Σ b (σ_λ² + (μ_λ - μ)²)``: what is not known of the length-scale is uncertainty of the
-    field as well. O(L |D| n), and O(L |D|² n) only for what the readings since the last call add.
+    ``σ² = Σ b (σ_λ² + (μ_λ - μ)²)``. O(L |D| n), and O(L |D|² n) for new readings.
 
     Args:
-        belief: over the field; not changed.
+        belief: belief over the field; it is not changed.
         locations: (m,) places to choose from.
-        pending: places on their way to be read.
-        stage: t ≥ 1.
-        sign: -1 to look for a minimum.
-        only: nothing but `locations` is looked at.
+        pending: places that other probes are going to observe.
+        stage: t ≥ 1 of β_t.
+        sign: 1 to maximise the field, -1 to minimise it.
+        only: True to examine only `locations`.
     """
     mean, variance = latent_given_pending(belief, pending, locations if only else None)
     noise, found = belief.noise_variance, Mixture(belief.weights, mean, variance, belief.transform)
@@ -108,12 +106,11 @@ def view_of(
 def latent_given_pending(
     belief: Belief, pending: Collection[int] = (), locations: IntArray | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Return mean and variance (L, m), as if each pending place had been read once more.
+    """Return mean and variance (L, m), as if each pending place had one more reading.
 
-    As the Gaussian process sees them. Their values are not known, so means stay:
-    ``σ² - c_p (C_pp + σ_n² I)⁻¹ c_pᵀ``. A place that is listed twice is taken as read twice; one
-    that is observed already is read again. O(L |D| n), more by a factor for each pending place.
-    At `locations` (m,), None = everywhere.
+    The moments are those of the Gaussian process, after the belief's transform. Pending values are
+    unknown, so means stay and variances become ``σ² - c_p (C_pp + σ_n² I)⁻¹ c_pᵀ``. A place that
+    occurs twice gets two readings. The moments are at `locations` (m,); None = at all places.
     """
     mean, variance = belief.marginals(locations)
     if not pending:
@@ -140,16 +137,13 @@ def _best_average(belief: Belief, sign: float) -> float | None:
 
 @dataclass(frozen=True)
 class Bandit(ABC):
-    """A policy that goes to the place with the largest score, observed or not.
+    """Base of policies that choose the place with the largest score, observed or not.
 
-    Of equals, as all places may be before the first reading, to the one that is reached first.
-
-    A new one overrides `scores`. Places may be read again: where the field is highest, another
-    reading there is what a search for it wants.
+    Ties go to the place with the shortest drive. A new policy overrides `scores`.
     """
 
     revisits: ClassVar[bool] = True
-    """Observed places may be chosen again; a visit costs one reading of the budget."""
+    """True: observed places may be chosen again; a visit costs one reading of the budget."""
 
     objective: str = param(
         "maximise",
@@ -163,12 +157,12 @@ class Bandit(ABC):
 
     @property
     def sign(self) -> float:
-        """1 where the field is maximised, -1 where it is minimised."""
+        """Sign of the objective: 1 to maximise the field, -1 to minimise it."""
         return 1.0 if self.objective == "maximise" else -1.0
 
     @abstractmethod
     def scores(self, view: View, belief: Belief, rng: np.random.Generator) -> FloatArray:
-        """Return the (m,) score of visiting each of ``view.locations`` next; finite."""
+        """Return the finite scores (m,) of ``view.locations``."""
 
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         """Choose the next place; see `Policy.plan`. The state counts the decisions so far."""
@@ -196,20 +190,20 @@ class Bandit(ABC):
         return plan, next_state(state)
 
     def _look(self, places: IntArray, request: PlanRequest, stage: int) -> View:
-        """Return the view of some places alone."""
+        """Return the view of some places only."""
         belief, pending = request.belief, request.pending
         return view_of(belief, places, pending, stage=stage, sign=self.sign, only=True)
 
     def _promising(
         self, reach: ReachableGoals, request: PlanRequest, stage: int
     ) -> tuple[ReachableGoals, View]:
-        """Return the goals of the groups whose middles have the best scores; view of middles."""
+        """Return the goals of the groups whose middles score best, and the view of all middles."""
         groups = runs(request.topology.points, reach.locations, _GROUPS)
         groups.sort(key=lambda group: int(group[group.size // 2]))
         middles = np.array([group[group.size // 2] for group in groups])
         view = self._look(middles, request, stage)
         values = self.scores(view, request.belief, deepcopy(request.rng))
-        # Of equals, as all may be before the first reading, those that are reached first.
+        # Ties go to the places with the shortest drives.
         near = np.argsort(reach.seconds[np.searchsorted(reach.locations, middles)], kind="stable")
         best = near[by_size(values[near])[:_BEST]]
         kept = np.searchsorted(reach.locations, np.sort(np.concatenate([groups[i] for i in best])))
@@ -228,11 +222,11 @@ def plan_to(
     """Return the plan that drives to a goal.
 
     Args:
-        reach: goals.
-        index: number of the goal.
+        reach: reachable goals.
+        index: index of the goal.
         values: (m,) scores of all goals.
-        seconds: that the choice took.
-        shown: number of a goal that is among the plan's candidates, whatever its score.
+        seconds: computing time of the choice [s].
+        shown: index of a goal that the plan's candidates must contain.
     """
     route, value = reach.route(index), float(values[index])
     return Plan(
@@ -254,12 +248,12 @@ def stage_of(state: PolicyState) -> int:
 
 
 def next_state(state: PolicyState, **more: Any) -> dict[str, Any]:
-    """Return the state after one more decision; other entries stay unless they are given."""
+    """Return the state after one more decision, with the entries `more` replaced."""
     return {**(state or {}), "stage": stage_of(state), **more}
 
 
 def best_score(values: FloatArray, seconds: FloatArray) -> int:
-    """Return the number of the largest of (m,) scores; of ties that of the shortest drive."""
+    """Return the index of the largest of (m,) scores; ties go to the shortest drive."""
     equals = np.flatnonzero(ties(values))
     return int(equals[first_best(-seconds[equals])])
 
@@ -267,7 +261,7 @@ def best_score(values: FloatArray, seconds: FloatArray) -> int:
 def candidate_values(
     locations: IntArray, values: FloatArray, chosen: int | None = None
 ) -> tuple[CandidateValue, ...]:
-    """Return the scores (m,) of the best candidates by place, and that of the chosen one."""
+    """Return the scores of at most `MOST_CANDIDATES` best candidates and of the chosen one."""
     kept = np.arange(locations.size)
     if locations.size > MOST_CANDIDATES:
         kept = by_size(values)[:MOST_CANDIDATES]

@@ -1,4 +1,4 @@
-"""What policies for several probes share: confidence widths, a joint choice, an assignment."""
+"""Base of policies for several probes: confidence widths, joint choice, and assignment of goals."""
 
 from __future__ import annotations
 
@@ -27,46 +27,44 @@ from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import Budget, FloatArray, IntArray, Plan
 
 Widths: TypeAlias = Callable[[int, IntArray, FloatArray], float]
-"""√β_t [standard deviations] of stage t ≥ 1, given the places (m,) that a member is chosen from and
-the deviations there (m,)."""
+"""Function of stage t ≥ 1, places (m,) to choose from, and their standard deviations (m,), that
+returns √β_t."""
 
 
 @dataclass(frozen=True)
 class BySchedule(Schedule):
-    """``√β_t`` of GP-UCB. [Srinivas2010]."""
+    """Confidence widths ``√β_t`` of GP-UCB. [Srinivas2010]."""
 
     def widths(self, view: View, belief: Belief) -> Widths:
-        """Return √β_t, see `Schedule`."""
+        """Return the widths √β_t; see `Schedule`."""
         return lambda stage, places, std: self.width(stage, view.size, belief)
 
 
 @dataclass(frozen=True)
 class ByEstimate(MaximumEstimate):
-    """``√β_t = min_x (m̂ - μ(x))/σ(x)`` of EST. [Kathuria2016, Lemma 3.1].
+    """Confidence widths ``√β_t = min_x (m̂ - μ(x))/σ(x)`` of EST. [Kathuria2016, Lemma 3.1].
 
-    The place with the largest ``μ + √β_t σ`` is then that with the least ``(m̂ - μ)/σ``. The minimum
-    is over the places that are chosen from; m̂ is that of the whole map at the start of the batch.
+    The place with the largest ``μ + √β_t σ`` then has the least ``(m̂ - μ)/σ``. The minimum is over
+    the candidate places. m̂ is the maximum over the whole map at the start of the batch.
     """
 
     def widths(self, view: View, belief: Belief) -> Widths:
-        """Return √β_t, see `MaximumEstimate`."""
+        """Return the widths √β_t; see `MaximumEstimate`."""
         highest, mean = self.highest(view), view.everywhere[0]
         return lambda stage, places, std: max(gap_width(highest, mean[places], std), 0.0)
 
 
 def assign(costs: FloatArray) -> list[int | None]:
-    """Return each probe's goal: as many as can be get one, for the least cost in all.
-
-    [Kuhn1955]
+    """Assign goals to as many probes as possible, with the least total cost. [Kuhn1955].
 
     Args:
-        costs: (k, g) of the way of each probe to each goal, infinite where there is none.
+        costs: (k, g) cost of the way of each probe to each goal; infinite without a way.
 
     Returns:
-        For each probe the number of its goal, None where it gets none.
+        Index of the goal of each probe; None for a probe without a goal.
 
     Raises:
-        ValueError: a cost that is negative or no number.
+        ValueError: a cost is negative or not a number.
     """
     from scipy.optimize import linear_sum_assignment
 
@@ -75,7 +73,7 @@ def assign(costs: FloatArray) -> list[int | None]:
         msg = f"expected costs (k, g), zero or more each, got {costs.tolist()}"
         raise ValueError(msg)
     possible = np.isfinite(costs)
-    # Costs more than all possible ways together: taken only where nothing else is left.
+    # This cost exceeds the sum of all possible ways, so it is chosen only as the last resort.
     expensive = 1.0 + float(costs[possible].sum())
     rows, columns = linear_sum_assignment(np.where(possible, costs, expensive))
     goals: list[int | None] = [None] * costs.shape[0]
@@ -86,16 +84,16 @@ def assign(costs: FloatArray) -> list[int | None]:
 
 
 class Start(NamedTuple):
-    """State at the beginning of a batch, before any member is read.
+    """State at the beginning of a batch, before any member is observed.
 
     Args:
-        view: of the belief, pending places not taken as read; ``view.stage`` is t of the first
-            member of the batch: the number of its reading, or of the round (`Batch.in_rounds`).
-        belief: over the field.
+        view: view of the belief without pending places. ``view.stage`` is t of the first member:
+            the number of its reading, or of the round (`Batch.in_rounds`).
+        belief: belief over the field.
         topology: the map.
-        members: places of the batch so far: waypoints of other probes.
-        lead: the member that the batch began with; None = that is still to be chosen, as the first.
-        widths: of the confidence bounds.
+        members: places of the batch so far, the waypoints of other probes.
+        lead: first member of the batch; None = it is chosen next.
+        widths: widths of the confidence bounds.
     """
 
     view: View
@@ -107,18 +105,18 @@ class Start(NamedTuple):
 
     @property
     def stage(self) -> int:
-        """Stage t ≥ 1 of the next member, where t counts readings."""
+        """Stage t ≥ 1 of the next member, if t counts readings."""
         return self.view.stage + len(self.members)
 
     def upper(self) -> FloatArray:
-        """Return ``f⁺ = μ + √β_t σ`` (m,) of the candidates, as the first member is chosen by."""
+        """Return the upper bounds ``f⁺ = μ + √β_t σ`` (m,) that the first member maximises."""
         mean, std = self.view.mean, self.view.std
         return mean + self.widths(self.view.stage, self.view.locations, std) * std
 
 
 @dataclass(frozen=True)
 class Batch(Bandit):
-    """A policy that chooses goals for several probes together.
+    """Base of policies that choose goals for several probes together.
 
     A new policy overrides `choose`. Probes that wait at the same time get goals chosen together.
     The goals are assigned so that the ways have the least total cost. A probe that waits alone gets
@@ -126,8 +124,8 @@ class Batch(Bandit):
     """
 
     in_rounds: ClassVar[bool] = False
-    """The t of β_t counts rounds, in which a whole batch is read; otherwise it counts readings. A
-    round begins with each decision that leads to the first member of a batch."""
+    """True if t of β_t counts rounds; otherwise t counts readings. A round begins with the first
+    member of a batch."""
 
     @abstractmethod
     def choose(self, start: Start, size: int, rng: np.random.Generator) -> list[int]:
@@ -135,7 +133,7 @@ class Batch(Bandit):
 
     @abstractmethod
     def widths(self, view: View, belief: Belief) -> Widths:
-        """Return √β_t for all members of a batch, given what is believed at its start."""
+        """Return the widths √β_t of a batch, from the belief at its start."""
 
     def scores(self, view: View, belief: Belief, rng: np.random.Generator) -> FloatArray:
         """Return ``μ + √β_t σ`` [unit of the readings]."""
@@ -143,7 +141,7 @@ class Batch(Bandit):
         return view.mean + width * view.std
 
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
-        """Choose one more member of the batch that `pending` is part of; see `Policy.plan`."""
+        """Choose one more member of the batch that contains `pending`; see `Policy.plan`."""
         plans, state = self.plan_batch(request, [request.at], state)
         return plans[0], state
 
@@ -154,9 +152,9 @@ class Batch(Bandit):
         state: PolicyState = None,
         remaining: Sequence[Budget] = (),
     ) -> tuple[list[Plan], PolicyState]:
-        """Choose the next place of each of several probes, together; see `PlansBatch`.
+        """Choose the next places of several probes together; see `PlansBatch`.
 
-        The limit of the request is not needed, the choice is quick.
+        The choice is fast and ignores the limit of the request.
         """
         clock = request.clock
         started = clock()
@@ -165,7 +163,7 @@ class Batch(Bandit):
         goals = asked.together(at, budgets)
         plans: list[Plan | None] = [None] * len(at)
         spent, taken = 0, list(asked.members)
-        # Who got no goal takes what is left, once the goals that were chosen together are given.
+        # Probes without an assigned goal choose last.
         for i in sorted(range(len(at)), key=lambda i: goals[i] is None):
             others = [goal for goal in goals if goal is not None and goal != goals[i]]
             closed = tuple(dict.fromkeys([*taken, *others]))
@@ -185,21 +183,21 @@ class _Asked:
         self.policy, self.request, self.belief = policy, request, request.belief
         pending = tuple(request.pending)
         self.members = tuple(dict.fromkeys(pending))
-        """Members of the batch so far: places under way, not to be chosen again."""
+        """Members of the batch so far, which must not be chosen again."""
         lead = None if state is None else state.get("lead")
         self.lead: int | None = lead if lead in self.members else None
-        """The member that the batch began with, while it is on its way to be read."""
+        """First member of the batch while it is pending; None otherwise."""
         rounds = 0 if state is None else int(state.get("round", state["stage"]))
         self.round = rounds + 1 if self.lead is None else max(rounds, 1)
-        """Number t ≥ 1 of the round that the batch is of."""
+        """Number t ≥ 1 of the round of the batch."""
         # The batch began before its pending members were chosen.
         first = max(stage_of(state) - len(pending), 1)
         self.stage = self.round if policy.in_rounds else first
-        """The t of β_t when the batch begins."""
+        """Stage t of β_t at the beginning of the batch."""
         self.locations: IntArray = np.empty(0, dtype=np.int64)
-        """Places that some probe may go to."""
+        """Places that at least one probe can reach."""
         self.values: FloatArray = np.empty(0)
-        """Value of the goal, as in plans."""
+        """Scores of `locations`."""
 
     def start(self, locations: IntArray, members: tuple[int, ...]) -> Start:
         view = view_of(self.belief, locations, stage=self.stage, sign=self.policy.sign)
@@ -214,20 +212,20 @@ class _Asked:
         return places
 
     def worth(self, locations: IntArray) -> FloatArray:
-        """Return the score of each of `locations`, with pending places treated as read."""
+        """Return the scores of `locations`, as if pending places had been observed."""
         policy = self.policy
         view = view_of(self.belief, locations, self.members, stage=self.stage, sign=policy.sign)
         return policy.scores(view, self.belief, self.request.rng)
 
     def values_at(self, locations: IntArray) -> FloatArray:
-        """Return the values at some places from those that were computed, or compute them."""
+        """Return the scores of some places; scores that are not stored are computed."""
         found = np.minimum(np.searchsorted(self.locations, locations), self.locations.size - 1)
         if (self.locations[found] == locations).all():
             return self.values[found]
         return self.worth(locations)
 
     def together(self, at: Sequence[int | None], budgets: Sequence[Budget]) -> list[int | None]:
-        """Return the goal of each probe, None where it gets none."""
+        """Return the goal of each probe; None for a probe without a goal."""
         reaches = [
             reachable_goals(self._of_one(place, self.members, budget))
             for place, budget in zip(at, budgets, strict=True)
@@ -241,7 +239,7 @@ class _Asked:
         self.values = self.worth(self.locations) if self.members else start.upper()
         left = [budgets[i].readings for i in able]
         limits = [readings for readings in left if readings is not None]
-        size = min([len(able), self.locations.size, *limits])  # at least 1: somewhere is in reach
+        size = min([len(able), self.locations.size, *limits])  # at least 1
         places = self.chosen(start, size)
         costs = np.array([_seconds_to(places, reaches[i]) for i in able])
         for i, column in zip(able, assign(costs), strict=True):
@@ -252,14 +250,13 @@ class _Asked:
     def send(
         self, at: int | None, goal: int | None, closed: tuple[int, ...], left: Budget
     ) -> tuple[Plan, int]:
-        """Return the plan of a probe and the readings that it may cost.
+        """Return the plan of a probe and the number of readings that it may cost.
 
         Args:
-            at: where it stands.
-            goal: what it got; None, or one that what is left is too little for: another one is
-                chosen for it alone.
-            closed: places that others are sent to.
-            left: of the budget.
+            at: place of the probe.
+            goal: assigned goal. Without an affordable goal, a goal is chosen for this probe alone.
+            closed: places to which other probes are sent.
+            left: remaining budget.
         """
         reach = reachable_goals(self._of_one(at, closed, left))
         if reach.reason:

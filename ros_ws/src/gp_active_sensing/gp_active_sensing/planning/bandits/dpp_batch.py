@@ -1,6 +1,7 @@
-"""Batches by a DPP: one member by its upper bound, the others over where the maximum may be.
+"""Batches by a determinantal point process (DPP). [Contal2013; Kathuria2016].
 
-The set of largest determinant (UCB-PE, EST-PE) or a sample. [Contal2013; Kathuria2016]
+The first member has the largest upper bound. The others are the set of largest determinant
+(UCB-PE, EST-PE) or a DPP sample from the region that may contain the maximum.
 """
 
 from __future__ import annotations
@@ -20,29 +21,24 @@ from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 from gp_active_sensing.util.ties import by_size, first_best
 
 LEAST_NOISE = 1e-8
-"""Noise as a share of the largest variance of the region: with less the identity would be lost in
-rounding, and no set would have a determinant."""
+"""Least noise of the kernel, as a fraction of the largest variance of the region."""
 _NEGLIGIBLE = 1e-12
-"""Candidates λ with a smaller share of the belief are left out: rounding is larger."""
+"""Weight below which a candidate λ is ignored."""
 
 
 def relevance_region(
     mean: FloatArray, std: FloatArray, width: float, floor: float | None = None
 ) -> BoolArray:
-    """Return ``R⁺ = {x : μ(x) + 2√β σ(x) ≥ y•}``, ``y• = max_x μ(x) - √β σ(x)``.
+    """Return the (m,) mask of ``R⁺ = {x : μ(x) + 2√β σ(x) ≥ y•}``, ``y• = max_x μ(x) - √β σ(x)``.
 
-    [Contal2013, Sec. 3; Kathuria2016, Algorithm 2]. t counts rounds; the width in R⁺ is that of the
-    next one, β_{t+1}, where it is known (UCB); for EST it is not, and β_t stands for it.
+    [Contal2013, Sec. 3; Kathuria2016, Algorithm 2]. t counts rounds. R⁺ uses β_{t+1} for UCB. For
+    EST β_{t+1} is unknown, and R⁺ uses β_t.
 
     Args:
         mean: (m,) μ of the candidates.
-        std: (m,) σ.
+        std: (m,) σ of the candidates.
         width: √β.
-        floor: y•, where members of the batch that are no candidates count for it; None = they
-            do not.
-
-    Returns:
-        (m,) whether each is in R⁺.
+        floor: y• over the candidates and the members of the batch; None = over the candidates.
     """
     best = float((mean - width * std).max()) if floor is None else floor
     return np.asarray(mean + 2.0 * width * std >= best)
@@ -57,18 +53,11 @@ def region_of(
     size: int,
     without: Sequence[int] = (),
 ) -> IntArray:
-    """Return the indices of R⁺ that further members of a batch are chosen from.
+    """Return the indices of the candidates in R⁺ for further members of a batch.
 
-    Where it holds fewer than are wanted, the candidates with the largest upper bounds
-    ``μ + 2√β σ`` outside it make up for them.
-
-    Args:
-        mean: (m,) μ of the candidates.
-        std: (m,) σ.
-        width: √β.
-        floor: y•; None = that of the candidates.
-        size: how many members are wanted, at most the candidates that are left.
-        without: candidates that are members already.
+    The result excludes the members `without`. If R⁺ has fewer than `size` places, the candidates
+    with the next largest upper bounds ``μ + 2√β σ`` are added. The other arguments are those of
+    `relevance_region`.
     """
     inside = relevance_region(mean, std, width, floor)
     upper = mean + 2.0 * width * std
@@ -83,18 +72,17 @@ def region_of(
 
 
 class RegionKernel:
-    """``L = I + σ⁻² C`` over places, given the members that a batch has already.
+    """DPP kernel ``L = I + σ⁻² C`` over places, conditioned on the members of a batch.
 
-    C is the joint covariance of the mixture, as the Gaussian process sees the field,
-    ``Σ_λ b(λ) (C_λ + (μ_λ - μ)(μ_λ - μ)ᵀ)``, and σ² = Σ_λ b(λ) σ_n²(λ), not
-    less than `LEAST_NOISE`. Members S enter by the
-    Schur complement ``L - L_·S L_SS⁻¹ L_S·``: the probability of a set given that it contains S.
-    With one λ and one member that is ``K_{t,1} = I + σ⁻² k_{t,1}`` of [Kathuria2016, Sec. 3.2].
+    C is the joint covariance of the mixture, ``Σ_λ b(λ) (C_λ + (μ_λ - μ)(μ_λ - μ)ᵀ)``, after the
+    belief's transform. ``σ² = Σ_λ b(λ) σ_n²(λ)``. Members S condition the kernel by the Schur
+    complement ``L - L_·S L_SS⁻¹ L_S·``. With one λ and one member the kernel is
+    ``K_{t,1} = I + σ⁻² k_{t,1}`` of [Kathuria2016, Sec. 3.2].
 
     Args:
-        belief: over the field; not changed.
-        places: (m,) the region.
-        members: places of the batch so far; one that is listed twice is read twice.
+        belief: belief over the field; it is not changed.
+        places: (m,) places of the region.
+        members: places of the batch so far; a place that occurs twice counts twice.
     """
 
     def __init__(self, belief: Belief, places: IntArray, members: tuple[int, ...] = ()) -> None:
@@ -107,7 +95,7 @@ class RegionKernel:
         self._shares = b * scale[kept]
         root = np.sqrt(b)[:, None]
         spread = (mean[kept] - b @ mean[kept]) * root
-        # One row a place, so that a column of the kernel is one product with a matrix.
+        # With one row for each place, a column of the kernel is one matrix product.
         self._less = _stacked(W[kept] * root[:, None])
         self._more = np.hstack([_stacked(B[kept] * root[:, None]), spread.T])
         self.places = everything
@@ -118,13 +106,13 @@ class RegionKernel:
         self._shares /= noise
         self._less /= math.sqrt(noise)
         self._more /= math.sqrt(noise)
-        # A variance of the field is not below zero, so neither is that of L below one.
+        # Variances of the field are not negative, so the diagonal of L is at least one.
         self._diagonal: FloatArray = 1.0 + np.maximum(variance, 0.0) / noise
         if members:
             self._condition(len(members))
 
     def _condition(self, count: int) -> None:
-        """Take the first places as members, and leave the others."""
+        """Condition on the first `count` places, and keep the others."""
         members, others = np.arange(count), np.arange(count, self.places.size)
         block = self.entries(members, members)
         cross = self.entries(others, members)
@@ -136,12 +124,12 @@ class RegionKernel:
 
     @property
     def diagonal(self) -> FloatArray:
-        """(m,) of L."""
+        """(m,) diagonal of L."""
         return self._diagonal
 
     def entries(self, rows: IntArray, columns: IntArray) -> FloatArray:
         """Return the (r, c) entries of L; O(r c |D|) for each λ."""
-        # Whole columns are what is mostly asked for: they need no copy.
+        # Most calls ask for whole columns, which need no copy.
         whole = rows.size == self.places.size and bool((rows == np.arange(rows.size)).all())
         less = self._less if whole else self._less[rows]
         more = self._more if whole else self._more[rows]
@@ -153,17 +141,16 @@ class RegionKernel:
 
 
 def _stacked(parts: FloatArray) -> FloatArray:
-    """Return (L, r, m) as one contiguous (m, L r)."""
+    """Return an array (L, r, m) as a contiguous array (m, L r)."""
     return np.ascontiguousarray(parts.reshape(-1, parts.shape[2]).T)
 
 
 @dataclass(frozen=True)
 class Dpp(Batch):
-    """The first member has the largest upper bound; the others are a set of a DPP over R⁺.
+    """Batch whose first member has the largest upper bound, and whose others come from a DPP on R⁺.
 
-    Where probes wait one at a time, one of them is on its way to the largest upper bound, and the
-    others explore. The t of β_t and of R⁺ counts rounds, not readings [Kathuria2016, Algorithm 2].
-    A new one overrides `explore`.
+    Probes that wait one at a time share a batch: one of them drives to the first member. The t of
+    β_t and of R⁺ counts rounds [Kathuria2016, Algorithm 2]. A new policy overrides `explore`.
     """
 
     in_rounds: ClassVar[bool] = True
@@ -194,16 +181,16 @@ class Dpp(Batch):
 
 @dataclass(frozen=True)
 class DppMax(Dpp):
-    """Members with the largest determinant, one after another. [Kathuria2016, Theorem 3.3]."""
+    """Members that greedily maximise the determinant. [Kathuria2016, Theorem 3.3]."""
 
     def explore(self, kernel: RegionKernel, size: int, rng: np.random.Generator) -> IntArray:
-        """Return the greedy maximum: each time the place that is known least."""
+        """Return the greedy maximum: repeatedly the place of the largest remaining variance."""
         return greedy_kdpp(kernel.entries, kernel.diagonal, size)
 
 
 @dataclass(frozen=True)
 class UcbDppMax(BySchedule, DppMax):
-    """UCB-PE: the largest upper bound, then the least known of where the maximum may be.
+    """UCB-PE: first the largest upper bound, then the largest variances where the maximum may be.
 
     [Contal2013; Kathuria2016, Algorithm 2]
     """
@@ -211,21 +198,20 @@ class UcbDppMax(BySchedule, DppMax):
 
 @dataclass(frozen=True)
 class EstDppMax(ByEstimate, DppMax):
-    """EST-PE: as ucb_dpp_max, with the bounds of est. [Kathuria2016, Algorithm 2]."""
+    """EST-PE: the batch of ucb_dpp_max with the bounds of est. [Kathuria2016, Algorithm 2]."""
 
 
 @dataclass(frozen=True)
 class DppSample(Dpp):
-    """Members drawn together, ``Pr(S) ∝ det L_S``: diverse, but not always the same."""
+    """Members that are drawn together from a DPP, ``Pr(S) ∝ det L_S``."""
 
     exact_up_to: ClassVar[int] = 500
-    """Largest relevance region that is drawn from exactly, by eigenvalues. Beyond it a Markov
-    chain draws, which never forms the kernel [places]."""
+    """Number of places of the largest region with an exact draw; beyond it a Markov chain draws."""
     epsilon: ClassVar[float] = 0.01
-    """Distance in total variation of the Markov chain from the exact distribution."""
+    """Total variation distance between the Markov chain and the exact distribution."""
 
     def explore(self, kernel: RegionKernel, size: int, rng: np.random.Generator) -> IntArray:
-        """Return a sample."""
+        """Return a sample of `size` members."""
         entries, diagonal = kernel.entries, kernel.diagonal
         if diagonal.size <= self.exact_up_to:
             return sample_kdpp(entries, diagonal, size, rng)
@@ -234,7 +220,7 @@ class DppSample(Dpp):
 
 @dataclass(frozen=True)
 class UcbDppSample(BySchedule, DppSample):
-    """The largest upper bound, then a sample of diverse places where the maximum may be.
+    """First the largest upper bound, then a DPP sample of places where the maximum may be.
 
     [Kathuria2016, Theorem 3.4]
     """
@@ -242,4 +228,4 @@ class UcbDppSample(BySchedule, DppSample):
 
 @dataclass(frozen=True)
 class EstDppSample(ByEstimate, DppSample):
-    """As ucb_dpp_sample, with the bounds of est. [Kathuria2016, Theorem 3.4]."""
+    """The batch of ucb_dpp_sample with the bounds of est. [Kathuria2016, Theorem 3.4]."""

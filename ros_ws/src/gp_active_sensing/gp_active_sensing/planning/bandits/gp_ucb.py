@@ -1,4 +1,4 @@
-"""GP-UCB, the width β_t of its bound, and bounds on the regret. [Srinivas2010; Wang2016]."""
+"""GP-UCB, its confidence width β_t, and bounds on the regret. [Srinivas2010; Wang2016]."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _COMPACT = ("dimension", "extent", "a", "b")
 
 
 def finite_beta(stage: int, size: int, delta: float) -> float:
-    """Return ``β_t = 2 log(|D| t² π² / (6δ))``, t ≥ 1, of |D| places. [Srinivas2010, Theorem 1]."""
+    """Return ``β_t = 2 log(|D| t² π² / (6δ))`` for t ≥ 1 and |D| places. [Srinivas2010, Th. 1]."""
     return 2.0 * math.log(size * stage**2 * math.pi**2 / (6.0 * delta))
 
 
@@ -34,14 +34,14 @@ def compact_beta(
 
     Args:
         stage: t ≥ 1.
-        delta: probability that the bound may fail with.
-        dimension: d of the domain.
-        extent: r, the domain is within ``[0, r]^d``.
-        a: with b: ``Pr{sup |∂f/∂x_j| > L} ≤ a exp(-(L/b)²)`` for every coordinate j.
-        b: see a.
+        delta: probability δ with which the confidence bound may fail.
+        dimension: dimension d of the domain.
+        extent: side r of a box ``[0, r]^d`` that contains the domain.
+        a: constant with ``Pr{sup |∂f/∂x_j| > L} ≤ a exp(-(L/b)²)`` for every coordinate j.
+        b: constant in the same inequality.
 
     Raises:
-        ValueError: the second logarithm is of a number that is not above 0.
+        ValueError: ``4 d a / δ`` is not above 1.
     """
     inner = math.log(4.0 * dimension * a / delta)
     if not inner > 0.0:
@@ -57,16 +57,16 @@ def rkhs_beta(stage: int, delta: float, *, norm: float, gain: float) -> float:
 
     Args:
         stage: t ≥ 1.
-        delta: probability that the bound may fail with.
+        delta: probability δ with which the confidence bound may fail.
         norm: bound on ‖f‖_k.
-        gain: γ_t, or an upper bound on it [nat].
+        gain: γ_t, or an upper bound on γ_t [nat].
     """
     return 2.0 * norm**2 + 300.0 * gain * math.log(stage / delta) ** 3
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """The keys that say how β_t grows, for every policy with an upper confidence bound."""
+    """Configuration keys of the growth of β_t, for policies with an upper confidence bound."""
 
     schedule: str = param(
         "finite",
@@ -96,7 +96,7 @@ class Schedule:
     )
 
     def __post_init__(self) -> None:
-        beside = getattr(super(), "__post_init__", None)  # of what it is mixed with
+        beside = getattr(super(), "__post_init__", None)  # checks of the other base class
         if beside is not None:
             beside()
         missing = [key for key in _COMPACT if getattr(self, key) is None]
@@ -114,17 +114,17 @@ class Schedule:
             raise ConfigError(problems)
 
     def width(self, stage: int, size: int, belief: Belief) -> float:
-        """Return ``√(β_t / scale)``, standard deviations; 0 where β_t would be negative.
+        """Return ``√(β_t / scale)`` [standard deviations]; 0 if β_t is negative.
 
         Args:
             stage: t ≥ 1.
             size: |D|, number of places.
-            belief: for `rkhs`: γ_t is that of its prior.
+            belief: belief whose prior gives γ_t for `rkhs`.
         """
         return math.sqrt(max(self.unscaled(stage, size, belief), 0.0) / self.scale)
 
     def unscaled(self, stage: int, size: int, belief: Belief) -> float:
-        """Return β_t as the theorems have it."""
+        """Return β_t of the theorems, without `scale`."""
         if self.schedule == "finite":
             return finite_beta(stage, size, self.delta)
         if self.schedule == "compact":
@@ -141,9 +141,9 @@ class Schedule:
 
 @dataclass(frozen=True)
 class GpUcb(Schedule, Bandit):
-    """Largest upper confidence bound, ``argmax_x μ(x) + √β_t σ(x)``: the regret is bounded.
+    """Largest upper confidence bound, ``argmax_x μ(x) + √β_t σ(x)``, with bounded regret.
 
-    With probability 1-δ, see `regret_bound`. [Srinivas2010, Eq. 6, Algorithm 1]
+    The bound on the regret holds with probability 1-δ; see `regret_bound`. [Srinivas2010, Eq. 6]
     """
 
     def scores(self, view: View, belief: Belief, rng: np.random.Generator) -> FloatArray:
@@ -152,29 +152,27 @@ class GpUcb(Schedule, Bandit):
 
 
 def constant(variance: float, noise_variance: float, factor: float = 8.0) -> float:
-    """Return ``C₁ = 8 v / log(1 + v/σ²)``, which is ``8 / log(1 + σ⁻²)`` for v = 1.
+    """Return the constant ``C₁ = 8 v / log(1 + v/σ²)`` of the regret bound.
 
-    Of ``Σ σ²_{t-1}(x_t) ≤ (2v / log(1 + v/σ²)) γ_T`` and a regret of at most ``2 √β_t σ_{t-1}``
-    each. [Srinivas2010, Theorem 1 and Lemma 5.4, for any v = max k(x, x)]
+    [Srinivas2010, Theorem 1 and Lemma 5.4, for any v = max k(x, x)]
 
     Args:
         variance: v, the largest prior variance.
-        noise_variance: σ².
-        factor: 8; 36 for batches [Kathuria2016], 2 for EST.
+        noise_variance: variance σ² of the noise.
+        factor: 8 for GP-UCB, 36 for batches [Kathuria2016], 2 for EST.
     """
     return factor * variance / math.log1p(variance / noise_variance)
 
 
 def regret_bound(policy: Policy, belief: Belief, readings: int) -> float | None:
-    """Return a bound on the cumulative regret of some decisions, None where none is known.
+    """Return a bound on the cumulative regret of `readings` decisions, None where none is known.
 
     ``√(C₁ T β_T γ_T)``, plus 2 for a compact region. [Srinivas2010, Theorems 1-3]
 
-    Known for gp_ucb with its full β_t (``scale`` 1 or less), for a field that is drawn from the
-    prior: with one λ, whose scale is known, and without a transform. For one probe that reads each
-    place before it chooses the next.
+    The bound is known for gp_ucb with one probe and ``scale`` ≤ 1. The belief must have one λ of
+    known scale and no transform.
     """
-    # Exactly this one: what is derived from it chooses in batches, or forgets readings.
+    # Subclasses choose in batches or forget readings, so the bound does not hold for them.
     if type(policy) is not GpUcb or policy.schedule == "constant" or policy.scale > 1.0:
         return None
     if belief.transform is not IDENTITY or not belief.scale_known or readings < 1:

@@ -1,4 +1,4 @@
-"""Information gain: what T readings can tell of a field at most. [Srinivas2010, Sec. 5]."""
+"""Largest information gain γ_T of T readings about a field. [Srinivas2010, Sec. 5]."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing.util.ties import first_best
 
 SHARE = 1.0 - math.exp(-1.0)
-"""The greedy choice reaches at least this share of the best. [Nemhauser1978]."""
+"""Least ratio of the greedy information gain to the largest gain. [Nemhauser1978]."""
 _LEAST_WEIGHT = 1e-3
-"""Weight below which a candidate's information gain is left out."""
+"""Weight below which a candidate's information gain is ignored."""
 
 
 class GreedyGain:
-    """The readings that ``argmax_x σ_{t-1}(x)`` chooses, and what they tell; grown on demand.
+    """Readings that ``argmax_x σ_{t-1}(x)`` chooses, and their information F, computed on demand.
 
-    The same place may be read again. F is monotone and submodular, so that the greedy choice
-    reaches at least ``(1 - 1/e)`` of γ_T, the best of T readings. [Srinivas2010, Eq. 4]
+    A place may be chosen again. F is monotone and submodular, so the greedy choice reaches at least
+    ``(1 - 1/e)`` of γ_T, the largest information of T readings. [Srinivas2010, Eq. 4]
 
     Args:
         covariance: prior covariance between locations under the candidates.
-        mean: prior mean; what is not known of it is part of the field.
-        which: number of the candidate λ.
+        mean: prior mean; its uncertainty is part of the field.
+        which: index of the candidate λ.
     """
 
     def __init__(self, covariance: LocationCovariance, mean: PriorMean, which: int = 0) -> None:
@@ -43,17 +43,17 @@ class GreedyGain:
         self._rows: FloatArray = np.empty((0, covariance.n))
         self._gains = [0.0]
         self._places: list[int] = []
-        self._lock = Lock()  # loops on several threads may share a covariance
+        self._lock = Lock()  # several threads may share a covariance
 
     def gain(self, readings: int) -> float:
-        """Return F of the first `readings` greedy choices [nat]; O(T n) for each new one."""
+        """Return F of the first `readings` greedy choices [nat]; O(T n) for each new choice."""
         with self._lock:
             while len(self._gains) <= readings:
                 self._extend()
             return self._gains[readings]
 
     def places(self, readings: int) -> IntArray:
-        """Return the first `readings` greedy choices, in their order."""
+        """Return the first `readings` greedy choices in order."""
         self.gain(readings)
         return np.array(self._places[:readings], dtype=np.int64)
 
@@ -81,9 +81,9 @@ _kept: WeakKeyDictionary[LocationCovariance, _Kept] = WeakKeyDictionary()
 
 
 def prior_gains(belief: Belief) -> dict[int, GreedyGain]:
-    """Return the greedy choice under the prior of every candidate that has weight, by its number.
+    """Return the greedy choices under the prior of each candidate with weight, by its index.
 
-    Kept as long as the covariance lives: from stage to stage they only grow.
+    They are stored as long as the covariance exists.
     """
     covariance, mean = belief.covariance, belief.mean
     known = _kept.get(covariance)
@@ -100,7 +100,7 @@ def prior_gains(belief: Belief) -> dict[int, GreedyGain]:
 def largest_gain(belief: Belief, readings: int) -> float:
     """Return an upper bound on γ_T of the prior, ``F(greedy) / (1 - 1/e)`` [nat].
 
-    Averaged over the candidates by their weights; those with next to none are left out.
+    F is averaged over the candidates by their weights.
     """
     gains = prior_gains(belief)
     weights = belief.weights[list(gains)]

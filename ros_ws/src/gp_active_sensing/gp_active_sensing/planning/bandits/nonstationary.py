@@ -1,4 +1,4 @@
-"""Hot spots that move: GP-UCB that forgets, SparQ-GP-UCB, and what they ask an expert."""
+"""Bandits for fields that change: GP-UCB that forgets, SparQ-GP-UCB, and questions to an expert."""
 
 from __future__ import annotations
 
@@ -22,19 +22,18 @@ from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import FloatArray, IntArray
 
 _EXACT = 500
-"""Places up to which the draw is exact."""
+"""Largest number of places with an exact draw."""
 _EPSILON = 0.01
-"""Total variation distance from the Q-DPP that a draw among more places may have."""
+"""Total variation distance from the Q-DPP of a draw from more places."""
 _JITTER = 1e-6
-"""Value added to the diagonal of the correlations, which keeps neighbours distinct."""
+"""Value that is added to the diagonal of the correlations."""
 
 
 @dataclass(frozen=True)
 class Stepwise:
-    """The keys of policies whose papers count time in steps, and that may ask an expert.
+    """Configuration keys of policies that count time in steps and may ask an expert.
 
-    The papers take one step a decision; a probe takes as long as it takes. An expert is asked about
-    ``⌈c log^d t⌉`` of the visited places.
+    An expert is asked about ``⌈c log^d t⌉`` visited places before decision t.
     """
 
     step: float = param(
@@ -53,7 +52,7 @@ class Stepwise:
 
     @property
     def asks(self) -> bool:
-        """Return whether an expert is asked."""
+        """Return whether the policy asks an expert."""
         return self.query_factor > 0.0
 
     def queries(
@@ -65,9 +64,9 @@ class Stepwise:
         state: PolicyState,
         places: Collection[int] | None = None,
     ) -> tuple[int, ...]:
-        """Return the visited places that an expert is to be asked about, spread by a Q-DPP.
+        """Return the places to ask an expert about, spread by a Q-DPP.
 
-        Where the expert has `places` of its own they are some of these; no more than were visited.
+        They are visited places; if the expert has fixed `places`, they are some of these.
         """
         number = query_number(stage_of(state), self.query_factor, self.query_power)
         known = np.flatnonzero(belief.visited)
@@ -78,23 +77,22 @@ class Stepwise:
 
 @dataclass(frozen=True)
 class ForgettingUcb(Stepwise, GpUcb):
-    """GP-UCB that brings a drift of its own to the belief.
+    """Base of GP-UCB policies that define the drift of the belief.
 
-    With a `query_factor` above 0 an expert is asked before each decision as SparQ-GP-UCB does, and
-    its answers count as readings do.
+    If `query_factor` is above 0, an expert is asked before each decision, as by SparQ-GP-UCB.
     """
 
     @abstractmethod
     def drift(self) -> DriftConfig:
-        """Return how the belief's readings age; engines build the belief with it."""
+        """Return the drift with which engines build the belief."""
 
 
 @dataclass(frozen=True)
 class TvGpUcb(ForgettingUcb):
-    """GP-UCB under the kernel ``k(x, x') (1 - ε)^(|t - t'| / 2)``, t in steps.
+    """GP-UCB under the kernel ``k(x, x') (1 - ε)^(|t - t'| / 2)``, with t in steps.
 
-    The field of the next step is ``√(1-ε) f + √ε g`` with a new g of the same kind: it forgets
-    itself, at the same pace everywhere. [Bogunovic2016; Mauduit2025, Eq. 8]
+    The field of the next step is ``√(1-ε) f + √ε g`` with an independent g of the same prior.
+    [Bogunovic2016; Mauduit2025, Eq. 8]
     """
 
     epsilon: float = param(
@@ -105,14 +103,14 @@ class TvGpUcb(ForgettingUcb):
     )
 
     def drift(self) -> DriftConfig:
-        """Return the forgetting kernel with ``τ = -2 Δ / log(1 - ε)``, steps of Δ seconds."""
+        """Return the forgetting kernel with ``τ = -2 Δ / log(1 - ε)``, for steps of Δ seconds."""
         time_scale = -2.0 * self.step / math.log1p(-self.epsilon)
         return DriftConfig(kind="kernel", time_scale=time_scale)
 
 
 @dataclass(frozen=True)
 class SwGpUcb(ForgettingUcb):
-    """GP-UCB on the readings of a sliding window: the latest W, one a step. [Zhou2021]."""
+    """GP-UCB on the readings of a sliding window of W steps. [Zhou2021]."""
 
     kind: ClassVar[str] = "window"
     window: float = param(
@@ -130,44 +128,43 @@ class SwGpUcb(ForgettingUcb):
 
 @dataclass(frozen=True)
 class RGpUcb(SwGpUcb):
-    """GP-UCB that starts again at every multiple of `window`. [Bogunovic2016; Zhou2021]."""
+    """GP-UCB that restarts at every multiple of `window`. [Bogunovic2016; Zhou2021]."""
 
     kind: ClassVar[str] = "restart"
 
 
 @dataclass(frozen=True)
 class WGpUcb(ForgettingUcb):
-    """GP-UCB with weights γ^a of readings a steps old: their noise variance is ``σ² γ^(-a)``.
+    """GP-UCB with weights γ^a for readings of age a in steps, as noise variances ``σ² γ^(-a)``.
 
-    The mean solves the weighted regression ``argmin_f Σ_i w_i (y_i - f(x_i))² + λ ‖f‖²``. The
-    standard deviation is that of the same posterior. [Deng2022; Mauduit2025, Eq. 9]
+    The mean solves the weighted regression ``argmin_f Σ_i w_i (y_i - f(x_i))² + λ ‖f‖²``.
+    [Deng2022; Mauduit2025, Eq. 9]
     """
 
     gamma: float = param(0.98, help="weight γ of a reading one step old", above=0.0, high=0.999999)
 
     def drift(self) -> DriftConfig:
-        """Return weights with ``τ = -Δ / log γ``, steps of Δ seconds."""
+        """Return weights with ``τ = -Δ / log γ``, for steps of Δ seconds."""
         return DriftConfig(kind="weights", time_scale=-self.step / math.log(self.gamma))
 
 
 def query_number(stage: int, factor: float, power: float) -> int:
-    """Return ``Q_t = ⌈c log^d t⌉`` of stage t ≥ 1. [Mauduit2025, Theorem 3.1 and Sec. 4.1]."""
+    """Return ``Q_t = ⌈c log^d t⌉`` for stage t ≥ 1. [Mauduit2025, Theorem 3.1 and Sec. 4.1]."""
     return math.ceil(factor * math.pow(math.log(stage), power))
 
 
 def spread_places(
     belief: Belief, places: IntArray, number: int, rng: np.random.Generator
 ) -> IntArray:
-    """Draw some of `places`, sorted, that are weakly correlated: a Q-DPP.
+    """Draw Q weakly correlated `places`, sorted, from a Q-DPP. [Burt2020, Algorithm 1].
 
-    With the prior covariance, averaged over λ, as its kernel: what the sparse approximation of a
-    posterior is made of in [Burt2020, Algorithm 1]. Exact among few places, O(m³); a Markov chain
-    among many, O(m Q) for each of about 10 Q steps.
+    The kernel is the prior covariance, averaged over λ. The draw is exact for few places, O(m³).
+    For many places it is a Markov chain, O(m Q) for each of about 10 Q steps.
 
     Args:
-        belief: knows the covariance and the weights b(λ).
-        places: (m,) to choose from.
-        number: Q; all of them where there are no more.
+        belief: belief with the covariance and the weights b(λ).
+        places: (m,) places to choose from.
+        number: Q; the function returns all places if Q ≥ m.
         rng: source of randomness.
     """
     if number >= len(places):
@@ -202,8 +199,8 @@ def sparq_beta(information: float, delta: float, norm: float) -> float:
     [Mauduit2025, Theorem 3.1]
 
     Args:
-        information: ``½ log |I + Σ⁻¹ K|`` of the readings that count [nat].
-        delta: probability that the bounds may fail with.
+        information: ``½ log |I + Σ⁻¹ K|`` of the readings in the belief [nat].
+        delta: probability δ with which the confidence bounds may fail.
         norm: bound on ‖f‖_k.
     """
     return math.sqrt(2.0 * (math.log(2.0 / delta) + information)) + norm
@@ -211,13 +208,12 @@ def sparq_beta(information: float, delta: float, norm: float) -> float:
 
 @dataclass(frozen=True)
 class SparqGpUcb(Stepwise, Bandit):
-    """Upper confidence bound on recent readings and an expert's fresh values.
+    """Largest upper confidence bound from recent readings and an expert's fresh values.
 
-    A reading of age a (in steps) has the noise variance ``σ² (a² + 1)``; those beyond ``σ² log t``
-    are dropped, the newest never. Before decision t, ``min(⌈c log^d t⌉, visited places)`` of the
-    places visited so far, spread by a Q-DPP, are asked of an expert; where it has places of its
-    own, of these. An answer ages like any reading. When the expert is silent, recent readings
-    decide alone. The noise variance of a reading doubles in one step. [Mauduit2025, Algorithm 1]
+    A reading of age a in steps has the noise variance ``σ² (a² + 1)``. Readings with a variance
+    above ``σ² log t`` are dropped, except the newest. Before decision t, the expert is asked about
+    ``⌈c log^d t⌉`` visited places or stations, spread by a Q-DPP. An answer ages like a reading.
+    Without answers, recent readings decide alone. [Mauduit2025, Algorithm 1]
     """
 
     delta: float = param(
@@ -230,7 +226,7 @@ class SparqGpUcb(Stepwise, Bandit):
     query_factor: float = param(6.0, help="c of the ⌈c log^d t⌉ places asked about", low=0.0)
 
     def drift(self) -> DriftConfig:
-        """Return uncertainty injection with the rule that discards; engines build with it."""
+        """Return uncertainty injection with the rule that discards old readings."""
         return DriftConfig(kind="injection", doubling=self.step, discard_step=self.step)
 
     def scores(self, view: View, belief: Belief, rng: np.random.Generator) -> FloatArray:

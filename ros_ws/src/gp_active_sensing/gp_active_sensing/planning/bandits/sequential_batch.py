@@ -1,4 +1,4 @@
-"""Members of a batch one after another: GP-BUCB, B-EST, and LP-UCB.
+"""Batches whose members are chosen one after another: GP-BUCB, B-EST and LP-UCB.
 
 [Desautels2014; Kathuria2016, Algorithm 1; Gonzalez2016]
 """
@@ -23,10 +23,10 @@ from gp_active_sensing.util.ties import first_best
 
 
 class Ahead:
-    """Moments of the field while places are treated as read, one after another.
+    """Moments of the field as if places were observed one after another. [Desautels2014, Sec. 3].
 
-    The values are not known, so each is taken to be what is expected: means and the belief over λ
-    stay, variances shrink, ``σ²_λ ← σ²_λ - c_x c_xᵀ / (c_xx + σ_n²)``. [Desautels2014, Sec. 3]
+    Each unknown value is replaced by its expectation. Means and the belief over λ stay, and the
+    variances shrink, ``σ²_λ ← σ²_λ - c_x c_xᵀ / (c_xx + σ_n²)``.
     """
 
     def __init__(self, belief: Belief) -> None:
@@ -35,7 +35,7 @@ class Ahead:
         self._rows: list[FloatArray] = []
 
     def read(self, place: int) -> None:
-        """Take a place as read once (more); O(L |D| n)."""
+        """Add one reading of a place; O(L |D| n)."""
         c = self._belief.cross(np.array([place], dtype=np.int64))[:, 0]
         for row in self._rows:
             c = c - row[:, [place]] * row
@@ -53,11 +53,11 @@ class Ahead:
 
 @dataclass(frozen=True)
 class Hallucination(Batch):
-    """Largest ``μ_fb(x) + C' √β_t σ_{t-1}(x)``: means of the last feedback, deviations updated.
+    """Largest ``μ_fb(x) + C' √β_t σ_{t-1}(x)``, with means μ_fb of the last observed batch.
 
-    Deviations that shrink without feedback make bounds too narrow, by a factor of at most exp(C)
-    where the other members of the batch tell at most C nat about a place. C' makes up for that.
-    The t of β_t counts readings, in a batch too [Desautels2014; Kathuria2016, Algorithm 1].
+    Deviations that shrink without readings make bounds too narrow, by a factor of at most exp(C).
+    C bounds the information of the other members about a place [nat]. C' corrects the factor.
+    The t of β_t counts readings. [Desautels2014; Kathuria2016, Algorithm 1]
     """
 
     information: float = param(
@@ -84,7 +84,7 @@ class Hallucination(Batch):
 
     @property
     def factor(self) -> float:
-        """C', the factor on √β."""
+        """Factor C' on √β_t."""
         return math.exp(self.information if self.widening == "exp_c" else 2.0 * self.information)
 
     def choose(self, start: Start, size: int, rng: np.random.Generator) -> list[int]:
@@ -111,12 +111,12 @@ class Hallucination(Batch):
 
 @dataclass(frozen=True)
 class GpBucb(BySchedule, Hallucination):
-    """GP-BUCB: upper confidence bounds, as if the rest of the batch were read. [Desautels2014]."""
+    """GP-BUCB: upper confidence bounds, as if the batch had been observed. [Desautels2014]."""
 
 
 @dataclass(frozen=True)
 class BEst(ByEstimate, Hallucination):
-    """B-EST: as gp_bucb, with the bounds of est. [Kathuria2016, Theorem 3.2].
+    """B-EST: the batch of gp_bucb with the bounds of est. [Kathuria2016, Theorem 3.2].
 
     ``√β_t = min_x (m̂ - μ_fb(x))/σ_{t-1}(x)``.
     """
@@ -124,13 +124,13 @@ class BEst(ByEstimate, Hallucination):
 
 @dataclass(frozen=True)
 class LpUcb(BySchedule, Batch):
-    """Largest ``g(f⁺(x)) Π_j φ(x; x_j)`` over the members x_j, after local penalisation.
+    """Largest upper bound after local penalisation, ``g(f⁺(x)) Π_j φ(x; x_j)`` for members x_j.
 
-    φ(x; x_j) is the probability that the maximum M is not nearer to x_j than x is, if the field
-    changes by at most S per unit of distance: ``½ erfc(-z)``, ``z = (S ‖x - x_j‖ - M + μ(x_j)) /
-    √(2σ²(x_j))``. M is the best reading. S is the largest slope of the mean between places that are
-    neighbours in the features, with distances in length-scales. g is the soft plus of the bound in
-    standard deviations of the field. [Gonzalez2016, Secs. 3-4]
+    φ(x; x_j) is the probability that the maximum M is at least as far from x_j as x, if the field
+    changes by at most S per unit of distance. ``φ = ½ erfc(-z)`` with
+    ``z = (S ‖x - x_j‖ - M + μ(x_j)) / √(2σ²(x_j))``. M is the best reading. S is the largest slope
+    of the mean between neighbouring places, with distances in length-scales. g is the softplus of
+    the bound in standard deviations of the field. [Gonzalez2016, Secs. 3-4]
     """
 
     def choose(self, start: Start, size: int, rng: np.random.Generator) -> list[int]:
@@ -138,7 +138,7 @@ class LpUcb(BySchedule, Batch):
         view = start.view
         mean, std = view.everywhere
         points = scaled_features(start.belief, start.topology.features)
-        # Before any reading the mean is flat: a deviation a length-scale is what the prior expects.
+        # Before any reading the mean is flat, and the prior's slope replaces that of the mean.
         slope = largest_slope(points, mean) or float(std.max())
         top = float(mean.max()) if view.best is None else view.best
         x = _standardised(view, start.upper())
@@ -164,14 +164,14 @@ class LpUcb(BySchedule, Batch):
 def log_penalty(
     distance: FloatArray, slope: float, top: float, mean: float, std: float
 ) -> FloatArray:
-    """Return log φ, the penalty of places at some distance of a member of the batch.
+    """Return the penalties log φ (m,) of places near a member x_j of the batch.
 
     Args:
-        distance: (m,) from the member.
-        slope: S, the largest change of the field a unit of distance.
+        distance: (m,) distances from the member.
+        slope: S, the largest change of the field per unit of distance.
         top: M, the largest value.
         mean: μ(x_j) of the member.
-        std: σ(x_j), above 0.
+        std: σ(x_j) of the member, above 0.
     """
     # ½ erfc(-z) is the normal distribution function at z √2.
     return np.asarray(log_ndtr((slope * distance - top + mean) / std))
@@ -180,11 +180,11 @@ def log_penalty(
 def largest_slope(points: FloatArray, values: FloatArray) -> float:
     """Return the largest ``|v_i - v_j| / ‖p_i - p_j‖`` between neighbours.
 
-    The neighbours of a point are the 2 p nearest ones: on a lattice those along each axis.
+    The neighbours of a point are the 2 p nearest points.
 
     Args:
-        points: (n, p).
-        values: (n,).
+        points: (n, p) points p_i.
+        values: (n,) values v_i.
     """
     from scipy.spatial import cKDTree
 
@@ -199,7 +199,7 @@ def largest_slope(points: FloatArray, values: FloatArray) -> float:
 
 
 def scaled_features(belief: Belief, features: FloatArray) -> FloatArray:
-    """Return the features (n, p) of a map in units of the length-scales that are believed in."""
+    """Return the features (n, p) of a map, divided by the expected length-scales."""
     scales = length_scales_of(belief.hyperparameters)
     if scales.shape[1] not in (1, features.shape[1]):
         scales = scales[:, :1]
@@ -207,7 +207,7 @@ def scaled_features(belief: Belief, features: FloatArray) -> FloatArray:
 
 
 def _standardised(view: View, upper: FloatArray) -> FloatArray:
-    """Return bounds as deviations from the field's average, so that no unit matters."""
+    """Return bounds as deviations from the field's mean, in standard deviations of the field."""
     mean, std = view.everywhere
     spread = math.sqrt(float(np.mean(std**2) + np.var(mean)))
     return (upper - float(mean.mean())) / max(spread, float(np.finfo(np.float64).tiny))
