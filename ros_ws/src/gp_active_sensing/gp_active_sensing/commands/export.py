@@ -98,7 +98,7 @@ def export(
     remaining places of a mission under way, on a map in degrees. With several robots they write a
     file for each.
     """
-    from gp_active_sensing.export import export_map, format_of
+    from gp_active_sensing.export import check_out, export_map, format_of
     from gp_active_sensing.export.field_map import Limit
     from gp_active_sensing.export.lattice import layer_at
     from gp_active_sensing.export.missions import MISSIONS
@@ -112,6 +112,7 @@ def export(
         _export_route(run_dir, format, out, altitude, overwrite=overwrite)
         return
     suffix = format_of(format).suffix  # a wrong name is said before the run is read
+    check_out(out)
     levels = () if contours is None else _levels(contours)
     if not all(map(math.isfinite, (*above, *below))):
         msg = "expected finite numbers for --above and --below"
@@ -136,11 +137,12 @@ def export(
 def _export_route(
     run_dir: Path, format: str, out: Path | None, altitude: float, *, overwrite: bool
 ) -> None:
-    from gp_active_sensing.export import write_new
+    from gp_active_sensing.export import check_out, write_new
     from gp_active_sensing.export.missions import MISSIONS
     from gp_active_sensing.report.route_left import route_left
 
     path = out or Path(f"{run_dir.resolve().name}.{format}")
+    check_out(path)
     contents: dict[str, str | bytes] = {}
     for name, (home, route) in route_left(run_dir, altitude).items():
         file = path.with_name(f"{path.stem}{f'_{name}' if name else ''}{path.suffix}")

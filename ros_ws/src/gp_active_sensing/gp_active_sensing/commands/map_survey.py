@@ -66,14 +66,14 @@ def survey_places(places: Topology, kind: str) -> Survey:
             "may join them, and map.largest_component: true keeps the largest only"
         )
     elif len(places.lost):
-        joined += f"; {len(places.lost)} places of free ground were left out"
+        joined += f"; left out: {_count(len(places.lost), 'place')} of free ground"
     apart = f"{spacing[0]:g}" if spacing[0] == spacing[1] else f"{spacing[0]:g} × {spacing[1]:g}"
-    short = f"{places.n} places{f' {apart} m apart' if kind == 'grid' else ''}"
+    short = f"{_count(places.n, 'place')}{f' {apart} m apart' if kind == 'grid' else ''}"
     if kind == "points":
         ways = f"{moves}, of a table" if moves else "straight, to any other place"
         lines = [("places", f"{places.n}, map.kind: points"), ("ways", ways)]
     else:
-        moved = f"{moves // 2} moves" if moves else "any one may be next"
+        moved = _count(moves // 2, "move") if moves else "any one may be next"
         lines = [("places", f"{places.n}, {apart} m apart, {moved}"), ("parts", joined)]
     sides = " × ".join(_metres(b - a) for a, b in zip(low, high, strict=True))
     lines.append(("extent", f"{sides}, from x {low[0]:g}, y {low[1]:g} m"))
@@ -140,7 +140,7 @@ def survey_roads(road_map: RoadMap, u_turns: str = "dead_ends") -> Survey:
         apart = "all joined" if parts.weak == 1 else f"{parts.weak} not joined to each other"
         joined = (
             f"{apart}; the largest with a way from each segment to each has "
-            f"{len(parts.largest)}, {outside} are outside"
+            f"{len(parts.largest)}, outside: {outside}"
         )
     speeds = "none known"
     if limits:
@@ -152,7 +152,7 @@ def survey_roads(road_map: RoadMap, u_turns: str = "dead_ends") -> Survey:
         ("segments", f"{n}, {sum(lengths) / 1000:.1f} km"),
         ("one-way", f"{one_way} ({100.0 * one_way / n:.0f} %)"),
         ("lengths", f"{_metres(min(lengths))} … {_metres(max(lengths))}, median {middle}"),
-        ("junctions", f"{junctions}, {dead_ends} dead ends"),
+        ("junctions", f"{junctions}, {_count(dead_ends, 'dead end')}"),
         ("parts", joined),
         ("extent", f"{_metres(width)} × {_metres(height)}"),
         ("coordinates", origin),
@@ -161,7 +161,7 @@ def survey_roads(road_map: RoadMap, u_turns: str = "dead_ends") -> Survey:
         ("classes", _counts(figures["classes"])),
         ("features", ", ".join(features)),
     ]
-    short = f"{n} segment{'' if n == 1 else 's'} between {junctions} junctions, "
+    short = f"{_count(n, 'segment')} between {_count(junctions, 'junction')}, "
     short += f"{sum(lengths) / 1000:.1f} km"
     return Survey(figures, lines, short, _road_warnings(figures), road_map.notes)
 
@@ -172,17 +172,17 @@ def _road_warnings(figures: dict[str, Any]) -> list[str]:
         parts = figures["parts"]
         apart = f"{parts} parts are not joined at all; " if parts > 1 else ""
         found.append(
-            f"{figures['outside']} of {segments} segments lie outside the largest part with a "
-            f"way from each to each ({apart}{figures['traps']} segments lead nowhere); keep that "
-            "part only with `maps import --largest-component`, or map.largest_component in a "
-            "scenario; map.u_turns: always may join them"
+            f"outside the largest part with a way from each to each: {figures['outside']} of "
+            f"{_count(segments, 'segment')} ({apart}leading nowhere: {figures['traps']}); keep "
+            "that part only with `maps import --largest-component`, or map.largest_component in "
+            "a scenario; map.u_turns: always may join them"
         )
     if segments == 1:
         found.append("there is one segment only: nothing is left to choose")
     if figures["without_limit"]:
         found.append(
-            f"{figures['without_limit']} of {segments} segments have no speed limit; map.speed of "
-            "the scenario counts there"
+            f"no speed limit: {figures['without_limit']} of {_count(segments, 'segment')}; "
+            "map.speed of the scenario counts there"
         )
     if constant := ", ".join(figures["constant"]):
         found.append(f"the same for all segments, so that it tells none apart: {constant}")
@@ -197,6 +197,10 @@ def _dead_ends(ends: Iterable[tuple[str, str]]) -> int:
         neighbours[start].add(end)
         neighbours[end].add(start)
     return sum(len(others - {junction}) == 1 for junction, others in neighbours.items())
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _counted(words: Iterable[str]) -> dict[str, int]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,8 +99,23 @@ def inspect(file: str, crs: str, overrides: tuple[str, ...], as_json: bool) -> N
 def _surveyed(file: str, crs: str, overrides: tuple[str, ...]) -> tuple[Path, Survey]:
     from gp_active_sensing.commands.map_survey import survey_places, survey_roads
 
-    path, kind, found = _loaded(file, crs, overrides)
+    with _unsaid():
+        path, kind, found = _loaded(file, crs, overrides)
     return path, survey_roads(found) if kind == "roads" else survey_places(found, kind)
+
+
+@contextmanager
+def _unsaid() -> Iterator[None]:
+    """Silence the log of the modules whose warnings a survey prints."""
+    names = (f"gp_active_sensing.topology.{name}" for name in ("grids", "loaders.tables"))
+    levels = {logger: logger.level for logger in map(logging.getLogger, names)}
+    try:
+        for logger in levels:
+            logger.setLevel(logging.ERROR)
+        yield
+    finally:
+        for logger, level in levels.items():
+            logger.setLevel(level)
 
 
 @maps.command()

@@ -83,9 +83,7 @@ def export_map(
             written.
         MissingDependencyError: what the format needs is not installed.
     """
-    if out.is_dir():
-        msg = f"{out}: is a folder; expected the name of a file, such as {out / 'map'}"
-        raise RunError(msg)
+    check_out(out)
     kind = format_of(format)
     exact = not kind.several and bool(out.suffix)  # one file, as it was named
     named = out.suffix.lower() in {kind.suffix, *kind.besides, f".{format}"}
@@ -97,6 +95,16 @@ def export_map(
     if levels:
         contents = {**contents, f"{name}_contours.geojson": as_contours(field, levels)}
     return write_new(out.parent, contents, overwrite=overwrite)
+
+
+def check_out(out: Path | None) -> None:
+    """Refuse a file that is a folder, or that lies in a folder that is not there (RunError)."""
+    if out is not None and out.is_dir():
+        msg = f"{out}: is a folder; expected the name of a file, such as {out / 'map'}"
+        raise RunError(msg)
+    if out is not None and not out.parent.is_dir():
+        msg = f"{out}: there is no folder {out.parent}; make it first"
+        raise RunError(msg)
 
 
 def write_new(folder: Path, contents: Files, *, overwrite: bool = False) -> list[Path]:

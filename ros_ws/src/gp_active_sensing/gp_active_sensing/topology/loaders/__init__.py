@@ -106,14 +106,12 @@ def kind_of_map(file: str) -> str:
 
 def _kind_of_shapes(path: Path) -> str:
     """Return what a file of GIS holds: areas, or points alone."""
-    from gp_active_sensing.topology.geometry import simple
-    from gp_active_sensing.topology.loaders.vector import read_features
+    from gp_active_sensing.topology.loaders.vector import only_points
 
     try:
-        shapes = [s.geom_type for f in read_features(path).features for s in simple(f.geometry)]
+        return "points" if only_points(path) else "grid"
     except (MapError, MissingDependencyError):
         return "grid"  # it is refused when it is read
-    return "points" if set(shapes) == {"Point"} else "grid"
 
 
 def _kind_in_geojson(path: Path) -> str:

@@ -169,8 +169,8 @@ def _role_of_name(name: str) -> str:
 
 def _role(feature: Feature, notes: list[str]) -> str:
     """Return what a shape is for: by its properties, its folder, its name, its weight."""
-    for key in _ROLE_KEYS:
-        text = _plain(feature.tags.get(key, ""))
+    for key in filter(feature.tags.get, _ROLE_KEYS):
+        text = _plain(feature.tags[key])
         for role, words in _WORDS.items():
             if re.search(rf"\b{words}\b", text):
                 return role

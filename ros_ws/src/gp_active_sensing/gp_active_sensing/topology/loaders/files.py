@@ -17,6 +17,7 @@ import xml.etree.ElementTree as ET
 import zipfile
 import zlib
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -94,33 +95,51 @@ def elements(
     import defusedxml.ElementTree as safe
     from defusedxml.common import DefusedXmlException
 
-    try:
-        with _opened(path) as stream:
+    with _opened(path) as stream:
+        try:
             events = safe.iterparse(stream, events=("start", "end"), forbid_dtd=True)
             yield from _wanted(events, wanted, opened, root, path)
-    except DefusedXmlException as error:
-        raise fault(
-            path,
-            f"declares a document type or entities ({type(error).__name__}), which no map "
-            "needs and which may expand without end; it is not read",
-        ) from error
-    except ET.ParseError as error:
-        raise fault(path, f"is not valid XML, perhaps truncated: {error}") from error
-    except EOFError as error:
-        raise fault(path, "the gzip file is cut short; copy it again") from error
-    except (gzip.BadGzipFile, zlib.error, zipfile.BadZipFile) as error:
-        kind = "KMZ" if path.name.lower().endswith(".kmz") else "gzip"
-        raise fault(path, f"the {kind} file is damaged ({error}); copy it again") from error
-    except (OSError, ValueError, LookupError) as error:  # also an unknown encoding
-        if isinstance(error, MapError):
-            raise
-        raise fault(path, f"cannot be read: {error}") from error
+        except DefusedXmlException as error:
+            raise fault(
+                path,
+                f"declares a document type or entities ({type(error).__name__}), which no map "
+                "needs and which may expand without end; it is not read",
+            ) from error
+        except ET.ParseError as error:
+            raise fault(path, f"is not valid XML, perhaps truncated: {error}") from error
 
 
 def whole_bytes(path: Path) -> bytes:
     """Return the bytes of a file of XML, unpacked, within the limits. Raises MapError beyond."""
     with _opened(path) as stream:
         return b"".join(iter(lambda: stream.read(1 << 20), b""))
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[_Limited]:
+    """Open a file of XML, unpacked: as it is, of gzip, or the document of a KMZ archive.
+
+    Raises:
+        MapError: it cannot be read, is damaged, cut short or too large.
+    """
+    name = path.name.lower()
+    try:
+        file: Any
+        if name.endswith(".kmz"):
+            file = _document(path)
+        else:
+            file = gzip.open(path, "rb") if name.endswith(".gz") else path.open("rb")
+        with _Limited(path, file, packed=name.endswith((".gz", ".kmz"))) as stream:
+            yield stream
+    except EOFError as error:
+        raise fault(path, "the gzip file is cut short; copy it again") from error
+    except (gzip.BadGzipFile, zlib.error, zipfile.BadZipFile) as error:
+        kind = "KMZ" if name.endswith(".kmz") else "gzip"
+        raise fault(path, f"the {kind} file is damaged ({error}); copy it again") from error
+    except (OSError, ValueError, LookupError) as error:  # also an unknown encoding
+        if isinstance(error, MapError):
+            raise
+        raise fault(path, f"cannot be read: {error}") from error
 
 
 def tag_of(element: ET.Element) -> str:
@@ -153,22 +172,16 @@ def _wanted(
             open_elements[-1].remove(element)
 
 
-def _opened(path: Path) -> io.RawIOBase:
-    """Open a file of XML: as it is, unpacked, or the document of a KMZ archive."""
-    name = path.name.lower()
-    if name.endswith(".gz"):
-        return _Limited(path, gzip.open(path, "rb"), packed=True)
-    if not name.endswith(".kmz"):
-        return _Limited(path, path.open("rb"), packed=False)
+def _document(path: Path) -> Any:
+    """Open the document of a KMZ archive."""
     try:
         archive = zipfile.ZipFile(path)
         names = sorted(n for n in archive.namelist() if n.lower().endswith(".kml"))
         if not names:
             raise fault(path, "holds no .kml file; expected a KMZ archive as Google Earth saves it")
-        document = archive.open("doc.kml" if "doc.kml" in names else names[0])
+        return archive.open("doc.kml" if "doc.kml" in names else names[0])
     except (zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
         raise fault(path, f"is no KMZ archive, or a damaged one: {error}") from error
-    return _Limited(path, document, packed=True)
 
 
 class _Limited(io.RawIOBase):

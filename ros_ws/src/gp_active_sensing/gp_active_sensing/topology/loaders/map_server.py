@@ -75,7 +75,8 @@ def _pgm(data: bytes, path: Path) -> FloatArray:
     for what in ("width", "height", "largest value"):
         found = _TOKEN.match(head, at)
         if found is None or len(found[1]) > 9:
-            raise fault(path, f"is no whole PGM: its {what} is missing")
+            where = f" in the first {_MOST_HEADER} bytes" if len(data) > _MOST_HEADER else ""
+            raise fault(path, f"is no whole PGM: its {what} is missing{where}")
         header.append(int(found[1]))
         at = found.end()
     width, height, largest = header

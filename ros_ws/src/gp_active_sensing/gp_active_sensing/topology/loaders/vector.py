@@ -45,6 +45,8 @@ _OTHER_FILES = re.compile(rb"OGRVRT|VRTDataset|opengis\.net/(gml|wfs|wms)|GDAL_W
 """Prefixes of descriptions of data that lie elsewhere."""
 _DRAWN = ("tessellate", "extrude", "visibility")
 """Columns that GDAL makes of how KML is drawn; they say nothing of a place."""
+_DRAWN_SHAPES = re.compile(rb"<(?:\w+:)?(Point|Line\w+|Polygon|\w*Track|Model)[\s/>]")
+"""Tags of the shapes of KML."""
 _UNDEFINED = ("ENGCRS", "LOCAL_CS", "ENGINEERINGCRS")
 
 
@@ -124,10 +126,20 @@ def read_features(path: Path) -> VectorFile:
     end = path.suffix.lower()
     read = _geojson if end in (".geojson", ".json") else _kml if end[:3] == ".km" else _file
     found = read(path)
-    for feature in found.features:
-        if not np.isfinite(shapely.get_coordinates(feature.geometry)).all():
-            raise fault(path, f"{feature.where}: expected finite coordinates")
+    shapes = np.array([feature.geometry for feature in found.features], dtype=object)
+    given, owner = shapely.get_coordinates(shapes, return_index=True)
+    if len(bad := owner[~np.isfinite(given).all(axis=1)]):
+        raise fault(path, f"{found.features[bad[0]].where}: expected finite coordinates")
     return found
+
+
+def only_points(path: Path) -> bool:
+    """Return whether a file of GIS has points and no other shapes. Raises as `read_features`."""
+    if path.suffix.lower() in (".kml", ".kmz"):
+        check_file(path, MOST_TEXT)
+        return set(_DRAWN_SHAPES.findall(whole_bytes(path))) == {b"Point"}
+    features = read_features(path).features
+    return {part.geom_type for f in features for part in simple(f.geometry)} == {"Point"}
 
 
 def declared_crs(whole: Mapping[str, Any]) -> str:

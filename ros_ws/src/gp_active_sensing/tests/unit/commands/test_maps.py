@@ -36,7 +36,7 @@ def test_import_writes_a_map(tmp_path: Path) -> None:
 def test_import_drops_nothing_unless_asked(tmp_path: Path, split: Path) -> None:
     done = call("import", split, tmp_path / "all.geojson")
     assert done.exit_code == 0
-    assert "warning: 1 of 7 segments lie outside the largest part" in done.output
+    assert "warning: outside the largest part with a way from each to each: 1 of 7" in done.output
     assert len(load_roads(tmp_path / "all.geojson").segments) == 7
     done = call("import", split, tmp_path / "one.geojson", "--largest-component")
     assert done.exit_code == 0
@@ -93,6 +93,9 @@ def test_a_grid_from_map_server() -> None:
     assert "142, 0.6 m apart" in done.output
     assert json.loads(call("inspect", "house", "--json").stdout)["parts"] == 1
     assert call("validate", "house.yaml").exit_code == 0
+    done = call("inspect", "house", "--set", "spacing=0.8", "--set", "inflation=0.35")
+    assert "note: left out: 44 places" in done.output
+    assert "warning: " not in done.output
 
 
 def test_what_a_grid_is_not(tmp_path: Path) -> None:

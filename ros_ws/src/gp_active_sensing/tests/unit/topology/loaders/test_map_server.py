@@ -149,7 +149,7 @@ def test_damaged_images(tmp_path: Path) -> None:
         (b"P2\n2 1\n9\n7 10\n", "a pixel is 10, more than the largest value, 9"),
         (b"P5\n0 3\n255\n", "a PGM of 0 × 3 pixels"),
         (b"P5\n99999 99999\n255\n", "at most 25000000"),
-        (b"P5" + b" " * 1_000_000 + b"2 2\n255\n1234", "its width is missing"),
+        (b"P5" + b" " * 1_000_000 + b"2 2\n255\n1234", "missing in the first 65536 bytes"),
         (b"P6\n1 1\n255\n\0\0\0", "expected a PGM that begins with P5 or P2, got b'P6'"),
     ):
         path = write(tmp_path)
