@@ -1,4 +1,4 @@
-"""Readings -> belief over the field and over the hyper-parameters of its covariance."""
+"""Belief over a field and over the hyper-parameters of its covariance, given readings."""
 
 from __future__ import annotations
 

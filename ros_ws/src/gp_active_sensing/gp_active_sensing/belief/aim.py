@@ -1,4 +1,4 @@
-"""Tell whether a map is good enough: its promised error, and how probable it is to hold."""
+"""Stopping criterion of a mission: the promised error of its map, and its probability."""
 
 from __future__ import annotations
 
@@ -16,30 +16,28 @@ from gp_active_sensing.topology.lookup import parts_that_count
 from gp_active_sensing.types import MEAN, WORST, Aim, FloatArray, IntArray
 
 SURE = 0.95
-"""Probability, by the belief, of the error being at most the one asked for, that ends a mission.
-Belief and field differ: over fields the 95 % quantile of the error holds in 90 % of the maps, the
-90 % quantile in 82 %; see docs/fidelity.md."""
+"""Probability, by the belief, of an error within the aim at which a mission ends. In simulated
+fields the error stayed within the 95 % quantile in 90 % of the maps; see docs/fidelity.md."""
 FEWEST = 10
-"""Places to be read before a promise counts where the scale is not known; also parts of a map."""
+"""Smallest number of observed places for an unknown scale, and number of parts of a map."""
 _TINY = 1e-300
 _EXACT = 1e-9
-"""Relative variance of a squared error below which it counts as a constant."""
+"""Relative variance below which a squared error counts as a constant."""
 _MOST = 200
 """Largest number of places, evenly spread over the map, in the covariance of errors."""
 _LITTLE = 1e-4
 """Weight of a candidate below which its errors count as fully dependent."""
 _FACTORS = 128
-"""Equally probable factors of an unknown scale that are summed over."""
+"""Number of equally probable factors of an unknown scale in a sum."""
 
 
 def met(aim: Aim, belief: Belief, topology: Topology, closed: Collection[int] = frozenset()) -> str:
-    """Return why a map is good enough, "" while it is not.
+    """Return the reason why a map is good enough; "" while it is not.
 
-    Its promised error has to be at most the error asked for, and besides its actual error with a
-    probability of `SURE`, see `assurance`. Where the scale is not known `FEWEST` places have
-    to be read: a few readings that happen to be alike look like a flat field, on one map of many,
-    whatever the probabilities say that they are of. And they may not all lie in one part of the
-    map, see `not_seen`.
+    The promised error must not exceed the error of the aim. With probability `SURE` the actual
+    error must not exceed it either (`assurance`). While the scale is unknown, `FEWEST` places and
+    every part of the map (`not_seen`) must have readings, because any field may look flat in a few
+    readings.
     """
     few = int(np.count_nonzero(belief.readings)) < FEWEST
     if (few and not belief.scale_known) or not_seen(belief, topology, closed):
@@ -58,14 +56,12 @@ def met(aim: Aim, belief: Belief, topology: Topology, closed: Collection[int] = 
 def not_seen(
     belief: Belief, topology: Topology, closed: Collection[int] = frozenset()
 ) -> list[IntArray]:
-    """Return the parts of a map, of `FEWEST` equally large ones, where nothing was read yet.
+    """Return the parts of a map without any reading, of `FEWEST` equally large parts.
 
-    What readings of one part tell about λ and the scale holds in another only as far as the field
-    is of one kind everywhere. That is assumed, and no probability of the belief says how far it is
-    true: only a reading there can. Of a belief that knows the scale no part is asked for: there the
-    user has said how much the field varies, wherever it was not read.
+    The belief assumes that λ and the scale are the same all over the map. Only a reading in each
+    part can test this assumption. The result is empty if the scale is known.
 
-    Places without a weight are in no part. A part of `closed` places alone is not asked for.
+    Places without a weight belong to no part. Parts with `closed` places only are left out.
     """
     if belief.scale_known:
         return []
@@ -78,29 +74,27 @@ def not_seen(
 
 
 def assurance(belief: Belief, weights: FloatArray, error: float, of: str = MEAN) -> float:
-    r"""Return how probable it is, by a belief, that the error of its map is at most so large.
+    r"""Return the probability, by a belief, that the error of its map is at most `error`.
 
-    Under one λ, and one factor c of all variances where the scale is not known, the mean squared
-    error of the belief's mean :math:`\mu`, :math:`X = \sum_p w_p (f_p - \mu_p)^2`, is a quadratic
-    form of a normal vector. With C the posterior covariance, :math:`\delta = \mu_\lambda - \mu`
-    and W the diagonal matrix of the weights, which sum to one,
+    The mean squared error of the belief's mean :math:`\mu` is
+    :math:`X = \sum_p w_p (f_p - \mu_p)^2` with weights w that sum to one. W is their diagonal
+    matrix. For a candidate λ, C is the posterior covariance, :math:`\delta = \mu_\lambda - \mu`,
+    and c is an unknown factor of all variances (1 if the scale is known):
 
     .. math::
         E[X] = c \operatorname{tr}(W C) + \delta^T W \delta, \qquad
         Var[X] = 2 c^2 \operatorname{tr}(W C W C) + 4 c\, \delta^T W C W \delta .
 
-    X is taken to have a gamma distribution of this mean and variance [Satterthwaite1946]. λ has the
-    belief's weights and :math:`Q_\lambda / c \sim \chi^2_\nu` (see `scale`); X is at most
-    `error`² with the sum over both. A short length-scale that is not ruled out yet has a large X,
-    and so has a large c while there are few readings; where errors are alike all over the map, one
-    draw of them decides.
+    X is approximated by a gamma distribution with this mean and variance [Satterthwaite1946]. The
+    probability of :math:`X \le` `error`² is summed over λ, with the belief's weights, and over c,
+    with :math:`Q_\lambda / c \sim \chi^2_\nu` (see `prior.integrate_scale`).
 
-    Of the worst place it is the probability that its expected squared error is at most so large.
+    For `WORST` it is the probability that no place has an expected squared error above `error`².
 
     Args:
-        belief: what is known.
-        weights: (n,) of the places.
-        error: in the sensor's unit.
+        belief: belief with all readings.
+        weights: (n,) weights of the places.
+        error: largest error, in the sensor's unit.
         of: one of `types.OF`.
     """
     found = belief.mixture()
@@ -110,18 +104,18 @@ def assurance(belief: Belief, weights: FloatArray, error: float, of: str = MEAN)
 
 
 class AimForecast:
-    """Predicts whether a map is good enough once a share of its variance is gone.
+    """Forecast of whether a map will be good enough after a reduction of its variance.
 
-    The squared error under each λ and factor c, see `assurance`, is taken to fall as the mean
-    variance of the map does under that λ, what the means under different λ are apart included.
-    What readings will tell about λ and c is left out.
+    The squared error under each λ and factor c (see `assurance`) is assumed to be proportional to
+    the mean variance of the map under that λ. This includes the differences between the candidates'
+    means. Future changes of the weights of λ and c are neglected.
 
     Args:
-        aim: what is asked for.
-        belief: what is known.
-        weights: (n,) of the places.
-        which: (L',) numbers of the candidates that are counted,
-        shares: (L',) and how probable they are; sum to one.
+        aim: largest error of the map.
+        belief: belief with all readings.
+        weights: (n,) weights of the places.
+        which: (L',) numbers of the candidates in use.
+        shares: (L',) probabilities of these candidates; they sum to one.
         found: mixture of the belief at every place; None = compute it.
     """
 
@@ -147,23 +141,23 @@ class AimForecast:
         self._signed = mean[which] - middle
         self._apart = np.square(self._signed)
         self.total: FloatArray = found.variance[which][:, counted] @ self._places
-        """(L',) mean variance of the map now, of what the Gaussian process sees."""
+        """(L',) present mean variance of the map, after the belief's transform."""
 
     def met(self, left: FloatArray) -> bool:
-        """Return whether the map is good enough then, by the promise and by `assurance`.
+        """Return whether the map will be good enough, by the promise and by `assurance`.
 
         Args:
-            left: (L',) share of the mean variance that is left under each candidate.
+            left: (L',) fraction of the mean variance that remains under each candidate.
         """
         square = self._of(self._variance + self._apart)
         promised = float(self._shares @ (left * square))
         return promised <= self._aim.error**2 and self.assurance(left) >= SURE
 
     def assurance(self, left: FloatArray) -> float:
-        """Return the probability that the error is at most the one asked for, see `assurance`."""
+        """Return the probability of an error within the aim; see the function `assurance`."""
         allowed = self._aim.error**2 / np.maximum(left, _TINY)
         variance, apart = self._variance, self._apart
-        # Through a transform the factor is inside: it is taken as expected.
+        # A transform is not linear in the factor: only its expectation is used.
         factors = self._belief.scale_factors(_FACTORS) if self._scaled else np.ones(1)
         if not factors.size:
             return 0.0
@@ -173,7 +167,7 @@ class AimForecast:
         own, cross = (each[:, None] for each in self._alike)
         mean = self._of(variance)[:, None] * factors
         expected = np.maximum(mean + self._of(apart)[:, None], _TINY)
-        share = mean / expected  # what is left of it is what the means are apart
+        share = mean / expected  # the rest: differences of means
         spread = 2.0 * own * share**2 + 4.0 * cross * share * (1.0 - share)
         shape = 1.0 / np.maximum(spread, _EXACT)
         below = gammainc(shape, shape * (allowed[:, None] / expected))
@@ -189,15 +183,15 @@ class AimForecast:
         some = np.unique(np.linspace(0, count - 1, min(count, _MOST)).round().astype(np.int64))
         places, roots = self._counted[some], np.sqrt(self._places[some])
         own, cross = np.ones((2, len(self._which)))
-        for row in np.flatnonzero(self._shares >= _LITTLE):  # one after the other: memory
+        for row in np.flatnonzero(self._shares >= _LITTLE):  # one at a time to limit memory
             C = self._belief.between(places, places, self._which[row : row + 1])[0]
             deviation = np.sqrt(np.maximum(C.diagonal(), _TINY))
-            # Through a transform a place's variance is another one; how they depend is the same.
+            # A transform changes the variances of places and keeps their correlations.
             size = _unit(roots * np.sqrt(self._variance[row, some]))
             apart = _unit(roots * self._signed[row, some])
             C = C / deviation[:, None] / deviation * (size[:, None] * size)
             cross[row] = max(0.0, float(apart @ C @ apart))
-            # Pairs are a sample, each place with itself is known of all of them.
+            # Pairs come from a sample of places, the diagonal from all places.
             alone, every = float(np.sum(size**4)), self._places * self._variance[row]
             pairs = (float(np.square(C).sum()) - alone) / max(1.0 - alone, _TINY)
             each = float(np.square(_unit(np.sqrt(every)) ** 2).sum())
@@ -205,7 +199,7 @@ class AimForecast:
         return own, cross
 
     def _of(self, square: FloatArray) -> FloatArray:
-        """(L',) of numbers at places (L', s) their mean, or the largest of them."""
+        """Return the (L',) weighted mean of values (L', s) at places, or the largest value."""
         if self._aim.of == WORST:
             return np.asarray(square.max(axis=1))
         return np.asarray(square @ self._places)

@@ -44,25 +44,25 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 FEWEST = 10
-"""Places with a reading from which on the readings choose between transforms."""
+"""Smallest number of observed places at which the readings select a transform."""
 _AGAIN = 1.25
-"""They choose again when there are so many times as many places."""
+"""Growth factor of the number of observed places after which a transform is selected again."""
 _ROUNDING = 1e-9
-"""Spread of readings below which they are equal, as a share of the largest."""
+"""Spread of readings, relative to the largest one, below which they count as equal."""
 _CLEAR = 5.0
-"""Another transform has to be more probable by so much [nat]."""
+"""Smallest gain in log-evidence at which another transform is selected [nat]."""
 _FREEDOM = 2.0
 """Degrees of freedom above which an unknown scale has an expectation."""
 _CHUNK = 1 << 16
-"""Numbers of a covariance computed at a time: what the processor's cache holds of them."""
+"""Largest number of covariance entries per step, so that they fit into the processor's cache."""
 _LARGE = 2000
-"""Places from which on only what is asked for is computed, and nothing of it is kept."""
+"""Largest number of places for which solves at all places are cached."""
 _UNLIKELY = 1e-6
-"""Share of the belief whose candidates are left out on such a map."""
+"""Total weight of the least probable candidates that are left out on a larger map."""
 _BLOCK = 4_000_000
-"""Numbers in the arrays of places that are computed together there."""
+"""Largest number of array entries for a block of places on a larger map."""
 _LARGEST = 1e100
-"""Largest size of a value, and range of its noise variance: squares and sums stay finite."""
+"""Largest absolute value of a reading, and largest noise variance: squares stay finite."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Posterior:
 
     Args:
         mean: (L, m).
-        covariance: (L, m, m); add the noise variance on the diagonal for readings.
+        covariance: (L, m, m), without the noise of readings.
     """
 
     mean: FloatArray
@@ -81,26 +81,25 @@ class Posterior:
 
 
 class Belief:
-    """A mixture of Gaussian processes, one for each candidate λ. [Hoang2014, Eqs. 1-4].
+    """Mixture of Gaussian processes, one for each candidate λ. [Hoang2014, Eqs. 1-4].
 
-    ``b_D(λ) ∝ p(z_D | λ) b(λ)``. Readings of one place collapse exactly, so cost depends on the
-    number |D| of observed places only: O(1) to take a reading in, O(L |D|²) to bring the factors
-    up to date when something is asked. Readings may come in any order; the result does not
-    depend on it beyond rounding.
+    The weights are ``b_D(λ) ∝ p(z_D | λ) b(λ)``. All readings of one place are combined exactly, so
+    the cost depends on the number |D| of observed places: O(1) to add a reading, O(L |D|²) to
+    update the factors at the next query. The order of the readings changes only rounding.
 
     Args:
         covariance: prior covariance between locations under each λ.
         mean: prior mean of the field.
         weights: (L,) prior belief b(λ); None = uniform.
-        transform: applied to readings before the Gaussian process sees them; None = the identity or
-            a logarithm, as the readings say (see `adapt`), where neither scale nor noise is known
-            and the field does not change.
-        scale_known: False when the covariance and its noise are known up to a factor only, which
-            is then integrated out for each λ (see `scale`); the mean is known or vague.
-        noise_known: False when the candidates' noise is a guess, which readings of one place
-            correct.
-        grid: what the candidates stand for, when they may follow the readings; see `adapt`.
-        drift: how readings age; without it they never do, and time has no effect.
+        transform: transform of readings before conditioning. None = selected by the readings (see
+            `adapt`), if the scale is unknown, the mean vague and the field without drift; else the
+            identity.
+        scale_known: False if covariance and noise are known up to a common factor only. The factor
+            is integrated out for each λ (`prior.integrate_scale`). The mean is known or vague.
+        noise_known: False if the candidates' noise is a guess. Repeated readings of a place then
+            correct it.
+        grid: description of candidates that adapt to the readings (`adapt`); None = fixed ones.
+        drift: ageing of readings; by default they do not age, and time has no effect.
     """
 
     def __init__(
@@ -134,7 +133,7 @@ class Belief:
         self.scale_known = scale_known
         self.grid = grid
         self._every = (covariance, self.prior_weights)
-        """All candidates before any followed the readings: they are the same for any transform."""
+        """Initial covariance and prior weights, before any adaptation to the readings."""
         self.drift = drift
         self._variance_warned = False
         self._ageing: Ageing | None = None
@@ -152,7 +151,7 @@ class Belief:
 
     @property
     def transform(self) -> Transform:
-        """Between values in the sensor's unit and those that the Gaussian process sees."""
+        """Transform from the sensor's unit to the values that the Gaussian process sees."""
         return self._data.transform if self._chooses else self._fixed
 
     # -- what it is ----------------------------------------------------------------------------
@@ -164,7 +163,7 @@ class Belief:
 
     @property
     def hyperparameters(self) -> tuple[HyperParameters, ...]:
-        """(L,) the candidates Λ, as the readings so far scale them."""
+        """(L,) candidates Λ; unknown standard deviations are estimated from the readings."""
         candidates, data = self.covariance.hyperparameters, self._updated
         if self.scale_known and data.noise_known:
             return candidates
@@ -184,18 +183,18 @@ class Belief:
 
     @property
     def noise_variance(self) -> FloatArray:
-        """(L,) noise variance σ_n² of a reading that has none of its own.
+        """(L,) noise variance σ_n² of a reading without a variance of its own.
 
-        As computed with: not less than a tiny share of the signal's, see `Factor`.
+        It is at least `factor.LEAST_NOISE` times the field's variance.
         """
         data = self._updated
         return data.floored_noise if self.scale_known else data.floored_noise * data.scales
 
     @property
     def observed(self) -> BoolArray:
-        """(n,) places with a reading of a probe (read-only).
+        """(n,) mask of places that a probe has read (read-only).
 
-        Where the field changes: one that counts still, and is younger than `drift.forget_after`.
+        With drift, the reading must still count and be younger than `drift.forget_after`.
         """
         if self._ageing is None or not self._presence.visited.any():
             return self.visited
@@ -206,7 +205,7 @@ class Belief:
 
     @property
     def visited(self) -> BoolArray:
-        """(n,) places that ever had a reading of a probe (a read-only view)."""
+        """(n,) mask of places that a probe has ever read (a read-only view)."""
         view = self._presence.visited.view()
         view.flags.writeable = False
         return np.asarray(view)
@@ -223,17 +222,17 @@ class Belief:
 
     @property
     def jittered(self) -> int:
-        """How often jitter had to be added to a covariance (each time also logged)."""
+        """Number of times that jitter or a noise floor was needed for a covariance."""
         return self._data.factor.jittered
 
     @property
     def _updated(self) -> Conditioning:
-        """The readings' consequences, up to date."""
+        """Conditioning that includes all readings."""
         self._data.update()
         return self._data
 
     def copy(self) -> Belief:
-        """Return an independent copy (the covariance is shared; it never changes)."""
+        """Return an independent copy that shares the covariance, which never changes."""
         other = copy.copy(self)
         other._presence = self._presence.copy()
         other._data = self._data.copy()
@@ -242,12 +241,12 @@ class Belief:
     def among(
         self, covariance: LocationCovariance, weights: FloatArray, grid: CandidateGrid | None
     ) -> Belief:
-        """Return a belief of this configuration, without readings, over other candidates.
+        """Return a belief without readings over other candidates, with the same settings.
 
         Args:
             covariance: prior covariance under each of L candidates.
-            weights: (L,) their prior weights.
-            grid: what they stand for, if they may follow the readings.
+            weights: (L,) prior weights of the candidates.
+            grid: description of candidates that adapt to the readings; None = fixed ones.
         """
         found = Belief(
             covariance,
@@ -264,26 +263,25 @@ class Belief:
         return found
 
     def place_at(self, points: FloatArray, names: Sequence[str] = ()) -> None:
-        """Tell where the places are: a reading may be taken beside its point.
+        """Set the positions of the places, which readings beside a place's point need.
 
         Args:
-            points: (n, 2), or (n, 3) with heights [m].
-            names: of the features that length-scales are of, where there are several.
+            points: (n, 2) positions, or (n, 3) with heights [m].
+            names: names of the features, in the order of their length-scales.
         """
         self._data.steepness = Steepness(points, names)
 
     def move_to(self, fresh: Belief, *, others: bool = False) -> None:
-        """Go on over more places; those there are come first and keep their readings.
+        """Extend the belief to more places; the present ones come first and keep their readings.
 
-        Candidates that follow the readings stay where they are, whatever the larger map suggests.
-        O(n); the factors are made again when something is asked.
+        Adapted candidates are kept. O(n); the next query computes the factors again.
 
         Args:
-            fresh: of the same configuration over the new places, before its first reading.
-            others: it may have other candidates: those with a link, or without.
+            fresh: belief with the same settings over all places, before its first reading.
+            others: True if `fresh` may have other candidates: with a link, or without.
 
         Raises:
-            ValueError: it has fewer places, or other candidates.
+            ValueError: `fresh` has fewer places, or other candidates.
         """
         covariance, prior, grid = fresh.covariance, fresh.prior_weights, fresh.grid
         if self.grid is not None and grid is not None:
@@ -308,12 +306,12 @@ class Belief:
         self._data.steepness = None if steepness is None else steepness.copy()
 
     def varies_by(self, location: int, square: float, up: float = 0.0) -> FloatArray:
-        """(L,) variance of what the field differs by from a place's point to somewhere near it.
+        """Return the (L,) variance of the field's change from a place to a nearby position.
 
         Args:
             location: the place.
-            square: mean square of the distance [m²]; on a map with heights, of that across.
-            up: mean square of the difference in height, on such a map [m²].
+            square: mean square of the horizontal distance [m²].
+            up: mean square of the difference in height, on a map with heights [m²].
         """
         data = self._data
         if data.steepness is None:
@@ -333,24 +331,24 @@ class Belief:
         expert: bool = False,
         off: Off | None = None,
     ) -> None:
-        """Add one reading; O(1), the factors follow when something is asked.
+        """Add one reading in O(1); the next query updates the factors.
 
         Args:
             location: place of the reading.
-            value: in the sensor's unit.
-            noise_variance: variance of this reading's noise; None = σ_n²(λ). While the scale is
-                unknown it is added to σ_n²(λ).
-            seconds: time of the reading on the clock of `advance`, which advances at least to it.
-                A field that does not change ignores it.
-            expert: the value is an expert's answer. It conditions the belief like any reading, but
+            value: reading in the sensor's unit.
+            noise_variance: noise variance of this reading; None = σ_n²(λ). With an unknown scale it
+                is added to σ_n²(λ).
+            seconds: time of the reading [s]; the clock of `advance` moves forward to it. Without
+                drift it has no effect.
+            expert: True for an expert's answer. It conditions the belief like any reading, but
                 its place stays unobserved.
-            off: distance from the place's point, for a reading with a variance. The variance of
+            off: distance of a reading with a variance from the place's point [m]. The variance of
                 the field over that distance is added; None = at the point.
 
         Raises:
             ReadingError: the value is not finite, too large, or outside the transform's domain, or
-                the variance is not above 0; nothing has changed then.
-            IndexError: there is no such place.
+                the variance is not above 0; the belief does not change.
+            IndexError: `location` is not a place.
         """
         value, noise_variance = self.check(location, value, noise_variance)
         if not math.isfinite(seconds):
@@ -359,7 +357,7 @@ class Belief:
         self._observe(location, value, noise_variance, seconds, expert=expert, off=off)
 
     def observe_placed(self, placed: PlacedReading, *, expert: bool = False) -> None:
-        """Add a reading that was checked; see `observe`."""
+        """Add a reading that `place` has checked; see `observe`."""
         reading = placed.reading
         seconds = 1e-9 * reading.stamp_ns
         self._observe(
@@ -393,27 +391,27 @@ class Belief:
         seconds: float = 0.0,
         off: Off | None = None,
     ) -> None:
-        """Put a reading of a probe in the place of one that was observed.
+        """Replace an observed reading of a probe.
 
         Args:
-            location: of both.
-            before: value, noise variance, `seconds` and `off` that the one that goes was observed
-                with; of one that was itself amended, the time of the first.
-            value: in the sensor's unit.
-            noise_variance: of the new one; None = σ_n²(λ).
-            seconds: when it was taken. Where the field changes it counts as taken at the time of
-                the one that goes.
-            off: of an average over a stay: how far its readings were off the place's point.
+            location: place of both readings.
+            before: value, noise variance, `seconds` and `off` of the replaced reading. `seconds` is
+                the time of the first reading if that one had been amended before.
+            value: new reading in the sensor's unit.
+            noise_variance: noise variance of the new reading; None = σ_n²(λ).
+            seconds: time of the new reading [s]. With drift, it counts as taken at the time of the
+                replaced one.
+            off: distance of the new reading from the place's point, as in `observe`.
 
         Raises:
-            ReadingError, IndexError: as `observe` does; nothing has changed then.
+            ReadingError, IndexError: as in `observe`; the belief does not change.
         """
         gone = (*self.check(location, *before[:2]), *before[2:])
         value, noise_variance = self.check(location, value, noise_variance)
         self._amend(location, gone, value, noise_variance, seconds, off)
 
     def amend_placed(self, before: PlacedReading, placed: PlacedReading) -> None:
-        """Put a reading that was checked in the place of one that was observed; see `amend`."""
+        """Replace an observed reading by one that `place` has checked; see `amend`."""
         gone, reading = before.reading, placed.reading
         was = before.value, before.noise_variance, 1e-9 * gone.stamp_ns, gone.off
         seconds = 1e-9 * reading.stamp_ns
@@ -438,22 +436,21 @@ class Belief:
 
     @property
     def seconds(self) -> float:
-        """Now: the latest time the belief has heard of [s]; 0 before it heard of any."""
+        """Latest time of a reading or of `advance` [s]; 0 before the first."""
         return self._presence.now if math.isfinite(self._presence.now) else 0.0
 
     @property
     def tick(self) -> float:
-        """Time within which readings do not age noticeably [s]; inf where they do not age."""
+        """Time within which readings do not age noticeably [s]; inf without drift."""
         return math.inf if self._ageing is None else self._ageing.slot
 
     def advance(self, seconds: float) -> None:
-        """Let time pass until `seconds`; O(1), nothing is made again until something is asked.
+        """Advance the clock to `seconds` in O(1); the next query updates the factors.
 
-        Time never goes back: a smaller time than the latest is taken as the latest. Of no
-        consequence where the field does not change.
+        A time before the latest is ignored. Without drift, time has no effect.
 
         Raises:
-            ValueError: the time is not finite.
+            ValueError: `seconds` is not finite.
         """
         self._presence.advance(seconds)
         self._data.advance(self._presence.now)
@@ -461,10 +458,10 @@ class Belief:
     def check(
         self, location: int, value: float, noise_variance: float | None = None
     ) -> tuple[float, float | None]:
-        """Return a reading as the Gaussian process sees it; nothing changes.
+        """Check a reading and return its transformed value and noise variance.
 
         Raises:
-            ReadingError, IndexError: as `observe` does.
+            ReadingError, IndexError: as in `observe`.
         """
         if not 0 <= location < self.n:
             msg = f"place {location} is not one of the belief's (0 … {self.n - 1})"
@@ -477,7 +474,7 @@ class Belief:
     def seen(self, value: float, variance: float | None) -> tuple[float, float | None] | None:
         """Return a value and its noise variance as the Gaussian process sees them.
 
-        None where it sees a logarithm, which the readings have chosen and the value does not have.
+        The result is None if the readings have selected a logarithm that the value does not have.
         """
         try:
             return self.transform.forward(value, variance)
@@ -487,19 +484,19 @@ class Belief:
             return None
 
     def place(self, reading: Reading) -> PlacedReading:
-        """Check a reading of a known place; nothing changes.
+        """Return a reading of a known place together with its checked values.
 
         Raises:
-            ReadingError, IndexError: as `observe` does.
+            ReadingError, IndexError: as in `observe`.
         """
         assert reading.location is not None
         checked = self.check(reading.location, float(reading.value), reading.noise_variance)
         return PlacedReading(reading, reading.location, *checked)
 
     def _without_scale(self, value: float, noise_variance: float | None) -> float | None:
-        """Prepare for readings of unknown scale: a vague mean is vague about the first reading.
+        """Centre a vague mean on the first reading, and return the noise variance to use.
 
-        Return the variance that the reading has of its own: none where the field changes.
+        With an unknown scale and drift, a reading's own noise variance is not used.
         """
         if not self._data.begun and self.mean.basis.shape[1]:
             self._data.centre_mean(value)
@@ -514,29 +511,29 @@ class Belief:
         return None
 
     def _allow(self, value: float) -> None:
-        """Take no logarithm any more where a value has none."""
+        """Select the identity if `value` does not have the present logarithm."""
         transform, self._lowest = self.transform, min(self._lowest, value)
         if self._chooses and isinstance(transform, Log) and value + transform.offset <= 0.0:
             self._left = f"the readings themselves: {value:g} has no logarithm of the one before"
             self._data.see_through(IDENTITY)
 
     def adapt(self) -> str:
-        """Let the candidates follow the readings, where they may; return why, "" if they stay.
+        """Adapt the candidates to the readings; return the reason, "" without a change.
 
-        Their length-scales and parts follow, and the transform where it is not given. Costs a
-        rebuild of the factors, O(L |D|³), when it changes something, which is seldom.
+        Length-scales and variance components adapt, and so does a transform that was not given.
+        A change rebuilds the factors in O(L |D|³).
         """
         if not self._data.begun:
             return ""
         return "; ".join(why for why in (self._adapt_grid(), self._choose()) if why)
 
     def _choose(self) -> str:
-        r"""Take the identity or a logarithm, whichever the readings' evidence is for.
+        r"""Select the identity or a logarithm by the evidence of the readings.
 
-        Of :math:`y = \log(z + c)` the density of the readings is that of y times
-        :math:`\prod_i 1 / (z_i + c)`. c is 0, where all are above 0, or so large that the least
-        reading lies one or three of their standard deviations above the bound, which is below 0.
-        Where some readings are not above 0 nothing says where a bound would be: the identity.
+        For :math:`y = \log(z + c)` the density of the readings is the density of y times
+        :math:`\prod_i 1 / (z_i + c)`. If all readings are above 0, the options are c = 0 and every
+        positive c whose bound -c lies one or three standard deviations below the smallest reading.
+        Otherwise the only option is the identity.
         """
         left, self._left = self._left, ""
         places = int(np.count_nonzero(self.visited))
@@ -564,10 +561,9 @@ class Belief:
         return f"{what}: {found[best] - found[now]:.1f} nat more probable"
 
     def _evidence_of(self, transform: Transform) -> float:
-        """Return the log-evidence of all candidates together, under a transform.
+        """Return the log-evidence of the initial candidates together, under a transform.
 
-        The candidates are those before the first reading: others have followed the readings as
-        seen through the present transform.
+        Adapted candidates would favour the present transform.
         """
         covariance, prior = self._every
         data = self._data.copy()
@@ -600,29 +596,28 @@ class Belief:
 
     @property
     def information(self) -> FloatArray:
-        """(L,) ``½ log |I + N⁻¹ K|``: what the readings tell about the field under λ [nat]."""
+        """(L,) information of the readings about the field under λ, ``½ log |I + N⁻¹ K|`` [nat]."""
         return np.array(self._updated.information)
 
     @property
     def weights(self) -> FloatArray:
-        """(L,) ``b_D(λ)``; sums to one. [Hoang2014, Eq. 3]."""
+        """(L,) posterior weights ``b_D(λ)``; they sum to one. [Hoang2014, Eq. 3]."""
         with np.errstate(divide="ignore"):
             log_weights = np.log(self.prior_weights) + self._updated.log_evidence
         weights = np.exp(log_weights - log_weights.max())
         return np.asarray(weights / weights.sum())
 
     def with_mean_within(self, most: float) -> Belief:
-        r"""Return this belief with an unknown mean that is not quite as vague.
+        r"""Return this belief with a limited variance of an unknown mean.
 
-        Use this before summing products of covariances: while the mean is unknown its variance,
-        10¹² times the field's, leaves nothing of them but rounding. Where it is more than `most`
-        times that of a reading, r, averaged over the places, the coefficients get the prior
-        precision :math:`I + G / (m r)` with :math:`G = H^T H / n`, so that every part of the mean
-        has about that variance. Once the readings determine the mean this belief itself is
-        returned. The other one shares the data of this one: do not add readings to it.
+        Use this before summing products of covariances: the variance of a vague mean, 10¹² times
+        the field's, leaves only rounding. Let r be the variance of a reading. If the average
+        variance of the mean over the places exceeds m r, its coefficients get the prior precision
+        :math:`I + G / (m r)` with :math:`G = H^T H / n`. Otherwise this belief itself is returned.
+        The result shares the data of this belief: do not add readings to it.
 
         Args:
-            most: m, variance of the mean in those of a reading.
+            most: m, largest variance of the mean, relative to the variance of a reading.
         """
         data = self._updated
         if not data.basis.shape[1]:
@@ -670,7 +665,7 @@ class Belief:
     def cross(self, locations: IntArray) -> FloatArray:
         """Return the (L, m, n) posterior covariance of `locations` with every place under each λ.
 
-        O(L |D| m n): with a few places it costs no more than the marginals everywhere.
+        O(L |D| m n).
         """
         locations = np.asarray(locations, dtype=np.int64)
         everywhere = np.arange(self.n)
@@ -707,7 +702,7 @@ class Belief:
         return self._updated.moments(locations, which, *self._weights_of(locations, which))
 
     def _weights_of(self, where: IntArray, which: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return ``W`` (W, R, m) and ``H* - Wᵀ U`` (W, m, q) under some of the candidates."""
+        """Return ``C⁻¹ K_D*`` (W, R, m) and ``H* - (C⁻¹ K_D*)ᵀ U`` (W, m, q) for W candidates."""
         data = self._updated
         if self.n <= _LARGE and data.chunks() is None:
             solved = data.everywhere()[
@@ -718,17 +713,17 @@ class Belief:
         return solved, data.basis[where] - np.swapaxes(solved, 1, 2) @ data.factor.U[which]
 
     def roots(self, locations: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return what the posterior covariance is made of: ``C_λ = s_λ k_λ - WᵀW + BᵀB``.
+        """Return the terms of the posterior covariance ``C_λ = s_λ k_λ - WᵀW + BᵀB``.
 
-        Use this for a few entries or columns at many places, repeatedly: they cost O(L |D|) each,
-        and the matrix is never formed.
+        Use this to compute few of its entries repeatedly. Each costs O(L |D|), and the whole matrix
+        is never formed.
 
         Args:
             locations: (m,) places.
 
         Returns:
-            ``s`` (L,), the factor of `covariance`; ``W`` (L, R, m), what the readings tell; ``B``
-            (L, q, m), what the unknown mean adds; and the mean (L, m).
+            ``s`` (L,), factor of `covariance`; ``W`` (L, R, m), reduction by the readings; ``B``
+            (L, q, m), addition by the unknown mean; and the mean (L, m).
         """
         locations = np.asarray(locations, dtype=np.int64)
         if self.n <= _LARGE and self._updated.chunks() is None:
@@ -766,15 +761,15 @@ class Belief:
         variance: FloatArray = self.covariance.variance(where) - squares
         if R.shape[2]:
             variance += ((R @ self._data.coefficient_covariance) * R).sum(axis=2)
-        # Rounding may leave a variance a hair below zero where the noise is tiny.
+        # Rounding may make a variance slightly negative where the noise is tiny.
         return mean, self._data.scales[:, None] * np.maximum(variance, 0.0)
 
     def averages(self, locations: IntArray) -> FloatArray:
         """Return the (L, m) average reading of observed places, as the Gaussian process sees it.
 
-        Weighted by precision; it depends on λ only where readings with and without a variance of
-        their own come together. Where the field changes: with their present weights; under
-        the forgetting kernel, of the latest ones.
+        Readings are weighted by precision. The average depends on λ only if some readings of a
+        place have a variance of their own and others do not. With drift, readings have their
+        present weights; under the forgetting kernel only those of the latest slot count.
 
         Raises:
             ValueError: a place has no reading.
@@ -793,7 +788,7 @@ class Belief:
         Raises:
             ValueError: a place has no reading.
         """
-        averages = self.averages(locations)  # says which place has none
+        averages = self.averages(locations)  # raises for a place without a reading
         if not averages.size:
             return averages
         variances = self._data.averages(np.asarray(locations, dtype=np.int64))[1]
@@ -806,17 +801,17 @@ class Belief:
 
         Args:
             locations: (m,) places; None = all.
-            noisy: of a new reading instead of the noise-free field.
+            noisy: True for a new reading instead of the noise-free field.
         """
         found = self.mixture(locations)
         return (found.noisier(self.noise_of()) if noisy else found).moments()
 
     def mixture(self, locations: IntArray | None = None) -> Mixture:
-        """Return what is believed of the noise-free field at each of m places, None = all.
+        """Return the posterior of the noise-free field at each of m places; None = all places.
 
-        No variance is less than what the sensor's resolution leaves, see `Resolution`. On a map of
-        more than 2,000 places the least probable candidates, with 1e-6 of the belief together, have
-        no weight, and what they predict is not computed.
+        Variances are at least those that the sensor's resolution leaves (see `Resolution`). On a
+        map of more than 2,000 places the least probable candidates, with a total weight of 1e-6,
+        get weight 0 and no predictions.
         """
         weights = self.weights
         if self.n <= _LARGE:
@@ -842,16 +837,16 @@ class Belief:
     ) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance (m,) of the noise-free field at positions, in the sensor's unit.
 
-        At a place it equals `predict`. Of any number of positions in bounded memory.
+        At a place the result equals `predict`. Memory is bounded for any number of positions.
 
         Args:
             positions: (m, 2), or (m, 3) on a map with heights [m].
-            within: (m,) place that each is a part of, such as a road segment; None = places are
-                points.
+            within: (m,) place that contains each position, such as a road segment; None = places
+                are points.
 
         Raises:
-            ValueError: positions of another shape or not finite, or a belief without a map
-                (`place_at`).
+            ValueError: the positions have a wrong shape or are not finite, or `place_at` was not
+                called.
         """
         moments = [found.moments() for _, found in self.mixtures_at(positions, within)]
         mean, variance = zip(*moments, strict=True) if moments else ((np.zeros(0),), (np.zeros(0),))
@@ -860,7 +855,7 @@ class Belief:
     def mixtures_at(
         self, positions: FloatArray, within: IntArray | None = None
     ) -> Iterator[tuple[slice, Mixture]]:
-        """Yield what is believed at blocks of positions; see `predict_at`."""
+        """Yield blocks of positions with the posterior of the field there; see `predict_at`."""
         from gp_active_sensing.belief.points import PointLocator, mixture_at
 
         data = self._updated
@@ -875,19 +870,17 @@ class Belief:
             yield block, mixture_at(data, weights, self.transform, points)
 
     def probability_between(self, low: float, high: float) -> FloatArray:
-        """Return the probability (n,) that the noise-free field lies between two values.
+        """Return the (n,) probability that the noise-free field lies between two values.
 
-        Where the scale is unknown each candidate's is a Student distribution, whose tails are
-        wider than those of `mixture` while readings are few.
-
-        The values are in the sensor's unit; infinite = no limit.
+        The values are in the sensor's unit; an infinite one is no limit. With an unknown scale,
+        each candidate has a Student distribution, with heavier tails than in `mixture`.
         """
         mean, variance = self.marginals()
         data, weights = self._updated, self.weights
         if (least := data.floor(mean)) is not None:
             variance = np.maximum(variance, least)
         freedom = data.freedom
-        if math.isfinite(freedom):  # variances are those of the expected scale, see `scale_factors`
+        if math.isfinite(freedom):  # variances are at the expected scale, see `scale_factors`
             variance = variance * (max(freedom - _FREEDOM, 1.0) / freedom)
         deviation = np.sqrt(np.maximum(variance, np.finfo(np.float64).tiny))
 
@@ -899,10 +892,10 @@ class Belief:
         return np.asarray(np.clip(below(high) - below(low), 0.0, 1.0))
 
     def noise_of(self, own: FloatArray | None = None) -> FloatArray:
-        """Return the variance (L, m) of the noise of new readings, (L, 1) where it is all the same.
+        """Return the (L, m) noise variance of new readings; (L, 1) if all are equal.
 
         Args:
-            own: (m,) noise variance that each brings, as the Gaussian process sees it; None = none.
+            own: (m,) noise variance of each reading, after the transform; None = none.
         """
         noise = self.noise_variance[:, None]
         if own is None or not (self.scale_known or self._ageing is None):
@@ -911,16 +904,18 @@ class Belief:
 
     @property
     def settled(self) -> bool:
-        """The belief's variances exist: an unknown scale needs three readings more than the mean.
+        """True if the belief's variances exist.
 
-        See `scale`; before that they are of the right order at best.
+        With an unknown scale they need three readings more than the mean has coefficients. Before
+        that, they have the right order of magnitude at best.
         """
         return self._updated.freedom > _FREEDOM
 
     def scale_factors(self, count: int) -> FloatArray:
-        """Return `count` equally probable factors of all variances here, which `Q / c ~ χ²` gives.
+        """Return `count` equally probable values of the factor c of all variances.
 
-        One where it is known, none where nothing is known of it.
+        They follow from ``Q / c ~ χ²_ν``, relative to the expectation of c. The result is [1] with
+        a known scale, and empty for ν < 1.
         """
         freedom = self._updated.freedom
         if math.isinf(freedom):
@@ -931,29 +926,29 @@ class Belief:
         return np.asarray(max(freedom - _FREEDOM, 1.0) / below)
 
     def promise(self, weights: FloatArray, found: Mixture | None = None) -> Promise | None:
-        """Return what it promises of the error of its map; None while it is not `settled`.
+        """Return the promised error of the map; None while the belief is not `settled`.
 
-        The `weights` (n,) are `Topology.weights`; `found` is its mixture where that is known.
+        `weights` (n,) are `Topology.weights`. `found` is the mixture at all places, if computed.
         """
         if not self.settled:
             return None
         return promise_of(self.mixture() if found is None else found, weights)
 
     def floor(self, weights: FloatArray) -> Floor | None:
-        """Return what no readings of as many places could promise less than; see `promise`.
+        """Return a lower bound of the promised error for any choice of as many places.
 
-        None where that is not worked out: on more than `MOST_PLACES` places, where the field
-        changes or is seen through a logarithm, and while there is no promise.
+        The result is None on more than `MOST_PLACES` places, with drift or a logarithm, and while
+        the belief is not `settled`.
         """
         if self.n > MOST_PLACES or self._ageing is not None or self.transform is not IDENTITY:
             return None
         return floor_of(self._updated, self.weights, weights) if self.settled else None
 
     def leave_one_out(self) -> LeaveOneOut | None:
-        """Return the predictions of each place with a reading from all other places' readings.
+        """Return predictions of each observed place from the readings of all other places.
 
-        They use the present candidates, without conditioning anything again: O(L |D|³), once. None
-        before the first reading, and where readings age.
+        They use the present candidates and cost O(L |D|³). The result is None before the first
+        reading, and with drift.
         """
         if self._ageing is not None or not self._data.begun:
             return None
@@ -971,7 +966,7 @@ class Belief:
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return means (L, m), ``W = C⁻¹ K_D*`` (L, R, m) and ``H* - Wᵀ U`` (L, m, q).
 
-        Under the candidates `which` (W,) only, where these are given; W, where it is known.
+        `which` (W,) restricts the candidates; `W` may be given if it is already computed.
         """
         data = self._updated
         some = slice(None) if which is None else which

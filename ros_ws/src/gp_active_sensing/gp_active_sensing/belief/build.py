@@ -57,14 +57,14 @@ if TYPE_CHECKING:
     from gp_active_sensing.belief.graph_covariance import Spectrum
 
 Suggested: TypeAlias = Callable[[int, Sequence[float]], tuple[LengthScaleGrid, ...]]
-"""So many length-scales from the map, under each ratio of axes."""
+"""Function of a number of length-scales and ratios of axes that returns a grid for each ratio."""
 
 logger = logging.getLogger(__name__)
 
 POINTS, SCALES = 6, 4
-"""Length-scales from the map, of all kernels together, and of each at least."""
+"""Number of length-scales from the map for all kernels together, and smallest number for each."""
 _ODD = 3.0
-"""Factor beyond the map's range at which given length-scales raise a warning."""
+"""Factor beyond the map's range of length-scales at which given ones cause a warning."""
 
 
 def belief_on(
@@ -78,16 +78,15 @@ def belief_on(
     """Return the belief described by `config` over the places of a map.
 
     Args:
-        config: what is known beforehand.
+        config: prior knowledge.
         topology: the map.
-        drift: what the policy brings of its own, None = that of `config`.
-        run_dir: of a run that has a copy of its model.
-        quiet: say nothing of length-scales from the map, for a belief that was there before.
+        drift: drift that the policy requires; None = drift of `config`.
+        run_dir: directory of a run with a copy of its model; None = no copy.
+        quiet: True to log no length-scales from the map, for a belief that is built again.
 
     Raises:
-        ConfigError: something that the map does not have or that does not fit it; a policy with
-            another drift than that of `config`.
-        MapError: a column of `mean_features` that a place lacks.
+        ConfigError: a setting does not fit the map, or the policy's drift differs from `config`.
+        MapError: a place lacks a column of `mean_features`.
     """
     if drift is not None:
         config = _with_drift(config, drift)
@@ -104,7 +103,7 @@ def belief_on(
         except ConfigError as error:
             raise ConfigError([f"belief.mean_{problem}" for problem in error.problems]) from error
     config = config.on(roads=topology.roads)
-    # On a large map they take a second: where nothing asks for them they are not made.
+    # Links of a large map take a second to compute: do so only if needed.
     graph = any(name in graph_kernels for name in config.kernel_names)
     asked = graph or config.length_scales is None
     links = topology.links if asked else None
@@ -136,7 +135,7 @@ def _attributes(config: BeliefConfig, topology: Topology) -> Attributes | None:
 
 
 def _with_drift(config: BeliefConfig, drift: DriftConfig) -> BeliefConfig:
-    """Return the configuration with the drift that a policy brings of its own."""
+    """Return the configuration with the drift that a policy requires."""
     if config.drift.changing and config.drift != drift:
         msg = (
             f"belief.drift: is kind {config.drift.kind}, and the policy brings its own, kind "
@@ -160,18 +159,18 @@ def build_belief(
     """Return the belief described by `config` over locations with `features` (n, p).
 
     Args:
-        config: what is known beforehand.
-        features: what the covariance is a function of.
-        names: of the features, for length-scales that come from the map; default coordinates.
-        links: how the places are joined, for a graph kernel.
-        trend: (n, q) columns that a linear mean is linear in; None = the features.
+        config: prior knowledge.
+        features: (n, p) inputs of the covariance.
+        names: (p,) names of the features, for length-scales from the map; None = coordinates.
+        links: links between places, for a graph kernel.
+        trend: (n, q) columns of a linear mean; None = the features.
         places: (n,) names of the places, for a history of readings.
-        attributes: of the places, that the mean may be linear in; None = none.
-        quiet: say nothing of length-scales from the map.
+        attributes: attributes that the mean may be linear in; None = none.
+        quiet: True to log no length-scales from the map.
 
     Raises:
-        ConfigError: features that are not finite, length-scales that do not fit them, a graph
-            kernel without links, a history or a model that does not fit the map.
+        ConfigError: features are not finite, a graph kernel has no links, or length-scales,
+            history or model do not fit the map.
     """
     features = np.asarray(features, dtype=np.float64)
     if config.model is not None:
@@ -244,10 +243,10 @@ def _pairs(
     grids: Sequence[LengthScaleGrid],
     parts: tuple[HyperParameters, ...],
 ) -> list[tuple[LengthScaleGrid, tuple[HyperParameters, ...]]]:
-    """Return the length-scales and the parts of each grid of a kernel.
+    """Return the length-scales and the variance components of each grid of a kernel.
 
-    Without a long part and, where the amplitude is not known, with one. A field that changes in
-    time has none, nor has a map with heights, whose ratios of axes are candidates enough.
+    With an unknown amplitude a second grid has a long-range component. A field with drift, and a
+    map with several ratios of axes, have no such grid.
     """
     known = kernel == NONE or config.signal_std is not None or config.drift.changing
     if known or len(grids) > 1:
@@ -261,7 +260,7 @@ def _axes(features: FloatArray) -> tuple[str, ...]:
 
 
 def _of_history(config: BeliefConfig, places: Sequence[str] | None) -> Belief:
-    """Return the belief that earlier readings of the same places give."""
+    """Return a belief with mean and covariance from earlier readings of the same places."""
     from gp_active_sensing.belief.empirical import (
         MOST,
         EmpiricalCovariance,
@@ -299,7 +298,7 @@ def _of_history(config: BeliefConfig, places: Sequence[str] | None) -> Belief:
 
 
 def _log_scales(candidates: CandidateGrid) -> None:
-    """Log the length-scales from the map, once for all kernels that have the same."""
+    """Log the length-scales from the map, once for all kernels with equal ones."""
     listed: dict[str, list[str]] = {}
     for kernel in candidates.kernels:
         if kernel.kernel == NONE:
@@ -320,20 +319,20 @@ def covariance_family(
     links: Links | None,
     attributes: FloatArray | None = None,
 ) -> tuple[CovarianceFamily, Suggested]:
-    """Return what makes the covariance of candidates, and so many length-scales from the map.
+    """Return a function that builds a covariance, and one that suggests length-scales.
 
-    These are a grid for each ratio of axes, one where there are none or the kernel has no axes.
+    The second function returns a grid for each ratio of axes, or a single grid without ratios. It
+    raises ValueError for features that are not finite.
 
     Args:
-        name: of the kernel.
-        features: (n, p) of the places.
-        names: (p,) of the features.
-        links: how the places are joined.
+        name: name of the kernel.
+        features: (n, p) features of the places.
+        names: (p,) names of the features.
+        links: links between places.
         attributes: (n, q) columns that the mean may be linear in; None = none.
 
     Raises:
-        ValueError: a graph kernel without links, or no kernel but a history; from the second,
-            features that are not finite.
+        ValueError: a graph kernel has no links, or `name` is a history.
     """
     if name == EMPIRICAL:
         msg = "kernel: empirical is a history of readings, it has no length-scale to be found"
@@ -354,9 +353,9 @@ def covariance_family(
 
         spectrum = laplacian_spectrum(links)
         kernel = build_graph_kernel(name)
-        # Candidates that follow the readings keep most length-scales: their tables are kept, too.
+        # Adapted candidates keep most length-scales, so their tables are reused.
         smooth: CovarianceFamily = partial(GraphCovariance, kernel, spectrum, tables={})
-        # Positions may be features of any kind: they are stretched to the extent of the roads.
+        # Features may have any unit: scale them to the extent of the roads.
         extent = float(np.ptp(features, axis=0).max()) or 1.0
         stretched = features * (spectrum.extent / extent)
         along = with_places(with_long_part(smooth, stretched))

@@ -1,4 +1,4 @@
-"""Readings of one place, collapsed exactly to a handful of numbers."""
+"""Sufficient statistics of the readings of each place."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from gp_active_sensing.types import FloatArray, IntArray, Off
 
 _LOG_2PI = math.log(2.0 * math.pi)
 _ROUNDING = 1e-14
-"""Smallest share of a precision that counts after a reading is removed."""
+"""Smallest relative precision that counts after a reading is removed."""
 _NO_STAYS = np.empty((0, 4))
 
 
 class Beside(NamedTuple):
-    """Additional uncertainty of an average over a stay.
+    """Additional uncertainty of an average over a stay of the robot.
 
     Args:
-        steepness: (2, L, k) squares of the field's slope at the places, across and up [per m²].
-        noisy: the belief's own noise is not known, and comes on top.
+        steepness: (2, L, k) squared slope of the field at places, across and up [variance/m²].
+        noisy: True to add the belief's noise, because it is not known.
     """
 
     steepness: FloatArray
@@ -32,10 +32,10 @@ class Beside(NamedTuple):
 class CollapsedReadings:
     """Sufficient statistics of the readings of each of n places.
 
-    Readings without a variance of their own have the belief's noise σ_n²(λ); they are kept as
-    count, mean and centred sum of squares. Readings with their own variance are kept as precision,
-    weighted mean, weighted centred sum of squares and sum of log-variances. Centred sums
-    (Welford's update) stay exact for a field such as an air pressure of 101 325 ± 0.1.
+    Readings without a variance of their own have the belief's noise σ_n²(λ). They are stored as
+    count, mean and centred sum of squares. Readings with their own variance are stored as
+    precision, weighted mean, weighted centred sum of squares and sum of log-variances. Centred sums
+    (Welford's update) stay exact for large values with small differences, such as air pressure.
 
     For readings z_i ~ N(f, σ_i²) of one place, with P = Σ 1/σ_i² and z̄ = Σ (z_i/σ_i²) / P,
     ``Π_i N(z_i; f, σ_i²) = exp(log_within) · exp(-P (z̄ - f)²/2)``.
@@ -46,8 +46,8 @@ class CollapsedReadings:
         self._plain = np.zeros((3, n))  # count, mean, centred sum of squares
         self._known = np.zeros((4, n))  # precision, mean, weighted sum of squares, Σ log σ_i²
         self._stays: dict[int, FloatArray] = {}
-        """By place (s, 4): value, variance and distance from its point, across and up, of each
-        average over a stay; an array is never changed, so that copies share it."""
+        """(s, 4) averages over stays by place: value, variance, distance across and up [m]. Arrays
+        are never modified, so that copies share them."""
 
     def copy(self) -> CollapsedReadings:
         """Return an independent copy."""
@@ -62,10 +62,10 @@ class CollapsedReadings:
         """Add one reading; O(1).
 
         Args:
-            place: of it.
-            value: as the Gaussian process sees it.
-            variance: its own; None = the belief's noise.
-            off: of an average over a stay that has a variance: how far its readings were off.
+            place: place of the reading.
+            value: reading as the Gaussian process sees it.
+            variance: noise variance of the reading; None = the belief's noise.
+            off: distance from the place's point of an average over a stay with a variance.
         """
         self.count[place] += 1
         if off is not None and variance is not None:
@@ -85,7 +85,7 @@ class CollapsedReadings:
     def remove(
         self, place: int, value: float, variance: float | None, off: Off | None = None
     ) -> None:
-        """Remove one reading that was added; O(1). Exact when it was the only one."""
+        """Remove one added reading in O(1). The result is exact for the only one of a place."""
         self.count[place] -= 1
         if off is not None and variance is not None:
             stays = self._stays.pop(place)
@@ -107,18 +107,18 @@ class CollapsedReadings:
         stats[0, place] = total
 
     def grow(self, n: int) -> None:
-        """Make room for n places, those there are first."""
+        """Extend the arrays to n places; the present ones come first."""
         more = n - self.count.size
         self.count = np.concatenate([self.count, np.zeros(more, dtype=np.int64)])
         self._plain = np.concatenate([self._plain, np.zeros((3, more))], axis=1)
         self._known = np.concatenate([self._known, np.zeros((4, more))], axis=1)
 
     def merged(self, order: IntArray, begins: IntArray) -> CollapsedReadings:
-        """Return groups of these places as the places of another.
+        """Return statistics in which each group of places is one place.
 
         Args:
-            order: (k,) places, a group after the other.
-            begins: (g,) where in `order` each group begins, ascending from 0.
+            order: (k,) places, group by group.
+            begins: (g,) index in `order` of the first place of each group, ascending from 0.
         """
         other = CollapsedReadings(len(begins))
         if not len(begins):
@@ -129,7 +129,7 @@ class CollapsedReadings:
             weight, mean = mine[0, order], mine[1, order]
             total = np.add.reduceat(weight, begins)
             joint = np.add.reduceat(weight * mean, begins) / np.where(total > 0.0, total, 1.0)
-            joint = np.where(sizes == 1, mean[begins], joint)  # as it was, to the bit
+            joint = np.where(sizes == 1, mean[begins], joint)  # unchanged to the bit
             apart = weight * (mean - np.repeat(joint, sizes)) ** 2
             theirs[0], theirs[1] = total, joint
             theirs[2] = np.add.reduceat(mine[2, order] + apart, begins)
@@ -142,7 +142,7 @@ class CollapsedReadings:
         return other
 
     def through(self, transform: Transform) -> CollapsedReadings:
-        """Return them as they are seen through a transform, to first order about the averages."""
+        """Return the statistics after a transform, to first order about the averages."""
         other = self.copy()
         for stats, one in ((other._plain, 0.0), (other._known, 1.0)):
             some = np.flatnonzero(stats[0])
@@ -162,17 +162,17 @@ class CollapsedReadings:
         return other
 
     def scatter(self) -> tuple[float, float]:
-        """Return how the readings of one place differ, of those without a variance of their own.
+        """Return the scatter within places of readings without a variance of their own.
 
         Returns:
-            The degrees of freedom, readings less places, and the sum of squares about the means.
+            Degrees of freedom (readings less places) and sum of squares about the places' means.
         """
         count, _, squares = self._plain
         return float(np.maximum(count - 1.0, 0.0).sum()), float(squares.sum())
 
     @property
     def has_stays(self) -> bool:
-        """Some readings are averages over a stay."""
+        """True if some readings are averages over a stay."""
         return bool(self._stays)
 
     def collapse(
@@ -184,15 +184,15 @@ class CollapsedReadings:
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Return precision, mean, `log_within` and squares of observed places under each λ.
 
-        The squares are ``Σ (z_i - z̄)²/σ_i²``, the part of `log_within` that the values are in.
+        The squares ``Σ (z_i - z̄)²/σ_i²`` are the term of `log_within` that depends on the values.
 
         Args:
             places: (k,) observed places.
             noise_variance: (L,) σ_n²(λ) of readings without a variance of their own.
-            unit: (L,) what a variance of 1 of a reading's own is one of, where the covariance is
-                known up to a factor: it is divided by that. The noise of the belief then comes on
-                top, once for all such readings of a place: no reading's own variance contains it.
-            stays: what comes on top of the variance of an average over a stay; None = nothing.
+            unit: (L,) estimated factor of the covariance, which divides the readings' own
+                variances; None = known scale. With a factor, the belief's noise is added once to
+                the average of such readings of a place.
+            stays: additional uncertainty of averages over a stay; None = none.
 
         Returns:
             Four (L, k) arrays.
@@ -207,7 +207,7 @@ class CollapsedReadings:
         p0 = n0 * inverse
         precision = p0 + p1
         mean = (p0 * m0 + p1 * m1) / precision
-        # Means so far apart that one group is empty must not enter: its weight is exactly zero.
+        # An empty group has weight zero, so that its mean does not matter.
         between = p0 * p1 / precision * (m0 - m1) ** 2
         squares = s0 * inverse + s1 + between
         readings = self.count[places]
@@ -218,13 +218,13 @@ class CollapsedReadings:
     def _collapse_on_top(
         self, places: IntArray, noise_variance: FloatArray, unit: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return the same with the belief's noise on top of the readings' own variances."""
+        """Return `collapse` with the belief's noise added to the readings' own variances."""
         n0, m0, s0 = self._plain[:, places]
         p1, m1, s1, logs = self._known[:, places]
         noise = noise_variance[:, None]
         some = p1 > 0.0
-        alone = np.where(some, unit * p1, 1.0)  # precision of their average, its own noise only
-        # ∫ N(z̄; f + u, 1/p) N(u; 0, σ_n²) du: the average with what all of them have in common.
+        alone = np.where(some, unit * p1, 1.0)  # precision without the belief's noise
+        # ∫ N(z̄; f + u, 1/p) N(u; 0, σ_n²) du: the average with the common noise u.
         total = np.where(some, alone / (1.0 + alone * noise), 0.0)
         p0 = n0 / noise
         precision = p0 + total
@@ -243,7 +243,7 @@ class CollapsedReadings:
         unit: FloatArray | None,
         beside: Beside | None,
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return the same with averages over stays among them."""
+        """Return `collapse` for places that may have averages over stays."""
         L, k = len(noise_variance), len(places)
         precision, mean, log_within, squares = np.zeros((4, L, k))
         stays = [self._stays.get(place, _NO_STAYS) for place in places.tolist()]
@@ -271,7 +271,7 @@ class CollapsedReadings:
         def summed(each: FloatArray) -> FloatArray:
             return np.add.reduceat(each, begins, axis=1)
 
-        # Centred about one of them, then about their mean: exact for 101 325 ± 0.1.
+        # Centre on the first value, then on the mean: exact for large values.
         own_precision = 1.0 / variance
         p, first = summed(own_precision), value[begins]
         centre = first + summed(own_precision * (value - np.repeat(first, sizes[some]))) / p
@@ -285,7 +285,7 @@ class CollapsedReadings:
         return precision, mean, log_within, squares
 
     def averages(self, places: IntArray) -> FloatArray:
-        """Return the (k,) average of the readings of observed places, each counting once."""
+        """Return the (k,) unweighted average of the readings of observed places."""
         stays = [self._stays.get(place, _NO_STAYS) for place in places.tolist()]
         n2 = np.array([len(stay) for stay in stays])
         total = np.array([stay[:, 0].sum() for stay in stays])

@@ -32,33 +32,33 @@ logger = logging.getLogger(__name__)
 
 _LOG_2PI = math.log(2.0 * math.pi)
 _TAIL = 4
-"""Rows from the end within which a place's row is rebuilt instead of doubled."""
+"""Number of last rows that are rebuilt instead of a second row for their place."""
 _REPUBLISHED = (
     "a reading of place %d equals the previous one to the last digit: such readings count once "
     "(logged once)"
 )
 _REPEATED = 2.0
-"""Longest time after which a driver publishes a value again [s]."""
+"""Longest time between a reading and its repetition by a driver [s]."""
 _NO_UNIT = 1e100
-"""Unit of variances while nothing is known of the scale: they hardly count."""
+"""Scale of readings' own variances while the field's scale is unknown: they hardly count."""
 _LEAST_NOISE = 1e-8
-"""Noise variance in those of the field that readings of one place tell at least."""
+"""Smallest noise variance estimated from repeated readings, relative to the field's variance."""
 _NEGLIGIBLE = 1e-13
-"""Share of a place's precision below which new readings are no more than rounding."""
+"""Precision of new readings, relative to their place's, below which it is only rounding."""
 _EXACT = 1e-6
-"""Share of a place's precision from which a second row replaces an amended one exactly."""
+"""Smallest precision of a second row, relative to its place's, that corrects an amended one."""
 
 
 class _Present(NamedTuple):
-    """Readings by place (or by slot under the forgetting kernel), weighted as they count now.
+    """Readings by place (by slot under the forgetting kernel) with their present weights.
 
     Args:
-        places: (P,) with readings that count.
-        precision: (L, P).
-        mean: (L, P) their average, weighted by precision.
+        places: (P,) places with readings that count.
+        precision: (L, P) sum of the readings' precisions.
+        mean: (L, P) average of the readings, weighted by precision.
         log_within: (L, P) see `CollapsedReadings`.
         squares: (L, P) see `CollapsedReadings`.
-        readings: their number; an aged reading counts as a fraction.
+        readings: number of readings; an aged reading counts as a fraction.
     """
 
     places: IntArray
@@ -70,51 +70,51 @@ class _Present(NamedTuple):
 
 
 class Conditioning:
-    r"""L Gaussian processes given the same readings; `update` brings everything up to date.
+    r"""L Gaussian processes conditioned on the same readings; call `update` before a query.
 
-    Without `ageing` a row of the factor holds the readings of a place, and times have no effect.
+    Without `ageing` each row of the factor represents the readings of a place. Times have no
+    effect.
 
-    Under the forgetting kernel a row holds the readings of a place and a slot of time. The prior
-    covariance is ``k(x, x') exp(-|t - t'| / τ)`` (`SlotCovariance`), which is the kernel
+    Under the forgetting kernel each row represents the readings of a place and a slot of time. The
+    prior covariance is ``k(x, x') exp(-|t - t'| / τ)`` (`SlotCovariance`). This is the kernel
     ``k (1 - ε)^{|t - t'| / 2}`` of [Bogunovic2016; Mauduit2025, Eq. 8] with
     ``τ = -2 Δ / log(1 - ε)`` for steps of Δ seconds. The field decorrelates about its prior mean;
     the mean's coefficients do not change. Rows stay valid as time passes.
 
-    Under any other ageing a reading of age a is one of the field now, with a larger noise variance:
-    ``v + rate² a²``, or v / w with a weight w(a) ≤ 1 [Mauduit2025, Eqs. 10-12; Deng2022]. With a
-    weight its likelihood is taken to the power w,
+    Under any other ageing a reading of age a counts as a present one with a larger noise variance:
+    ``v + rate² a²``, or v / w with a weight w(a) ≤ 1 [Mauduit2025, Eqs. 10-12; Deng2022]. A weight
+    w is an exponent of the likelihood,
 
     .. math:: N(z; f, v)^{w} \propto N(z; f, v / w),
 
-    so that the posterior is that of the heteroscedastic process, and a reading without worth does
-    not affect the evidence of λ or the scale. (The density of N(z; f, v/w) would let stale readings
-    favour the λ with the least noise.) Everything is computed again when time has passed, in
-    O(L |D|³ + L |D|² n); for windows only when a reading comes or goes.
+    so that a reading with w = 0 does not affect the evidence of λ or the scale. (With the density
+    N(z; f, v/w), old readings would favour the λ with the least noise.) An update at a later time
+    costs O(L |D|³ + L |D|² n); with windows only if the set of readings that count has changed.
 
     Args:
         covariance: prior covariance between locations under each λ.
         mean: prior mean of the field.
         scale_known: False to integrate out a factor of each λ's covariance and noise.
-        noise_known: False where a candidate's noise is a guess. The differences of readings of one
-            place correct it (see `noise_estimate`), and only the average of a place updates the
-            field. Where readings age the noise is taken as known.
-        raw: values are unchanged readings; their steps show the resolution of the sensor.
-        ageing: noise schedule of readings by their age; None = they do not age.
+        noise_known: False if a candidate's noise is a guess. Repeated readings of a place then
+            correct it (see `noise_estimate`), and only the average of a place updates the field.
+            With ageing, the noise counts as known.
+        raw: True if values are original readings, whose steps show the sensor's resolution.
+        ageing: weights and noise of readings by age; None = readings do not age.
 
     Attributes:
         basis: (n, q) basis of the prior mean, in units of its coefficients' standard deviation.
-        order: slots with a reading (places, where readings do not age), in the order they came.
-        noise: (L,) noise variance of a reading that has none of its own, as the candidates have it.
-        noise_estimate: (L,) the same, as readings of one place have corrected it.
-        floored_noise: (L,) the same as computed with, see `Factor`.
-        factor: of the covariance of the readings.
+        order: slots (places, without ageing) with a reading, in the order of their first readings.
+        noise: (L,) noise variance σ_n²(λ) of the candidates, for readings without a variance.
+        noise_estimate: (L,) `noise`, corrected by repeated readings of places.
+        floored_noise: (L,) `noise_estimate`, at least `factor.LEAST_NOISE` of the field's variance.
+        factor: Cholesky factors of the covariance of the readings.
         log_evidence: (L,) ``log p(z_D | λ)``.
-        rest: (L,) part of it that does not depend on the values, at a factor of 1.
-        quadratic: (L,) -2 times the other part, at a factor of 1.
-        scales: (L,) factor of the variances; 1 where the scale is known.
-        freedom: degrees of freedom of that factor, ν of `integrate_scale`; inf where it is known.
+        rest: (L,) term of `log_evidence` that does not depend on the values, at a scale of 1.
+        quadratic: (L,) -2 times the term that depends on the values, at a scale of 1.
+        scales: (L,) scale of the variances; 1 if it is known.
+        freedom: degrees of freedom of the scale, ν of `integrate_scale`; inf if it is known.
         coefficients: (L, q) posterior mean of the prior mean's coefficients.
-        coefficient_covariance: (L, q, q).
+        coefficient_covariance: (L, q, q) posterior covariance of these coefficients.
         now: latest time [s].
     """
 
@@ -132,9 +132,9 @@ class Conditioning:
         self.scale_known = scale_known
         self.noise_known = noise_known or ageing is not None
         self.transform = IDENTITY
-        """Between the readings that were added and what is conditioned on."""
+        """Transform from the readings that were added to the conditioned values."""
         self._seen: CollapsedReadings | None = None
-        """The readings through it; None = to be made again."""
+        """Readings after the transform; None = not computed."""
         self._first = 0.0
         self.scales: FloatArray = np.ones(len(covariance.hyperparameters))
         self.ageing = ageing
@@ -142,27 +142,27 @@ class Conditioning:
         self.order: list[int] = []
         self.now = -math.inf
         self.steepness: Steepness | None = None
-        """How much the field varies about a place; None = that is not known."""
+        """Expected slopes of the field at places; None = positions are unknown."""
         self._places = CollapsedReadings(covariance.n)
         self._history = None if ageing is None else DatedReadings(covariance.n, ageing)
         self.resolution = Resolution(used=raw)
-        """The steps in which the added readings come."""
+        """Resolution of the readings that were added."""
         self._own = False
-        """Some readings have brought a variance of their own."""
+        """True if some readings have a variance of their own."""
         self._unit: FloatArray | None = None
-        """(L,) see `CollapsedReadings.collapse`; None with a known scale, or no reading."""
+        """(L,) `unit` of `CollapsedReadings.collapse`; None = not needed."""
         self._least: FloatArray | None = None
-        """(L,) what the resolution adds to the variance of a place's average, at c = 1."""
+        """(L,) variance that the resolution adds to a place's average, at a scale of 1."""
         self.republished = 0
-        """Readings that were the one before them once more, see `add`."""
+        """Number of readings that repeated the previous one of their place."""
         self._newest: dict[int, tuple[float, float | None, float, int]] = {}
-        """By place: the latest reading's value and variance, and how often it came again."""
+        """Latest reading by place: value, variance, time [s] and number of repetitions."""
         self._counting = b""
-        """Slots that counted at the last update, where readings age."""
+        """Slots that counted at the last update, with ageing."""
         self._made = -math.inf
-        """Time of the last update, where readings age."""
+        """Time of the last update, with ageing [s]."""
         self._all = np.zeros(3)
-        """Number, mean and centred sum of squares of all readings ever, where readings age."""
+        """Number, mean and centred sum of squares of all readings ever, with ageing."""
         self.begin(covariance)
         self._present = self._at_present(np.zeros(0, dtype=np.int64)) if self._ages else None
         self._reset_summary()
@@ -179,11 +179,11 @@ class Conditioning:
         self.coefficient_covariance: FloatArray = np.tile(np.eye(q), (L, 1, 1))
 
     def move_to(self, covariance: LocationCovariance, mean: PriorMean) -> None:
-        """Continue over more places; those there are come first and keep their readings.
+        """Extend to more places; the present ones come first and keep their readings.
 
         Args:
-            covariance: under as many λ, over all of them.
-            mean: prior mean of the field at all of them.
+            covariance: prior covariance between all places.
+            mean: prior mean of the field at all places.
         """
         self.mean, self.basis = mean, mean.basis * mean.std
         self._places.grow(covariance.n)
@@ -205,7 +205,7 @@ class Conditioning:
         self._everywhere = PredictionCache(covariance.n)
         self._stale = dict.fromkeys(self.order)
         self._amended: set[int] = set()
-        """Stale slots whose rows hold a reading that was replaced."""
+        """Stale slots whose rows include a replaced reading."""
         self.scales = np.ones(len(candidates))
         self._unit = None
         self._least = None
@@ -250,7 +250,7 @@ class Conditioning:
 
     @property
     def places(self) -> CollapsedReadings:
-        """The readings of each place, or of each slot where readings age."""
+        """Statistics of the readings by place, or by slot with ageing."""
         if self._history is not None:
             return self._history.stats
         if self.transform is IDENTITY:
@@ -260,7 +260,7 @@ class Conditioning:
         return self._seen
 
     def see_through(self, transform: Transform) -> None:
-        """Condition on the readings that were added through another transform."""
+        """Condition on the same readings after another transform."""
         self.transform, self._seen = transform, None
         if self.begun and self.basis.shape[1]:
             self.centre_mean(self._first)
@@ -268,10 +268,10 @@ class Conditioning:
 
     @property
     def log_jacobian(self) -> float:
-        """Return what makes the evidence under two transforms comparable [nat].
+        """Return the term that makes the evidence of different transforms comparable [nat].
 
-        The density that the transform adds to that of the places' averages; and a vague mean that
-        is as vague in their spread, as the Gaussian process sees them, under each.
+        It is the log-Jacobian of the transform at the places' averages. Each coefficient of a vague
+        mean subtracts the logarithm of the spread of the transformed averages.
         """
         averages = self.raw_averages()
         slopes = 0.5 * float(np.log(self.transform.seen_variance(averages, 1.0)).sum())
@@ -284,12 +284,12 @@ class Conditioning:
 
     @property
     def begun(self) -> bool:
-        """A reading has come."""
+        """True if there is a reading."""
         return bool(self.order)
 
     @property
     def readings(self) -> IntArray:
-        """(n,) number of readings of each place, those that no longer count included."""
+        """(n,) number of readings of each place, including those that no longer count."""
         return self._places.count if self._history is None else self._history.count
 
     @property
@@ -299,11 +299,11 @@ class Conditioning:
         return np.asarray(self.factor.log_diagonal - half_log_noise)
 
     def advance(self, seconds: float) -> None:
-        """Let time pass."""
+        """Advance the clock to `seconds`; an earlier time is ignored."""
         self.now = max(self.now, seconds)
 
     def counting(self, times: FloatArray) -> BoolArray:
-        """Return which readings of probes, by their times, count now."""
+        """Return the mask of readings at some times that count now."""
         if self._history is None:
             return np.ones(times.shape, dtype=np.bool_)
         return self._history.counting(times, self.now)
@@ -318,7 +318,7 @@ class Conditioning:
         expert: bool = False,
         off: Off | None = None,
     ) -> None:
-        """Add one reading, as the Gaussian process sees it; O(1), amortised."""
+        """Add one reading, before `transform`; amortised O(1)."""
         slot = location
         if not expert and self._is_republished(location, value, noise_variance, seconds, off):
             return
@@ -352,7 +352,7 @@ class Conditioning:
         seconds: float,
         off: Off | None,
     ) -> bool:
-        """Return whether a reading repeats the latest one of its place, and record it.
+        """Store a reading as the latest of its place, and return whether it repeats the last one.
 
         A driver that is faster than its sensor publishes a value again within `_REPEATED` seconds,
         equal to the last digit. A sensor with a coarse resolution also produces equal values, so
@@ -381,11 +381,11 @@ class Conditioning:
         """Replace a reading that was added; O(1).
 
         Args:
-            location: of both.
-            before: value, noise variance, time [s] and `off` of the reading that is replaced.
-            value: as the Gaussian process sees it.
-            noise_variance: of the new one; None = σ_n²(λ).
-            seconds: its time; it stays in the slot of time of the replaced one.
+            location: place of both readings.
+            before: value, noise variance, time [s] and `off` of the replaced reading.
+            value: new reading, before `transform`.
+            noise_variance: noise variance of the new reading; None = σ_n²(λ).
+            seconds: time of the new reading [s]; its slot is that of the replaced one.
             off: see `CollapsedReadings.add`.
         """
         slot: int | None = location
@@ -403,24 +403,24 @@ class Conditioning:
             slot = self._history.amend(location, before, value, noise_variance, seconds, off)
             self.advance(seconds)
         self._own = self._own or noise_variance is not None
-        if slot is None:  # no longer kept: neither of them counts
+        if slot is None:  # dropped slot: neither reading counts
             self._made = -math.inf
             return
         self._stale[slot] = None
         self._amended.add(slot)
 
     def centre_mean(self, value: float) -> None:
-        """Centre a vague mean on a value, as it was added."""
+        """Centre a vague mean on a value before `transform`."""
         self._first = value
         offset = np.full(self.covariance.n, self.transform.forward(value, None)[0])
         self.mean = replace(self.mean, offset=offset)
         self.factor.offset = offset
 
     def averages(self, locations: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return average reading and its noise variance (L, m) of places that have a reading.
+        """Return the average readings (L, m) of observed places, and their noise variances.
 
-        Readings that age count by their present worth; under the forgetting kernel those of the
-        latest slot of the place count. Variances are at a factor of 1, see `scales`.
+        Aged readings have their present weights; under the forgetting kernel only the latest slot
+        of a place counts. Variances are at a scale of 1, see `scales`.
         """
         if self._ages:
             self.update()
@@ -441,7 +441,7 @@ class Conditioning:
     def solved(self, where: IntArray, which: IntArray | None = None) -> FloatArray:
         """Return ``C⁻¹ K_D*`` (L, R, m) for some places now; call `update` first.
 
-        It is (W, R, m) under some of the candidates only, `which` (W,).
+        With `which` (W,) the result (W, R, m) is for these candidates only.
         """
         if which is None or self._slots is not None:
             found = self.factor.solve(self._cross(self.factor.place, where))
@@ -450,7 +450,7 @@ class Conditioning:
         return self.factor.solve(right, which=which)
 
     def with_prior(self, where: IntArray, which: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return the prior covariance (W, m, m) of some places and `solved`, looked up in one."""
+        """Return the prior covariance (W, m, m) of some places, and `solved` for them."""
         covariance, rows = self.covariance.only(which.tolist()), self.factor.place
         if self._slots is not None:
             return covariance.between(where, where), self.solved(where, which)
@@ -461,7 +461,7 @@ class Conditioning:
     def with_points(self, points: Points, which: IntArray) -> FloatArray:
         """Return the (W, R, m) prior covariance of the factor's rows with points now.
 
-        Under the candidates `which` (W,), ascending.
+        `which` (W,) are numbers of candidates, ascending.
         """
         rows = self.factor.place
         if self._slots is None:
@@ -474,7 +474,7 @@ class Conditioning:
         """Return mean and variance (W, m) of the field under some of the candidates.
 
         Args:
-            places: (m,) with the known part of the mean, and the prior variance.
+            places: (m,) places whose known mean and prior variance are used.
             which: (W,) numbers of candidates, ascending.
             solved: (W, R, m) ``C⁻¹ K_D*``.
             R: (W, m, q) ``H* - (C⁻¹ K_D*)ᵀ U``.
@@ -504,7 +504,7 @@ class Conditioning:
         return self._everywhere.sums(self.factor, self._cross)
 
     def collapsed(self) -> _Present:
-        """Return the readings as they count now; call `update` first."""
+        """Return the readings with their present weights; call `update` first."""
         if self._present is not None:
             return self._present
         slots = np.array(self.order)
@@ -515,11 +515,11 @@ class Conditioning:
         return _Present(slots, precision, mean, within, squares, counts)
 
     def counts(self, slots: IntArray) -> IntArray:
-        """Return for how many readings (k,) slots count in the evidence."""
+        """Return the number of readings of (k,) slots that count in the evidence."""
         return self.places.count[slots] if self.noise_known else np.ones_like(slots)
 
     def chunks(self) -> list[IntArray] | None:
-        """Return all places in parts that fit into memory; None where all together do."""
+        """Return blocks of places that fit into memory; None if all places fit together."""
         n = self.covariance.n
         if self._everywhere.keeps(self.factor):
             return None
@@ -542,7 +542,7 @@ class Conditioning:
             self._summarise()
 
     def _update_aged(self) -> None:
-        """Compute everything again, unless no reading and no weight has changed."""
+        """Compute everything again if a reading or a weight has changed."""
         assert self.ageing is not None
         assert self._history is not None
         if not self._stale and self._made == self.now:
@@ -573,7 +573,7 @@ class Conditioning:
         share = ageing.shares(age)
         precision, within, squares = precision * share, within * share, squares * share
         if (added := ageing.added(age)) is not None:
-            # The change is the same for all readings of a slot: ∫ N(z̄; f + d, 1/p) N(d; 0, c) dd.
+            # All readings of a slot share the field's change d: ∫ N(z̄; f + d, 1/p) N(d; 0, c) dd.
             grown = 1.0 / (1.0 / precision + added)
             within = within + 0.5 * np.log(grown / precision)
             precision = grown
@@ -614,10 +614,10 @@ class Conditioning:
         if first < factor.rows:
             again = list(dict.fromkeys(factor.place[first:].tolist()))
             self._truncate(first)
-            # A place cut off may keep an earlier row; then it counts as an old place below.
+            # A place that loses its last row may keep an earlier one; it is an old place then.
             row_of = {p: r for p, r in row_of.items() if r < first}
-        # An amended reading changes again while the probe stays: its row goes last, where it is
-        # cheap to cut off.
+        # An amended reading may change again while the probe stays: its row goes last, where it is
+        # cheap to remove.
         fresh = sorted(dict.fromkeys([*again, *stale]), key=self._amended.__contains__)
         old = [p for p in fresh if p in row_of]
         if factor.rows + len(fresh) - len(self.order) > max(8, len(self.order) // 4):
@@ -641,18 +641,18 @@ class Conditioning:
         return 1.0 / (1.0 / found[0] + least), *found[1:]
 
     def _beside(self, places: IntArray) -> Beside:
-        """Return the uncertainty that averages over a stay at some places do not include."""
+        """Return the additional uncertainty of averages over stays at some places."""
         steepness = np.zeros((2, len(self.noise), len(places)))
         if self.steepness is not None and len(places):
             steepness = self.steepness.of(self.covariance, places)
-        # Where the noise of a reading is not known for certain the belief's comes on top.
+        # The belief's noise is added if the noise of a reading is uncertain.
         noisy = not self.scale_known or len(set(self.noise.tolist())) > 1
         return Beside(steepness, noisy)
 
     def _find_unit(self) -> None:
-        """Estimate the noise, and the unit of the readings' own variances where it is unknown.
+        """Estimate the noise, and the scale of the readings' own variances if it is unknown.
 
-        They may change in steps as readings come in; then all rows are made again.
+        An estimate that has changed rebuilds all rows.
         """
         if not self._stale:
             return
@@ -688,28 +688,27 @@ class Conditioning:
             self._stale = dict.fromkeys(self.order)
 
     def _hidden(self, least: FloatArray, noise: FloatArray, mean: FloatArray) -> FloatArray:
-        """Return the (L, k) variance that rounding hides, as the Gaussian process sees it.
+        """Return the (L, k) variance due to rounding to steps d, as the Gaussian process sees it.
 
-        Readings that are rounded to steps d tell what lies between two of them as long as their
-        noise has a standard deviation of d/2 or more: then nothing is hidden.
+        Noise with a standard deviation of d/2 or more averages the rounding out: the result is 0.
 
         Args:
-            least: (L,) or (1,) d²/12, in the unit of the noise.
-            noise: (L,) variance of a reading.
-            mean: (L, k) what is read there.
+            least: (L,) or (1,) d²/12, at the scale of `noise`.
+            noise: (L,) noise variance of a reading, after the transform.
+            mean: (L, k) expected readings, after the transform.
         """
         steep = np.square(self.transform.steepness(mean))
         small = noise[:, None] * steep < 3.0 * least[:, None]
         return np.asarray(np.where(small, least[:, None] / steep, 0.0))
 
     def floor(self, mean: FloatArray, which: IntArray | None = None) -> FloatArray | None:
-        """Return the (L, m) least variance of what is known of places; None = there is none.
+        """Return the (L, m) least variance of the field given the resolution; None = no limit.
 
         Call `update` first. See `Resolution`.
 
         Args:
-            mean: (L, m) expected there.
-            which: (L,) candidates that it is under; None = all.
+            mean: (L, m) posterior mean at places, after the transform.
+            which: (L,) numbers of the candidates; None = all.
         """
         least = self.resolution.variance
         if not least:
@@ -718,10 +717,10 @@ class Conditioning:
         return self._hidden(np.array([least]), noise if which is None else noise[which], mean)
 
     def _first_amended(self) -> int:
-        """Return the first row that holds a reading that is gone; the number of rows if none does.
+        """Return the first row with a replaced reading; the number of rows if there is none.
 
-        Such a reading is in the last row of its place, as a rule: those before it are of earlier
-        readings. Where two probes are at one place it may be in another; see `_double`.
+        The reading is assumed to be in the last row of its place. With two probes at one place it
+        may be in an earlier row; see `_double`.
         """
         last = {place: row for row, place in enumerate(self.factor.place.tolist())}
         return min((last[p] for p in self._amended if p in last), default=self.factor.rows)
@@ -734,8 +733,8 @@ class Conditioning:
         """Append second rows for the readings that came since the rows of `places` were made.
 
         Returns:
-            False when no row can say it: one of `places` has rows of a reading that was amended to
-            say less than they do. Nothing has changed then.
+            False, without a change, if the precision of a place with an amended reading has not
+            increased enough for a second row.
         """
         factor = self.factor
         precision, mean, _, _ = self._collapse(places)
@@ -750,7 +749,7 @@ class Conditioning:
         amended = [p in self._amended for p in places.tolist()]
         if (extra < _EXACT * precision)[:, amended].any():
             return False
-        # A reading of enormous variance vanishes in the sum: the difference is zero or rounding.
+        # A reading with a huge variance vanishes in the sum: the difference is only rounding.
         least = _NEGLIGIBLE * precision
         value = np.where(extra < least, mean, (total - had_total) / np.maximum(extra, least))
         factor.append(places, np.maximum(extra, least), value)
@@ -766,8 +765,8 @@ class Conditioning:
         residual = v - (U @ beta[:, :, None])[:, :, 0]
         quadratic = (residual**2).sum(axis=1) + (beta**2).sum(axis=1)
         log_det_A = np.linalg.slogdet(A)[1]
-        # Rows are normalised densities of collapsed readings; undo that, put the readings' in. What
-        # the values are in is kept apart from the rest: it may be a difference of large numbers.
+        # Replace the normalised density of each row by the density of its readings. The term that
+        # depends on the values is separate: it may be a difference of large numbers.
         place = factor.place
         all_places, _, mean, log_within, squares, readings = self.collapsed()
         number = np.zeros(len(factor.offset), dtype=np.int64)
@@ -785,7 +784,7 @@ class Conditioning:
             self.log_evidence, self.scales = integrate_scale(rest, total, readings, q, size)
             self.freedom = max(0.0, readings - q)
             if self._ages and readings - q < 1.0 and self._all[0] > 1.0:
-                # Nothing is known of the scale any more: take that of all readings ever.
+                # Too few readings count for a scale: use the variance of all readings ever.
                 spread = self._all[2] / (self._all[0] - 1.0)
                 self.scales = np.full_like(self.scales, spread if spread > 0.0 else 1.0)
         self.coefficients = np.asarray(beta, dtype=np.float64)

@@ -1,9 +1,9 @@
 """Configuration of a belief and its defaults; `belief.build` builds the belief.
 
-A few points represent all kernels and all shares of field and noise. Four of them are a smooth
-field with a good sensor, a field with a large part of each place's own, one with much noise, and
-one with both. The last is a field without spatial correlation. The readings determine the weights
-of the points. The mixture of two points predicts the fields between them nearly as well.
+By default a few candidates represent all kernels, and all divisions of a reading's variance into
+smooth field, independent component of each place, and noise. One kernel has no spatial correlation.
+The readings determine the weights of the candidates. A mixture of two candidates predicts fields
+between them nearly as well as the right one.
 """
 
 from __future__ import annotations
@@ -34,40 +34,39 @@ SHARES = (
     (0.9995, 0.00025, 0.00025),
     (0.9999, 0.00005, 0.00005),
 )
-"""Shares of a reading's variance: the smooth part, what is each place's own, and noise; from the
-largest nugget to the smallest, which rounding and sensors seldom fall below."""
+"""Fractions of a reading's variance: smooth field, independent component of each place, and noise.
+They are in the order of the nugget, the largest first."""
 _COARSE = 4
-"""So many of the first are for a field that changes, whose readings lose their worth."""
+"""Number of the first `SHARES` that are used for a field with drift."""
 LONG = 1.0
-"""Variance of a part that varies over half of the map, in variances of the smooth part."""
+"""Variance of the long-range component, relative to the smooth field."""
 NONE_SHARES = ((0.0, 0.95, 0.05), (0.0, 0.7, 0.3))
-"""The same where nothing is smooth."""
+"""Fractions as in `SHARES` for a field without spatial correlation."""
 NONE_WEIGHT = 0.15
-"""Prior weight of no correlation, in that of another kernel. It has no length-scale that may be
-wrong, so that a few readings of a flat stretch are for it, and it takes all of the map to be as
-flat; a short length-scale says nearly the same."""
+"""Prior weight of no spatial correlation, relative to another kernel. It is small because a few
+readings of a flat stretch favour a model without length-scales."""
 NOISE_SHARES = (0.01, 0.03, 0.12, 0.5)
-"""Noise as a share of the field's standard deviation, where one of them is known."""
+"""Ratios of noise to field standard deviation, where only one of the two is known."""
 OWN_SHARES = (0.002, 0.05, 0.5)
-"""Share of the field's variance that is each place's own, where the noise is known."""
+"""Fractions of the field's variance in the independent component, where the noise is known."""
 ATTRIBUTE_SHARE = 0.3
-"""Variance that all attributes explain together, in variances of a reading about that mean."""
+"""Variance that all attributes explain together, relative to the rest of a reading's variance."""
 
 
 def parts_with(signal_std: float, noise_std: float, place_std: float = 0.0) -> HyperParameters:
-    """Return the standard deviations that length-scales are combined with, as a candidate."""
+    """Return a candidate with some standard deviations and a length-scale of 1."""
     return HyperParameters((1.0,), signal_std, noise_std, place_std=place_std)
 
 
 def parts_of_field(
     std: float | None, kernel: str, *, changing: bool
 ) -> tuple[HyperParameters, ...]:
-    """Return the parts for shares of the variance.
+    """Return the standard deviations of candidates for each entry of `SHARES`.
 
     Args:
-        std: of the field, both parts of it; None = not known: all are shares of 1.
-        kernel: that they are for.
-        changing: the field changes in time.
+        std: standard deviation of the whole field; None = unknown, with readings of variance 1.
+        kernel: name of the kernel.
+        changing: True if the field has drift.
     """
     found = []
     shares = SHARES[:_COARSE] if changing else SHARES
@@ -81,7 +80,7 @@ def parts_of_field(
 
 
 def parts_of_noise(noise: float, kernel: str) -> tuple[HyperParameters, ...]:
-    """Return the parts where only the noise of a reading is known: the field is larger by much."""
+    """Return the standard deviations of candidates for a known noise and an unknown field."""
     stds = [noise / share for share in NOISE_SHARES]
     if kernel == NONE:
         return tuple(parts_with(std, noise) for std in stds)
@@ -92,10 +91,9 @@ def parts_of_noise(noise: float, kernel: str) -> tuple[HyperParameters, ...]:
 
 
 def with_attribute_parts(parts: tuple[HyperParameters, ...]) -> tuple[HyperParameters, ...]:
-    """Return parts, and the two of them with the most of their own once more, with attributes.
+    """Return `parts`, and the two with the largest independent component again with attributes.
 
-    What attributes explain is a rough part of the field: where nearly all of it is smooth, they
-    have nothing to explain.
+    Attributes explain rough variation, which the other candidates hardly have.
     """
     half = sorted(parts, key=lambda p: -p.place_std / p.signal_std)[: min(2, len(parts))]
     found = []
@@ -108,12 +106,12 @@ def with_attribute_parts(parts: tuple[HyperParameters, ...]) -> tuple[HyperParam
 VAGUE = 100.0
 """Standard deviation of an unconfigured mean, in multiples of the largest signal_std."""
 FLAT = 1e6
-"""The same where the scale is not known: so wide that where it is centred makes no difference."""
+"""Standard deviation of an unconfigured mean while the scale is unknown, at a scale of 1."""
 
 EMPIRICAL = "empirical"
-"""Word for a covariance of earlier readings, which is no kernel."""
+"""Value of `kernel` for a covariance from earlier readings."""
 GIVEN = "se"
-"""The kernel of length-scales that are given without one."""
+"""Default kernel for given length-scales."""
 _OF_MODEL = (
     *(
         "kernel",
@@ -124,16 +122,16 @@ _OF_MODEL = (
     ),
     *("mean", "mean_features", "mean_value", "attributes", "history"),
 )
-"""Keys that a model says itself."""
+"""Configuration keys that a kernel model sets."""
 
 
 @dataclass(frozen=True)
 class BeliefConfig:
-    """Prior belief: the candidates Λ are all combinations of the four lists.
+    """Prior belief: the candidates Λ are all combinations of the listed kernels and parameters.
 
     A setting that is not given is unknown. Kernels and length-scales then come from the map and are
-    weighted by the readings. The scale of the field is integrated out. The smooth part, each
-    place's own part and the noise are a few shares of the scale; see `defaults`.
+    weighted by the readings. The scale of the field is integrated out, and the variance is divided
+    as in `SHARES`.
     """
 
     length_scales: tuple[float | tuple[float, ...], ...] | None = param(
@@ -273,7 +271,7 @@ class BeliefConfig:
             raise ConfigError(problems)
 
     def _history_problems(self) -> list[str]:
-        """Return what does not fit a covariance of earlier readings, or the lack of one."""
+        """Return the settings that contradict `kernel: empirical`, or `history` without it."""
         if self.kernel != EMPIRICAL:
             if self.history is None:
                 return []
@@ -317,7 +315,7 @@ class BeliefConfig:
 
     @property
     def kernel_names(self) -> tuple[str, ...]:
-        """The kernels that are held for possible; () = as the map has it, see `on`."""
+        """Names of the candidate kernels; () = the kernels for the map, see `on`."""
         if self.kernel is None:
             return () if self.length_scales is None and self.model is None else (GIVEN,)
         return (self.kernel,) if isinstance(self.kernel, str) else self.kernel
@@ -330,23 +328,22 @@ class BeliefConfig:
 
     @property
     def scale_known(self) -> bool:
-        """Signal, noise, history or model is given, so that the readings' unit means something."""
+        """True if the scale is known from signal, noise, history or model."""
         given = self.signal_std is not None or self.noise_std is not None
         return given or self.kernel == EMPIRICAL or self.model is not None
 
     @property
     def given_transform(self) -> str:
-        """The name of the transform; the identity where the readings choose."""
+        """Name of the transform; "identity" if the readings select it."""
         return self.transform or "identity"
 
     def parts(self, kernel: str = "", typical: float = 1.0) -> tuple[HyperParameters, ...]:
         """Return the standard deviations that every length-scale of a kernel is combined with.
 
-        With nothing given they are shares of 1, times the scale that is integrated out. Attributes
-        are not among them.
+        They have a total variance of 1 if the scale is unknown. Attributes are not included.
 
         Args:
-            kernel: its name.
+            kernel: name of the kernel.
             typical: standard deviation of the field in a history.
         """
         signals, noises, owns = self.signal_std, self.noise_std, self.place_std
@@ -372,7 +369,7 @@ class BeliefConfig:
     def candidates(
         self, kernel: str, parts: Sequence[HyperParameters]
     ) -> tuple[HyperParameters, ...]:
-        """Return the candidates of a kernel where the length-scales are given."""
+        """Return the candidates of a kernel for the given length-scales."""
         scales = [v if isinstance(v, tuple) else (v,) for v in self.length_scales or ()]
         name = kernel if len(self.kernel_names) > 1 else ""
         some = scales[:1] if kernel == NONE else scales

@@ -1,4 +1,4 @@
-"""Readings kept with their times, and when each place was last read."""
+"""Readings with their times, and the time of the latest visit to each place."""
 
 from __future__ import annotations
 
@@ -17,32 +17,31 @@ from gp_active_sensing.types import BoolArray, FloatArray, IntArray, Off
 logger = logging.getLogger(__name__)
 
 _ROOM = 512
-"""Slots up to which nothing is dropped."""
+"""Largest number of slots without pruning."""
 _EXACT = 2.0**52
-"""Slot numbers beyond this are not whole any more: such a time is a slot of its own."""
+"""Slot number above which floats are not integers: each such time is a separate slot."""
 
 
 class DatedReadings:
-    """Slots of readings: those of one place within ``ageing.slot`` seconds are one slot.
+    """Slots of readings; all readings of one place within ``ageing.slot`` seconds share a slot.
 
-    A slot has the time of its first reading. Memory stays bounded however fast and long a sensor
-    reads: when the number of slots has doubled, those are dropped that will not be used again,
-    and where readings stay in use for ever, neighbours merge that differ in time by less than a
-    small part of their age. Under the forgetting kernel, where each slot is a row of a matrix, the
-    oldest go beyond a number of them. What is kept depends on the readings only, not on what was
-    asked when.
+    A slot has the time of its first reading. Memory is bounded: when the number of slots has
+    doubled, slots that no longer count are dropped. If readings count for ever, slots of one place
+    and of nearly the same age merge. Under the forgetting kernel each slot is a row of a matrix,
+    and only the latest slots are stored. The stored slots depend on the readings only, not on the
+    times of queries.
 
     Args:
         n: number of places.
-        ageing: how readings lose their worth.
+        ageing: weights and noise of readings by age.
     """
 
     def __init__(self, n: int, ageing: Ageing) -> None:
         self.ageing = ageing
         self.count: IntArray = np.zeros(n, dtype=np.int64)
-        """(n,) readings of each place, those dropped since included."""
+        """(n,) number of readings of each place, including dropped ones."""
         self.latest: IntArray = np.full(n, -1, dtype=np.int64)
-        """(n,) slot of each place's latest reading; -1 = none is kept."""
+        """(n,) slot of each place's latest reading; -1 = none is stored."""
         self.first, self.newest, self.newest_probe = math.inf, -math.inf, -math.inf
         self.slots = 0
         self.stats = CollapsedReadings(16)
@@ -51,7 +50,7 @@ class DatedReadings:
         self._index: dict[tuple[int, float], int] = {}
         self._limit = _ROOM
         self._cutoff = -math.inf
-        """Time before which readings were dropped to limit memory."""
+        """Time before which readings were dropped to limit memory [s]."""
         self._most_warned = False
 
     @property
@@ -61,7 +60,7 @@ class DatedReadings:
 
     @property
     def time(self) -> FloatArray:
-        """(S,) when the first reading of each slot came, in time [s]."""
+        """(S,) time of the earliest reading of each slot [s]."""
         return self._time[0, : self.slots]
 
     @property
@@ -93,7 +92,7 @@ class DatedReadings:
         expert: bool = False,
         off: Off | None = None,
     ) -> int:
-        """Add one reading; return its slot. O(1), amortised."""
+        """Add one reading and return its slot; amortised O(1)."""
         self.count[place] += 1
         self.first, self.newest = min(self.first, seconds), max(self.newest, seconds)
         if not expert:
@@ -118,18 +117,18 @@ class DatedReadings:
         seconds: float,
         off: Off | None = None,
     ) -> int | None:
-        """Put a reading of a probe in the place of one that was added, in that one's slot.
+        """Replace a reading of a probe; the new reading keeps the slot of the replaced one.
 
         Args:
-            place: of both.
-            before: value, variance, time [s] and `off` of the one that goes.
-            value: of the new one.
-            variance: of the new one.
-            seconds: its time.
+            place: place of both readings.
+            before: value, variance, time [s] and `off` of the replaced reading.
+            value: value of the new reading.
+            variance: noise variance of the new reading; None = the belief's noise.
+            seconds: time of the new reading [s].
             off: see `CollapsedReadings.add`.
 
         Returns:
-            The slot; None when it is kept no more: then neither of them counts.
+            The slot; None if it was dropped, so that neither reading counts.
         """
         slot = self._index.get(self._key(place, before[2]))
         self.newest = max(self.newest, seconds)
@@ -157,14 +156,13 @@ class DatedReadings:
         return slot
 
     def used(self, now: float) -> BoolArray:
-        """Return which slots count now: those whose latest reading does."""
+        """Return the (S,) mask of slots whose latest reading counts now."""
         return self.counting(self.last, now)
 
     def counting(self, times: FloatArray, now: float) -> BoolArray:
-        """Return which readings count now, by their times.
+        """Return the mask of readings at some times that count now.
 
-        Where readings are discarded by their variance, the newest one of a probe never is, nor what
-        an expert has said since.
+        With `discard_step`, the newest reading of a probe and all later answers of experts count.
         """
         counting = self.ageing.used(times, now, self.first)
         if self.ageing.config.discard_step is not None:
@@ -173,7 +171,7 @@ class DatedReadings:
         return counting & (times >= self._cutoff)
 
     def prune(self) -> bool:
-        """Drop and merge what makes no difference, now and then; return whether that was done."""
+        """Drop and merge slots if there are too many; return whether the slots changed."""
         if self.slots < self._limit:
             return False
         before, most = self.slots, self.ageing.most_slots
@@ -199,12 +197,12 @@ class DatedReadings:
         return self.slots != before
 
     def _neighbours(self) -> tuple[IntArray, IntArray]:
-        """Return all slots by place and time, and where groups begin that may merge."""
+        """Return all slots in the order of place and time, and the start of each group to merge."""
         order = np.lexsort((self.time, self.place))
         place, time = self.place[order].tolist(), self.time[order].tolist()
         begins, start = [0], 0
         for i in range(1, len(order)):
-            # What it is worth changes with the square of the age: relative to it by 2 / FRACTION.
+            # Added variance is quadratic in the age: within a group it differs by 2 / FRACTION.
             wide = max(self.ageing.slot, (self.newest - time[i]) / FRACTION)
             if place[i] != place[start] or time[i] - time[start] > wide:
                 begins.append(i)
@@ -212,7 +210,7 @@ class DatedReadings:
         return order, np.array(begins)
 
     def _regroup(self, order: IntArray, begins: IntArray | None = None) -> None:
-        """Keep slots `order`, those from one of `begins` to the next as one."""
+        """Keep the slots `order`, and merge each group that starts at an index of `begins`."""
         begins = np.arange(len(order)) if begins is None else begins
         group = np.searchsorted(begins, np.arange(len(order)), side="right") - 1
         number = dict(zip(order.tolist(), group.tolist(), strict=True))
@@ -229,7 +227,7 @@ class DatedReadings:
 
 
 class SlotCovariance:
-    """``k(x, x') exp(-|t - t'| / τ)`` between slots of a history, each a place and a time.
+    """Covariance ``k(x, x') exp(-|t - t'| / τ)`` between slots, each a place and a time.
 
     Args:
         space: covariance between places under each λ.
@@ -249,7 +247,7 @@ class SlotCovariance:
         return self.space.between(place[rows], place[columns]) * np.exp(-apart / self.time_scale)
 
     def with_places(self, rows: IntArray, places: IntArray, now: float) -> FloatArray:
-        """Return the (L, r, m) covariance of slots with places as they are at a time `now`."""
+        """Return the (L, r, m) covariance of slots with places at the time `now`."""
         apart = np.abs(now - self.history.time[rows])
         faded = np.exp(-np.minimum(apart / self.time_scale, 700.0))
         return self.space.between(self.history.place[rows], places) * faded[:, None]
@@ -257,7 +255,7 @@ class SlotCovariance:
     def with_points(
         self, rows: IntArray, points: Points, now: float, which: Sequence[int]
     ) -> FloatArray:
-        """Return the (W, r, m) covariance of slots with points at a time, of some candidates."""
+        """Return the (W, r, m) covariance of slots with points at `now`, for some candidates."""
         apart = np.abs(now - self.history.time[rows])
         faded = np.exp(-np.minimum(apart / self.time_scale, 700.0))
         space = self.space.only(which)
@@ -265,11 +263,11 @@ class SlotCovariance:
 
 
 class VisitTimes:
-    """The latest time heard of, and when a probe last read each place.
+    """Latest time, and the time of a probe's latest reading of each place.
 
     Args:
         n: number of places.
-        matters: whether time is of consequence, so that it is worth saying when it goes back.
+        matters: True if time has an effect, so that a clock that goes back is logged.
     """
 
     def __init__(self, n: int, *, matters: bool) -> None:
@@ -280,7 +278,7 @@ class VisitTimes:
         self._warned = False
 
     def grow(self, n: int) -> None:
-        """Make room for n places, those there are first."""
+        """Extend the arrays to n places; the present ones come first."""
         more = n - self.visited.size
         self.visited = np.concatenate([self.visited, np.zeros(more, dtype=np.bool_)])
         self.newest = np.concatenate([self.newest, np.full(more, -math.inf)])
@@ -292,17 +290,17 @@ class VisitTimes:
         return other
 
     def see(self, place: int, seconds: float, *, expert: bool) -> None:
-        """Record a reading; an expert's leaves its place unvisited."""
+        """Record a reading; an expert's answer leaves its place unvisited."""
         self.now = max(self.now, seconds)
         if not expert:
             self.visited[place] = True
             self.newest[place] = max(self.newest[place], seconds)
 
     def advance(self, seconds: float) -> None:
-        """Let time pass; it never goes back.
+        """Advance the clock to `seconds`; an earlier time is ignored.
 
         Raises:
-            ValueError: the time is not finite.
+            ValueError: `seconds` is not finite.
         """
         if not math.isfinite(seconds):
             msg = f"expected a time in seconds, got {seconds}"
@@ -317,7 +315,7 @@ class VisitTimes:
         self.now = max(self.now, seconds)
 
     def seen_within(self, seconds: float | None) -> BoolArray:
-        """(n,) places visited less than so long ago; None = ever."""
+        """Return the (n,) mask of places visited within the last `seconds`; None = ever."""
         if seconds is None:
             return np.array(self.visited)
         return np.asarray(self.visited & (self.now - self.newest < seconds))

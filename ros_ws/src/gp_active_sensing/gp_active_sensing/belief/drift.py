@@ -1,4 +1,4 @@
-"""How readings age where the field changes: configuration, and what a reading is worth then."""
+"""Ageing of readings of a field that changes in time: configuration and weights."""
 
 from __future__ import annotations
 
@@ -27,17 +27,16 @@ _ALLOWED["injection"].add("discard_step")
 
 @dataclass(frozen=True)
 class DriftConfig:
-    """How much a reading of some age says about the field as it is now.
+    """Configuration of the ageing of readings.
 
-    With age a [s], the noise variance v = σ_n²(λ) or the reading's own:
+    The noise variance v of a reading is σ_n²(λ) or its own. At age a [s] it becomes:
 
     - injection: ``v + rate² a²``, or ``v (1 + (a / doubling)²)`` [Mauduit2025, Eq. 10];
     - weights: ``v exp(a / time_scale)`` [Deng2022];
-    - kernel: correlation ``exp(-|t - t'| / time_scale)`` between the field at two times
+    - kernel: v, with correlation ``exp(-|t - t'| / time_scale)`` between the field at two times
       [Bogunovic2016; Mauduit2025, Eq. 8];
-    - window, restart: readings younger than `window`, or since the last multiple of it
-      [Zhou2021]; a place without such a reading is not observed any more. Of one reading a second,
-      a window of W seconds holds the latest W.
+    - window, restart: v. Only readings younger than `window` (restart: since its last multiple)
+      count [Zhou2021]. Places without such a reading are unobserved.
     """
 
     kind: str = param(
@@ -109,7 +108,7 @@ class DriftConfig:
 
     @property
     def changing(self) -> bool:
-        """The field changes: ages matter."""
+        """True if the field changes in time."""
         return self.kind != "none"
 
 
@@ -117,27 +116,27 @@ NO_DRIFT = DriftConfig()
 
 
 FRACTION = 128.0
-"""Readings of one place within this part of the time constant are collapsed: what they are worth
-differs by less than 2 %. A power of two, so that no such slot crosses a restart."""
+"""Number of slots in a time constant. Weights within a slot differ by less than 2 %. The number is
+a power of two, so that no slot crosses a restart."""
 _ROUNDING = 1e-9
-"""Part of a window by which an age may miss its end and is still taken to be there."""
+"""Relative tolerance of the length of a window."""
 _LEAST = 1e-30
-"""Weight below which a reading is dropped: it changes nothing within rounding."""
+"""Smallest weight of a reading that counts; smaller weights are below rounding."""
 _MOST = 1e100
-"""Largest variance added by age: years at any rate stay finite."""
+"""Largest variance added by age, which keeps results finite."""
 _OLD = 1e50
 """Largest age, in time constants."""
 _MOST_ROWS = 1024
-"""Forgetting kernel: slots that are kept."""
+"""Largest number of stored slots under the forgetting kernel."""
 _FADED = 12.0
-"""Forgetting kernel: age, in time scales, from which on a reading may be dropped."""
+"""Age, in time scales, above which the forgetting kernel drops a reading."""
 
 
 class Ageing:
-    """How readings lose their worth.
+    """Weights and noise of readings by age.
 
     Args:
-        config: of the drift.
+        config: kind and parameters of the drift.
         noise_std: least standard deviation of a reading's noise, for the time constant of `rate`.
     """
 
@@ -146,34 +145,34 @@ class Ageing:
         constants = (config.doubling, config.time_scale, config.window)
         given = [value for value in constants if value is not None]
         self.constant = given[0] if given else noise_std / (config.rate or math.inf)
-        """Seconds over which a reading loses much of its worth."""
+        """Time constant of ageing [s]."""
 
     @property
     def slot(self) -> float:
-        """Length of time whose readings of one place are collapsed [s]."""
+        """Length of a slot of time, whose readings of one place are combined [s]."""
         return self.constant / FRACTION
 
     @property
     def lasting(self) -> bool:
-        """Readings of any age stay in use, however little they are worth."""
+        """True if readings of any age count."""
         return self.config.kind == "injection" and self.config.discard_step is None
 
     @property
     def most_slots(self) -> int:
-        """How many slots are kept at most: under the kernel the cost grows with their cube."""
+        """Largest number of stored slots; the forgetting kernel's cost grows with its cube."""
         return _MOST_ROWS if self.config.kind == "kernel" else 10**9
 
     def used(self, times: FloatArray, now: float, first: float) -> BoolArray:
-        """Return which readings count, apart from the newest of all.
+        """Return the (S,) mask of readings that count by their age.
 
         Args:
-            times: (S,) when they were taken [s].
-            now: [s].
-            first: when the first of all was taken [s].
+            times: (S,) times of the readings [s].
+            now: present time [s].
+            first: time of the first reading ever [s].
         """
         config, age = self.config, np.maximum(now - times, 0.0)
         if config.kind == "window":
-            # Without its far end: of one reading a second, a window of W seconds holds W.
+            # The window is half-open: at one reading a second, W seconds contain W readings.
             end = (1.0 - _ROUNDING) * self.constant - 4.0 * math.ulp(now)
             return np.asarray(age < end)
         if config.kind == "restart":
@@ -182,15 +181,15 @@ class Ageing:
             return np.asarray(age <= _FADED * self.constant)
         if config.discard_step is None:
             return np.asarray(self.shares(age) > _LEAST)
-        # [Mauduit2025, Algorithm 1, line 4]; at steps 1 and 2 their rule drops everything. Readings
-        # of the step that is under way are of no age yet.
+        # [Mauduit2025, Algorithm 1, line 4]; at steps 1 and 2 that rule drops everything. Readings
+        # of the present step have age 0.
         length = config.discard_step
         step = 1.0 + math.floor((now - first) / length) if now > first else 1.0
         whole = np.floor(np.minimum(age / length, _OLD)) * length
         return np.asarray(self._growth(whole) <= max(math.log(step), 1.0))
 
     def shares(self, age: FloatArray) -> FloatArray:
-        """Return the weight of readings of such ages, in (0, 1]: 1 = like a new one."""
+        """Return the weights in (0, 1] of readings by age [s]; a new reading has weight 1."""
         if self.config.kind == "weights":
             return np.asarray(np.exp(-np.minimum(age / self.constant, 700.0)))
         if self.config.doubling is not None:
@@ -198,7 +197,7 @@ class Ageing:
         return np.ones_like(age)
 
     def added(self, age: FloatArray) -> FloatArray | None:
-        """Return the variance that the field's change adds, None where there is none to add."""
+        """Return the variance that the field's change adds by age [s]; None without `rate`."""
         if self.config.rate is None:
             return None
         return np.asarray(np.minimum(self.config.rate * age, math.sqrt(_MOST)) ** 2)

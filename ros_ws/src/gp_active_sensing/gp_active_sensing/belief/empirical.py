@@ -22,27 +22,27 @@ from gp_active_sensing.util.tables import Table
 logger = logging.getLogger(__name__)
 
 MOST = 10_000
-"""Places beyond which a matrix of them all does not fit into a usual memory."""
+"""Largest number of places whose covariance matrix fits into a usual memory."""
 _FEWEST = 3
-"""Times at which a place must have been read."""
+"""Smallest number of times at which a place must have been read."""
 _SHOWN = 5
 _LEAST = 1e-9
-"""Least eigenvalue of the correlation that is left, where places miss readings."""
+"""Smallest eigenvalue of the correlations, to which smaller ones are raised."""
 _ROUNDING = 1e-9
-"""Asymmetry, and negative eigenvalue, that is put down to rounding, as a share of the largest."""
+"""Asymmetry or negative eigenvalue that counts as rounding, relative to the largest entry."""
 
 
 def read_history(path: Path, places: Sequence[str], transform: Transform = IDENTITY) -> FloatArray:
     """Return the (T, n) values of a CSV table: a line for each time, a column for each place.
 
     Args:
-        path: the table; columns with other names, such as the time, are left out. An empty cell or
+        path: the table; columns with other names, such as the time, are ignored. An empty cell or
             ``nan`` is a missing value.
         places: (n,) names of the map's places; each needs a column.
         transform: applied to the values.
 
     Raises:
-        ConfigError: a table that cannot be used; the message says the line.
+        ConfigError: the table cannot be used; the message names the line.
     """
     parts = [np.empty((0, len(places)))]
     with Table(path, ConfigError) as table:
@@ -70,28 +70,28 @@ def read_history(path: Path, places: Sequence[str], transform: Transform = IDENT
 def empirical(
     values: FloatArray, places: Sequence[str], shrinkage: float | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    r"""Return mean (n,) and covariance (n, n) of the columns, correlations shrunk towards none.
+    r"""Return mean (n,) and covariance (n, n) of the columns, with correlations shrunk towards 0.
 
-    ``r_ij ← (1 - ρ) r_ij``, which leaves the variances and is positive definite for ρ > 0 even
-    where there are fewer times than places. With ρ unset
+    The shrinkage ``r_ij ← (1 - ρ) r_ij`` keeps the variances. For ρ > 0 the result is positive
+    definite, even with fewer times than places. The default
 
     .. math:: \rho = \min\Big(1, \sum_{i \ne j} \widehat{Var}(r_{ij}) \Big/
         \sum_{i \ne j} r_{ij}^2 \Big)
 
-    which minimises the expected squared error where the times are independent [Ledoit2004;
-    Schafer2005, Table 2, target D]. Neighbouring times seldom are: then more is better.
+    minimises the expected squared error for independent times [Ledoit2004; Schafer2005, Table 2,
+    target D]. Correlated times need a larger ρ.
 
-    Every pair of places is compared at the times when both were read. Where places miss readings
-    the result may have negative eigenvalues, which are raised. A place that never changed gets the
-    least variance of the others.
+    Each correlation uses the times at which both places were read. Missing readings may cause
+    negative eigenvalues, which are raised to a small positive one. A place that never changed gets
+    the least variance of all places that changed.
 
     Args:
         values: (T, n), NaN where missing.
         places: (n,) names, for messages.
-        shrinkage: ρ, 0 … 1; None = from the values.
+        shrinkage: ρ, 0 … 1; None = default.
 
     Raises:
-        ConfigError: too few times, or nothing ever changed.
+        ConfigError: a place has too few times, or no place ever changed.
     """
     present = np.isfinite(values)
     count = present.sum(axis=0)
@@ -132,7 +132,7 @@ def empirical(
 
 
 def _correlations(x: FloatArray, present: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return which pairs (n, n) were read together, their correlation and its variance."""
+    """Return a mask (n, n) of pairs read together, and their correlations with variances."""
     both = present.T.astype(np.float64) @ present
     together = both >= _FEWEST
     np.fill_diagonal(together, False)
@@ -145,7 +145,7 @@ def _correlations(x: FloatArray, present: FloatArray) -> tuple[FloatArray, Float
 
 
 def _positive(r: FloatArray) -> FloatArray:
-    """Return the correlations with no eigenvalue below what can be computed with."""
+    """Return the correlations with all eigenvalues raised to at least `_LEAST`."""
     values, vectors = np.linalg.eigh(r)
     if values[0] >= _LEAST:
         return r
@@ -155,9 +155,9 @@ def _positive(r: FloatArray) -> FloatArray:
 
 
 class EmpiricalCovariance(LocationCovariance):
-    """``(σ_s² / s²) K`` of a matrix K whose mean variance is s².
+    """Covariance ``(σ_s² / s²) K`` from a matrix K with mean variance s².
 
-    Candidates differ in signal and noise only; they have no length-scale, for which 1 stands.
+    Candidates differ in signal and noise only; their length-scale has no effect.
 
     Args:
         matrix: (n, n) K, symmetric and positive semidefinite.
@@ -165,7 +165,7 @@ class EmpiricalCovariance(LocationCovariance):
             deviations over the places.
 
     Raises:
-        ValueError: no candidate, or a matrix that is no covariance.
+        ValueError: there is no candidate, or the matrix is not a covariance.
     """
 
     def __init__(self, matrix: FloatArray, hyperparameters: Sequence[HyperParameters]) -> None:
@@ -206,7 +206,7 @@ class EmpiricalCovariance(LocationCovariance):
         return np.asarray(self._signal[:, None] * self._unit.diagonal()[locations])
 
     def only(self, which: Sequence[int]) -> EmpiricalCovariance:
-        """Return the same under some of the candidates only."""
+        """Return this covariance for some of the candidates only."""
         other = copy(self)
         other._signal = self._signal[list(which)]
         other.hyperparameters = tuple(self.hyperparameters[i] for i in which)

@@ -1,4 +1,4 @@
-"""Incremental Cholesky factors of ``K_DD + N``, one per hyper-parameter vector, and solves kept."""
+"""Incremental Cholesky factors of ``K_DD + N``, one per candidate λ, and a cache of solves."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from gp_active_sensing.types import FloatArray, IntArray
 logger = logging.getLogger(__name__)
 
 _JITTERS = (0.0, 1e-10, 1e-8, 1e-6)
-"""Added to the diagonal, relative to the prior variance, only when a factorisation fails."""
+"""Jitter on the diagonal, relative to the prior variance, tried until a factorisation succeeds."""
 LEAST_NOISE = 1e-12
-"""Least noise variance of a row, relative to the prior variance: below it, rounding is larger."""
+"""Least noise variance of a row, relative to the prior variance; less is below rounding."""
 
 
 class Factor:
-    """Lower factors C with ``C Cᵀ = K + N`` over rows (place, value, noise), grown by rows.
+    """Lower factors C with ``C Cᵀ = K + N`` over rows (place, value, noise).
 
-    A row is a pseudo-reading of a place: all its readings, collapsed. `C⁻¹z` and `C⁻¹H` grow with
-    it. Appending r rows to R costs O(L r R²).
+    A row is a pseudo-reading that combines readings of one place. Each new row extends C, ``C⁻¹ z``
+    and ``C⁻¹ H``. Appending r rows to R rows costs O(L r R²).
 
     Args:
         covariance: prior covariance of the latent field.
@@ -108,7 +108,7 @@ class Factor:
         return np.asarray(np.log(diagonal).sum(axis=1))
 
     def truncate(self, rows: int) -> None:
-        """Forget all rows from number `rows` on."""
+        """Remove all rows from number `rows` on."""
         self.rows = min(self.rows, rows)
 
     @property
@@ -119,10 +119,9 @@ class Factor:
     def solve(
         self, right: FloatArray, first: int = 0, *, which: IntArray | None = None
     ) -> FloatArray:
-        """Return ``C⁻¹ B`` for B (L, R, m), or that of the corner of C from row `first` on.
+        """Return ``C⁻¹ B`` for B (L, R, m), with the corner of C from row `first` on.
 
-        B is overwritten. Of the candidates `which` (W,) only, where these are given: B is
-        (W, R, m) then.
+        B is overwritten. With `which` (W,) only these candidates are used, and B is (W, R, m).
         """
         R = self.rows
         if R == first or not right.size:
@@ -134,7 +133,7 @@ class Factor:
         """Append rows for `places` (r,) with precision and value (L, r).
 
         Raises:
-            BeliefError: the covariance is not positive definite with the largest jitter allowed.
+            BeliefError: the covariance is not positive definite with the largest jitter.
         """
         r, R = len(places), self.rows
         if R + r > self._capacity:
@@ -166,7 +165,7 @@ class Factor:
         self.rows = stop
 
     def _floored(self, noise: FloatArray, prior: FloatArray, places: IntArray) -> FloatArray:
-        """Return the (L, r) noise variances, none below what rounding allows."""
+        """Return the (L, r) noise variances, at least `LEAST_NOISE` times the prior variance."""
         least = LEAST_NOISE * prior
         low = (noise < least).any(axis=0)
         if low.any():
@@ -215,7 +214,7 @@ class Factor:
 def _solve_lower(factors: Iterable[FloatArray], right: FloatArray) -> FloatArray:
     """Return ``C⁻¹ B`` for L lower factors C (R, R) and B (L, R, m), in the memory of B.
 
-    BLAS itself, on the transposes, which are in its order: B is not copied, and nothing is checked.
+    BLAS works on the transposes, which have its memory order: B is neither copied nor checked.
     """
     found = right if right[0].flags.c_contiguous else np.ascontiguousarray(right)
     for C, b in zip(factors, found, strict=True):
@@ -224,17 +223,17 @@ def _solve_lower(factors: Iterable[FloatArray], right: FloatArray) -> FloatArray
 
 
 _MOST = 256e6
-"""Bytes that may be kept; a larger map is solved for again each time."""
+"""Largest size of a cache [bytes]; larger maps are solved again at each query."""
 _FEWEST = 64
-"""Places that are predicted together at least, however many candidates and readings there are."""
+"""Smallest number of places that are predicted together."""
 _GROWTH = 1.5
-"""Factor by which the room for rows grows."""
+"""Factor by which the capacity for rows grows."""
 _LATEST = 8
-"""Rows at the end that are not yet in the sums: they are those that change."""
+"""Number of last rows that the stored sums exclude, because these rows often change."""
 
 
 class PredictionCache:
-    """Grows with the rows of a factor: a new row costs O(L R n), not a solve of O(L R² n)."""
+    """Cache of ``C⁻¹ K_D*`` for all places; a new row costs O(L R n), a full solve O(L R² n)."""
 
     def __init__(self, n: int) -> None:
         self._everything = np.arange(n)
@@ -245,38 +244,39 @@ class PredictionCache:
         self._summed = 0
 
     def fade(self, now: float, time_scale: float) -> None:
-        """Move what is kept to a later time, under a covariance that fades with time."""
+        """Scale the cached solves to a later time, for a covariance that decays with time."""
         if now > self._now and self._rows:
             self._kept[:, : self._rows] *= math.exp(-(now - self._now) / time_scale)
             self._summed = 0
         self._now = now
 
     def truncate(self, rows: int) -> None:
-        """Forget the rows from number `rows` on: the factor's are others now."""
+        """Remove the rows from number `rows` on, which the factor has replaced."""
         self._rows = min(self._rows, rows)
         if rows < self._summed:
             self._summed = 0
 
     def keeps(self, factor: Factor) -> bool:
-        """Return whether the map is small enough for everything to be kept."""
+        """Return whether the solves for all places fit into the cache."""
         size = 8.0 * _GROWTH * factor.C.shape[0] * factor.rows * self._everything.size
         return bool(size <= _MOST)
 
     def chunk(self, factor: Factor) -> int:
-        """Return how many places at a time take a quarter of the memory that may be kept."""
+        """Return the number of places whose solves take a quarter of the largest cache."""
         return max(_FEWEST, int(_MOST / 4.0 / (8.0 * factor.C.shape[0] * max(factor.rows, 1))))
 
     def release(self) -> None:
-        """Give back the memory of what is kept."""
+        """Release the memory of the cache."""
         self._kept, self._rows = np.empty((0, 0, self._everything.size)), 0
         self._sums, self._summed = self._kept, 0
 
     def of(self, factor: Factor, cross: Callable[[IntArray, IntArray], FloatArray]) -> FloatArray:
-        """Return ``C⁻¹ K_D*`` (L, R, n) of the factor's rows; not to be changed.
+        """Return ``C⁻¹ K_D*`` (L, R, n) of the factor's rows; callers must not modify it.
 
         Args:
-            factor: of the readings.
-            cross: the (L, r, m) covariance of some rows' `Factor.place` with some places.
+            factor: Cholesky factors of the readings' covariance.
+            cross: function of the rows' `Factor.place` and of places that returns their covariance
+                (L, r, m).
         """
         R, n = factor.rows, self._everything.size
         L = factor.C.shape[0]
@@ -302,8 +302,8 @@ class PredictionCache:
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return ``Σ W²`` and ``Wᵀ v`` (L, n) and ``Wᵀ U`` (L, n, q) with W = ``C⁻¹ K_D*``.
 
-        They are summed row by row, in the same order however often they are asked for, so that the
-        result is the same to the bit; a new row costs O(L n). Arguments as of `of`.
+        Rows are always added in the same order, so that the result is the same to the bit. A new
+        row costs O(L n). Arguments are as in `of`.
         """
         W, R = self.of(factor, cross), factor.rows
         L, _, n = W.shape

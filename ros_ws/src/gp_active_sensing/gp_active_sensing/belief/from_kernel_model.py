@@ -3,8 +3,8 @@
 The candidates are the top kernels of q*(k), with their length-scales times log-spaced factors f.
 The factors cover two standard deviations of q(θ) in both directions, at least a factor 2 and at
 most 8. A prior weight is ``q*(k_i)`` times the log-normal mass of f. All other parameters in θ,
-also periods, have their mean. [Teng2020, Sec. 4] Each pair of kernel and factor occurs twice: a
-small or a large share of the noise belongs to the field, as each place's own part.
+including periods, have their posterior mean. [Teng2020, Sec. 4] Each pair of kernel and factor
+occurs twice: a small or a large fraction of the noise is an independent component of each place.
 """
 
 from __future__ import annotations
@@ -38,24 +38,24 @@ from gp_active_sensing.types import FloatArray, IntArray
 logger = logging.getLogger(__name__)
 
 KERNELS = 4
-"""Number of a model's most probable kernels that are kept."""
+"""Largest number of kernels of a model; the most probable ones are used."""
 SCALES = 5
 """Number of length-scales of each kernel of a model."""
 _TABLE = 16_000_000
-"""Numbers of a table of all covariances up to which there is one: 128 MB."""
+"""Largest number of entries in a table of all covariances (128 MB)."""
 
 
 @dataclass(frozen=True, eq=False)
 class KernelCandidates:
-    """Candidates that have the same kernel and differ in the lengths over which it varies.
+    """Candidates with the same kernel and different length-scales.
 
-    Some may differ in what is each place's own and in the noise only: then their θ are the same.
+    Candidates that differ only in noise and independent component have equal θ.
 
     Args:
         composite: the kernel.
-        thetas: (F, P) in normalised units; equal except for lengths of variation.
-        hyperparameters: (F,) what they are in the units of the map and the readings.
-        weights: (F,) prior belief.
+        thetas: (F, P) parameters θ in normalised units; only length-scales differ.
+        hyperparameters: (F,) candidates in the units of the map and the readings.
+        weights: (F,) prior weights.
     """
 
     composite: Composite
@@ -65,18 +65,18 @@ class KernelCandidates:
 
 
 class KernelCovariance(LocationCovariance):
-    """``s² k_i(z, z'; θ_i)`` over places whose inputs are z, the candidates kernel by kernel.
+    """Covariance ``s² k_i(z, z'; θ_i)`` over places with inputs z, ordered by kernel.
 
-    The variance differs from place to place where a kernel has a LIN. What is each place's own is
-    not in it, see `PlaceCovariance`.
+    The variance depends on the place if a kernel contains LIN. The independent component of each
+    place is not included, see `PlaceCovariance`.
 
     Args:
-        groups: the candidates, those of a kernel together.
-        inputs: (n, d) of the places in normalised units.
+        groups: the candidates of each kernel.
+        inputs: (n, d) inputs of the places in normalised units.
         output_scale: s, one normalised unit of the field in the unit of the readings.
 
     Raises:
-        ValueError: no candidate, or inputs that are not finite or do not fit the kernels.
+        ValueError: there is no candidate, or inputs are not finite or do not fit the kernels.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class KernelCovariance(LocationCovariance):
         self.n = len(Z)
         self._kernels: list[_Prepared] = []
         self.hyperparameters = tuple(h for group in groups for h in group.hyperparameters)
-        # Candidates of the same θ have their covariance in common.
+        # Candidates with equal θ share a covariance.
         which: list[int] = []
         distinct = 0
         for group in groups:
@@ -121,7 +121,7 @@ class KernelCovariance(LocationCovariance):
         return np.asarray(self._variance[:, locations][self._which])
 
     def only(self, which: Sequence[int]) -> KernelCovariance:
-        """Return the same under some of the candidates only."""
+        """Return this covariance for some of the candidates only."""
         other = copy(self)
         other._which = self._which[list(which)]
         other.hyperparameters = tuple(self.hyperparameters[i] for i in which)
@@ -129,14 +129,14 @@ class KernelCovariance(LocationCovariance):
 
     def _computed(self, rows: IntArray, columns: IntArray) -> FloatArray:
         found = np.concatenate([part.between(rows, columns) for part in self._kernels])
-        # Rounding of squared distances: a place has its variance with itself.
+        # Rounding of squared distances must not change the diagonal.
         at, to = np.nonzero(np.asarray(rows)[:, None] == np.asarray(columns)[None, :])
         found[:, at, to] = self._variance[:, np.asarray(rows)[at]]
         return found
 
 
 class _Prepared:
-    """The distinct θ of one kernel, with the inputs w (F, n, q) of each of its leaves."""
+    """Distinct θ of one kernel, with the warped inputs (F, n, q) of each leaf."""
 
     def __init__(
         self, composite: Composite, thetas: FloatArray, Z: FloatArray, scale: float
@@ -153,12 +153,12 @@ class _Prepared:
             self._leaves.append((leaf, warped, self._composite.alpha(self._theta, k)))
 
     def variance(self) -> FloatArray:
-        """Return (F, n)."""
+        """Return the (F, n) variances."""
         values = [leaf.variance(places) for leaf, places, _ in self._leaves]
         return self._scale * self._composite.joined(self._theta, values)
 
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
-        """Return (F, r, c)."""
+        """Return the (F, r, c) covariances."""
         values = [
             leaf.between(places[:, rows], places[:, columns], alpha=alpha)
             for leaf, places, alpha in self._leaves
@@ -167,13 +167,12 @@ class _Prepared:
 
 
 _LEAST, _MOST = math.log(2.0), math.log(8.0)
-"""How far the factors reach to either side at least and at most."""
+"""Smallest and largest logarithm of the largest factor on length-scales."""
 OWN_SHARES = (0.2, 0.8)
-"""Shares of the variance of the learned noise that may be each place's own, each as probable: rows
-of one reading a place tell only the sum of both."""
+"""Fractions of the learned noise variance in the independent component, equally probable. One
+reading a place determines only the sum of this component and noise."""
 _SMALLEST = 1e-9
-"""Least standard deviation of the field, in those of the outputs that were learned from: a kernel
-that found nothing."""
+"""Least standard deviation of the field, in normalised units."""
 
 
 def learned_belief(
@@ -182,12 +181,12 @@ def learned_belief(
     names: Sequence[str] | None,
     run_dir: Path | None = None,
 ) -> Belief:
-    """Return the belief over places with `features` (n, p) that a model gives.
+    """Return the belief over places with `features` (n, p) from the model file of `config`.
 
-    The model is that of `config`, or the copy of the run; other arguments as of `belief_of`.
+    A copy of the model in `run_dir` comes first. Other arguments are as in `belief_of`.
 
     Raises:
-        ConfigError: no such model, or one of other features or another transform.
+        ConfigError: the model does not exist, or has other features or another transform.
     """
     config = with_mark(config, run_dir)
     path = model_path(config, run_dir)
@@ -206,14 +205,14 @@ def belief_of(
     *,
     source: str = "the model",
 ) -> Belief:
-    """Return the belief over places with `features` (n, p) that a model gives.
+    """Return the belief over places with `features` (n, p) from a kernel model.
 
     Args:
-        model: the belief over kernels.
-        config: how much of it is kept, its transform, drift and `mean_std`.
-        features: of the places.
-        names: of the features; None = they are taken to be the model's inputs.
-        source: of the model, for messages.
+        model: belief over kernels.
+        config: transform, drift and `mean_std` of the belief.
+        features: (n, p) features of the places.
+        names: names of the features; None = names of the model's inputs.
+        source: name of the model in messages.
     """
     learned_of = str(model.settings.get("transform", "identity"))
     if learned_of != config.given_transform:
@@ -256,19 +255,18 @@ def candidates_of(
     scales: int = SCALES,
     extent: float,
 ) -> tuple[KernelCandidates, ...]:
-    """Return the candidates Λ that a model gives, kernel by kernel, with their prior weights.
+    """Return the candidates Λ of a model, kernel by kernel, with their prior weights.
 
     Args:
-        model: the belief over kernels.
-        inputs: (n, d) of the places in normalised units.
-        kernels: so many of the most probable at most.
-        scales: factors on the length-scales of each, an odd number, so that those that were learned
-            are among them; a kernel without any has none. Each is there once for each of
-            `OWN_SHARES`.
-        extent: of the map in feature units, the length-scale of a kernel that has none.
+        model: belief over kernels.
+        inputs: (n, d) inputs of the places in normalised units.
+        kernels: largest number of kernels; the most probable ones are used.
+        scales: odd number of factors on the length-scales of a kernel, so that 1 is among them.
+            Each is combined with each of `OWN_SHARES`.
+        extent: extent of the map in feature units; length-scale of a kernel without one.
 
     Raises:
-        ValueError: an even number of factors.
+        ValueError: `scales` is even.
     """
     if scales % 2 == 0:
         msg = f"expected an odd number of factors, so that 1 is among them, got {scales}"
@@ -324,10 +322,10 @@ def _factors(fit: KernelFit, count: int) -> tuple[FloatArray, FloatArray]:
 
 
 def _mean_std(config: BeliefConfig, model: KernelModel) -> float:
-    """Return how far the mean may be from that of the log.
+    """Return the standard deviation of the field's mean about the mean of the model.
 
-    On another day it may differ by as much as the field does from place to place. A model whose
-    outputs were not shifted says that 0 is the mean.
+    By default it is that of the field, because the mean may differ on another day. A model of
+    outputs that were not centred has a known mean of 0.
     """
     if config.mean_std is not None:
         return config.mean_std
@@ -350,7 +348,7 @@ def _columns(model: KernelModel, names: Sequence[str] | None, width: int, source
 
 
 def _warn_of_range(model: KernelModel, inputs: FloatArray, source: str) -> None:
-    """Warn that most places of a map lie far from what the model was learned from."""
+    """Warn if most places of a map lie far from the inputs of the model."""
     known = np.concatenate([fit.inducing for fit in model.fits[:4]])
     low, high = known.min(axis=0), known.max(axis=0)
     margin = np.maximum(high - low, 1.0)

@@ -1,4 +1,4 @@
-"""Covariance of places by how they are joined: kernels of a graph, from its spectrum."""
+"""Covariance of places on a graph: kernels of the spectrum of its Laplacian."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ logger = logging.getLogger(__name__)
 VERSION = 1
 """Version of the computation, for the cache."""
 EXACT = 3000
-"""Number of places up to which all eigenvectors are computed."""
+"""Largest number of places for which all eigenvectors are computed."""
 KEPT = 300
-"""Number of places from which on the result is worth keeping on disk."""
+"""Smallest number of places for which a spectrum is cached on disk."""
 TRUNCATED = 500
-"""Number of eigenvectors, those of the smallest eigenvalues, beyond."""
+"""Number of eigenvectors for a larger graph; those of the smallest eigenvalues are used."""
 
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """The smallest eigenvalues of the Laplacian of n places, with their eigenvectors.
+    """Smallest eigenvalues and eigenvectors of the Laplacian of n places.
 
     Args:
-        values: (k,) ascending [1/m²].
-        vectors: (n, k) orthonormal.
-        spacing: median metres of a link.
-        extent: of the map: its longest shortest path [m], as far as a few searches find it.
+        values: (k,) eigenvalues, ascending [1/m²].
+        vectors: (n, k) orthonormal eigenvectors.
+        spacing: median length of a link [m].
+        extent: approximate longest of all shortest paths of the map [m].
     """
 
     values: FloatArray
@@ -50,23 +50,23 @@ class Spectrum:
 
     @property
     def whole(self) -> bool:
-        """All eigenvectors are there."""
+        """True if all n eigenvectors are included."""
         return bool(self.vectors.shape[0] == self.vectors.shape[1])
 
 
 def laplacian_spectrum(links: Links, *, exact: int = EXACT) -> Spectrum:
-    r"""Return the spectrum of a graph's Laplacian, from the cache where it has been made before.
+    r"""Return the spectrum of a graph's Laplacian; large graphs use a cache on disk.
 
     .. math:: \Delta = M^{-1/2} (D - W) M^{-1/2}
 
-    with the conductances W of the links [1/m], D their row sums and the masses M of the places [m].
-    On a row of places it is the finite-difference -d²/dx², on a square lattice -∇², so that its
-    eigenvalues are squared wave numbers [1/m²] and length-scales are metres.
+    W are the conductances of the links [1/m], D their row sums, and M the masses of the places [m].
+    On a row of places the Laplacian is the finite-difference -d²/dx², on a square lattice -∇². Its
+    eigenvalues are squared wave numbers [1/m²], so that length-scales are in metres.
 
     Args:
-        links: the graph; parts that no link joins stay independent.
-        exact: number of places up to which all eigenvectors are computed, O(n³); beyond, the
-            `TRUNCATED` smallest.
+        links: the graph; components without a link between them stay independent.
+        exact: largest number of places for which all eigenvectors are computed, O(n³). Larger
+            graphs use the `TRUNCATED` smallest eigenvalues.
     """
     key = {
         "n": links.n,
@@ -112,7 +112,7 @@ def _eigen(links: Links, exact: int) -> tuple[FloatArray, FloatArray]:
         csc_array((diagonal, (where, where)), shape=(n, n)) for diagonal in (root, degree)
     )
     laplacian = csc_array(scale @ (degrees - W) @ scale)
-    # Shift and invert a hair below zero, where the matrix is not singular.
+    # Shift and invert just below zero, where the matrix is not singular.
     shift = -1e-6 * float(np.median(degree * root**2))
     values, vectors = eigsh(
         laplacian, k=TRUNCATED, sigma=shift, which="LM", v0=np.random.default_rng(0).random(n)
@@ -122,7 +122,7 @@ def _eigen(links: Links, exact: int) -> tuple[FloatArray, FloatArray]:
 
 
 def _size(links: Links) -> tuple[float, float]:
-    """Return the median metres of a link and the longest path that two sweeps find."""
+    """Return the median length of a link, and the longest path of a few sweeps [m]."""
     from gp_active_sensing.topology.links import shortest_paths
 
     if not links.metres.size:
@@ -138,28 +138,28 @@ def _size(links: Links) -> tuple[float, float]:
 
 
 _TABLE = 1000
-"""Number of places up to which correlations are kept as tables, made in O(n³) at first use,"""
+"""Largest number of places with tables of correlations; a table costs O(n³) at first use."""
 _NUMBERS = 50_000_000
-"""and of their entries, n² for each length-scale."""
+"""Largest number of entries of all tables, n² for each length-scale."""
 
 
 class GraphCovariance(LocationCovariance):
-    r"""``σ_s² K`` with ``K = D^(-1/2) f(Δ) D^(-1/2)``, D the diagonal of f(Δ).
+    r"""Covariance ``σ_s² K`` with ``K = D^(-1/2) f(Δ) D^(-1/2)``, D the diagonal of f(Δ).
 
-    With all eigenvectors f(Δ) = Σ_i f(ω_i) u_i u_iᵀ. With the k smallest ones f is taken as
-    constant beyond, ``f(Δ) = Σ_i (f(ω_i) - f(ω_k)) u_i u_iᵀ + f(ω_k) I``: what is left out stays
-    as variance of each place's own. As f is positive and does not grow, both are positive definite;
-    so is K, since dividing by D keeps that. D gives every place the same prior variance σ_s².
+    With all eigenvectors f(Δ) = Σ_i f(ω_i) u_i u_iᵀ. With the k smallest ones f is assumed constant
+    beyond: ``f(Δ) = Σ_i (f(ω_i) - f(ω_k)) u_i u_iᵀ + f(ω_k) I``. The omitted detail becomes
+    independent variance of each place. K is positive definite, because f is positive and does not
+    increase. D gives every place the same prior variance σ_s².
 
     Args:
-        kernel: density f of an eigenvalue under a length-scale [m].
-        spectrum: of the graph's Laplacian.
+        kernel: kernel with the spectral density f for a length-scale [m].
+        spectrum: spectrum of the graph's Laplacian.
         hyperparameters: the candidates, each with one length-scale.
-        tables: (n, n) correlations by length-scale, from a covariance of the same kernel over the
-            same graph before; this one's are added, those that it does not need go.
+        tables: (n, n) correlations by length-scale, shared by covariances with the same kernel and
+            graph. Missing tables are added at first use, unused ones are removed.
 
     Raises:
-        ValueError: none, or one with several length-scales.
+        ValueError: there is no candidate, or one has several length-scales.
     """
 
     def __init__(
@@ -197,7 +197,7 @@ class GraphCovariance(LocationCovariance):
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
         """Return the (L, r, c) covariance of the latent field.
 
-        Looked up where the map is small, else O(L k r c) with k eigenvectors.
+        A small map uses tables. A larger one costs O(L k r c) with k eigenvectors.
         """
         rows, columns = np.asarray(rows), np.asarray(columns)
         if self._keep:
@@ -215,8 +215,8 @@ class GraphCovariance(LocationCovariance):
         return np.repeat(self._signal[:, None], len(locations), axis=1)
 
     def only(self, which: Sequence[int]) -> GraphCovariance:
-        """Return the same under some of the candidates only."""
-        other = copy(self)  # tables are those of all
+        """Return this covariance for some of the candidates only."""
+        other = copy(self)  # shares the tables
         used, other._scale = np.unique(self._scale[list(which)], return_inverse=True)
         other._spectra = [self._spectra[s] for s in used.tolist()]
         other._distinct = [self._distinct[s] for s in used.tolist()]
@@ -225,9 +225,9 @@ class GraphCovariance(LocationCovariance):
         return other
 
     def times_root(self, white: FloatArray) -> FloatArray:
-        """Return ``σ_s D^(-1/2) f(Δ)^(1/2) w`` of the first candidate: of white noise, a draw.
+        """Return ``σ_s D^(-1/2) f(Δ)^(1/2) w`` for the first candidate, a draw for white noise w.
 
-        Does not depend on the signs that a library gives to eigenvectors. O(n k).
+        The result does not depend on the signs of eigenvectors. O(n k).
         """
         density, rest, scale = self._spectra[int(self._scale[0])]
         vectors = self.spectrum.vectors
@@ -254,10 +254,10 @@ class GraphCovariance(LocationCovariance):
         parts = [self._spectra[s] for s in which]
         above = vectors[rows]
         left = np.concatenate([above * (scale[rows, None] * f) for f, _, scale in parts])
-        # One product for all length-scales: the right side is large, and the same for all.
+        # One product for all length-scales, which share the large right side.
         k = (left @ vectors[columns].T).reshape(len(parts), len(rows), len(columns))
         for s, (_, _, scale) in enumerate(parts):
             k[s] *= scale[columns]
-        # Exactly one where a place meets itself, whatever the rounding.
+        # The diagonal is exactly 1 in spite of rounding.
         k[:, rows[:, None] == columns] = 1.0
         return np.asarray(k)

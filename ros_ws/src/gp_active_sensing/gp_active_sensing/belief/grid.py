@@ -1,4 +1,4 @@
-"""Grid of candidate length-scales where none are given: its start, and how it follows readings."""
+"""Grid of candidate length-scales from the map, and its adaptation to readings."""
 
 from __future__ import annotations
 
@@ -19,43 +19,43 @@ from gp_active_sensing.topology.links import Links
 from gp_active_sensing.types import FloatArray
 
 _EDGE = 0.15
-"""Mass of the smallest or largest length-scale from which the grid grows beyond it."""
+"""Posterior mass of the smallest or largest length-scale above which the grid extends beyond it."""
 _PEAK = 0.5
-"""Mass of one length-scale from which its neighbourhood is resolved better."""
+"""Posterior mass of one length-scale above which the grid is refined around it."""
 _FINE = 1.5
-"""Neighbours closer than this ratio are not resolved further."""
+"""Ratio of neighbouring length-scales below which the grid is not refined."""
 _SMALL = 0.05
-"""Most mass of a length-scale that goes when others come: what counts is never thrown away."""
+"""Largest posterior mass of a length-scale that a new one may replace."""
 _AGAIN = 1.25
-"""The candidates move again when there are so many times as many observed places."""
+"""Growth factor of the number of observed places after which the candidates adapt again."""
 _SPACING, _EXTENT = 0.7, 1.0
-"""Where the grid begins, in spacings of the places and in extents of the map."""
+"""Ends of the initial grid, in spacings of the places and in extents of the map."""
 _LITTLE = 0.05
-"""Share of the belief below which the candidates of a kernel do not follow the readings."""
+"""Posterior weight of a kernel below which its length-scales do not adapt."""
 _NOTHING = 1e-3
-"""Part of the whole belief below which parts of a kernel go."""
+"""Posterior weight below which a kernel loses variance components."""
 _FEWER = 0.75
-"""Candidates are made again without those that go where so many of them, or less, are left."""
+"""Largest fraction of remaining candidates for which negligible candidates are removed."""
 _SAME = 1e-6
 """Distance, in extents of the map, below which two places count as one."""
 _LEAST, _MOST = 0.25, 4.0
-"""Length-scales never leave these multiples of spacing and extent: below, places are
-independent; above, the field is a constant. Readings cannot tell more."""
+"""Smallest length-scale in spacings of the places, and largest in extents of the map. Smaller ones
+make places independent, larger ones make the field constant."""
 
 
 @dataclass(frozen=True)
 class LengthScaleGrid:
-    """A log-normal prior over the length-scale, and the points that stand for it.
+    """Log-normal prior over the length-scale, discretised at a few points.
 
-    A point's prior mass is the density times the logarithmic width it stands for, so that the prior
-    stays what it is when points come and go.
+    The prior mass of a point is the density times the point's logarithmic width. New points thus do
+    not change the prior.
 
     Args:
         points: length-scales, ascending.
-        median: of the prior.
+        median: median of the prior.
         spread: standard deviation of the logarithm.
-        low, high: hard limits.
-        shape: factor of each feature; () = the same length-scale for all.
+        low, high: limits of the points.
+        shape: (p,) factor of each feature; () = the same length-scale for all.
     """
 
     points: tuple[float, ...]
@@ -67,12 +67,12 @@ class LengthScaleGrid:
 
     @property
     def half(self) -> tuple[float, ...]:
-        """Half of the map's extent, as the covariance takes it: that of a long part."""
+        """Length-scales of a long-range component: half of the map's extent."""
         half = 0.5 * self.high / _MOST
         return tuple(half * s for s in self.shape) or (half,)
 
     def length_scales(self) -> tuple[tuple[float, ...], ...]:
-        """Return the candidates as the covariance takes them."""
+        """Return the length-scales at each point: one for all features, or one per feature."""
         return tuple(tuple(p * s for s in self.shape) if self.shape else (p,) for p in self.points)
 
     def prior(self) -> FloatArray:
@@ -85,15 +85,14 @@ class LengthScaleGrid:
         return np.asarray(density * width / (density * width).sum())
 
     def single(self) -> LengthScaleGrid:
-        """Return the smallest one alone, which never moves: where length-scales do not count."""
+        """Return a grid of one point that never adapts, for a kernel without length-scales."""
         return replace(self, points=(self.low,))
 
     def adapted(self, mass: FloatArray) -> tuple[LengthScaleGrid, str]:
-        """Return the grid that fits a posterior (K,) better, and why; the same and "" if it fits.
+        """Return a grid adapted to a posterior (K,), and the reason; `self` and "" if it fits.
 
-        Grows where an end has gathered mass, within the hard limits; resolves the neighbourhood of
-        a point that holds most of it. The number of points stays: those with the least mass go, if
-        they hold little.
+        An end with much mass extends the grid within its limits. A point with most of the mass
+        refines the grid around it. Each new point replaces one with little mass.
         """
         points = list(self.points)
         if len(points) < 3:
@@ -112,7 +111,7 @@ class LengthScaleGrid:
             wide = [p for p in near if max(p / points[best], points[best] / p) > _FINE]
             added = [math.sqrt(p * points[best]) for p in wide]
             why = f"{100 * mass.max():.0f} % on {points[best]:.3g}"
-        # Those that go: the least mass first.
+        # Points with the least mass are replaced first.
         going = [int(i) for i in np.argsort(mass, kind="stable") if mass[i] < _SMALL][: len(added)]
         added = added[: len(going)]
         if not added:
@@ -127,20 +126,18 @@ def _listed(points: Sequence[float]) -> str:
 
 
 RATIOS = (0.25, 1.0, 4.0)
-"""Candidates of the ratio of axes, in ratios of the map's own steps up and across: places are
-laid out about as far apart, in each direction, as the field takes to change. Ratios between
-two of them, and somewhat beyond, are predicted nearly as well by their mixture."""
+"""Candidate ratios of the length-scale along z to that along x and y, in ratios of the map's steps
+up and across. A mixture of two candidates predicts ratios between them nearly as well."""
 
 
 def axis_ratios(features: FloatArray, names: Sequence[str]) -> tuple[float, ...]:
-    """Return candidates of the ratio of a length-scale along z to one along x and y.
+    """Return candidate ratios of the length-scale along z to that along x and y.
 
-    The result is () without z, with z alone, and with features other than x, y and z: each feature
-    then has its own length-scale.
+    The result is () without z, with z alone, and with features other than x, y and z.
 
     Args:
-        features: (n, p).
-        names: (p,) of the features.
+        features: (n, p) features of the places.
+        names: (p,) names of the features.
     """
     span = np.ptp(features, axis=0)
     if "z" not in names or not set(names) <= {"x", "y", "z"}:
@@ -158,7 +155,7 @@ def axis_ratios(features: FloatArray, names: Sequence[str]) -> tuple[float, ...]
 
 
 def shape_of(names: Sequence[str], ratio: float) -> tuple[float, ...]:
-    """Return the factor of each feature under a ratio of axes."""
+    """Return the factor of each feature for a ratio of axes."""
     return tuple(ratio if name == "z" else 1.0 for name in names)
 
 
@@ -169,18 +166,18 @@ def default_grid(
     links: Links | None = None,
     ratio: float | None = None,
 ) -> LengthScaleGrid:
-    """Return the grid for a map: log-spaced between the spacing of its places and its extent.
+    """Return a log-spaced grid between the spacing of a map's places and its extent.
 
-    The spacing is the median distance of places that follow one another: the nearest of all is, on
-    a road, the opposite direction a few metres aside.
+    The spacing is the median length of links, because the nearest place on a road may be the
+    opposite direction.
 
     Args:
-        features: (n, p).
-        names: of the features; unless they all are coordinates (x, y, z, or those of an embedding),
-            each has a length-scale of its own, in proportion to its range.
+        features: (n, p) features of the places.
+        names: (p,) names of the features. Coordinates (x, y, z, or of an embedding) share a
+            length-scale. Other features have length-scales in proportion to their ranges.
         count: number of points.
-        links: which places follow one another; None = any may, the nearest of all counts.
-        ratio: of the length-scale along z to that along x and y, which the grid then is of.
+        links: links between places; None = each place is linked to its nearest one.
+        ratio: ratio of the length-scale along z to that along x and y; None = not used.
     """
     span = np.ptp(features, axis=0)
     if ratio is not None:
@@ -201,7 +198,7 @@ def default_grid(
 
 
 def _steps(scaled: FloatArray, links: Links | None) -> FloatArray:
-    """Return the distances of linked places (n, p), or of each to the nearest of all."""
+    """Return the distances of linked places, or of each place to the nearest without links."""
     if links is None or not links.metres.size:
         from scipy.spatial import cKDTree  # here, since it is slow to import
 
@@ -212,13 +209,13 @@ def _steps(scaled: FloatArray, links: Links | None) -> FloatArray:
 def grid_between(
     spacing: float, extent: float, count: int, shape: tuple[float, ...] = ()
 ) -> LengthScaleGrid:
-    """Return the grid for places so far apart, on a map of such an extent, log-spaced.
+    """Return a log-spaced grid for a spacing of places and an extent of a map.
 
     Args:
         spacing: distance of neighbouring places.
-        extent: of the map, in the same unit.
+        extent: extent of the map, in the unit of `spacing`.
         count: number of points.
-        shape: factor of each feature; () = the same length-scale for all.
+        shape: (p,) factor of each feature; () = the same length-scale for all.
     """
     first, last = _SPACING * spacing, max(_EXTENT * extent, 2.0 * spacing)
     points = tuple(float(p) for p in np.geomspace(first, last, count))
@@ -234,17 +231,17 @@ def grid_between(
 
 @dataclass(frozen=True)
 class KernelGrid:
-    """The candidates of one kernel: a grid of length-scales times fixed parts.
+    """Candidates of one kernel: a grid of length-scales times variance components.
 
     Args:
-        scales: the length-scales.
-        parts: what each length-scale is combined with.
-        family: makes the covariance of candidates.
-        kernel: its name, where there are others; else "".
-        share: prior mass. A kernel may have several grids: for each ratio of axes, without a long
-            part and with one.
-        ladder: all parts that may be, each with the same prior mass; neighbours are alike, from the
-            largest nugget to the smallest. (): the parts are fixed.
+        scales: grid of the length-scales.
+        parts: variance components that each length-scale is combined with.
+        family: function that builds the covariance of candidates.
+        kernel: name of the kernel; "" for the only kernel.
+        share: prior mass. A kernel may have several grids: one for each ratio of axes, and with or
+            without a long-range component.
+        ladder: all possible `parts`, with equal prior masses, from the largest nugget to the
+            smallest; () = `parts` are fixed.
     """
 
     scales: LengthScaleGrid
@@ -258,7 +255,7 @@ class KernelGrid:
         return len(self.scales.points) * len(self.parts)
 
     def build(self) -> tuple[LocationCovariance, FloatArray]:
-        """Return the covariance under every candidate, length-scale slowest, and the prior (L,)."""
+        """Return the covariance of all candidates, ordered by length-scale, and the prior (L,)."""
         candidates = [
             replace(parts, length_scales=ell, kernel=self.kernel, long_scales=self.scales.half)
             for ell in self.scales.length_scales()
@@ -269,19 +266,18 @@ class KernelGrid:
         return self.family(candidates), prior
 
     def adapted(self, weights: FloatArray) -> tuple[KernelGrid, str]:
-        """Return the grid that fits the posterior (L,) better, and why; "" where only parts went.
+        """Return a grid adapted to the posterior, and the reason; "" if only parts were removed.
 
-        The posterior is that of the whole belief.
-
-        Where it holds more than a little of the belief its length-scales follow, and the neighbours
-        come of parts with much of its mass. Parts with next to nothing of the belief go.
+        `weights` (L,) are the posterior weights of this grid's candidates; their sum is the
+        kernel's weight. A kernel with enough weight adapts its length-scales, and adds the
+        neighbours of parts with much mass. Parts with a negligible weight are removed.
         """
         table = weights.reshape(len(self.scales.points), len(self.parts))
         share, of_part = float(table.sum()), table.sum(axis=0)
         scales, why = self.scales, ""
         wanted = {p for p, m in zip(self.parts, of_part, strict=True) if m >= _NOTHING}
         best = sorted(zip(self.parts, of_part, strict=True), key=lambda each: each[1])
-        # The best one stays, and the best with attributes: they may begin to vary.
+        # Keep the best parts with attributes and the best without: readings may favour them later.
         wanted |= set({bool(p.attribute_std): p for p, _ in best}.values())
         if not self.ladder:
             wanted = set(self.parts)
@@ -298,7 +294,7 @@ class KernelGrid:
         return replace(self, scales=scales, parts=parts), word + why
 
     def _beside(self, part: HyperParameters) -> list[HyperParameters]:
-        """Return its neighbours on the ladder, and the same with attributes or without."""
+        """Return the neighbours of `part` on the ladder, and its copies with other attributes."""
         if part not in self.ladder:
             return []
         at = self.ladder.index(part)
@@ -312,30 +308,28 @@ class KernelGrid:
 
 @dataclass(frozen=True)
 class CandidateGrid:
-    """Candidates Λ that may follow the readings, one kernel after the other.
+    """Candidates Λ that adapt to the readings, ordered by kernel.
 
     Args:
-        kernels: each with a prior mass in proportion to its share.
-        due: observed places from which on they may move.
+        kernels: grids of the kernels, with prior masses in proportion to `share`.
+        due: smallest number of observed places at which the candidates adapt.
     """
 
     kernels: tuple[KernelGrid, ...]
     due: int = 0
 
     def build(self) -> tuple[LocationCovariance, FloatArray]:
-        """Return the covariance under every candidate, kernel slowest, and the prior (L,)."""
+        """Return the covariance of all candidates, ordered by kernel, and the prior (L,)."""
         made = [kernel.build() for kernel in self.kernels]
         shares = [kernel.share for kernel in self.kernels]
         prior = np.concatenate([s * p for s, (_, p) in zip(shares, made, strict=True)])
         return joined([covariance for covariance, _ in made]), prior
 
     def on(self, other: CandidateGrid) -> CandidateGrid:
-        """Return these length-scales over the places, and with the link, of another grid.
-
-        Both have the same kernels.
+        """Return this grid's length-scales and parts, for the places and the link of `other`.
 
         Raises:
-            ValueError: it has other kernels.
+            ValueError: `other` has other kernels.
         """
         pairs = list(zip(self.kernels, other.kernels, strict=True))
         if any(mine.kernel != theirs.kernel for mine, theirs in pairs):
@@ -348,10 +342,10 @@ class CandidateGrid:
         return replace(other, kernels=kernels, due=self.due)
 
     def adapted(self, weights: FloatArray, observed: int) -> tuple[CandidateGrid, str]:
-        """Return the grid that fits the posterior weights (L,) better; see `LengthScaleGrid`.
+        """Return a grid adapted to the posterior weights (L,), and the reason.
 
-        After a move the places that are observed have to become more by a quarter: what a reading
-        says for a length-scale, and the next one against it, moves nothing.
+        After a change, the next one needs a quarter more observed places. This prevents changes
+        back and forth. See `LengthScaleGrid`.
         """
         if observed < self.due:
             return self, ""

@@ -1,12 +1,12 @@
-r"""Leave-one-out predictions of each place that has readings, without conditioning again.
+r"""Leave-one-out predictions of each observed place, without conditioning again.
 
-With the precision :math:`A = (K + N + H H^T)^{-1}` of a candidate's readings and
-:math:`\alpha = A (z - m)`, the readings I of one place, given all others, are normal with
-[Rasmussen2006, Sec. 5.4.2]
+Let :math:`A = (K + N + H H^T)^{-1}` be the precision of a candidate's readings, and
+:math:`\alpha = A (z - m)`. Given all other readings, the readings I of one place are normal with
+mean μ and covariance S [Rasmussen2006, Sec. 5.4.2]:
 
 .. math:: S = (A_{II})^{-1}, \quad z_I - \mu = S \alpha_I .
 
-The weights of the candidates are those without the place, too:
+The weights of the candidates also leave the place out:
 :math:`b_{-i}(\lambda) \propto b(\lambda) / p(z_i | z_{-i}, \lambda)`.
 """
 
@@ -29,16 +29,16 @@ FEWEST = 5
 
 @dataclass(frozen=True)
 class LeaveOneOut:
-    """Predictions of the D places with readings, each from the readings of all others.
+    """Predictions of D observed places, each from the readings of all other places.
 
     Values are those the Gaussian process sees (after the belief's transform).
 
     Args:
-        places: (D,) in the order in which they were first read.
-        average: (L, D) of the place's own readings, by precision.
-        mean: (L, D) of the noise-free field, given the other places.
-        variance: (L, D) of it.
-        weights: (L, D) of the candidates, given the other places; each column sums to one.
+        places: (D,) observed places, in the order of their first readings.
+        average: (L, D) average of each place's readings, weighted by precision.
+        mean: (L, D) mean of the noise-free field, given the other places.
+        variance: (L, D) variance of the noise-free field, given the other places.
+        weights: (L, D) weights of the candidates, given the other places; columns sum to one.
         belief: (L,) weights of the candidates, given all places.
     """
 
@@ -56,17 +56,17 @@ class LeaveOneOut:
 
     @property
     def read(self) -> FloatArray:
-        """(D,) average of each place's own readings."""
+        """(D,) average of the readings of each place."""
         return np.asarray(self.belief @ self.average)
 
     def errors(self) -> tuple[float, float]:
-        """Return two root mean squares: of the places' averages less what is predicted of them.
+        """Return the root mean square errors of two predictions of the places' averages.
 
-        From the belief in the readings of the other places, and from the mean of the averages of
-        the other places.
+        The first prediction is that of the belief given the other places. The second is the mean of
+        the other places' averages.
 
         Raises:
-            ValueError: there is one place only.
+            ValueError: there is only one place.
         """
         read = self.read
         count = len(read)
@@ -78,10 +78,10 @@ class LeaveOneOut:
 
     @property
     def explained(self) -> float | None:
-        """Share of the variance of the averages that the other places explain, at most 1.
+        """Fraction of the averages' variance that the other places explain (R²), at most 1.
 
-        0 or less: they say no more of a place than their mean does. None with fewer than `FEWEST`
-        places, or where all averages are equal.
+        At 0 or less the belief predicts no better than the mean of the other places. The result is
+        None with fewer than `FEWEST` places, or if all averages are equal.
         """
         if len(self.places) < FEWEST:
             return None
@@ -94,15 +94,14 @@ class LeaveOneOut:
 def leave_one_out(data: Conditioning, prior: FloatArray) -> LeaveOneOut:
     """Return the predictions of each place from the readings of all others.
 
-    The result is exact, also with several readings of a place. The mean's coefficients and the
-    scale are integrated out. Settings that the readings determined before conditioning do not
-    change. With an unknown scale these are the centre of a vague mean (the first reading) and the
-    scale of the readings' own variances. The slope of the field near a point is another one.
+    The result is exact, even with several readings of a place. The mean's coefficients and the
+    scale are integrated out. Values that were estimated before conditioning do not change: the
+    centre of a vague mean, the scale of the readings' own variances, and the slope of the field.
 
-    O(L D³), one candidate after the other.
+    O(L D³), one candidate at a time.
 
     Args:
-        data: up to date, of readings that do not age; with one reading at least.
+        data: updated conditioning without ageing, with at least one reading.
         prior: (L,) prior weights of the candidates.
     """
     factor = data.factor
@@ -110,7 +109,7 @@ def leave_one_out(data: Conditioning, prior: FloatArray) -> LeaveOneOut:
     row_places = factor.place
     position = {place: i for i, place in enumerate(places.tolist())}
     of_row = np.array([position[place] for place in row_places.tolist()], dtype=np.int64)
-    total = np.zeros_like(average)  # precision of each place's readings, as computed with
+    total = np.zeros_like(average)  # precision of each place's readings in the factor
     for row, i in enumerate(of_row.tolist()):
         total[:, i] += factor.precision[:, row]
     mean, variance = _predictions(data, of_row, len(places))
@@ -137,7 +136,7 @@ def _predictions(data: Conditioning, of_row: IntArray, count: int) -> tuple[Floa
     """Return mean and variance (L, D) of the field at each place, given all others.
 
     Args:
-        data: what was read.
+        data: updated conditioning.
         of_row: (R,) number of the place of each row of the factor.
         count: number D of places.
     """
@@ -153,7 +152,7 @@ def _predictions(data: Conditioning, of_row: IntArray, count: int) -> tuple[Floa
         G = inverse.T @ U[index]
         GM = G @ data.coefficient_covariance[index]
         diagonal = (inverse * inverse).sum(axis=0)
-        # Where the others leave a coefficient of a vague mean to its prior, all but rounding goes.
+        # If the other places do not determine a vague mean, only rounding remains.
         diagonal = np.maximum(diagonal - (GM * G).sum(axis=1), np.finfo(np.float64).eps * diagonal)
         value, own = factor.value[index], noise[index]
         S = 1.0 / diagonal[single]
@@ -162,7 +161,7 @@ def _predictions(data: Conditioning, of_row: IntArray, count: int) -> tuple[Floa
         for rows in several:
             part = inverse[:, rows]
             block = np.linalg.inv(part.T @ part - GM[rows] @ G[rows].T)
-            best = int(np.argmin(own[rows]))  # all say the same; this one with the least rounding
+            best = int(np.argmin(own[rows]))  # all rows agree; this one has the least rounding
             i = of_row[rows[0]]
             mean[index, i] = value[rows[best]] - block[best] @ alpha[rows]
             variance[index, i] = block[best, best] - own[rows[best]]
@@ -176,7 +175,7 @@ def _scaled(
     rest: FloatArray,
     quadratic: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the evidence (L, D) without each place and the factor of the variances then."""
+    """Return the evidence (L, D) without each place, and the scale of the variances."""
     readings = data.counts(places)
     apart = (average[0] - data.factor.offset[places]) ** 2
     others = max(len(places) - 1, 1)
@@ -205,25 +204,24 @@ def _rms(values: FloatArray) -> float:
 
 
 GROWTH = 0.1
-"""Share by which the number of places has to grow until it is computed again, and …"""
+"""Relative growth of the number of places at which `Explained` is computed again."""
 AT_LEAST = 5
-"""… places that have to be added."""
+"""Smallest number of added places at which `Explained` is computed again."""
 MANY = 600
-"""Places from which on it is computed more seldom: no place costs more than one of the first so
-many."""
+"""Number of places above which `Explained` is computed more rarely, at a constant cost a place."""
 
 
 @dataclass(frozen=True)
 class Explained:
-    """Share of the variance of the places' average readings that the other places explain.
+    """Fraction of the variance of the places' average readings that the other places explain.
 
-    The share is that of the last computation, which costs O(L D³) for D places. The next
-    computation follows after a tenth more places, and at least five. A place thus costs
-    O(10 L D²). Beyond `MANY` places the computations are rarer, so that this cost does not grow.
+    A computation costs O(L D³) for D places. The next computation follows after a tenth more
+    places, and at least five. A place thus costs O(10 L D²). Beyond `MANY` places the computations
+    are rarer, so that this cost does not grow.
 
     Args:
-        share: see `LeaveOneOut.explained`; None = not known.
-        places: number D of places that it was computed of; 0 = it was not computed yet.
+        share: result of the last computation, see `LeaveOneOut.explained`; None = not known.
+        places: number D of places at the last computation; 0 = not computed yet.
     """
 
     share: float | None = None
@@ -231,24 +229,24 @@ class Explained:
 
     @classmethod
     def of_record(cls, record: Mapping[str, Any]) -> Explained:
-        """Return it from the record of a stage; not computed yet where there is no record."""
+        """Return the value in the record of a stage; "not computed yet" if the record has none."""
         share = record.get("explained")
         return cls(None if share is None else float(share), int(record.get("explained_places", 0)))
 
     def to_record(self) -> dict[str, Any]:
-        """Return the keys of the record of a stage."""
+        """Return the value as keys for the record of a stage."""
         return {"explained": self.share, "explained_places": self.places}
 
     @property
     def due(self) -> int:
-        """Number of places with which it is to be computed again."""
+        """Number of places at which the next computation is due."""
         if not self.places:
             return FEWEST
         growth = GROWTH * max(1.0, (self.places / MANY) ** 2)
         return self.places + max(AT_LEAST, round(growth * self.places))
 
     def after(self, places: int, find: Callable[[], LeaveOneOut | None]) -> Explained:
-        """Return it for so many read places, found again only where that is due."""
+        """Return the value for `places` observed places; compute it with `find` only if due."""
         if places < self.due:
             return self
         found = find()

@@ -1,29 +1,28 @@
-r"""Link of a quantity that is read at few places to the map of another that is read at many.
+r"""Link of a quantity with few observed places to the map of another quantity with many.
 
-The two-level autoregressive model [Kennedy2000]: the sparse quantity B is in part a multiple of the
-dense one A,
+In the two-level autoregressive model [Kennedy2000] the sparse quantity B contains a multiple of the
+dense quantity A:
 
 .. math:: f_B(x) = m_B(x) + c\, \frac{f_A(x) - m_A}{s_A} + r_B(x), \quad c \sim N(0, s_c^2).
 
-r_B is an independent field with the candidates of B's own belief. The readings of A give
-:math:`f_A` the mean :math:`\mu` and the covariance C, all candidates of A together. With
-:math:`a = (\mu - m_A) / s_A` the covariance of :math:`f_B`, c integrated out, is
+r_B is an independent field with the candidates of B's belief. Given the readings of A,
+:math:`f_A` has mean :math:`\mu` and covariance C over all candidates of A. Let
+:math:`a = (\mu - m_A) / s_A`. After integrating c out, the covariance of :math:`f_B` is
 
-.. math:: K_r + s_c^2\, (a a^T + C / s_A^2),
+.. math:: K_r + s_c^2\, (a a^T + C / s_A^2).
 
-and B is taken to be Gaussian with it: the column a is a shrinking part of B's mean, and what is not
-known of A's map adds to B's uncertainty. :math:`m_A` and :math:`s_A^2` are the mean of the map of A
-over the places, and the mean of :math:`(\mu - m_A)^2 + \operatorname{diag} C`, so that the link
-explains :math:`s_c^2` of the variance of a place, on average. :math:`s_c^2` is one of `SHARES` of
-the variance of r_B. Their evidence weighs them; 0 is no link at all.
+B is approximated by a Gaussian process with this covariance. The column a acts as a shrinkage term
+of B's mean, and the uncertainty of A's map adds to that of B. :math:`m_A` is the mean of
+:math:`\mu` over the places, and :math:`s_A^2` the mean of
+:math:`(\mu - m_A)^2 + \operatorname{diag} C`. The link thus explains :math:`s_c^2` of a place's
+variance, on average. :math:`s_c^2` is one of `SHARES` times the variance of r_B, weighted by the
+evidence; 0 is no link.
 
-Where A was read at the same places as B and equally precisely its map adds nothing to what B's own
-readings say (autokrigeability) [Wackernagel2003], but r_B is smaller than B and its length-scale is
-harder to learn. So there is no link unless A was read at more places.
+If A and B were read at the same places with the same precision, A's map adds no information
+(autokrigeability) [Wackernagel2003]. A link is therefore made only if A was read at more places.
 
-C is that of the most probable candidates of A. On a map of more than `_MOST` places it is what the
-covariance with so many places, evenly spread, explains of it, with the exact variance at each place
-[Snelson2006].
+C uses the most probable candidates of A. On a map of more than `_MOST` places it is a sparse
+approximation with so many inducing places and the exact variance at each place [Snelson2006].
 """
 
 from __future__ import annotations
@@ -41,33 +40,33 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.types import FloatArray, IntArray
 
 AUTO = "auto"
-"""Word for a link to the map of the main quantity, where both can be linked."""
+"""Value of `link` for a link to the main quantity, if both quantities can be linked."""
 SHARES = (0.0, 1.0, 10.0)
-"""Variance that the link explains, in variances of what is the quantity's own."""
+"""Candidate variances that the link explains, relative to the variance of r_B."""
 _PRIOR = np.array([0.8, 0.1, 0.1])
-"""Prior weights of `SHARES`: ten readings of unrelated fields agree by chance now and then."""
+"""Prior weights of `SHARES`; a few readings of unrelated fields may agree by chance."""
 _CANDIDATES = 4
-"""Candidates of the dense quantity at most, the most probable ones."""
+"""Largest number of candidates of the dense quantity; the most probable ones are used."""
 _MOST = 300
-"""Places at most between which the covariance of the dense quantity is exact."""
+"""Largest number of inducing places for the covariance of the dense quantity."""
 _GROWTH = 1.1
-"""Factor on the number of places read of the dense quantity from which a link is made again."""
+"""Growth factor of the dense quantity's number of observed places at which a link is renewed."""
 _DENSER = 1.25
-"""Places read of the dense quantity, in those of the sparse one, from which there is a link."""
+"""Smallest ratio of the dense to the sparse quantity's number of observed places for a link."""
 _LEAST = 3
-"""Places read of the sparse quantity from which there is a link. The first reading determines the
-mean and the second the scale."""
+"""Smallest number of observed places of the sparse quantity for a link. The first reading
+determines the mean and the second the scale."""
 _ROUNDING = 1e-13
-"""Eigenvalues below this share of the largest are rounding."""
+"""Size of eigenvalues, relative to the largest, below which they are rounding."""
 
 
 class Link(NamedTuple):
-    """``a aᵀ + C / s_A²`` as ``Z Zᵀ + diag(own)``.
+    """Covariance ``a aᵀ + C / s_A²`` in the form ``Z Zᵀ + diag(own)``.
 
     Args:
         columns: (n, r) Z; a is the first column.
-        own: (n,) the rest of the variance of each place.
-        places: number of places at which the dense quantity had been read.
+        own: (n,) variance of each place that Z does not contain.
+        places: number of observed places of the dense quantity.
     """
 
     columns: FloatArray
@@ -75,7 +74,7 @@ class Link(NamedTuple):
     places: int
 
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
-        """Return the (r, c) covariance of what the dense quantity says at places."""
+        """Return the (r, c) covariance of the link between places."""
         rows, columns = np.asarray(rows), np.asarray(columns)
         found = self.columns[rows] @ self.columns[columns].T
         at, to = np.nonzero(rows[:, None] == columns)
@@ -83,12 +82,12 @@ class Link(NamedTuple):
         return np.asarray(found)
 
     def variance(self, places: IntArray) -> FloatArray:
-        """Return the (k,) variance at some places."""
+        """Return the (k,) variance of the link at some places."""
         return np.asarray(np.square(self.columns[places]).sum(axis=1) + self.own[places])
 
 
 def link_of(source: Belief) -> Link:
-    """Return the link to the map of a dense quantity, as its Gaussian process sees it.
+    """Return the link to the map of a dense quantity, after the transform of that quantity.
 
     Later readings of `source` do not change the link. O(L' |D| n m) for m = `_MOST` places.
     """
@@ -101,7 +100,7 @@ def link_of(source: Belief) -> Link:
     variance = w @ (variances + apart**2)
     some = np.unique(np.linspace(0, source.n - 1, min(source.n, _MOST)).round().astype(np.int64))
     cross = (apart.T * w) @ apart[:, some]
-    for share, row in zip(w.tolist(), which, strict=True):  # one after the other: memory
+    for share, row in zip(w.tolist(), which, strict=True):  # one at a time to limit memory
         cross += share * source.between(every, some, np.array([row]))[0]
     values, vectors = np.linalg.eigh(cross[some])
     kept = values > _ROUNDING * max(float(values[-1]), 0.0)
@@ -116,13 +115,13 @@ def link_of(source: Belief) -> Link:
 
 
 class LinkedCovariance:
-    """``K_r + s_c² (a aᵀ + C / s_A²)`` under every candidate of r_B, once for each of `SHARES`.
+    """Covariance ``K_r + s_c² (a aᵀ + C / s_A²)`` for each candidate of r_B and each of `SHARES`.
 
     Args:
         rest: K_r under L candidates.
-        link: to the dense quantity.
-        which: numbers of the candidates kept, ascending; number i + k L is candidate i with share
-            number k. None = all.
+        link: link to the dense quantity.
+        which: numbers of the candidates in use, ascending; number i + k L is candidate i with
+            ``SHARES[k]``. None = all.
     """
 
     def __init__(
@@ -147,7 +146,7 @@ class LinkedCovariance:
         return self._with(found, self.link.between(rows, columns))
 
     def with_points(self, rows: IntArray, points: Points) -> FloatArray:
-        """Return the (L', r, m) covariance at places and at points; the link is that of places."""
+        """Return the (L', r, m) covariance at places and points; the link uses nearest places."""
         found = self._some.with_points(rows, points)[self._row]
         return self._with(found, self.link.between(rows, points.nearest))
 
@@ -156,7 +155,7 @@ class LinkedCovariance:
         return self._with(self._some.variance(locations)[self._row], self.link.variance(locations))
 
     def only(self, which: Sequence[int]) -> LinkedCovariance:
-        """Return the same under some of the candidates only."""
+        """Return this covariance for some of the candidates only."""
         return LinkedCovariance(self.rest, self.link, self.which[np.asarray(which)].tolist())
 
     def _with(self, found: FloatArray, shared: FloatArray) -> FloatArray:
@@ -167,26 +166,26 @@ class LinkedCovariance:
 
 @dataclass(frozen=True)
 class LinkedGrid(CandidateGrid):
-    """Candidates that may follow the readings, once for each of `SHARES`."""
+    """Candidates that adapt to the readings, repeated for each of `SHARES`."""
 
     link: Link = field(default_factory=lambda: Link(np.zeros((0, 1)), np.zeros(0), 0))
 
     def build(self) -> tuple[LocationCovariance, FloatArray]:
-        """Return the covariance under every candidate, share slowest, and the prior (L',)."""
+        """Return the covariance of all candidates, ordered by `SHARES`, and the prior (L',)."""
         covariance, prior = super().build()
         return LinkedCovariance(covariance, self.link), np.outer(_PRIOR, prior).ravel()
 
     def adapted(self, weights: FloatArray, observed: int) -> tuple[CandidateGrid, str]:
-        """Return the grid that fits the posterior better; see `CandidateGrid.adapted`."""
+        """Return a grid adapted to the posterior, and the reason; see `CandidateGrid.adapted`."""
         found, why = super().adapted(weights.reshape(len(SHARES), -1).sum(axis=0), observed)
         return (LinkedGrid(found.kernels, found.due, self.link) if why else self), why
 
 
 def check_linked(template: Belief, source: Belief) -> None:
-    """Refuse beliefs that cannot be linked.
+    """Reject beliefs that cannot be linked.
 
     Raises:
-        ConfigError: one of the quantities changes in time, or the places are others.
+        ConfigError: one of the quantities has drift, or the numbers of places differ.
     """
     if template.drift.changing or source.drift.changing:
         msg = (
@@ -204,7 +203,7 @@ def linked(template: Belief, source: Belief) -> Belief:
 
     Args:
         template: belief about the sparse quantity before its first reading, without a link.
-        source: belief about the dense one, over the same places.
+        source: belief about the dense quantity, over the same places.
 
     Raises:
         ConfigError: see `check_linked`.
@@ -220,21 +219,20 @@ def linked(template: Belief, source: Belief) -> Belief:
 
 
 def probability_of_link(belief: Belief) -> float:
-    """Return the probability that a belief gives to a link, of any size; 0 where none was made."""
+    """Return the posterior probability of a link of any size; 0 for a belief without a link."""
     if not isinstance(belief.covariance, LinkedCovariance):
         return 0.0
     return float(belief.weights[belief.covariance.size > 0.0].sum())
 
 
 def follow(belief: Belief, template: Belief, source: Belief, *, now: bool = False) -> bool:
-    """Make, renew or remove the link of a belief where that is due; return whether it was.
+    """Make, renew or remove the link of a belief if due; return whether the belief changed.
 
-    A link is made once the dense quantity was read at a quarter more places than the sparse one,
-    and removed when that is no longer so. It is renewed when the dense quantity was read at a tenth
-    more places. The readings stay. The result depends on what was read, and in which order, only.
+    A link requires a quarter more observed places of the dense quantity than of the sparse one.
+    The link is renewed after a tenth more places of the dense quantity; with `now`, after any new
+    place. The result depends only on the readings and their order.
 
-    The belief changes in place; `template` and `source` as of `linked`. With `now` any new place of
-    the dense quantity counts.
+    The belief changes in place and keeps its readings. `template` and `source` are as in `linked`.
     """
     own, places = (int(np.count_nonzero(each.visited)) for each in (belief, source))
     dense = own >= _LEAST and places >= _DENSER * own

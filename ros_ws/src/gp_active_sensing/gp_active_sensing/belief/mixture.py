@@ -1,4 +1,4 @@
-"""What a belief over candidates says: mixtures of Gaussians, and the most probable candidate."""
+"""Predictions of a belief over candidates: mixtures of Gaussians and the most probable kernel."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ WIDEST, FAR = 2.0, 4.0
 """A component with half of the weight has at most `WIDEST` times the variance of its mixture. Of a
 normal distribution all but 3 in 100,000 lie within `FAR` deviations."""
 _NEGLIGIBLE = 1e-10
-"""Weight in all of components that are left out of a distribution function."""
+"""Total weight of components that are left out of a distribution function."""
 _CLOSE = 1e-9
-"""How near to its probability a quantile is found."""
+"""Largest error of a quantile, as a probability."""
 _STEPS = 100
-"""Most steps to a quantile: halving alone needs about half of them."""
+"""Largest number of steps to a quantile; bisection alone needs about half as many."""
 _ROOT_2PI = math.sqrt(2.0 * math.pi)
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """``Σ_λ w_λ N(mean_λ, variance_λ)`` at each of m places, seen through a monotone transform.
+    """Mixture ``Σ_λ w_λ N(mean_λ, variance_λ)`` at each of m places, under a monotone transform.
 
     Args:
-        weights: (L,) of the components, the same at every place; they sum to one.
-        mean: (L, m) before the transform is undone.
-        variance: (L, m) the same, not negative.
-        transform: between these and values in the sensor's unit, which all methods use.
+        weights: (L,) weights of the components at every place; they sum to one.
+        mean: (L, m) means of the components, after the transform.
+        variance: (L, m) variances of the components, after the transform; not negative.
+        transform: transform from the sensor's unit, which is the unit of all results.
     """
 
     weights: FloatArray
@@ -46,7 +46,7 @@ class Mixture:
         return replace(self, mean=self.mean[:, places], variance=self.variance[:, places])
 
     def noisier(self, variance: FloatArray) -> Mixture:
-        """Return the mixture with (L, m) or (L, 1) variances on top, before the transform."""
+        """Return the mixture with added (L, m) or (L, 1) variances, after the transform."""
         return replace(self, variance=self.variance + variance)
 
     def each(self) -> tuple[FloatArray, FloatArray]:
@@ -71,17 +71,17 @@ class Mixture:
         return mixture_mean, self.weights @ (variance + spread)
 
     def below(self, values: FloatArray) -> FloatArray:
-        """Return the probability (m,) of less than each of (m,) values, to 1e-10. O(L m)."""
+        """Return the (m,) probability of a field below each of (m,) values, to 1e-10. O(L m)."""
         weights, mean, deviation = self._components()
         with np.errstate(over="ignore"):
             return np.asarray(weights @ ndtr((self.transform.seen(values) - mean) / deviation))
 
     def quantiles(self, probabilities: FloatArray) -> FloatArray:
-        r"""Return (p, m) values below which there are the probabilities (p,).
+        r"""Return the (p, m) quantiles for the probabilities (p,).
 
-        Newton's method on :math:`\Phi^{-1}(F(v)) = \Phi^{-1}(p)`, which is linear for a single
-        component, between the components' own quantiles; a step that leaves the bracket is
-        replaced by its middle. O(L m) a step, mostly four of them.
+        The method is Newton's on :math:`\Phi^{-1}(F(v)) = \Phi^{-1}(p)`, bracketed by the quantiles
+        of the components. A step that leaves the bracket is replaced by a bisection. Each step
+        costs O(L m); most quantiles need four steps.
         """
         parts = self._components()
         found = [_quantile(*parts, float(p)) for p in probabilities]
@@ -133,13 +133,13 @@ Key = TypeVar("Key")
 
 @dataclass(frozen=True)
 class Probable:
-    """The kernel and the length-scale with most weight.
+    """Most probable kernel, and most probable length-scale with that kernel.
 
     Args:
-        kernel: the kernel whose candidates have most weight; "" where they have no names.
-        kernel_weight: of it.
-        length_scale: of the candidates with that kernel, the one with most weight.
-        weight: of it, with that kernel.
+        kernel: name of the kernel; "" if the candidates have no names.
+        kernel_weight: total weight of the candidates with that kernel.
+        length_scale: most probable length-scale of the candidates with that kernel.
+        weight: total weight of the candidates with that kernel and length-scale.
     """
 
     kernel: str
@@ -151,7 +151,7 @@ class Probable:
 def most_probable(candidates: Iterable[tuple[str, Sequence[float], float]]) -> Probable:
     """Return the most probable kernel, and the most probable length-scale with that kernel.
 
-    Candidates that differ in signal, noise or shares only are added up.
+    The weights of candidates with the same kernel and length-scale are summed.
     """
     kernels: dict[str, float] = {}
     scales: dict[tuple[str, tuple[float, ...]], float] = {}

@@ -1,4 +1,4 @@
-"""What a place has of its own: attributes, a part that no other place shares, and its slope."""
+"""Covariance components in addition to a kernel, and the expected slope of the field at places."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from gp_active_sensing.types import FloatArray, IntArray
 
 
 class AddedCovariance(LocationCovariance):
-    """``K + σ² S`` of a rest K and a part S that all candidates share.
+    """Covariance ``K + σ² S`` with a component S that is the same for all candidates.
 
     Args:
-        rest: covariance of the rest.
-        std: name of the standard deviation σ of its candidates.
+        rest: covariance K.
+        std: name of the attribute of candidates with the standard deviation σ.
     """
 
     def __init__(self, rest: LocationCovariance, std: str) -> None:
@@ -39,7 +39,7 @@ class AddedCovariance(LocationCovariance):
         return np.asarray(self.rest.variance(locations) + self._size[:, None])
 
     def only(self, which: Sequence[int]) -> AddedCovariance:
-        """Return the same under some of the candidates only."""
+        """Return this covariance for some of the candidates only."""
         other = copy(self)
         other.rest = self.rest.only(which)
         other.hyperparameters = other.rest.hyperparameters
@@ -47,22 +47,21 @@ class AddedCovariance(LocationCovariance):
         return other
 
     def _add(self, found: FloatArray, shared: FloatArray) -> FloatArray:
-        """Add (r, c) shared numbers to those of the rest (L, r, c)."""
+        """Add σ² times the component `shared` (r, c) to `found` (L, r, c)."""
         on = slice(None) if self._size.all() else np.flatnonzero(self._size)
         found[on] += self._size[on, None, None] * shared
         return found
 
 
 class AttributeCovariance(AddedCovariance):
-    """``K + σ_a² Z Zᵀ``: slopes ``β ~ N(0, σ_a² I)`` on columns Z, integrated out.
+    """Covariance ``K + σ_a² Z Zᵀ`` with slopes ``β ~ N(0, σ_a² I)`` on columns Z integrated out.
 
-    [Rasmussen2006, Sec. 2.7]. The prior holds the slopes near zero, so that columns that tell
-    nothing cost little; candidates with σ_a = 0 do without.
+    [Rasmussen2006, Sec. 2.7]. Candidates with σ_a = 0 do not use the columns.
 
     Args:
-        rest: covariance of the rest; `attribute_std` of its candidates is σ_a.
-        columns: (n, q) Z; squares of a row sum to 1 on average, so that σ_a is what all together
-            explain.
+        rest: covariance K; `attribute_std` of its candidates is σ_a.
+        columns: (n, q) Z. The squares of a row sum to 1 on average, so that σ_a² is the variance
+            that all columns explain together.
     """
 
     def __init__(self, rest: LocationCovariance, columns: FloatArray) -> None:
@@ -89,7 +88,7 @@ class AttributeCovariance(AddedCovariance):
 
 
 def with_attributes(family: CovarianceFamily, columns: FloatArray) -> CovarianceFamily:
-    """Return the family whose candidates have an `attribute_std`; see `AttributeCovariance`."""
+    """Return a family that adds `AttributeCovariance` if a candidate has an `attribute_std`."""
 
     def made(candidates: Sequence[HyperParameters]) -> LocationCovariance:
         rest = family(candidates)
@@ -100,10 +99,10 @@ def with_attributes(family: CovarianceFamily, columns: FloatArray) -> Covariance
 
 
 class PlaceCovariance(AddedCovariance):
-    """``K_g + σ_u² I``: a field of a smooth part g and of a part u of each place's own.
+    """Covariance ``K_g + σ_u² I`` of a smooth field g and an independent component u of each place.
 
-    What makes this road segment or this cell itself is part of the field, not of the sensor: it
-    is predicted, it is uncertain where nothing was read, and readings of the place remove it.
+    u belongs to the field, not to the sensor: it is predicted, and readings of a place reduce its
+    uncertainty.
 
     Args:
         smooth: covariance of g; `place_std` of its candidates is σ_u.
@@ -126,14 +125,13 @@ class PlaceCovariance(AddedCovariance):
 
 
 class LongCovariance(AddedCovariance):
-    """``K + σ_l² k_l``: a field with a part that varies over half of the map.
+    """Covariance ``K + σ_l² k_l`` with a long-range component that varies over half of the map.
 
-    What a robot has driven through then says little about the amplitude of what is far away: each
-    kernel alone ties the two together.
+    With this component, readings of one region say less about the amplitude in another.
 
     Args:
-        rest: covariance of the rest; `long_std` of its candidates is σ_l.
-        features: (n, p) of the places; all candidates have the same `long_scales`.
+        rest: covariance K; `long_std` of its candidates is σ_l.
+        features: (n, p) features of the places; all candidates have the same `long_scales`.
     """
 
     def __init__(self, rest: LocationCovariance, features: FloatArray) -> None:
@@ -156,11 +154,11 @@ class LongCovariance(AddedCovariance):
 
 
 _LONG = Matern32()
-"""Kernel of the part that varies over half of the map."""
+"""Kernel of the long-range component."""
 
 
 def with_long_part(family: CovarianceFamily, features: FloatArray) -> CovarianceFamily:
-    """Return the family whose candidates have a `long_std`; see `LongCovariance`."""
+    """Return a family that adds `LongCovariance` if a candidate has a `long_std`."""
 
     def made(candidates: Sequence[HyperParameters]) -> LocationCovariance:
         rest = family(candidates)
@@ -170,7 +168,7 @@ def with_long_part(family: CovarianceFamily, features: FloatArray) -> Covariance
 
 
 class NoNeighbours(LocationCovariance):
-    """``σ_s² I``: a field without spatial correlation.
+    """Covariance ``σ_s² I`` of a field without spatial correlation.
 
     Args:
         n: number of places.
@@ -196,7 +194,7 @@ class NoNeighbours(LocationCovariance):
         return np.repeat(self._own[:, None], len(locations), axis=1)
 
     def only(self, which: Sequence[int]) -> NoNeighbours:
-        """Return the same under some of the candidates only."""
+        """Return this covariance for some of the candidates only."""
         other = copy(self)
         other._own = self._own[list(which)]
         other.hyperparameters = tuple(self.hyperparameters[i] for i in which)
@@ -204,7 +202,7 @@ class NoNeighbours(LocationCovariance):
 
 
 def with_places(family: CovarianceFamily) -> CovarianceFamily:
-    """Return the family whose candidates have a `place_std`, where any of them has."""
+    """Return a family that adds `PlaceCovariance` if a candidate has a `place_std`."""
 
     def made(candidates: Sequence[HyperParameters]) -> LocationCovariance:
         smooth = family(candidates)
@@ -214,7 +212,7 @@ def with_places(family: CovarianceFamily) -> CovarianceFamily:
 
 
 def smooth_part(covariance: LocationCovariance) -> LocationCovariance:
-    """Return the covariance of what places share; all of it where none has a part of its own."""
+    """Return the covariance without attributes and independent components."""
     if isinstance(covariance, JoinedCovariance):
         return JoinedCovariance([smooth_part(part) for part in covariance.parts])
     if isinstance(covariance, AttributeCovariance):
@@ -227,19 +225,19 @@ def smooth_part(covariance: LocationCovariance) -> LocationCovariance:
 
 
 _NEAREST = 4
-"""Places about one that are looked at."""
+"""Number of nearest places from which a slope is computed."""
 _ABOVE = 2
-"""Those above and below it: as many for one axis as there are for each of the other two."""
+"""Number of places above and below a place from which a vertical slope is computed."""
 _STEEP = 2.0
-"""A step is across, or up, that goes so many times as far across, or up, in steps of the map."""
+"""Smallest ratio of the two distances, in steps of the map, of a horizontal or vertical step."""
 
 
 class Steepness:
-    """Expected squares of the field's slope, per square metre.
+    """Expected squared slopes of the field [variance/m²].
 
     Args:
-        points: (n, 2) of the places, or (n, 3) with heights [m].
-        names: of the features that length-scales are of, where there are several.
+        points: (n, 2) positions of the places, or (n, 3) with heights [m].
+        names: names of the features, in the order of their length-scales.
     """
 
     def __init__(self, points: FloatArray, names: Sequence[str] = ()) -> None:
@@ -257,11 +255,11 @@ class Steepness:
         return other
 
     def of(self, covariance: LocationCovariance, places: IntArray) -> FloatArray:
-        """Return (2, L, k) of some places: across and up, 0 where the map lies in the plane.
+        """Return the (2, L, k) squared slopes at places: across and up; 0 up without heights.
 
         Args:
             covariance: prior covariance under each λ.
-            places: (k,).
+            places: (k,) places.
         """
         if covariance is not self._covariance:
             self._covariance, self._known = covariance, {}
@@ -280,11 +278,10 @@ class Steepness:
         return found
 
     def _in_space(self, covariance: LocationCovariance, place: int) -> FloatArray:
-        """Return (2, L): what steps to the nearest places come to, shared out to both directions.
+        """Return the (2, L) squared slopes across and up from steps to the nearest places.
 
-        Where places lie in layers above one another each direction has steps of its own, and it is
-        the mean of these. Where all steps are more or less across, or up, they do not tell the
-        other one, and the length-scales do.
+        With steps of both directions, the slopes are their least-squares fit. With steps of one
+        direction only, the ratio of the length-scales determines the other slope.
         """
         offsets = self.points - self.points[place]
         across, up = np.hypot(offsets[:, 0], offsets[:, 1]), np.abs(offsets[:, 2])
@@ -309,30 +306,30 @@ class Steepness:
         return found
 
     def _ratios(self, covariance: LocationCovariance) -> FloatArray:
-        """Return (L,) how many times as long the length-scale across is as that along z."""
+        """Return the (L,) ratio of the length-scale across to the length-scale along z."""
         axes = [k for k, name in enumerate(self.names) if name in ("x", "y")]
         if not axes or "z" not in self.names:
             return np.ones(len(covariance.hyperparameters))
         z = self.names.index("z")
         scales = length_scales_of(covariance.hyperparameters)
-        if scales.shape[1] != len(self.names):  # one for all features
+        if scales.shape[1] != len(self.names):  # one length-scale for all features
             return np.ones(len(scales))
         return np.asarray(scales[:, axes].mean(axis=1) / scales[:, z])
 
 
 def _nearest(apart: FloatArray) -> IntArray:
-    """Return the places that are elsewhere, the nearest first.
+    """Return the places at other positions, the nearest first.
 
-    Two directions of one road are two places at one point: nothing is between them.
+    Two directions of one road are two places at one position.
     """
     elsewhere = np.flatnonzero(apart > 1e-6 * float(apart.max()))
     return np.asarray(elsewhere[np.argsort(apart[elsewhere], kind="stable")])
 
 
 def _increments(covariance: LocationCovariance, place: int, near: IntArray) -> FloatArray:
-    """Return (L, m) expected squares of what the field differs by from a place to others.
+    """Return the (L, m) expected squared differences of the field between a place and others.
 
-    What belongs to each place alone is the same everywhere within it.
+    Independent components are left out, because they are constant within a place.
     """
     joint = smooth_part(covariance).between(np.append(place, near), np.append(place, near))
     own = np.diagonal(joint, axis1=1, axis2=2)
@@ -340,7 +337,7 @@ def _increments(covariance: LocationCovariance, place: int, near: IntArray) -> F
 
 
 def _least_squares(shares: FloatArray, steps: FloatArray) -> FloatArray:
-    """Return non-negative parts (2, L) that `shares` (2, m) mixes into the steps (L, m)."""
+    """Return the non-negative least-squares solution x (2, L) of ``xᵀ shares = steps`` (L, m)."""
     square, right = shares @ shares.T, shares @ steps.T
     found = np.linalg.solve(square, right)
     for one in (0, 1):

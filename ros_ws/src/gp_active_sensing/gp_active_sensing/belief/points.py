@@ -14,43 +14,43 @@ from gp_active_sensing.belief.prior import Points, Transform
 from gp_active_sensing.types import FloatArray, IntArray
 
 _AROUND = 8
-"""Number of places around a point whose own parts may reach it."""
+"""Largest number of places whose independent components affect a point."""
 _NO_WEIGHT = 1e-13
 """Total weight of the candidates that are left out."""
 _LINEAR = 1e-9
-"""Largest error of a basis function that counts as linear in the coordinates."""
+"""Largest relative error of a basis function that counts as linear in the coordinates."""
 
 
 @dataclass(frozen=True)
 class PointLocator:
     r"""Locator of points among the places of a map.
 
-    The part u of the field that belongs to each place alone is continued between places as
+    The independent component u of the places is continued between the places as
 
     .. math:: u(x) = \sum_i w_i(x) u_i + r(x), \quad w_i(x) = \max(0, 1 - |x - x_i| / h_i)
 
-    with the distance h_i from place i to its nearest neighbour and an independent rest r that
-    keeps the variance of u. So u is continuous, has the place's value at each place, and no
-    place beyond the nearest ones affects it.
+    h_i is the distance from place i to its nearest neighbour, and r is an independent rest that
+    keeps the variance of u. So u is continuous and has the value u_i at place i. Only the nearest
+    places affect u at a point.
 
     Args:
-        places: (n, 2), or (n, 3) with heights [m].
-        names: (p,) of the features that the covariance is a function of.
+        places: (n, 2) positions of the places, or (n, 3) with heights [m].
+        names: (p,) names of the features that the covariance depends on.
     """
 
     places: FloatArray
     names: tuple[str, ...] = ()
 
     def locate(self, positions: FloatArray, within: IntArray | None = None) -> Points:
-        """Return what the belief has to know of points.
+        """Return points with their features and nearby places.
 
         Args:
             positions: (m, 2), or (m, 3) on a map with heights [m].
-            within: (m,) place that each point is a part of, such as a road segment, whose own
-                part is the same everywhere along it; None = places are points themselves.
+            within: (m,) place that contains each point, such as a road segment. The independent
+                component is constant within a place. None = places are points.
 
         Raises:
-            ValueError: positions of another shape, or not finite.
+            ValueError: the positions have a wrong shape or are not finite.
         """
         positions = np.asarray(positions, dtype=np.float64)
         width = self.places.shape[1]
@@ -67,7 +67,7 @@ class PointLocator:
         with np.errstate(divide="ignore", invalid="ignore"):
             shares = np.maximum(1.0 - distance / apart[around], 0.0)
         shares[~np.isfinite(shares)] = 0.0
-        at = distance[:, 0] == 0.0  # one of several places at one point stands for all
+        at = distance[:, 0] == 0.0  # of several places at one point, use the first
         shares[at] = np.arange(count) == 0
         return self._points(positions, around, shares)
 
@@ -85,7 +85,7 @@ class PointLocator:
         from scipy.spatial import cKDTree  # here, since it is slow to import
 
         tree = cKDTree(self.places)
-        return tree, np.asarray(tree.query(self.places, k=[2])[0])[:, 0]  # inf without another
+        return tree, np.asarray(tree.query(self.places, k=[2])[0])[:, 0]  # inf for a single place
 
 
 def mixture_at(
@@ -93,13 +93,13 @@ def mixture_at(
 ) -> Mixture:
     """Return the mixture of the noise-free field at points (m,). [Hoang2014, Eqs. 1-2].
 
-    At a place it equals that of the place. O(L |D|² m).
+    At a place the result equals `Belief.mixture`. O(L |D|² m).
 
     Args:
-        data: readings, up to date.
-        weights: (L,) of the candidates.
-        transform: between values of the field and those in the sensor's unit.
-        points: where.
+        data: updated conditioning.
+        weights: (L,) weights of the candidates.
+        transform: transform from the sensor's unit.
+        points: the m points.
     """
     order = np.argsort(weights, kind="stable")
     which = np.sort(order[np.cumsum(weights[order]) > _NO_WEIGHT])
@@ -115,7 +115,7 @@ def mixture_at(
 
 
 def _basis_at(data: Conditioning, points: Points) -> FloatArray:
-    """Return the (m, q) basis of the mean at points: linear ones exactly, else the place's."""
+    """Return the (m, q) basis of the mean at points: exact if linear, else of nearest places."""
     basis = data.basis
     if not basis.shape[1] or data.steepness is None or not np.ptp(basis, axis=0).any():
         return np.asarray(basis[points.nearest])

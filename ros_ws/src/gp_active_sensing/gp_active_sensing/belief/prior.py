@@ -17,7 +17,7 @@ from gp_active_sensing.types import FloatArray, IntArray
 
 
 class Transform:
-    """Between values in the sensor's unit and values the Gaussian process sees: the identity."""
+    """Identity transform from the sensor's unit to the values that the Gaussian process sees."""
 
     def forward(self, value: float, variance: float | None) -> tuple[float, float | None]:
         """Transform a reading and its noise variance.
@@ -28,11 +28,11 @@ class Transform:
         return value, variance
 
     def seen(self, values: FloatArray) -> FloatArray:
-        """Return values as the Gaussian process sees them, -inf below the transform's domain."""
+        """Return transformed values; -inf below the transform's domain."""
         return values
 
     def seen_variance(self, values: FloatArray, variance: float) -> FloatArray:
-        """Return the noise variance of readings of some values, as the Gaussian process sees it."""
+        """Return the noise variance, after the transform, of readings with some values."""
         return np.full(values.shape, variance)
 
     def inverse(self, values: FloatArray) -> FloatArray:
@@ -40,26 +40,26 @@ class Transform:
         return values
 
     def moments(self, mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return mean and variance, in the sensor's unit, of Gaussians given by theirs."""
+        """Return mean and variance in the sensor's unit, given those after the transform."""
         return mean, variance
 
     def steepness(self, values: FloatArray) -> FloatArray:
-        """Return by how much the sensor's unit changes with what the Gaussian process sees."""
+        """Return the derivative of the inverse transform at transformed values."""
         return np.ones_like(values)
 
 
 @dataclass(frozen=True)
 class Log(Transform):
-    """The logarithm of a value and an offset.
+    """Logarithm of the sum of a value and an offset.
 
     Args:
-        offset: in the sensor's unit; values lie above its negative.
+        offset: offset in the sensor's unit; values must exceed its negative.
     """
 
     offset: float = 0.0
 
     def forward(self, value: float, variance: float | None) -> tuple[float, float | None]:
-        """Transform a reading and its noise variance: to first order, as those of the values."""
+        """Transform a reading, and its noise variance to first order."""
         above = value + self.offset
         if above <= 0.0:
             msg = (
@@ -70,12 +70,12 @@ class Log(Transform):
         return math.log(above), None if variance is None else variance / above / above
 
     def seen(self, values: FloatArray) -> FloatArray:
-        """Return values as the Gaussian process sees them."""
+        """Return transformed values; -inf below the transform's domain."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(np.maximum(values + self.offset, 0.0)))
 
     def seen_variance(self, values: FloatArray, variance: float) -> FloatArray:
-        """Return the noise variance of readings of some values, as the Gaussian process sees it."""
+        """Return the noise variance, after the transform, of readings with some values."""
         return np.asarray(variance / np.square(np.maximum(values + self.offset, 1e-100)))
 
     def inverse(self, values: FloatArray) -> FloatArray:
@@ -83,13 +83,13 @@ class Log(Transform):
         return np.asarray(np.exp(np.minimum(values, 300.0)) - self.offset)
 
     def moments(self, mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return those of a log-normal distribution, capped: a huge variance is not infinite."""
+        """Return mean and variance of a log-normal distribution, limited to finite values."""
         expectation = np.exp(np.minimum(mean + 0.5 * variance, 300.0))
         spread = np.expm1(np.minimum(variance, 50.0)) * expectation**2
         return expectation - self.offset, spread
 
     def steepness(self, values: FloatArray) -> FloatArray:
-        """Return by how much the sensor's unit changes with what the Gaussian process sees."""
+        """Return the derivative of the inverse transform at transformed values."""
         return np.asarray(np.exp(np.minimum(values, 300.0)))
 
 
@@ -103,7 +103,8 @@ class PriorMean:
     """``m(x) = offset(x) + h(x)ᵀ β`` with ``β ~ N(0, diag(std²))`` integrated out.
 
     Integrating β out adds ``h(x)ᵀ diag(std²) h(x')`` to the covariance [Rasmussen2006, Sec. 2.7].
-    It is kept apart from the covariance, so that a vague std does not spoil its condition number.
+    This term is separate from the covariance, so that a vague std does not spoil the latter's
+    condition number.
 
     Args:
         offset: (n,) known part.
@@ -117,22 +118,19 @@ class PriorMean:
 
     @classmethod
     def known(cls, n: int, value: float) -> PriorMean:
-        """Return the mean that is `value` everywhere, for certain."""
+        """Return a known mean that is `value` everywhere."""
         return cls(np.full(n, float(value)), np.zeros((n, 0)), np.zeros(0))
 
     @classmethod
     def constant(cls, n: int, value: float, std: float) -> PriorMean:
-        """Return an unknown constant, `value` ± `std`."""
+        """Return an unknown constant mean with expectation `value` and standard deviation `std`."""
         if std == 0.0:
             return cls.known(n, value)
         return cls(np.full(n, float(value)), np.ones((n, 1)), np.array([float(std)]))
 
     @classmethod
     def linear(cls, features: FloatArray, value: float, std: float) -> PriorMean:
-        """Return an unknown constant plus unknown slopes on the standardised features.
-
-        Constant features are left out.
-        """
+        """Return an unknown constant plus unknown slopes on standardised, varying features."""
         spread = features.std(axis=0)
         varying = spread > 1e-12 * np.maximum(1.0, np.abs(features).max(axis=0))
         columns = (features[:, varying] - features[:, varying].mean(axis=0)) / spread[varying]
@@ -142,24 +140,23 @@ class PriorMean:
 
 @dataclass(frozen=True)
 class HyperParameters:
-    """One candidate λ: what the covariance function leaves open.
+    """One candidate λ: hyper-parameters of the field's covariance and of the noise.
+
+    All standard deviations are in the readings' unit.
 
     Args:
         length_scales: one for all features or one per feature, in feature units.
-        signal_std: standard deviation of the field about its mean, in the reading's unit; of its
-            smooth part, where each place has a part of its own.
-        noise_std: standard deviation of the noise of a reading, in the reading's unit.
-        kernel: its name where candidates may have different ones, else "". Of a belief over kernels
-            the length-scale is then a typical one, and the signal a root mean square over the
-            places; with `kernels.NONE` the length-scale has no effect, and the signal is
-            all there is of the field.
-        place_std: standard deviation of what belongs to each place alone, in the reading's unit;
-            0 = nothing does.
-        attribute_std: standard deviation of what the attributes of the places explain together, as
-            part of the mean, in the reading's unit; 0 = nothing.
-        long_std: standard deviation of a part of the field that varies over half of the map, in the
-            reading's unit; 0 = there is none. See `place_covariance.LongCovariance`.
-        long_scales: length-scales of that part: one for all features or one per feature.
+        signal_std: standard deviation of the smooth component of the field about its mean.
+        noise_std: standard deviation of the noise of a reading.
+        kernel: name of the kernel; "" if all candidates have the same. In a belief over kernels the
+            length-scale is a typical one, and the signal a root mean square over the places. With
+            `kernels.NONE` the length-scale has no effect, and the signal is the whole field.
+        place_std: standard deviation of the independent component of each place; 0 = none.
+        attribute_std: standard deviation of the mean that all attributes of the places explain
+            together; 0 = none.
+        long_std: standard deviation of a component that varies over half of the map; 0 = none. See
+            `place_covariance.LongCovariance`.
+        long_scales: length-scales of that component: one for all features or one per feature.
     """
 
     length_scales: tuple[float, ...]
@@ -173,12 +170,12 @@ class HyperParameters:
 
     @property
     def variance(self) -> float:
-        """Return the prior variance of the field at a place, the sum over all its parts."""
+        """Prior variance of the field about its mean at a place, with all components."""
         return self.signal_std**2 + self.place_std**2 + self.long_std**2
 
     @property
     def nugget(self) -> float:
-        """Share of a reading's variance that other places do not predict: own part and noise."""
+        """Fraction of a reading's variance in the noise and the independent component."""
         apart = self.noise_std**2 + self.place_std**2
         return apart / (apart + self.signal_std**2)
 
@@ -204,11 +201,11 @@ class Points:
 
     Args:
         positions: (m, 2 or 3) [m].
-        nearest: (m,) the place that each is in, or nearest to.
-        features: (m, p) coordinates that features are; None = features are no coordinates.
-        of_nearest: (m, p) the same of the nearest places.
-        around: (m, k) places whose own part reaches the point.
-        shares: (m, k) how much of it does, 0 … 1.
+        nearest: (m,) place that contains each point, or the nearest place.
+        features: (m, p) features of the points; None = features are not coordinates.
+        of_nearest: (m, p) features of the nearest places; None = features are not coordinates.
+        around: (m, k) places whose independent components affect each point.
+        shares: (m, k) weights of these components at the point, 0 … 1.
     """
 
     positions: FloatArray
@@ -221,7 +218,7 @@ class Points:
     def features_on(self, features: FloatArray) -> FloatArray:
         """Return (m, p) features of the points, given those of the places (n, p).
 
-        Features that are no coordinates, such as an embedding, are those of the nearest place.
+        Features other than coordinates, such as an embedding, are those of the nearest place.
         """
         found = np.asarray(features[self.nearest])
         if self.features is None or self.of_nearest is None:
@@ -229,7 +226,7 @@ class Points:
         return self.features if np.array_equal(found, self.of_nearest) else found
 
     def shares_of(self, rows: IntArray) -> FloatArray:
-        """Return the (r, m) shares of the own parts of some places in those of the points."""
+        """Return the (r, m) weights of the independent components of places at the points."""
         found = np.zeros((len(rows), len(self.nearest)))
         for place, share in zip(self.around.T, self.shares.T, strict=True):
             found += share * (np.asarray(rows)[:, None] == place)
@@ -239,8 +236,7 @@ class Points:
 class LocationCovariance(Protocol):
     """Prior covariance of the latent field between locations, by index, under L candidates.
 
-    The belief knows places only by index, so that a covariance over a graph fits as well as one
-    over features.
+    A belief refers to places by index only. The covariance may be over features or over a graph.
     """
 
     n: int
@@ -255,8 +251,8 @@ class LocationCovariance(Protocol):
     def with_points(self, rows: IntArray, points: Points) -> FloatArray:
         """Return the (L, r, m) covariance of the latent field at places and at points.
 
-        A covariance that is not one of positions takes the values of the nearest place. The prior
-        variance at a point is that of its nearest place.
+        By default a point has the covariance of its nearest place. The prior variance at a point is
+        always that of its nearest place.
         """
         return self.between(rows, points.nearest)
 
@@ -265,22 +261,22 @@ class LocationCovariance(Protocol):
         ...
 
     def only(self, which: Sequence[int]) -> LocationCovariance:
-        """Return the same under some of the candidates only, by their numbers, ascending."""
+        """Return this covariance for some candidates only, given by ascending numbers."""
         ...
 
 
 def length_scales_of(candidates: Sequence[HyperParameters]) -> FloatArray:
-    """Return (L, p) length-scales; one that is for all features stands in every column."""
+    """Return the (L, p) length-scales; one for all features is repeated in every column."""
     width = max(len(h.length_scales) for h in candidates)
     return np.array([h.length_scales * (width // len(h.length_scales)) for h in candidates])
 
 
 CovarianceFamily: TypeAlias = Callable[[Sequence[HyperParameters]], LocationCovariance]
-"""Makes the covariance of candidates Λ; what else it depends on is bound to it."""
+"""Function that builds the covariance of candidates Λ."""
 
 
 class FeatureCovariance(LocationCovariance):
-    """``σ_s² k(x, x'; ℓ)`` over the features of the locations. [Hoang2014, Sec. 2].
+    """Covariance ``σ_s² k(x, x'; ℓ)`` over the features of the locations. [Hoang2014, Sec. 2].
 
     Args:
         kernel: correlation function.
@@ -288,7 +284,7 @@ class FeatureCovariance(LocationCovariance):
         hyperparameters: the candidates; all with one length-scale or all with p.
 
     Raises:
-        ValueError: features that are not finite, or length-scales that do not fit them.
+        ValueError: features are not finite, or length-scales do not fit them.
     """
 
     def __init__(
@@ -319,7 +315,7 @@ class FeatureCovariance(LocationCovariance):
         self.features = features
         self.n = int(features.shape[0])
         self.hyperparameters = tuple(hyperparameters)
-        # Candidates that differ in signal or noise only have their correlations in common.
+        # Candidates that differ in signal or noise only share their correlations.
         self._length_scales, which = np.unique(
             np.array([h.length_scales for h in hyperparameters]), axis=0, return_inverse=True
         )
@@ -343,7 +339,7 @@ class FeatureCovariance(LocationCovariance):
         return np.repeat(self._signal[:, None], len(locations), axis=1)
 
     def only(self, which: Sequence[int]) -> FeatureCovariance:
-        """Return the same under some of the candidates only."""
+        """Return this covariance for some of the candidates only."""
         other = copy(self)
         used, other._which = np.unique(self._which[list(which)], return_inverse=True)
         other._length_scales, other._signal = self._length_scales[used], self._signal[list(which)]
@@ -352,13 +348,13 @@ class FeatureCovariance(LocationCovariance):
 
 
 class JoinedCovariance(LocationCovariance):
-    """The candidates of some covariances over the same places.
+    """Covariance with the candidates of several covariances over the same places.
 
     Args:
-        parts: one a kernel, in the order of their candidates.
+        parts: covariances in the order of their candidates, one a kernel.
 
     Raises:
-        ValueError: none, or covariances of different numbers of places.
+        ValueError: there is no covariance, or the numbers of places differ.
     """
 
     def __init__(self, parts: Sequence[LocationCovariance]) -> None:
@@ -388,7 +384,7 @@ class JoinedCovariance(LocationCovariance):
         return np.concatenate([part.variance(locations) for part in self.parts])
 
     def only(self, which: Sequence[int]) -> LocationCovariance:
-        """Return the same under some of the candidates only."""
+        """Return this covariance for some of the candidates only."""
         found: list[LocationCovariance] = []
         start = 0
         for part in self.parts:
@@ -400,38 +396,37 @@ class JoinedCovariance(LocationCovariance):
 
 
 def joined(parts: Sequence[LocationCovariance]) -> LocationCovariance:
-    """Return the candidates of all parts; a single part as it is."""
+    """Return one covariance with the candidates of all parts; a single part is not copied."""
     return parts[0] if len(parts) == 1 else JoinedCovariance(parts)
 
 
 _FEWEST = 5
-"""Places below which what they vary by says next to nothing."""
+"""Smallest number of observed places for an estimate of c; each mean coefficient adds one."""
 _MOST = 128
-"""Places that are looked at, evenly spread over those there are."""
+"""Largest number of places, evenly spread, for an estimate of c."""
 _STEPS = 2.0
-"""Steps of c to a factor of two."""
+"""Number of rounding steps per factor of two."""
 
 
 def unit_scale(
     covariance: LocationCovariance, basis: FloatArray, places: IntArray, averages: FloatArray
 ) -> FloatArray | None:
-    r"""Return an estimate of c (L,) of each candidate; None where too little is known.
+    r"""Return an estimate (L,) of the scale c of each candidate; None with too few readings.
 
-    Where the scale is unknown, each candidate's covariance is known up to a factor c, which is
-    integrated out. A variance that a reading brings has to be compared with c before that. What
-    the readings vary by from place to place says about how large c is,
+    With an unknown scale, each candidate's covariance is known up to a factor c, which is
+    integrated out. Readings with a variance of their own need an estimate of c before that. It
+    follows from the sample variance s² of the places' averages,
 
-    .. math:: E[s^2] = c_\lambda (\bar k_{ii} - \bar k_{ij})
+    .. math:: E[s^2] = c_\lambda (\bar k_{ii} - \bar k_{ij}),
 
-    with the sample variance s² of the places' averages and the candidate's mean covariance of a
-    place with itself and with another. That is taken, in steps of √2, as c: a number that depends
-    on the readings only, and not on when something was asked.
+    with the candidate's mean covariance of a place with itself and with another place. The estimate
+    is rounded to steps of √2. It depends on the readings only, not on the times of queries.
 
     Args:
         covariance: prior covariance under each λ at c = 1.
-        basis: (n, q) basis of the prior mean, which is not part of what varies.
-        places: (k,) with readings.
-        averages: (k,) of their readings.
+        basis: (n, q) basis of the prior mean, which is removed from the averages.
+        places: (k,) observed places.
+        averages: (k,) averages of the readings of these places.
     """
     order = np.argsort(places)
     if order.size > _MOST:
@@ -449,32 +444,32 @@ def unit_scale(
     between = covariance.between(places, places)
     own = np.trace(between, axis1=1, axis2=2)
     apart = own / count - (between.sum(axis=(1, 2)) - own) / (count * (count - 1))
-    # Of a field that hardly varies over the map the readings cannot tell how far it does elsewhere.
+    # A field that hardly varies over these places would otherwise get an unbounded scale.
     apart = np.maximum(apart, 0.01 * own / count)
     return np.asarray(2.0 ** (np.round(_STEPS * np.log2(variance / apart)) / _STEPS))
 
 
 _SPREAD = math.log(10.0)
-"""Standard deviation of the logarithm of the noise variance about that of a candidate."""
+"""Prior standard deviation of the log noise variance about a candidate's value."""
 
 
 def noise_estimate(
     noise: FloatArray, unit: FloatArray, freedom: float, squares: float
 ) -> FloatArray:
-    r"""Return the (L,) noise variance of each candidate, given how readings of one place differ.
+    r"""Return the (L,) noise variance of each candidate, corrected by repeated readings of places.
 
     A candidate's noise variance :math:`r_\lambda` is a guess with a normal prior on its logarithm.
     Readings of one place differ by the noise alone. With n degrees of freedom, the logarithm of
-    their variance estimates that of the noise. Its error has the mean
+    their variance estimates the logarithm of the noise variance. The error has the mean
     :math:`\psi(n/2) - \log(n/2)` and the variance :math:`\psi'(n/2)`. The result weights guess and
-    estimate by their precisions. n and the variance are rounded to steps, so that a reading seldom
-    changes the result.
+    estimate by their precisions. n and the variance are rounded to steps, so that few readings
+    change the result.
 
     Args:
-        noise: (L,) of the candidates at c = 1.
+        noise: (L,) noise variance of the candidates at c = 1.
         unit: (L,) estimate of c, see `unit_scale`.
-        freedom: n, readings less places.
-        squares: sum of their squares about the places' means.
+        freedom: n, number of readings less number of places.
+        squares: sum of squares of readings about the means of their places.
     """
     step = math.log(2.0) / _STEPS
     found = math.log(max(squares, 1e-200) / 2.0) - float(digamma(freedom / 2.0))
@@ -485,7 +480,7 @@ def noise_estimate(
 
 
 _FLOOR = 1e-24
-"""Least mean square of the residuals, relative to that of the readings."""
+"""Least mean square of the residuals, relative to the mean square of the readings."""
 
 
 class Scaled(NamedTuple):
@@ -493,7 +488,7 @@ class Scaled(NamedTuple):
 
     Args:
         log_evidence: (L,) up to a constant.
-        factor: (L,) on all variances of a candidate: their expectation.
+        factor: (L,) expected factor of all variances of a candidate.
     """
 
     log_evidence: FloatArray
@@ -503,20 +498,20 @@ class Scaled(NamedTuple):
 def integrate_scale(
     rest: FloatArray, quadratic: FloatArray, readings: float, known: int, size: float
 ) -> Scaled:
-    r"""Integrate a common factor c on signal, noise and mean variance out, with ``p(c) ∝ 1/c``.
+    r"""Integrate out a common factor c of signal, noise and mean variance, with ``p(c) ∝ 1/c``.
 
-    With Q = zᵀ K⁻¹ z at c = 1 and ν = readings less the coefficients of a vague mean,
+    With Q = zᵀ K⁻¹ z at c = 1 and ν = number of readings less coefficients of a vague mean,
 
     .. math:: p(z | \lambda) \propto |K|^{-1/2} Q^{-\nu/2}, \quad E[c | z, \lambda] = Q / (\nu - 2)
 
-    [Rasmussen2006, Sec. 2.7; Ohagan1994]. Where ν is 3 or less the expectation does not exist or is
-    Q; Q is used. With ν < 1 nothing is known of the scale: c = 1, whatever the unit.
+    [Rasmussen2006, Sec. 2.7; Ohagan1994]. For ν ≤ 3 the result is Q, because
+    the expectation hardly exists. For ν < 1 the scale is undetermined, and the result is 1.
 
     Args:
-        rest: (L,) log-evidence at c = 1 without its part -Q/2.
+        rest: (L,) log-evidence at c = 1 without the term -Q/2.
         quadratic: (L,) Q.
-        readings: number n of readings, those that have aged as a part of one.
-        known: coefficients of the mean that use up readings.
+        readings: number of readings; an aged reading counts as a fraction.
+        known: number of coefficients of a vague mean.
         size: mean square of the readings about the first one. It sets a floor for Q where the
             residuals are zero up to rounding.
     """

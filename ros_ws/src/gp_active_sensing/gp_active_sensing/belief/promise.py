@@ -1,28 +1,26 @@
-r"""Promised error: how far a belief expects its mean to be from the truth.
+r"""Promised error: root mean squared error of a belief's mean, expected by the belief.
 
 With weights :math:`w_p` of the places the promised error is
 
-.. math:: \sqrt{\sum_p w_p \operatorname{Var}(f_p | z) / \sum_p w_p} ,
+.. math:: \sqrt{\sum_p w_p \operatorname{Var}(f_p | z) / \sum_p w_p} .
 
-the root of the expected mean squared error of the belief's mean, every candidate λ and what their
-means differ by included. It holds on average over what is believed. A mission that ends at a
-promised error looks at it again and again and ends where the promise happens to be low, so there
-more is asked, see `aim.assurance`.
+The variance includes all candidates λ and the differences between their means. The promise holds on
+average over the fields that the belief considers. A mission that checks the promise repeatedly ends
+when it happens to be low. It therefore needs the additional condition of `aim.assurance`.
 
-The floor of it is a lower bound, of what any set of so many readings can promise (`floor_of`).
-
-Under one candidate λ let M be the covariance of the places before any reading, what the unknown
-mean adds included, W the diagonal matrix of their weights and :math:`m_1 \ge m_2 \ge \dots` the
-eigenvalues of :math:`W^{1/2} M W^{1/2}`. Readings of precisions :math:`p_1 \ge \dots \ge p_k` at k
-places, whichever they are, leave a covariance C with
+`floor_of` computes a lower bound of the promised error for any choice of k places. For one
+candidate λ, let M be the prior covariance of the places including the unknown mean, W the diagonal
+matrix of their weights, and :math:`m_1 \ge m_2 \ge \dots` the eigenvalues of
+:math:`W^{1/2} M W^{1/2}`. Readings of precisions :math:`p_1 \ge \dots \ge p_k` at any k places
+leave a posterior covariance C with
 
 .. math::
     \sum_p w_p C_{pp} \ge \sum_{i \le k} \frac{1}{1/m_i + p_i/w_{min}} + \sum_{i > k} m_i .
 
-The proof is in docs/theory.md [Bhatia1997, Sec. III.4; Fan1949]. Where a place has weight zero p is
-infinite. Candidates are summed with the weights of today's belief, and parts of a large map as
-well. A smaller variance of an unknown mean makes the bound smaller, so it is made as small as
-rounding needs.
+The proof is in docs/theory.md [Bhatia1997, Sec. III.4; Fan1949]. If a place has weight zero, p is
+infinite. The bound is averaged over the candidates with their present weights, and summed over
+blocks of a large map. The variance of a vague mean is limited because of rounding, which only
+lowers the bound.
 """
 
 from __future__ import annotations
@@ -52,13 +50,13 @@ class Promise(NamedTuple):
 
 
 def to_record(promise: Promise | None) -> dict[str, Any]:
-    """Return a promise in the words of records and summaries, None where there is none."""
+    """Return a promise as keys of records and summaries; values are None without a promise."""
     error, worst = (None, None) if promise is None else promise
     return {"promised_error": error, "promised_worst": worst}
 
 
 def promise_of(found: Mixture, weights: FloatArray) -> Promise:
-    """Return what is promised of the error of a map, with the `weights` (n,) of its places."""
+    """Return the promised error of a map with the `weights` (n,) of its places."""
     _, variance = found.moments()
     counted = weights > 0.0
     mean = float(weights @ variance) / float(weights.sum())
@@ -68,19 +66,19 @@ def promise_of(found: Mixture, weights: FloatArray) -> Promise:
 MOST_PLACES = 2000
 """Largest number of places for which the lower bound is computed."""
 _NUMBERS = 8_000_000
-"""Numbers in the largest array."""
+"""Largest number of entries of an array."""
 _LITTLE = 1e-3
-"""Weight of a candidate that is left out."""
+"""Weight below which a candidate is left out."""
 _VAGUE = 1e6
-"""Variance of the mean at most, in those of the field: rounding takes 1e-10 of it."""
+"""Largest variance of the mean, relative to the variance of the field."""
 
 
 class Floor(NamedTuple):
-    """The least error that readings of so many places can promise, under one belief.
+    """Lower bound of the promised error for any choice of a number of places.
 
     Args:
         error: root of the weighted mean of the places' variances, in the sensor's unit.
-        places: how many were read.
+        places: number of observed places.
     """
 
     error: float
@@ -88,14 +86,14 @@ class Floor(NamedTuple):
 
 
 def floor_of(data: Conditioning, belief: FloatArray, weights: FloatArray) -> Floor:
-    """Return the bound for as many places as were read, with readings as good as those were.
+    """Return the lower bound for the number and the precisions of the present readings.
 
-    O(L n³), in parts of a bounded size.
+    O(L n³), in blocks of bounded size.
 
     Args:
-        data: the readings' consequences, up to date.
+        data: updated conditioning.
         belief: (L,) weights of the candidates.
-        weights: (n,) of the places.
+        weights: (n,) weights of the places.
     """
     counted = np.flatnonzero(weights)
     shares = weights[counted] / weights.sum()
@@ -122,7 +120,7 @@ def floor_of(data: Conditioning, belief: FloatArray, weights: FloatArray) -> Flo
 
 
 def _precisions(data: Conditioning) -> FloatArray:
-    """Return the (L, k) precisions of the k places that were read, at a factor of 1, descending."""
+    """Return the (L, k) precisions of the k observed places at a scale of 1, descending."""
     places, which = np.unique(data.factor.place, return_inverse=True)
     total = np.zeros((len(data.scales), len(places)))
     for row, column in enumerate(which.reshape(-1).tolist()):
@@ -131,7 +129,7 @@ def _precisions(data: Conditioning) -> FloatArray:
 
 
 def _by_kernel(covariance: LocationCovariance) -> Iterator[tuple[int, LocationCovariance]]:
-    """Yield covariances of some of the candidates each, with the number of the first one."""
+    """Yield the covariance of each kernel, with the number of its first candidate."""
     if not isinstance(covariance, JoinedCovariance):
         yield 0, covariance
         return
@@ -162,7 +160,7 @@ def _spectra(
     spectra: list[FloatArray] = []
     for number, row in enumerate(which.tolist()):
         if number and np.array_equal(fields[row], fields[which[number - 1]]):
-            spectra.append(spectra[-1])  # they differ in the noise only
+            spectra.append(spectra[-1])  # candidates differ in the noise only
             continue
         M = roots[:, None] * fields[row] * roots
         if unknown > 0.0:

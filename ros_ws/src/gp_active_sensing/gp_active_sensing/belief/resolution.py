@@ -1,4 +1,4 @@
-"""Resolution of a sensor, found from its readings: what lies between two steps it cannot tell."""
+"""Resolution of a sensor, estimated from its readings."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from gp_active_sensing.types import FloatArray
 _DECIMAL: FloatArray = np.array(
     [f * 10.0**k for k in (2, 1, 0, -1, -2, -3) for f in (1.0, 0.5, 0.25, 0.2)]
 )
-"""Steps that sensors and their drivers round to, in any unit, the largest first."""
+"""Common rounding steps of sensors and drivers, in the readings' unit, the largest first."""
 _ON = 0.8
-"""Share of the readings that have to lie on the steps; averages over a stay may lie between."""
+"""Smallest fraction of readings on multiples of a step; averages over stays may lie between."""
 _EXACT = 4e-7
 """Relative rounding of a message of single precision."""
 _APART = 10.0
-"""A step is so many roundings at least."""
+"""Smallest step, in rounding errors of the largest reading."""
 _FEW = 8
-"""Different values with which a step above 1, or one of no decimal size, is believed."""
+"""Smallest number of different values for a step above 1, or for a step of no common size."""
 _LEAST = 3
-"""Different values on a step, where there are as many."""
+"""Smallest number of different values for other steps, if the readings have as many."""
 _MANY = 256
-"""Different values that are looked at."""
+"""Largest number of different values that are counted."""
 
 
 class Resolution:
-    """Find the step in which readings come.
+    """Estimator of the step to which a sensor rounds its readings.
 
-    A reading rounded to a step d is off by up to d/2: a variance of d²/12 that no further reading
-    of the same value removes.
+    A reading rounded to a step d has an error of up to d/2, with variance d²/12. Equal readings do
+    not reduce this error.
 
     Args:
-        used: False where values are no readings but their logarithms: then no step is found.
+        used: False if values are logarithms of readings; no step is estimated then.
     """
 
     def __init__(self, *, used: bool = True) -> None:
         self.used = used
-        """Values are readings as they came."""
+        """True if values are original readings."""
         self._counts: dict[float, int] = {}
         self._step: float | None = 0.0
 
@@ -49,7 +49,7 @@ class Resolution:
         return other
 
     def add(self, value: float) -> None:
-        """Take a reading into account; O(1)."""
+        """Add a reading; O(1)."""
         if not self.used:
             return
         if value in self._counts or len(self._counts) < _MANY:
@@ -57,7 +57,7 @@ class Resolution:
             self._step = None
 
     def remove(self, value: float) -> None:
-        """Forget a reading that was added."""
+        """Remove a reading that was added."""
         if not self.used:
             return
         count = self._counts.pop(value, 1)
@@ -67,29 +67,29 @@ class Resolution:
 
     @property
     def step(self) -> float:
-        """The step, in the unit of the readings; 0 = none is seen."""
+        """Estimated step, in the unit of the readings; 0 = none."""
         if self._step is None:
             self._step = self._find()
         return self._step
 
     @property
     def variance(self) -> float:
-        """Least variance of what is known of a place: d²/12."""
+        """Least variance of the field at a place: d²/12."""
         return self.step**2 / 12.0
 
     def _find(self) -> float:
-        values = np.array(sorted(value for value in self._counts if value))  # 0 is on any step
+        values = np.array(sorted(value for value in self._counts if value))  # 0 fits any step
         if not values.size:
             return 0.0
         counts = np.array([self._counts[value] for value in values.tolist()], dtype=np.float64)
-        # A value that is most frequent by far may be where the sensor saturates.
+        # The sensor may saturate at the most frequent value: limit the count of that value.
         counts = np.minimum(counts, np.sort(counts)[-2:].min())
         rounding = _EXACT * float(np.abs(values).max())
         return max(_rounded(values, counts, rounding), _even(values, rounding))
 
 
 def _rounded(values: FloatArray, counts: FloatArray, rounding: float) -> float:
-    """Return the largest of the usual steps that nearly all readings lie on; 0 = none."""
+    """Return the largest common step with nearly all readings on its multiples; 0 = none."""
     for step in _DECIMAL[_DECIMAL > _APART * rounding].tolist():
         on = np.abs(values / step - np.round(values / step)) * step <= rounding
         share, different = float(counts[on].sum() / counts.sum()), int(np.count_nonzero(on))
@@ -99,7 +99,7 @@ def _rounded(values: FloatArray, counts: FloatArray, rounding: float) -> float:
 
 
 def _even(values: FloatArray, rounding: float) -> float:
-    """Return the step that divides all differences, such as a converter's; 0 = none."""
+    """Return the step that divides all differences, as with a digital converter; 0 = none."""
     if len(values) < _FEW:
         return 0.0
     apart = np.diff(values)

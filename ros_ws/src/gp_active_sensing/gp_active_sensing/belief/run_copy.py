@@ -1,7 +1,7 @@
-"""Find the kernel model of a run: the file that is named, or the copy in the run directory.
+"""Find the kernel model of a run: the configured file, or the copy in the run directory.
 
-A run directory keeps a copy, and its configuration a mark of what is in it, so that a run can be
-gone on with and shown after the file has moved or was written again.
+A run directory contains a copy of the model, and its configuration the copy's checksum. A run can
+thus be continued and shown after the file was moved or rewritten.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ MODEL = "model.npz"
 
 
 def model_path(config: BeliefConfig, run_dir: Path | None = None) -> Path:
-    """Return where the model of a belief is: a run's own copy, or the file that is named.
+    """Return the path of a belief's model: the copy of a run, or the configured file.
 
-    A copy that holds something else than the mark says is passed over.
+    A copy is ignored if its checksum differs from `config.model_mark`.
 
     Raises:
-        ConfigError: there is no such file.
+        ConfigError: the file does not exist.
     """
     copy = None if run_dir is None else run_dir / MODEL
     own = copy is not None and copy.is_file()
@@ -39,7 +39,7 @@ def model_path(config: BeliefConfig, run_dir: Path | None = None) -> Path:
     except ResourceError as error:
         with contextlib.suppress(ResourceError):  # a path of another machine
             return find_resource("maps", Path(named).name)
-        # What is installed of maps does not help here.
+        # Leave the list of installed maps out of the message.
         searched = str(error).partition("Searched:")[2]
         msg = f"belief.model: no file {named!r}. Searched:{searched.rpartition(chr(10))[0]}"
         if own:
@@ -48,10 +48,10 @@ def model_path(config: BeliefConfig, run_dir: Path | None = None) -> Path:
 
 
 def with_mark(config: BeliefConfig, run_dir: Path | None = None) -> BeliefConfig:
-    """Return the configuration, with the mark of its model's file where it has a model.
+    """Return the configuration with the checksum of its model file, if it has a model.
 
     Raises:
-        ConfigError: there is no such file, or another one than the mark says.
+        ConfigError: the file does not exist, or differs from the configured checksum.
     """
     if config.model is None:
         return config
@@ -68,15 +68,15 @@ def with_mark(config: BeliefConfig, run_dir: Path | None = None) -> BeliefConfig
 
 
 def as_begun(config: BeliefConfig, stored: Mapping[str, Any], run_dir: Path) -> BeliefConfig:
-    """Return the configuration to go on with a run: with the model that it began with.
+    """Return the configuration to continue a run with the model of its start.
 
-    The run has a copy, so that the file may have moved, or have been written again. Another file is
-    another configuration.
+    The copy of the model in `run_dir` is used if the file was moved or rewritten. A file with
+    another name and other content is a change of the configuration.
 
     `stored` is the section `belief` of the run's configuration.
 
     Raises:
-        ConfigError: no file, and no copy.
+        ConfigError: neither the file nor a copy exists.
     """
     mark = stored.get("model_mark")
     if config.model is None or config.model_mark is not None or not isinstance(mark, str):
@@ -87,15 +87,15 @@ def as_begun(config: BeliefConfig, stored: Mapping[str, Any], run_dir: Path) -> 
     try:
         same = _mark_of(model_path(config)) == mark
     except ConfigError:
-        same = True  # gone since
+        same = True  # the file was moved
     return begun if same or config.model == begun.model else with_mark(config)
 
 
 def keep_model(config: BeliefConfig, run_dir: Path) -> None:
-    """Keep a copy of the model in a run directory, unless it has it already.
+    """Copy the model to a run directory, unless the copy exists.
 
     Raises:
-        ConfigError: there is no such file.
+        ConfigError: the file does not exist.
         RunError: the copy cannot be written.
     """
     if config.model is None:
