@@ -1,1 +1,1 @@
-"""A belief over kernels and its file; what it is learned with is in `learning`."""
+"""Belief over kernels, and its file; gp_active_sensing_learning learns the belief."""

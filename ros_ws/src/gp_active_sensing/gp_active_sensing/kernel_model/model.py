@@ -1,6 +1,6 @@
-"""The result of VBKS: a belief over kernels, and a sparse Gaussian process under each.
+"""Result of VBKS: a belief over kernels, and a sparse Gaussian process for each kernel.
 
-All that a fit holds is in normalised units, those of `Scaling`. [Teng2020, Sec. 3]
+All numbers of a fit are in the normalised units of `Scaling`. [Teng2020, Sec. 3]
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.types import FloatArray, IntArray
 
 JITTER = 1e-6
-"""K_UU + JITTER · mean(diag K_UU) · I everywhere: a noisy inducing variable, so the bound stays a
-bound."""
+"""Jitter on the diagonal of K_UU, relative to its mean. It corresponds to noisy inducing variables,
+so that the ELBO stays a lower bound."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,16 +24,16 @@ class KernelFit:
 
     Args:
         composite: the kernel and the layout of its θ.
-        bound: local ELBO L_i of all rows used, of the normalised outputs [nat].
-        theta_mean: (P,) of q(θ).
-        theta_root: (P, P) lower Cholesky factor C_θ of its covariance; zeros: a point.
+        bound: local ELBO L_i of the normalised outputs of all rows used [nat].
+        theta_mean: (P,) mean of q(θ).
+        theta_root: (P, P) lower Cholesky factor C_θ of q(θ)'s covariance; 0 = point estimate.
         inducing: (M, d) inputs of the inducing variables.
-        mean: (M,) of q(v).
-        root: (M, M) lower factor of its covariance.
-        whitened: u = chol(K_UU(θ)) v; else v is u itself.
-        noise_floor: σ_n² = noise_floor² + exp(2 θ_noise).
-        iterations: of the optimisation.
-        outcome: how it ended, a sentence.
+        mean: (M,) mean of q(v).
+        root: (M, M) lower Cholesky factor of q(v)'s covariance.
+        whitened: True for u = chol(K_UU(θ)) v, False for u = v.
+        noise_floor: least noise standard deviation; σ_n² = noise_floor² + exp(2 θ_noise).
+        iterations: number of iterations of the optimisation.
+        outcome: reason for the end of the optimisation, a sentence.
         trace: (T, 3) iteration, rows used, estimate of the bound.
     """
 
@@ -57,7 +57,7 @@ class KernelFit:
 
     @property
     def point(self) -> bool:
-        """q(θ) is a point estimate, C_θ = 0."""
+        """True if q(θ) is a point estimate, C_θ = 0."""
         return not self.theta_root.any()
 
     @property
@@ -71,12 +71,12 @@ class KernelPosterior:
     """Belief over kernels from q(g) = N(mean, root rootᵀ). [Teng2020, Eq. 13].
 
     Args:
-        mean: (K,).
-        root: (K, K) lower factor C_g.
-        prior_std: s of p(g) = N(0, s² I).
+        mean: (K,) mean of q(g).
+        root: (K, K) lower Cholesky factor C_g of q(g)'s covariance.
+        prior_std: standard deviation s of p(g) = N(0, s² I).
         probabilities: (K,) q*(k_i) = E_q(g)[softmax(g)_i].
-        errors: (K,) Monte Carlo standard errors of them.
-        softmax: (K,) softmax of the local ELBOs, which a Gaussian q(g) never quite reaches.
+        errors: (K,) Monte Carlo standard errors of the probabilities.
+        softmax: (K,) softmax of the local ELBOs.
         elbo: E_q(g)[Σ softmax(g)_i L_i] - KL[q(g) ‖ p(g)] [nat].
     """
 
@@ -90,7 +90,7 @@ class KernelPosterior:
 
     def ordered(self, order: IntArray) -> KernelPosterior:
         """Return the belief over the same kernels in another order (K,)."""
-        # Rows in another order are no triangle; Rᵀ of their QR has the same covariance and is one.
+        # Reordered rows are not triangular; Rᵀ of their QR is, and has the same covariance.
         triangle: FloatArray = np.asarray(np.linalg.qr(self.root[order].T)[1])
         signs = np.where(triangle.diagonal() < 0.0, -1.0, 1.0)
         return replace(
@@ -117,8 +117,8 @@ class Scaling:
     """Normalisation of inputs, (x - input_shift) / input_scale, and of the output.
 
     Args:
-        input_shift, input_scale: (d,) in the unit of each input.
-        output_shift, output_scale: in the unit of the output.
+        input_shift, input_scale: (d,) shift and scale, in the unit of each input.
+        output_shift, output_scale: shift and scale, in the unit of the output.
     """
 
     input_shift: FloatArray
@@ -127,24 +127,24 @@ class Scaling:
     output_scale: float
 
     def inputs(self, X: FloatArray) -> FloatArray:
-        """Return inputs (n, d) as the Gaussian process sees them."""
+        """Return normalised inputs (n, d)."""
         return (np.asarray(X, dtype=np.float64) - self.input_shift) / self.input_scale
 
     def outputs(self, y: FloatArray) -> FloatArray:
-        """Return outputs (n,) as the Gaussian process sees them."""
+        """Return normalised outputs (n,)."""
         return (np.asarray(y, dtype=np.float64) - self.output_shift) / self.output_scale
 
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """The belief against the data used, of all kernels that took part.
+    """Belief over all compared kernels, by the number of rows used.
 
     Args:
-        rows: (T,) used so far.
-        names: (K0,) of the kernels.
-        bounds: (T, K0) local ELBOs [nat]; NaN where a kernel had none.
-        probabilities: (T, K0) q*(k); 0 where a kernel had no bound.
-        softmax: (T, K0) of the local ELBOs.
+        rows: (T,) number of rows used.
+        names: (K0,) names of the kernels.
+        bounds: (T, K0) local ELBOs [nat]; NaN for a kernel without one.
+        probabilities: (T, K0) q*(k); 0 for a kernel without a local ELBO.
+        softmax: (T, K0) softmax of the local ELBOs.
     """
 
     rows: FloatArray
@@ -156,19 +156,19 @@ class History:
 
 @dataclass(frozen=True, eq=False)
 class KernelModel:
-    """A belief over kernels that was learned, with its predictor.
+    """Learned belief over kernels, with the fits that predict.
 
     Args:
-        fits: (K,) the most probable first.
-        belief: over them, in their order.
-        dropped: kernels that are not in it and why.
-        scaling: from given to normalised units.
-        input_names: (d,).
-        output_name: of the values.
-        rows: number learned from.
-        source: of the rows.
-        history: how the belief came about.
-        settings: configuration, versions, seconds used; plain data.
+        fits: (K,) fits of the kernels, the most probable first.
+        belief: belief over these kernels, in the order of `fits`.
+        dropped: names of other compared kernels, each with the reason for leaving it out.
+        scaling: normalisation of inputs and output.
+        input_names: (d,) names of the inputs.
+        output_name: name of the output.
+        rows: number of rows learned from.
+        source: source of the rows.
+        history: belief during learning.
+        settings: configuration, versions and seconds used, as plain data.
     """
 
     fits: tuple[KernelFit, ...]
@@ -194,18 +194,18 @@ class KernelModel:
 
     @property
     def recipe(self) -> dict[str, Any]:
-        """How its rows were read; empty where it was not learned from files."""
+        """Settings for reading the rows; empty for a model that was not learned from files."""
         return dict(self.settings.get("recipe") or {})
 
     @property
     def time_origins(self) -> dict[str, str]:
-        """Time stamps from which its hours are counted, by input."""
+        """Time stamp of hour 0 for each input that is a time [h]."""
         return {str(k): str(stamp) for k, stamp in (self.recipe.get("times") or {}).items()}
 
     def ordered(self) -> KernelModel:
-        """Return the model with its kernels by q*, of equal ones that with the larger local ELBO.
+        """Return the model with its kernels in descending order of q*, then of the local ELBO.
 
-        Where local ELBOs are nearly equal, they may have another order than q*, which is sampled.
+        q* is sampled, so that nearly equal local ELBOs may be in another order.
 
         Raises:
             ValueError: the belief is over another number of kernels.

@@ -1,8 +1,8 @@
-"""The file of a belief over kernels: arrays and a JSON header in one .npz, nothing that runs.
+"""File of a belief over kernels: arrays and a JSON header in one .npz, without executable content.
 
 Any program reads it with ``numpy.load(path, allow_pickle=False)``; the entry ``header`` is UTF-8.
-What is read is checked first: format and version, which any later version keeps in its header, then
-sizes before anything is made, a digest, shapes, numbers and settings.
+A reader first checks format and version, which later versions keep in their headers. It then checks
+sizes before allocating memory, and the digest, shapes, numbers and settings.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.files import read_whole, write_whole
 
 TRANSFORMS = ("identity", "log")
-"""Transforms of the outputs that a file may have."""
+"""Possible transforms of the outputs in a file."""
 FORMAT = "gp_active_sensing kernel model"
 VERSION = 1
-"""Version of the format; a reader refuses a newer one."""
+"""Version of the format; a reader rejects a newer one."""
 _NAME = 8 * MOST
-"""Longest name of a kernel: base kernels of five characters, a sign and brackets to each."""
+"""Longest name of a kernel [characters]: five for each base kernel, a sign and brackets."""
 _LOG, _DOUBT = 50.0, 10.0
-"""Largest |θ|, a logarithm, and largest standard deviation of it: what is beyond means nothing."""
+"""Largest absolute value and largest standard deviation of an entry of θ, a logarithm."""
 _FAR, _LARGE = 1e9, 1e15
 """Largest inducing input and variable, in normalised units."""
 _FIT = ("theta_mean", "theta_root", "inducing", "mean", "root", "trace")
@@ -55,11 +55,11 @@ _HISTORY = ("rows", "bounds", "probabilities", "softmax")
 
 
 def write_model(path: Path, model: KernelModel) -> Path:
-    """Write a model, the most probable kernel first; the old file stays until the new one is whole.
+    """Write a model, the most probable kernel first; replace an old file once the new is complete.
 
     Raises:
-        ValueError: a model that could not be read again: numbers that are not finite, shapes that
-            do not fit, or settings that are no plain data.
+        ValueError: the model could not be read again, because numbers are not finite, shapes do not
+            fit, or settings are not plain data.
         RunError: the file cannot be written.
     """
     try:
@@ -80,8 +80,8 @@ def read_model(path: Path) -> KernelModel:
     """Return the model in a file.
 
     Raises:
-        ConfigError: no such file, not a model, damaged, or of a newer version; the message says
-            what to do.
+        ConfigError: the file does not exist, is not a model, is damaged, or has a newer version;
+            the message has a remedy.
     """
     try:
         data = read_whole(path)
@@ -92,7 +92,7 @@ def read_model(path: Path) -> KernelModel:
 
 
 def model_mark(path: Path) -> str:
-    """Return a short word for what is in a file: equal only for equal files. Raises OSError."""
+    """Return a checksum of a file: 16 hexadecimal digits. Raises OSError."""
     return hashlib.sha256(read_whole(path)).hexdigest()[:16]
 
 
@@ -112,7 +112,7 @@ def model_from(data: bytes, source: str = "the model") -> KernelModel:
 
 
 def _check_version(raw: bytes, source: str) -> None:
-    """Refuse the header of what is no model, or one of another version, before all else."""
+    """Reject a header of another format or version."""
     header = _parsed(raw) if raw else {}
     if header.get("format") != FORMAT:
         msg = (

@@ -1,4 +1,4 @@
-"""Read a model file without trusting it: the entries of its header and its arrays, each checked."""
+"""Checked reading of a model file: entries of its header, and arrays."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import numpy as np
 from gp_active_sensing.types import FloatArray
 
 LARGEST = 1e100
-"""Size of a number whose square is still finite."""
+"""Largest absolute value of a number, so that its square is finite."""
 _DEEPEST = 30
-"""Levels of objects and lists in a header."""
+"""Largest depth of nested objects and lists in a header."""
 HEADER = "header"
-"""Name of the entry that is bytes; all others are numbers of double precision."""
+"""Name of the entry with bytes; all other entries are numbers of double precision."""
 _BEGIN = b"PK\x03\x04"
 """First bytes of a zip archive."""
 LONGEST = 1 << 26
@@ -30,7 +30,7 @@ class CorruptModelError(ValueError):
 
 
 def check_plain(value: Any, where: str, depth: int = 0) -> None:
-    """Refuse what cannot be written again: NaN, halves of characters, too deep a nesting."""
+    """Reject a value that JSON cannot store: NaN, invalid Unicode, or too deep a nesting."""
     if depth > _DEEPEST:
         msg = f"{where[:60]}: expected at most {_DEEPEST} levels"
         raise CorruptModelError(msg)
@@ -53,11 +53,11 @@ def check_plain(value: Any, where: str, depth: int = 0) -> None:
 
 
 class HeaderReader:
-    """Named entries that were read.
+    """Reader of named entries that checks their types and values.
 
     Args:
-        entries: by name.
-        where: before the names, in messages.
+        entries: entries by name.
+        where: prefix of the names in messages.
     """
 
     def __init__(self, entries: Any, where: str) -> None:
@@ -80,18 +80,18 @@ class HeaderReader:
         return CorruptModelError(f"{self._where}{key}: expected {what}, got {shown[:60]}")
 
     def all_used(self) -> None:
-        """Refuse entries that were not read."""
+        """Reject entries that were not read."""
         for key in self._entries:
             if key not in self._used:
                 msg = f"{self._where}{key}: is no entry of a model"
                 raise CorruptModelError(msg)
 
     def has(self, key: str) -> bool:
-        """Return whether there is one of this name, which is not null."""
+        """Return whether an entry exists and is not null."""
         return self._entries.get(key) is not None
 
     def inside(self, key: str) -> HeaderReader:
-        """Return the entries of an object."""
+        """Return a reader of the entries of an object."""
         return HeaderReader(self.mapping(key), f"{self._where}{key}")
 
     def number(self, key: str, *, low: float = -math.inf, above: float = -math.inf) -> float:
@@ -140,7 +140,7 @@ class HeaderReader:
         return value
 
     def texts(self, key: str, least: int = 0) -> list[str]:
-        """Return a list of words, no two equal."""
+        """Return a list of different texts."""
         value = self.items(key, least)
         if not all(isinstance(v, str) for v in value) or len(set(value)) != len(value):
             raise self._expected(key, "a list of different words")
@@ -162,7 +162,7 @@ class HeaderReader:
         return [float(v) for v in value]
 
     def pairs(self, key: str) -> list[tuple[str, str]]:
-        """Return a list of pairs of words."""
+        """Return a list of pairs of texts."""
         found = []
         for value in self.items(key):
             if (
@@ -199,15 +199,15 @@ class HeaderReader:
         above: float = -math.inf,
         missing: bool = False,
     ) -> FloatArray:
-        """Return an array of this shape with finite numbers within limits.
+        """Return an array of a shape with finite numbers within limits.
 
         Args:
-            key: its name.
-            shape: expected.
+            key: name of the array.
+            shape: expected shape.
             low: least value.
-            high: largest.
-            above: below every value.
-            missing: NaN may stand for a number that there is none of.
+            high: largest value.
+            above: limit that all values must exceed.
+            missing: True to accept NaN for missing numbers.
         """
         value: FloatArray = self._get(key)
         if value.shape != shape:
@@ -229,7 +229,7 @@ class HeaderReader:
 
 
 def pack(arrays: Mapping[str, np.ndarray[Any, Any]]) -> bytes:
-    """Return an .npz without compression, equal for equal arrays."""
+    """Return the bytes of an uncompressed .npz; equal arrays have equal bytes."""
     whole = io.BytesIO()
     with zipfile.ZipFile(whole, "w", zipfile.ZIP_STORED) as archive:
         for key, value in arrays.items():
@@ -240,16 +240,14 @@ def pack(arrays: Mapping[str, np.ndarray[Any, Any]]) -> bytes:
 
 
 def first_look(data: bytes) -> bytes:
-    """Return the header of an .npz, whatever else is in there and however it is packed.
-
-    What a later version does with numbers is not known here, so they are left alone.
+    """Return the header of an .npz without reading other entries, which a later version may change.
 
     Returns:
-        Its bytes; none where there is no header, or none that this Python can unpack, or where
-        the file is something else than an archive.
+        Bytes of the header; empty if `data` is not an archive, or has no header that this Python
+        can unpack.
 
     Raises:
-        CorruptModelError: it is cut short, or the header is not what its sum says.
+        CorruptModelError: the archive is incomplete, or the header contradicts its checksum.
     """
     if not _BEGIN.startswith(data[: len(_BEGIN)]):
         return b""
@@ -260,7 +258,7 @@ def first_look(data: bytes) -> bytes:
                 return b""
             with archive.open(names[0]) as stream:
                 raw = stream.read(LONGEST + 1)
-    except (NotImplementedError, RuntimeError):  # packed in a way that is not known, or encrypted
+    except (NotImplementedError, RuntimeError):  # unknown compression, or encrypted
         return b""
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, IndexError) as error:
         raise CorruptModelError(str(error)) from error
@@ -272,7 +270,7 @@ def first_look(data: bytes) -> bytes:
 
 
 def unpack(data: bytes) -> dict[str, FloatArray]:
-    """Return the arrays of an .npz; none is made that is larger than the file."""
+    """Return the arrays of an .npz; reject arrays that are larger than the file."""
     found: dict[str, FloatArray] = {}
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -294,7 +292,7 @@ def unpack(data: bytes) -> dict[str, FloatArray]:
 
 
 def _array(data: bytes, key: str) -> FloatArray:
-    """Return the array of an .npy, without trusting the shape that it says it has."""
+    """Return the array of an .npy; check its stated shape against the number of bytes."""
     stream = io.BytesIO(data)
     try:
         if np.lib.format.read_magic(stream) != (1, 0):

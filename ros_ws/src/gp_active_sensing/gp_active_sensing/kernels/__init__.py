@@ -1,4 +1,4 @@
-"""Covariance functions: the registries below are all that is built in."""
+"""Covariance functions and their registries."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from gp_active_sensing.kernels.base import (
 from gp_active_sensing.registry import Registry
 
 NONE = "none"
-"""Name that stands for "no spatial correlation"."""
+"""Name of the model without spatial correlation."""
 
 
 def _problem(plugin: Any, kind: type, what: str) -> str:
-    """Return what is wrong with a plug-in's object, "" when it makes kernels of a kind."""
+    """Return the problem of a plug-in object; "" if it builds kernels of a kind."""
     return "" if isinstance(plugin(), kind) else f"expected a class with {what}"
 
 
@@ -42,7 +42,7 @@ graph_kernels: Registry[GraphKernel] = Registry(
     group="gp_active_sensing.graph_kernels",
     check=lambda plugin: _problem(plugin, GraphKernel, "the method density"),
 )
-"""Kernels of how places are joined."""
+"""Registry of kernels on the graph of places and links."""
 graph_kernels.add("graph_matern12", GraphMatern12)
 graph_kernels.add("graph_matern32", GraphMatern)
 graph_kernels.add("graph_matern52", GraphMatern52)
@@ -61,7 +61,7 @@ def build_graph_kernel(name: str) -> GraphKernel:
     """Return the graph kernel registered under `name`.
 
     Raises:
-        UnknownNameError: no such kernel; the message has the nearest match.
+        UnknownNameError: no kernel has this name; the message has the nearest match.
     """
     return graph_kernels.factory(name)()
 
@@ -70,13 +70,13 @@ def build_kernel(name: str) -> Kernel:
     """Return the kernel registered under `name`.
 
     Raises:
-        UnknownNameError: no such kernel; the message has the nearest match.
+        UnknownNameError: no kernel has this name; the message has the nearest match.
     """
     return kernels.factory(name)()
 
 
 def scale_unit(features: Iterable[str], names: Iterable[str]) -> str:
-    """Return the unit of length-scales: "m" on a map or along its roads, "" of other features."""
+    """Return the unit of length-scales: "m" on a map or along its roads, "" for other features."""
     met = [name for name in names if name and name != NONE]
     along = bool(met) and all(name in graph_kernels for name in met)
     return "m" if along or set(features) <= {"x", "y", "z"} else ""

@@ -1,7 +1,7 @@
-"""Kernels: one class each, in numpy and in torch, that can be added and multiplied.
+"""Kernels that can be added and multiplied, with the same formulas for numpy and torch.
 
-A formula takes the array module `xp` that it is evaluated with, so that the learning package
-differentiates the same code with torch.
+A formula takes the array module `xp` as an argument. The learning package differentiates it with
+torch.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from gp_active_sensing.types import FloatArray
 
 _Values = Iterator[Any]
 _LEAST = 1e-20
-"""Squared distance below which torch has no slope: that of the root is infinite at 0."""
+"""Least squared distance in torch, because the root has an infinite derivative at 0."""
 
 
 @runtime_checkable
 class Kernel(Protocol):
-    """A correlation function; the signal variance multiplies it elsewhere."""
+    """Correlation function, without the signal variance."""
 
     def correlation(self, X1: FloatArray, X2: FloatArray, length_scales: FloatArray) -> FloatArray:
         """Return the (n, m) correlations of the rows of `X1` (n, p) and `X2` (m, p).
@@ -43,23 +43,23 @@ class Kernel(Protocol):
 
 @runtime_checkable
 class GraphKernel(Protocol):
-    """A function of the eigenvalues of a graph's Laplacian; `belief.graph_covariance` uses it."""
+    """Function of the eigenvalues of a graph's Laplacian, for `belief.graph_covariance`."""
 
     def density(self, eigenvalues: FloatArray, length_scale: float) -> FloatArray:
-        """Return the (k,) spectral densities, above 0 and not growing with the eigenvalue.
+        """Return the (k,) spectral densities, positive and not increasing with the eigenvalue.
 
         Args:
-            eigenvalues: (k,) from 0 up, squared wave numbers [1/m²].
-            length_scale: metres along the links.
+            eigenvalues: (k,) squared wave numbers [1/m²], ascending from 0.
+            length_scale: length-scale along the links [m].
         """
         ...
 
 
 class Expression:
-    """A kernel made of base kernels by + and *. [Duvenaud2013; Teng2020, Sec. 2.3].
+    """Kernel made of base kernels by + and *. [Duvenaud2013; Teng2020, Sec. 2.3].
 
-    Two are equal when they differ by the order of their terms and factors only: what else is the
-    same function (SE×SE is an SE) stays apart, as in the paper.
+    Expressions that differ only in the order of terms and factors are equal. As in the paper, other
+    expressions of the same function are different, such as SE×SE and SE.
     """
 
     parts: tuple[Expression, ...]
@@ -79,17 +79,17 @@ class Expression:
     def terms(self) -> tuple[Expression, ...]:
         """Parts that have a variance of their own, left to right.
 
-        These are the terms of sums; in ``(a+b)×c`` they are a and b.
+        They are the terms of sums; in ``(a+b)×c`` these are a and b.
         """
         return (self,)
 
     def value(self, leaves: _Values, variances: _Values, *, factor: bool = False) -> Any:
-        """Return the sums and products of arrays of any kind.
+        """Return the value of the expression, from arrays of any kind.
 
         Args:
             leaves: value of every leaf, left to right.
-            variances: of every term, left to right.
-            factor: of a product, which has no variance unless it is a sum.
+            variances: variance of every term, left to right.
+            factor: True for a factor of a product, which has a variance only if it is a sum.
         """
         raise NotImplementedError
 
@@ -101,9 +101,9 @@ def _flat(kind: type[Expression], *parts: Expression) -> tuple[Expression, ...]:
 
 
 def _key(expression: Expression) -> tuple[int, int, list[int], str]:
-    """Return what parts are ordered by: sums, products, base kernels; then as the paper does.
+    """Return the sorting key of parts: sums, products, base kernels; then the paper's order.
 
-    The name distinguishes expressions of the same base kernels, as PER+LIN+RQ and PER×LIN+RQ.
+    The name distinguishes expressions of the same base kernels, such as PER+LIN+RQ and PER×LIN+RQ.
     """
     kind = 0 if isinstance(expression, Sum) else 1 if isinstance(expression, Product) else 2
     leaves = expression.leaves
@@ -112,7 +112,7 @@ def _key(expression: Expression) -> tuple[int, int, list[int], str]:
 
 @dataclass(frozen=True)
 class Sum(Expression):
-    """A sum of two or more parts that are not sums, in canonical order; made by +."""
+    """Sum of two or more parts that are not sums, in canonical order; made by +."""
 
     parts: tuple[Expression, ...]
 
@@ -131,7 +131,7 @@ class Sum(Expression):
 
 @dataclass(frozen=True)
 class Product(Expression):
-    """A product of two or more parts that are not products, in canonical order; made by *."""
+    """Product of two or more parts that are not products, in canonical order; made by *."""
 
     parts: tuple[Expression, ...]
 
@@ -155,14 +155,14 @@ class Product(Expression):
 
 @dataclass(frozen=True)
 class BaseKernel(Expression):
-    """A kernel that is a function of inputs w, which `warped` makes: a leaf of an expression."""
+    """Leaf of an expression: a function of the inputs w that `warped` returns."""
 
     name: ClassVar[str]
-    """Its name in configurations and expressions, in small letters."""
+    """Name in configurations and expressions, in lower case."""
     rank: ClassVar[int]
-    """Its place among the parts of a sum or product."""
+    """Position among the base kernels of a sum or product."""
     parameters: ClassVar[tuple[str, ...]] = ("length_scale",)
-    """Kinds of its hyper-parameters: length_scale and period of each input, one alpha."""
+    """Kinds of hyper-parameters: length_scale and period of each input, one alpha."""
 
     def __str__(self) -> str:
         return self.name.upper()
@@ -177,12 +177,12 @@ class BaseKernel(Expression):
         return next(leaves) if factor else next(variances) * next(leaves)
 
     def warped(self, X: Any, lengths: Any, periods: Any = None, xp: Any = np) -> Any:
-        """Return the inputs w (…, n, d), or (…, n, 2d) of a periodic kernel.
+        """Return the inputs w (…, n, d), or (…, n, 2d) for a periodic kernel.
 
         Args:
-            X: (…, n, d).
-            lengths: (d,), or (…, 1, d).
-            periods: the same; used by a periodic kernel only.
+            X: (…, n, d) normalised inputs.
+            lengths: (d,) or (…, 1, d) length-scales.
+            periods: (d,) or (…, 1, d) periods, for a periodic kernel only.
             xp: numpy or torch.
         """
         return X / lengths
@@ -192,25 +192,25 @@ class BaseKernel(Expression):
         raise NotImplementedError
 
     def between(self, A: Any, B: Any, xp: Any = np, alpha: Any = 1.0) -> Any:
-        """Return the values (…, n, m) of inputs w, A (…, n, q) and B (…, m, q)."""
+        """Return the (…, n, m) values between inputs w: A (…, n, q) and B (…, m, q)."""
         square = (A * A).sum(-1)[..., :, None] + (B * B).sum(-1)[..., None, :]
         square = square - 2.0 * (A @ B.swapaxes(-1, -2))
         return self.of_square(xp.clip(square, 0.0 if xp is np else _LEAST, None), xp, alpha)
 
     def variance(self, W: Any, xp: Any = np) -> Any:
-        """Return the values (…, n) of each input w, W (…, n, q), with itself."""
+        """Return the (…, n) variances at inputs w: W (…, n, q)."""
         return xp.ones_like(W[..., 0])
 
 
 class Stationary(BaseKernel, ABC):
-    """A kernel that is a function of the scaled distance ``r = |(x - x') / l|`` only.
+    """Kernel that is a function of the scaled distance ``r = |(x - x') / l|`` only.
 
     A new stationary kernel overrides `of_distance`.
     """
 
     @abstractmethod
     def of_distance(self, r: Any, xp: Any = np) -> Any:
-        """Return the correlation at scaled distances `r`, any shape."""
+        """Return the correlation at scaled distances `r` of any shape."""
 
     def of_square(self, square: Any, xp: Any = np, alpha: Any = 1.0) -> Any:
         """Return the value at squared scaled distances."""
@@ -236,12 +236,12 @@ class Stationary(BaseKernel, ABC):
 def _distances(X1: FloatArray, X2: FloatArray) -> FloatArray:
     from scipy.spatial.distance import cdist  # here, since it is slow to import
 
-    # Of differences, not |x|^2 + |x'|^2 - 2xx': map coordinates are large and close together.
+    # Not |x|^2 + |x'|^2 - 2xx', which loses digits for large coordinates close together.
     return np.asarray(cdist(X1, X2))
 
 
 class Periodic(BaseKernel):
-    r"""Fields that repeat along each input. [Teng2020, App. E].
+    r"""Kernel of fields that repeat along each input. [Teng2020, App. E].
 
     .. math:: k = \exp\Big(-2 \sum_d \sin^2(\pi (x_d - x'_d)/p_d)/\ell_d^2\Big)
     """
@@ -261,7 +261,7 @@ class Periodic(BaseKernel):
 
 
 class Linear(BaseKernel):
-    r"""Planes through the origin; the only kernel that is not stationary. [Teng2020, App. E].
+    r"""Kernel of planes through the origin, which is not stationary. [Teng2020, App. E].
 
     .. math:: k = \sum_d x_d x'_d/\ell_d^2
     """
@@ -270,16 +270,16 @@ class Linear(BaseKernel):
     rank = 1
 
     def between(self, A: Any, B: Any, xp: Any = np, alpha: Any = 1.0) -> Any:
-        """Return the products of inputs."""
+        """Return the inner products of inputs."""
         return A @ B.swapaxes(-1, -2)
 
     def variance(self, W: Any, xp: Any = np) -> Any:
-        """Return the squares of inputs."""
+        """Return the squared norms of inputs."""
         return (W * W).sum(-1)
 
 
 class RationalQuadratic(Stationary):
-    r"""Fields that vary over a mixture of lengths. [Rasmussen2006, Eq. 4.19].
+    r"""Kernel of fields that vary over a mixture of lengths. [Rasmussen2006, Eq. 4.19].
 
     .. math:: k(r) = (1 + r^2/2a)^{-a}
     """
@@ -289,7 +289,7 @@ class RationalQuadratic(Stationary):
     parameters = ("length_scale", "alpha")
 
     def of_distance(self, r: Any, xp: Any = np) -> Any:
-        """Return the correlation of a = 1."""
+        """Return the correlation for a = 1."""
         return self.of_square(r * r, xp)
 
     def of_square(self, square: Any, xp: Any = np, alpha: Any = 1.0) -> Any:
@@ -298,7 +298,7 @@ class RationalQuadratic(Stationary):
 
 
 class SquaredExponential(Stationary):
-    r"""The paper's covariance: very smooth fields. [Hoang2014, Sec. 2].
+    r"""Kernel of very smooth fields. [Hoang2014, Sec. 2].
 
     .. math:: k(r) = \exp(-r^2/2), \quad r^2 = \sum_i (x_i - x'_i)^2 / \ell_i^2
     """
@@ -316,7 +316,7 @@ class SquaredExponential(Stationary):
 
 
 class Matern12(Stationary):
-    r"""Rough, continuous fields. [Rasmussen2006, Eq. 4.18].
+    r"""Kernel of rough, continuous fields. [Rasmussen2006, Eq. 4.18].
 
     .. math:: k(r) = \exp(-r)
     """
@@ -330,7 +330,7 @@ class Matern12(Stationary):
 
 
 class Matern32(Stationary):
-    r"""Fields with a slope everywhere. [Rasmussen2006, Eq. 4.17].
+    r"""Kernel of fields that are differentiable once. [Rasmussen2006, Eq. 4.17].
 
     .. math:: k(r) = (1 + \sqrt{3}\,r)\,\exp(-\sqrt{3}\,r)
     """
@@ -345,7 +345,7 @@ class Matern32(Stationary):
 
 
 class Matern52(Stationary):
-    r"""Fields with a curvature everywhere. [Rasmussen2006, Eq. 4.17].
+    r"""Kernel of fields that are differentiable twice. [Rasmussen2006, Eq. 4.17].
 
     .. math:: k(r) = (1 + \sqrt{5}\,r + 5 r^2/3)\,\exp(-\sqrt{5}\,r)
     """
@@ -361,34 +361,34 @@ class Matern52(Stationary):
 
 @dataclass(frozen=True)
 class GraphMatern:
-    r"""Whittle-Matérn field of a graph. [Borovitskiy2021, Eq. 9; Whittle1963; Lindgren2011].
+    r"""Whittle-Matérn kernel on a graph. [Borovitskiy2021, Eq. 9; Whittle1963; Lindgren2011].
 
     .. math:: K \propto \left(2\nu/\ell^2 + \Delta\right)^{-(\nu + 1/2)}
 
-    With the Laplacian Δ of a map's `Spectrum` [1/m²] this is, on a long row of places, the Matérn
-    kernel of the same ν and length-scale ℓ [m]. All densities are positive: K is positive definite.
+    Δ is the Laplacian of a map's `Spectrum` [1/m²]. On a long row of places, K is the Matérn kernel
+    with the same ν and length-scale ℓ [m]. K is positive definite: all densities are positive.
 
     Args:
-        smoothness: ν; 0.5, 1.5 and 2.5 are matern12, matern32 and matern52 of a road.
+        smoothness: ν; on a road 0.5, 1.5 and 2.5 are matern12, matern32 and matern52.
     """
 
     smoothness: float = 1.5
 
     def density(self, eigenvalues: Any, length_scale: Any) -> Any:
-        """Return the spectral densities, 1 at eigenvalue 0, of arrays or of tensors."""
+        """Return the spectral densities (1 at eigenvalue 0) for arrays or tensors."""
         scaled = eigenvalues * (length_scale**2 / (2.0 * self.smoothness))
         return (1.0 + scaled) ** -(self.smoothness + 0.5)
 
 
 @dataclass(frozen=True)
 class GraphMatern12(GraphMatern):
-    """The same with ν = 0.5: rough, as matern12 on a road."""
+    """Graph kernel with ν = 0.5 for rough fields; matern12 on a road."""
 
     smoothness: float = 0.5
 
 
 @dataclass(frozen=True)
 class GraphMatern52(GraphMatern):
-    """The same with ν = 2.5: with a curvature, as matern52 on a road."""
+    """Graph kernel with ν = 2.5 for smooth fields; matern52 on a road."""
 
     smoothness: float = 2.5

@@ -1,7 +1,7 @@
 """Composite kernels: the hyper-parameters of an expression, and its covariance.
 
-A leaf has no variance of its own: each additive term has one standard deviation (`scale`); in
-``(a+b)×c`` they are those of a and b. [Teng2020, App. E]
+Each additive term has one standard deviation (`scale`). In ``(a+b)×c`` the terms are a and b. A
+leaf has no variance of its own. [Teng2020, App. E]
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ _PRIORS = {
     "period": (0.0, 1.0),
     "alpha": (0.0, 1.0),
 }
-"""Mean and standard deviation of the logarithms, inputs and outputs having standard deviation 1."""
+"""Prior mean and standard deviation of the logarithms, for inputs and outputs in normal units."""
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A hyper-parameter; θ holds its natural logarithm.
+    """Hyper-parameter; its natural logarithm is an entry of θ.
 
     Args:
         kind: noise, scale, length_scale, period or alpha.
-        leaf: which leaf it belongs to, left to right; of a scale: which one it is; noise: -1.
-        dimension: of the input; -1 where it is not of one.
-        mean, std: of the normal prior of its logarithm, in normalised units.
+        leaf: number of the leaf, left to right; for a scale, number of the term; for noise, -1.
+        dimension: number of the input; -1 for a parameter without an input.
+        mean, std: normal prior of the logarithm, in normalised units.
     """
 
     kind: str
@@ -47,17 +47,17 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Composite:
-    """An expression over inputs of `dimensions`.
+    """Expression over d inputs, with its hyper-parameters.
 
-    θ is (P,): logarithms, first the noise's standard deviation, then the scales, then the leaves'
+    θ (P,) has the logarithms of the noise's standard deviation, of the scales, and of the leaves'
     parameters from left to right.
 
     Args:
-        expression: of the grammar.
-        dimensions: d.
+        expression: expression of the grammar.
+        dimensions: number d of inputs.
 
     Raises:
-        ConfigError: an expression of too many base kernels.
+        ConfigError: the expression has too many base kernels.
     """
 
     expression: Expression
@@ -87,7 +87,7 @@ class Composite:
 
     @property
     def size(self) -> int:
-        """P, number of parameters, the noise among them."""
+        """Number P of parameters, including the noise."""
         return len(self.parameters)
 
     @cached_property
@@ -97,7 +97,7 @@ class Composite:
         return means, np.array([p.std for p in self.parameters])
 
     def where(self, kind: str, leaf: int | None = None) -> IntArray:
-        """Return the indices in θ of the parameters of a kind (of one leaf)."""
+        """Return the indices in θ of the parameters of a kind; with `leaf`, of this leaf only."""
         found = [
             i
             for i, p in enumerate(self.parameters)
@@ -123,30 +123,28 @@ class Composite:
         return self.joined(theta, [leaf.variance(self._warped(theta, k, X)) for k, leaf in leaves])
 
     def stretched(self, theta: FloatArray, factor: float) -> FloatArray:
-        """Return θ (P,) with every length over which the field varies times a factor.
+        """Return θ (P,) with the length-scales of all leaves except LIN multiplied by a factor.
 
-        Those are the length-scales of all leaves but LIN. A period stays what it is, as that of a
-        day does: of a PER it is the length-scale, how far the field stays alike within a period.
-        `typical_length` is the factor times what it was.
+        `typical_length` is multiplied by the same factor. Periods do not change.
         """
         theta = np.array(theta, dtype=np.float64)
         theta[self.lengths_of_variation] += math.log(factor)
         return theta
 
     def typical_length(self, theta: FloatArray, unit: FloatArray) -> float | None:
-        """Return the geometric mean of the lengths over which the field varies, None without any.
+        """Return the geometric mean of the leaves' lengths of variation; None without any.
 
         Args:
-            theta: (P,).
-            unit: (d,) what 1 is of each input, in the unit that the length is wanted in.
+            theta: (P,) hyper-parameters.
+            unit: (d,) normalised unit of each input, in the unit of the result.
         """
         logs = self.log_lengths(theta)
         return float(np.exp(np.mean([log + np.log(unit) for log in logs]))) if logs else None
 
     def log_lengths(self, theta: FloatArray) -> list[FloatArray]:
-        """Return the (d,) logarithms of the length of each leaf that has one.
+        """Return the (d,) log lengths of variation of each leaf except LIN.
 
-        A periodic leaf counts with that near 0, ``ℓ p / 2π``.
+        The length of a periodic leaf is ``ℓ p / 2π``, that of variation at small distances.
         """
         logs = []
         for k, base in enumerate(self.leaves):
@@ -160,7 +158,7 @@ class Composite:
 
     @cached_property
     def lengths_of_variation(self) -> IntArray:
-        """Indices in θ of the length-scales that `stretched` stretches."""
+        """Indices in θ of the length-scales that `stretched` multiplies."""
         found = [
             i
             for i, p in enumerate(self.parameters)
@@ -175,10 +173,10 @@ class Composite:
         return np.asarray(self.leaves[leaf].warped(X, lengths, periods))
 
     def alpha(self, theta: FloatArray, leaf: int) -> float:
-        """Return the mixture parameter of a leaf, 1 where it has none."""
+        """Return the mixture parameter of a leaf; 1 if the leaf has none."""
         return float(np.exp(theta[self.where("alpha", leaf)]).prod())
 
     def joined(self, theta: FloatArray, parts: Sequence[FloatArray]) -> FloatArray:
-        """Return what the values of the leaves make, left to right; any shapes that broadcast."""
+        """Return the value of the expression for values of the leaves, left to right."""
         scale = np.exp(2.0 * theta[self.where("scale")])
         return np.asarray(self.expression.value(iter(parts), iter(scale)))

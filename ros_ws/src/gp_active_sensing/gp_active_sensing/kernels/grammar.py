@@ -1,4 +1,4 @@
-"""Names of sums and products of base kernels, read and checked. [Duvenaud2013; Teng2020]."""
+"""Parser for names of sums and products of base kernels. [Duvenaud2013; Teng2020]."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gp_active_sensing.kernels.base import (
 BASES = ("se", "per", "lin", "rq")
 """Base kernels of the paper."""
 MATERN = ("matern12", "matern32", "matern52")
-"""Base kernels beside those of the paper."""
+"""Base kernels in addition to those of the paper."""
 _KERNELS: dict[str, BaseKernel] = {
     kernel.name: kernel
     for kernel in (
@@ -37,14 +37,14 @@ _KERNELS: dict[str, BaseKernel] = {
 MOST = 50
 """Largest number of base kernels in one expression."""
 _LONGEST = 4 * MOST
-"""Largest number of names, signs and brackets in a text."""
+"""Largest number of names, signs and brackets in an expression."""
 
 
 def check_size(expression: Expression) -> None:
-    """Refuse an expression of more than `MOST` base kernels.
+    """Reject an expression of more than `MOST` base kernels.
 
     Raises:
-        ConfigError: with the number of its base kernels.
+        ConfigError: the expression has more; the message has their number.
     """
     if (count := len(expression.leaves)) > MOST:
         text = str(expression)[:20] + "…"
@@ -63,10 +63,11 @@ def base_kernel(name: str) -> BaseKernel:
 def parse(text: str) -> Expression:
     """Return the expression of a name such as ``(PER+RQ)×LIN``.
 
-    ``*`` and ``·`` may replace ``×``; the product binds more strongly. Order does not matter.
+    ``*`` and ``·`` may replace ``×``. A product binds more strongly than a sum. The order of terms
+    and factors does not matter.
 
     Raises:
-        ConfigError: an unknown base kernel, no expression, or one of more than `MOST`.
+        ConfigError: the text is not an expression, or has unknown or too many base kernels.
     """
     plain = text.replace("×", "*").replace("·", "*")
     words = re.findall(r"\w+|[^\w\s]", plain)
