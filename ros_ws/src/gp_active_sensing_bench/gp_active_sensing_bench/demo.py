@@ -62,10 +62,7 @@ class _Shown:
     def stage(self, record: Mapping[str, Any]) -> None:
         """Show the record of a stage."""
         self.stages += 1
-        total, unit = self.scenario.budget.readings, self.scenario.field.unit
-        scale_unit, policy = self.scenario.scale_unit, str(self.scenario.policy["name"])
-        words = {"unit": unit, "scale_unit": scale_unit, "policy": policy}
-        self.say(stage_line(record, total=total, **words))
+        self.say(stage_line(record, self.scenario))
 
 
 @dataclass

@@ -1,7 +1,8 @@
-"""Progress and results of a run and of a replay: a bar on a terminal, a line a stage elsewhere."""
+"""Lines of the console for a run and a replay: progress, stages and the summary."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -9,13 +10,26 @@ from typing import TYPE_CHECKING, Any
 from gp_active_sensing.belief.mixture import most_probable
 from gp_active_sensing.errors import one_line
 from gp_active_sensing.kernels import NONE
-from gp_active_sensing.planning.explain import gap_of
-from gp_active_sensing.util.wording import PredictabilityMonitor, describe_predictability, promised
+from gp_active_sensing.util.wording import (
+    PredictabilityMonitor,
+    brief,
+    counted,
+    describe_predictability,
+    fixed,
+    promised,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from gp_active_sensing.sim.scenario import Scenario
+
 Show = Callable[[Mapping[str, Any]], None]
+
+WIDTH = 100
+"""Largest number of characters in the line of a stage."""
+SLOW = 2.0
+"""Planning time from which on the console shows it [s]."""
 
 _LATENCIES = (
     ("reading_to_belief", "reading in -> belief updated"),
@@ -23,38 +37,61 @@ _LATENCIES = (
 )
 
 
-def stage_line(
-    record: Mapping[str, Any],
-    *,
-    total: int | None = None,
-    unit: str = "",
-    scale_unit: str = "",
-    policy: str = "",
-) -> str:
-    """Return one line for a stage; which policy it is says whether there are bounds to show."""
-    stage = f"{record['stage']:>3}"
-    if total is not None:  # places may be read on the way, and again: stages are not readings then
-        visits = record.get("visits")
-        stage += f"/{total}" if visits is None else f" ({visits:>{len(str(total))}}/{total} read)"
-    value = record["value"]
-    reading = "no reading, set aside" if value is None else f"read {value:.2f}{_unit(unit)}"
+def stage_line(record: Mapping[str, Any], scenario: Scenario) -> str:
+    """Return one line for a stage of a scenario, of at most `WIDTH` characters.
+
+    The value has the digits that the noise of the sensor justifies. The errors have its unit. A
+    part is left out if the line has no room for it.
+    """
+    used = [
+        f"{_amount(done, total)}/{total:.0f} {unit}"
+        for done, total, unit in _used(record, scenario)
+    ]
     whose = [str(record["probe"])] if record.get("probe") else []
-    parts = [f"stage {stage}", *whose, f"{record['name']:<10}", reading]
+    value = record["value"]
+    reading = "no reading, set aside"
+    if value is not None:
+        reading = f"read {_value(value, scenario.sensor.noise_std)}{_unit(scenario.field.unit)}"
+    line = "  ".join(
+        [f"stage {record['stage']:>3}", *used, *whose, f"{_cut(record['name']):<8}", reading]
+    )
+    parts = [
+        f"{what} {brief(record[key])}"
+        for key, what in (("promised_error", "promised"), ("rmspe", "RMSPE"), ("regret", "regret"))
+        if record.get(key) is not None
+    ]
+    if (seconds := float(record["plan_seconds"])) > SLOW:
+        parts.append(f"planned in {seconds:.0f} s")
     if scales := record.get("length_scales"):
         kernels = record.get("kernels") or [""] * len(scales)
         candidates = zip(kernels, scales, record["weights"], strict=True)
-        found = _believed(candidates, scale_unit)
-        parts += [f"{what} {text} ({100 * weight:.0f} %)" for what, text, weight in found]
-    gap = gap_of(policy, float(record["lower"]), float(record["upper"]))
-    parts += [] if gap is None else [f"gap {gap:.3f}"]
-    parts.append(f"planned in {float(record['plan_seconds']):.3f} s")
-    if record.get("promised_error") is not None:
-        parts.append(f"promised {record['promised_error']:.2f}{_unit(unit)}")
-    if record.get("rmspe") is not None:
-        parts.append(f"RMSPE {record['rmspe']:.2f}{_unit(unit)}")
-    if record.get("regret") is not None:
-        parts.append(f"regret {record['regret']:.2f}{_unit(unit)}")
-    return "  ".join(parts)
+        what, text, _ = _believed(candidates, scenario.scale_unit)[-1]
+        parts.append(f"{what} {text}")
+    for part in parts:
+        line += f"  {part}" if len(line) + 2 + len(part) <= WIDTH else ""
+    return line
+
+
+def _used(record: Mapping[str, Any], scenario: Scenario) -> list[tuple[float, float, str]]:
+    """Return the used amount, the total and the unit of each limit of the budget."""
+    budget = scenario.budget
+    limits = (
+        (record.get("visits", record["observed"]), budget.readings, "places"),
+        (record.get("driven_metres", 0.0), budget.metres, "m"),
+        (record.get("driven_seconds", 0.0), budget.seconds, "s"),
+    )
+    return [(done, total, unit) for done, total, unit in limits if total is not None]
+
+
+def _amount(done: float, total: float) -> str:
+    return f"{done:>{len(f'{total:.0f}')}.0f}"
+
+
+def _value(value: float, noise_std: float) -> str:
+    """Return a reading with decimals down to the first digit of its noise."""
+    if noise_std <= 0.0:
+        return brief(value)
+    return fixed(value, min(6, max(0, math.ceil(-math.log10(noise_std)))))
 
 
 def _believed(
@@ -68,14 +105,19 @@ def _believed(
     if best.kernel == NONE:
         return [("kernel", "none, places do not predict each other", best.kernel_weight)]
     kernel = [("kernel", best.kernel, best.kernel_weight)] if best.kernel else []
-    scales = " × ".join(f"{scale:.4g}" for scale in best.length_scale)
+    scales = " × ".join(f"{scale:.3g}" for scale in best.length_scale)
     return [*kernel, ("length-scale", f"{scales}{_unit(scale_unit)}", best.weight)]
 
 
-def summary_lines(summary: Mapping[str, Any], *, weighted: bool = False) -> list[str]:
-    """Return a few lines for the end of a run from ``summary.json``; {} = it has none.
+def summary_lines(
+    summary: Mapping[str, Any], main: str = "", *, weighted: bool = False
+) -> list[str]:
+    """Return the lines for the end of a run.
 
-    The map of the run is `weighted` if `map.weights` is set.
+    Args:
+        summary: content of ``summary.json``; {} = there is none.
+        main: name of the main quantity, for a run with several.
+        weighted: `map.weights` is set.
     """
     if not summary:
         return ["There is no summary: the run did not get to its end."]
@@ -86,31 +128,23 @@ def summary_lines(summary: Mapping[str, Any], *, weighted: bool = False) -> list
     def add(what: str, text: str) -> None:
         lines.append(f"  {what:<17} {text}")
 
-    visits = f"({summary['readings']} readings, {summary['missed']} visits without one)"
-    add("places observed", f"{summary['observed']} of {summary['places']} {visits}")
     if summary["rejected"]:
         why = ", ".join(f"{word} {n}" for word, n in summary["rejected_by_reason"].items())
-        add("not used", f"{summary['rejected']} messages ({why})")
+        add("not used", f"{counted(summary['rejected'], 'message')} ({why})")
     add("driven", _driven_line(summary))
-    if summary.get("promised_error") is not None:
-        add("promised error", promised(summary))
-        if summary.get("rmse") is not None:
-            over = "all places, by map.weights" if weighted else "all places"
-            add("actual error", f"{summary['rmse']:.3g}{unit} ({over})")
-    if summary["rmspe"] is not None:
-        add("RMSPE", f"{summary['rmspe']:.3f}{unit} (against {summary['errors_against']})")
-        add("NLPD", f"{summary['nlpd']:.3f} nat")
-    if summary.get("coverage_90") is not None:
-        add("intervals", _interval_line(summary))
-    if summary.get("explained") is not None:
-        add("readings", describe_predictability(summary["explained"]))
-    for name, each in (summary.get("quantities") or {}).items():
-        add(name, _quantity_line(each))
+    further = summary.get("quantities") or {}
+    for name, each in {"": summary, **further}.items():
+        if further:
+            add("quantity", name or main or "main")
+        of_all = {"places": summary["places"], "errors_against": summary["errors_against"], **each}
+        for what, text in _quality_lines(of_all, weighted=weighted):
+            add(what, text)
     lines += _regret_lines(summary.get("regret") or {}, unit)
     if scales := summary["length_scales"]:
         weighed = ((c.get("kernel", ""), c["length_scale"], c["weight"]) for c in scales)
+        of = f" of {main}" if further and main else ""
         for what, text, weight in _believed(weighed, str(summary.get("scale_unit", ""))):
-            add(what, f"{text} with weight {weight:.2f}")
+            add(what, f"{text} with weight {weight:.2f}{of}")
     if expert := summary.get("expert"):
         add("expert", _expert_line(expert))
     if planning := summary["planning"]:
@@ -127,16 +161,27 @@ def summary_lines(summary: Mapping[str, Any], *, weighted: bool = False) -> list
     return lines
 
 
-def _quantity_line(each: Mapping[str, Any]) -> str:
+def _quality_lines(each: Mapping[str, Any], *, weighted: bool) -> Iterator[tuple[str, str]]:
+    """Yield the label and the text of each line on the map of one quantity."""
     unit = _unit(str(each["unit"]))
-    parts = [f"{each['observed']} places, {each['readings']} readings"]
-    if each["promised_error"] is not None:
-        parts.append(f"promised error {each['promised_error']:.3g}{unit}")
-    if each.get("rmse") is not None:
-        parts.append(f"actual error {each['rmse']:.3g}{unit}")
+    read = counted(each["readings"], "reading")
+    if "missed" in each:
+        read += f", {counted(each['missed'], 'visit')} without one"
+    yield "places observed", f"{each['observed']} of {each['places']} ({read})"
     if each.get("link_probability") is not None:
-        parts.append(f"linked with a probability of {100.0 * each['link_probability']:.0f} %")
-    return ", ".join(parts)
+        yield "linked", f"with a probability of {100.0 * each['link_probability']:.0f} %"
+    if each.get("promised_error") is not None:
+        yield "promised error", promised(each)
+        if each.get("rmse") is not None:
+            over = "all places, by map.weights" if weighted else "all places"
+            yield "actual error", f"{each['rmse']:.3g}{unit} ({over})"
+    if each.get("rmspe") is not None:
+        yield "RMSPE", f"{each['rmspe']:.3g}{unit} (against {each['errors_against']})"
+        yield "NLPD", f"{each['nlpd']:.2f} nat"
+    if each.get("coverage_90") is not None:
+        yield "intervals", _interval_line(each)
+    if each.get("explained") is not None:
+        yield "readings", describe_predictability(each["explained"])
 
 
 def _driven_line(summary: Mapping[str, Any]) -> str:
@@ -153,7 +198,7 @@ def _interval_line(summary: Mapping[str, Any]) -> str:
     def shares(kind: str) -> str:
         return "/".join(f"{100.0 * summary[f'{kind}_{level}']:.0f}" for level in levels)
 
-    text = f"50/90/95 % hold {shares('coverage')} % of the true values"
+    text = f"50/90/95 % intervals contain {shares('coverage')} % of the true values"
     if summary.get("reading_coverage_90") is not None:
         text += f", {shares('reading_coverage')} % of new readings"
     return text
@@ -172,7 +217,7 @@ def _regret_lines(regret: Mapping[str, Any], unit: str) -> list[str]:
     if not regret:
         return []
     decisions = int(regret["decisions"])
-    average = f"{regret['average']:.3g}{unit} on average over {decisions} stages"
+    average = f"{regret['average']:.3g}{unit} on average over {counted(decisions, 'stage')}"
     if regret["bound"] is not None:
         average += f", bound {regret['bound'] / decisions:.3g}{unit}"
     end = "lowest" if regret["objective"] == "minimise" else "highest"
@@ -184,26 +229,14 @@ def _regret_lines(regret: Mapping[str, Any], unit: str) -> list[str]:
     return [f"  {'regret':<17} {average}", f"  {'found':<17} {found}"]
 
 
-SLOW = 2.0
-"""Time of a decision from which on it is shown that one is being taken [s]."""
-
-
 @contextmanager
-def show_stages(
-    console: Console,
-    *,
-    total: int | None,
-    unit: str = "",
-    scale_unit: str = "",
-    policy: str = "",
-) -> Iterator[Show]:
-    """Yield a function that shows a stage's record as it comes: on a terminal with a progress bar.
+def show_stages(console: Console, scenario: Scenario) -> Iterator[Show]:
+    """Yield a function that shows a stage's record; on a terminal with a progress bar.
 
-    Where a decision takes longer than `SLOW` seconds, the bar shows for how long it has been taken.
+    While a decision takes longer than `SLOW`, the bar shows its time.
     """
     from rich.progress import (
         BarColumn,
-        MofNCompleteColumn,
         Progress,
         ProgressColumn,
         Task,
@@ -217,28 +250,39 @@ def show_stages(
             seconds = task.get_time() - float(task.fields["since"])
             return Text(f"deciding for {seconds:.0f} s" if seconds > SLOW else "")
 
-    monitor, bar = PredictabilityMonitor(), console.is_terminal
+    monitor = PredictabilityMonitor()
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        MofNCompleteColumn(),
+        TextColumn("{task.fields[used]}"),
         TimeElapsedColumn(),
         Deciding(),
     )
-    with Progress(*columns, console=console, disable=not bar) as progress:
-        task = progress.add_task("sensing", total=total, since=progress.get_time())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        task = progress.add_task("sensing", total=None, used="", since=progress.get_time())
 
         def show(record: Mapping[str, Any]) -> None:
-            shown = None if bar else total
-            words = {"unit": unit, "scale_unit": scale_unit, "policy": policy}
-            line = stage_line(record, total=shown, **words)
-            progress.console.out(one_line(line), highlight=False)
+            progress.console.out(one_line(stage_line(record, scenario)), highlight=False)
             if turn := monitor.message(record):
                 progress.console.out(turn, highlight=False)
-            done = int(record.get("visits", record["observed"]))
-            progress.update(task, completed=done, since=progress.get_time())
+            share, used = progress_of(record, scenario)
+            total = None if share is None else 1.0
+            progress.update(
+                task, completed=share or 0.0, total=total, used=used, since=progress.get_time()
+            )
 
         yield show
+
+
+def progress_of(record: Mapping[str, Any], scenario: Scenario) -> tuple[float | None, str]:
+    """Return the used share of the budget, None without one, and the used amounts as text.
+
+    The limit with the largest used share counts.
+    """
+    used = _used(record, scenario)
+    texts = [f"{done:.0f}/{total:.0f} {unit}" for done, total, unit in used]
+    share = max((min(1.0, done / total) for done, total, _ in used), default=None)
+    return share, ", ".join(texts) or counted(record["observed"], "place")
 
 
 def _unit(unit: str) -> str:
@@ -294,7 +338,7 @@ def _decision_line(record: Mapping[str, Any]) -> str:
     return (
         f"{record['stage']:>5}  {_cut(record['name']):<14}{_nat(information.get('planned'))}  "
         f"{'–' if went is None else _cut(went):<14}{_nat(information.get('went'))}  "
-        + ("none" if value is None else f"{value:.2f}")
+        + ("none" if value is None else brief(value))
     )
 
 
@@ -306,15 +350,15 @@ def _nat(value: float | None) -> str:
     return f"{'–':>8}" if value is None else f"{value:>8.3f}"
 
 
-def end_lines(summary: Mapping[str, Any]) -> list[str]:
-    """Return a few lines for the end of a replay."""
-    lines = summary_lines(summary)
+def end_lines(summary: Mapping[str, Any], main: str = "") -> list[str]:
+    """Return the lines for the end of a replay; the arguments are those of `summary_lines`."""
+    lines = summary_lines(summary, main)
     done = summary["replay"]
 
     def add(what: str, text: str) -> None:
         lines.append(f"  {what:<17} {text}")
 
-    read = f"{done['messages']} messages read"
+    read = f"{counted(done['messages'], 'message')} read"
     if unreadable := sum(done["unreadable"].values()):
         read += f", {unreadable} of them could not be decoded"
     if ignored := done.get("orientations_ignored"):
@@ -326,8 +370,12 @@ def end_lines(summary: Mapping[str, Any]) -> list[str]:
     comparison = done.get("comparison")
     if comparison is not None:
         equal, exact = comparison["decisions_equal"], comparison["decisions_to_the_bit"]
-        decisions = f"{comparison['decisions']} decisions, {equal} equal ({exact} to the bit)"
-        readings = f"{comparison['readings']} readings, {comparison['readings_equal']} equal"
+        decisions = (
+            f"{counted(comparison['decisions'], 'decision')}, {equal} equal ({exact} to the bit)"
+        )
+        readings = (
+            f"{counted(comparison['readings'], 'reading')}, {comparison['readings_equal']} equal"
+        )
         add("compared", f"{decisions}; {readings}")
         for key, what in (
             ("readings_extra", "readings used that were not recorded"),
@@ -341,6 +389,6 @@ def end_lines(summary: Mapping[str, Any]) -> list[str]:
         add(
             "information",
             f"planner's places {gained['planned']:.2f} nat, probe's {gained['went']:.2f} nat, over "
-            f"{gained['stages']} stages ({gained['agreed']} times the same place)",
+            f"{counted(gained['stages'], 'stage')} ({gained['agreed']} times the same place)",
         )
     return lines

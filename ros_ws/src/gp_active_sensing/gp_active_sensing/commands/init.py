@@ -93,8 +93,9 @@ def init(out: Path, force: bool, offline: bool, **given: Any) -> None:
 
     The command asks for what is not given: map, readings, their field and unit, pose, budget,
     battery, return, settling time, formats and the folder of the records. It compares the answers
-    with the running ROS system, and listens to slow topics for up to 12 s. The exit code is 1 when
-    an answer does not fit; the file is written in any case.
+    with the running ROS system, and listens to slow topics for up to 12 s. The file is also written
+    when an answer does not fit that system; the exit code is 1 then. It is not written when an
+    answer cannot be read, such as a map that does not exist, or when it exists without --force.
     """
     from gp_active_sensing.commands.mission_draft import MissionDraft
     from gp_active_sensing.util.files import write_whole

@@ -14,6 +14,7 @@ from gp_active_sensing.topology.base import GraphTopology, Topology
 from gp_active_sensing.topology.features import available, numbers_of
 from gp_active_sensing.topology.roads import parts_of
 from gp_active_sensing.topology.segments import RoadMap
+from gp_active_sensing.util.wording import counted
 
 _KMH = 3.6
 _MOST_CLASSES = 8
@@ -59,21 +60,21 @@ def survey_places(places: Topology, kind: str) -> Survey:
     }
     warnings, joined = [], "one, with a way from each place to each"
     if parts > 1:
-        joined = f"{parts}, not joined to each other; the largest has {largest} places"
+        joined = f"{parts}, not joined to each other; the largest has {counted(largest, 'place')}"
         warnings.append(
             f"no move joins its {parts} parts, the largest of which has {largest} of "
             f"{places.n} places: a probe stays in the part where it begins; a smaller spacing "
             "may join them, and map.largest_component: true keeps the largest only"
         )
     elif len(places.lost):
-        joined += f"; left out: {_count(len(places.lost), 'place')} of free ground"
+        joined += f"; left out: {counted(len(places.lost), 'place')} of free ground"
     apart = f"{spacing[0]:g}" if spacing[0] == spacing[1] else f"{spacing[0]:g} × {spacing[1]:g}"
-    short = f"{_count(places.n, 'place')}{f' {apart} m apart' if kind == 'grid' else ''}"
+    short = f"{counted(places.n, 'place')}{f' {apart} m apart' if kind == 'grid' else ''}"
     if kind == "points":
         ways = f"{moves}, of a table" if moves else "straight, to any other place"
         lines = [("places", f"{places.n}, map.kind: points"), ("ways", ways)]
     else:
-        moved = _count(moves // 2, "move") if moves else "any one may be next"
+        moved = counted(moves // 2, "move") if moves else "any one may be next"
         lines = [("places", f"{places.n}, {apart} m apart, {moved}"), ("parts", joined)]
     sides = " × ".join(_metres(b - a) for a, b in zip(low, high, strict=True))
     lines.append(("extent", f"{sides}, from x {low[0]:g}, y {low[1]:g} m"))
@@ -152,7 +153,7 @@ def survey_roads(road_map: RoadMap, u_turns: str = "dead_ends") -> Survey:
         ("segments", f"{n}, {sum(lengths) / 1000:.1f} km"),
         ("one-way", f"{one_way} ({100.0 * one_way / n:.0f} %)"),
         ("lengths", f"{_metres(min(lengths))} … {_metres(max(lengths))}, median {middle}"),
-        ("junctions", f"{junctions}, {_count(dead_ends, 'dead end')}"),
+        ("junctions", f"{junctions}, {counted(dead_ends, 'dead end')}"),
         ("parts", joined),
         ("extent", f"{_metres(width)} × {_metres(height)}"),
         ("coordinates", origin),
@@ -161,7 +162,7 @@ def survey_roads(road_map: RoadMap, u_turns: str = "dead_ends") -> Survey:
         ("classes", _counts(figures["classes"])),
         ("features", ", ".join(features)),
     ]
-    short = f"{_count(n, 'segment')} between {_count(junctions, 'junction')}, "
+    short = f"{counted(n, 'segment')} between {counted(junctions, 'junction')}, "
     short += f"{sum(lengths) / 1000:.1f} km"
     return Survey(figures, lines, short, _road_warnings(figures), road_map.notes)
 
@@ -173,7 +174,7 @@ def _road_warnings(figures: dict[str, Any]) -> list[str]:
         apart = f"{parts} parts are not joined at all; " if parts > 1 else ""
         found.append(
             f"outside the largest part with a way from each to each: {figures['outside']} of "
-            f"{_count(segments, 'segment')} ({apart}leading nowhere: {figures['traps']}); keep "
+            f"{counted(segments, 'segment')} ({apart}leading nowhere: {figures['traps']}); keep "
             "that part only with `maps import --largest-component`, or map.largest_component in "
             "a scenario; map.u_turns: always may join them"
         )
@@ -181,7 +182,7 @@ def _road_warnings(figures: dict[str, Any]) -> list[str]:
         found.append("there is one segment only: nothing is left to choose")
     if figures["without_limit"]:
         found.append(
-            f"no speed limit: {figures['without_limit']} of {_count(segments, 'segment')}; "
+            f"no speed limit: {figures['without_limit']} of {counted(segments, 'segment')}; "
             "map.speed of the scenario counts there"
         )
     if constant := ", ".join(figures["constant"]):
@@ -197,10 +198,6 @@ def _dead_ends(ends: Iterable[tuple[str, str]]) -> int:
         neighbours[start].add(end)
         neighbours[end].add(start)
     return sum(len(others - {junction}) == 1 for junction, others in neighbours.items())
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _counted(words: Iterable[str]) -> dict[str, int]:

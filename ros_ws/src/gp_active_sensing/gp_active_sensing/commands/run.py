@@ -75,19 +75,15 @@ def run(
     directory = out or unused(Path("runs") / run_name(loaded, datetime.now(timezone.utc)))
     console = Console(quiet=as_json, soft_wrap=True)
     try:
-        words = {
-            "unit": loaded.field.unit,
-            "scale_unit": loaded.scale_unit,
-            "policy": str(loaded.policy["name"]),
-        }
-        with show_stages(console, total=loaded.budget.readings, **words) as show:
+        with show_stages(console, loaded) as show:
             summary = run_scenario(loaded, directory, resume=resume, on_stage=show)
     except KeyboardInterrupt:
         msg = f"interrupted; the same command with --out {directory} --resume goes on"
         raise click.ClickException(msg) from None
     mapping = summary.to_mapping()
     weights = loaded.map.weights
-    lines = summary_lines(mapping, weighted=bool(weights.column or weights.areas))
+    weighted = bool(weights.column or weights.areas)
+    lines = summary_lines(mapping, loaded.main, weighted=weighted)
     _conclude(directory, mapping, lines, as_json=as_json, no_report=no_report)
 
 
@@ -199,8 +195,10 @@ def replay(
     from rich.console import Console
 
     from gp_active_sensing.commands.console import ReplayDisplay, end_lines
+    from gp_active_sensing.records.run_directory import RunDirectory
     from gp_active_sensing.replay.options import ReplayOptions
     from gp_active_sensing.replay.run import replay_bag
+    from gp_active_sensing.report.source import main_quantity
     from gp_active_sensing.util.files import unused
 
     types = {"reading.type": reading_type, "pose.type": pose_type}
@@ -224,7 +222,8 @@ def replay(
     except KeyboardInterrupt:
         msg = f"interrupted; what was replayed so far is in {directory}"
         raise click.ClickException(msg) from None
-    lines = end_lines(done.summary)
+    main = main_quantity(RunDirectory.open(done.run_dir).config)
+    lines = end_lines(done.summary, main)
     _conclude(directory, done.summary, lines, as_json=as_json, no_report=no_report)
 
 
@@ -255,7 +254,8 @@ def watch(
 ) -> None:
     """Serve the live page of a run.
 
-    RUN_DIR is only read, and may be created later. Ctrl-C ends the page, not the run.
+    RUN_DIR is only read, and may be created later, in a folder that exists. Ctrl-C ends the page,
+    not the run.
     """
     from gp_active_sensing.web.access import WatchOptions
     from gp_active_sensing.web.serve import serve
@@ -263,4 +263,11 @@ def watch(
     if run_dir.is_file():
         msg = f"{run_dir} is a file; expected the directory of a run"
         raise click.ClickException(msg)
-    serve(run_dir.absolute(), WatchOptions(**options), echo)
+    run_dir = run_dir.absolute()
+    if not run_dir.parent.is_dir():
+        msg = (
+            f"{run_dir}: the folder {run_dir.parent} does not exist, so no run can begin there; "
+            "check the path, or make the folder first"
+        )
+        raise click.ClickException(msg)
+    serve(run_dir, WatchOptions(**options), echo)

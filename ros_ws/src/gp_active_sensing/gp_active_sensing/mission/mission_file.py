@@ -16,6 +16,7 @@ from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.topology import MapConfig, Roads, Topology
 from gp_active_sensing.topology.config import build_settled
 from gp_active_sensing.util.resources import find_resource
+from gp_active_sensing.util.wording import counted
 from gp_active_sensing.util.yaml_files import check_meaning, comment, scalar
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ def _corners(text: str) -> tuple[float, float, float, float] | None:
 def in_words(places: Topology) -> str:
     """Return how many places a map has, how large it is, its frame and its origin."""
     width, height = np.ptp(places.positions[:, :2], axis=0)
-    text = f"{places.n} places, {width:,.0f} × {height:,.0f} m, frame {places.frame}"
+    text = f"{counted(places.n, 'place')}, {width:,.0f} × {height:,.0f} m, frame {places.frame}"
     if places.datum is not None:
         text += f", origin at latitude {places.datum[1]:.6f}, longitude {places.datum[0]:.6f}"
     return text.replace(",0", "0") if width < 1000 > height else text

@@ -52,6 +52,7 @@ from gp_active_sensing.records.events import (
 )
 from gp_active_sensing.records.journal import kinds_of
 from gp_active_sensing.types import Cost
+from gp_active_sensing.util.wording import counted
 
 logger = logging.getLogger(__name__)
 
@@ -106,10 +107,10 @@ class MissionRestorer:
             recorder.muted = mission.loop.restoring = False
         self._finish()
         logger.warning(
-            "continuing at stage %d: %d places observed, %d readings, %s%s; kept in %s",
+            "continuing at stage %d: %s observed, %s, %s%s; kept in %s",
             mission.decisions.stage,
-            int(mission.loop.belief.observed.sum()),
-            mission.loop.counts["accepted"],
+            counted(int(mission.loop.belief.observed.sum()), "place"),
+            counted(mission.loop.counts["accepted"], "reading"),
             mission.state,
             f" ({mission.reason})" if mission.reason else "",
             "no folder" if recorder.run is None else recorder.run.path,

@@ -21,6 +21,7 @@ from gp_active_sensing.report.steps import Reconstruction, ReportStep
 from gp_active_sensing.report.track import GrowingTracks
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import CandidateValue, FloatArray, IntArray, Plan
+from gp_active_sensing.util.wording import counted
 
 LEVELS = 65535
 """Largest level: values are resolved to 1/65535 of their range."""
@@ -339,7 +340,7 @@ def _way_home(data: RunData, step: ReportStep, plan: Plan) -> dict[str, Any]:
         "metres": _significant(step.metres),
         "why": f"Nothing more was chosen: {plan.reason}. The way to {end}, where the mission had "
         f"to end: {plan.cost.metres:.0f} m.",
-        "outcome": f"{read} place{'' if read == 1 else 's'} read on the way." if read else "",
+        "outcome": f"{counted(read, 'place')} read on the way." if read else "",
     }
 
 

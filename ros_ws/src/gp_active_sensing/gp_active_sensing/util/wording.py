@@ -62,6 +62,11 @@ def fixed(value: float, digits: int) -> str:
     return text.lstrip("-") if float(text) == 0.0 else text
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun, such as 1 place or 2 places."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def distance(metres: float) -> str:
     """Return a length of a way, such as 4.2 m, 42 m or 12.3 km."""
     if metres >= _KILOMETRES:

@@ -223,7 +223,8 @@ class RunFollower:
         if config is None:
             changed = self.found is not None
             self._forget()
-            self.problem = f"waiting for a mission: {path} has no {CONFIG} yet"
+            lacks = f"has no {CONFIG}" if path.is_dir() else "does not exist"
+            self.problem = f"waiting for a mission: {path} {lacks} yet"
             return changed
         reading, changed = self._reading, False
         if reading is None or config != self._config or self._outgrown:

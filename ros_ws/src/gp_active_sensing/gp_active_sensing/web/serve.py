@@ -30,9 +30,12 @@ def can_serve() -> bool:
 
 
 def make_server(
-    run_dir: Path | None, options: WatchOptions, command: Command | None = None
+    run_dir: Path | None,
+    options: WatchOptions,
+    command: Command | None = None,
+    report: Callable[[str], None] | None = None,
 ) -> WatchServer:
-    """Return the server of a page, which listens already.
+    """Return the server of a page, which listens already; the arguments are those of `WatchServer`.
 
     Raises:
         MissingDependencyError: tornado is not installed.
@@ -42,7 +45,7 @@ def make_server(
         raise MissingDependencyError(MISSING)
     from gp_active_sensing.web.server import WatchServer
 
-    return WatchServer(run_dir, options, command)
+    return WatchServer(run_dir, options, command, report)
 
 
 @contextlib.contextmanager
@@ -71,24 +74,25 @@ def served(server: WatchServer) -> Iterator[None]:
         raise failed[0]
 
 
-def serve(
-    run_dir: Path,
-    options: WatchOptions,
-    say: Callable[[str], None],
-) -> None:
+def serve(run_dir: Path, options: WatchOptions, report: Callable[[str], None]) -> None:
     """Serve the page of a run until Ctrl-C or SIGTERM.
+
+    Args:
+        run_dir: of the run, which need not exist yet.
+        options: address and access of the page.
+        report: shows a line on the console.
 
     Raises:
         MissingDependencyError: tornado is not installed.
         RunError: the address cannot be listened on, or the token not kept.
     """
-    server = make_server(run_dir, options)
+    server = make_server(run_dir, options, report=report)
 
     async def run() -> None:
         stop = asyncio.Event()
         with _ending(stop):
             for line in server.lines:
-                say(line)
+                report(line)
             await server.run(stop)
 
     asyncio.run(run())

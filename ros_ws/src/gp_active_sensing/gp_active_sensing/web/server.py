@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import html
+import itertools
 import logging
 import secrets
 import socket
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -45,6 +47,8 @@ PING_SECONDS = 10.0
 SLOW_SECONDS = 60.0
 """A viewer who does not take a message within so long is dropped [s]. One whose page has not
 answered for so long gives way to another viewer."""
+PATIENCE_LOOKS = 8
+"""Number of checks without a mission after which the console shows what the page waits for."""
 MORE_CONNECTIONS = 64
 """Connections besides those of the viewers."""
 NO_CONTROL = "there is no running node here to command: this page follows a run directory"
@@ -96,6 +100,7 @@ class WatchServer:
     Args:
         run_dir: of the run, which need not have begun; None = it is given later.
         command: carries out commands; None = there is nothing to command.
+        report: shows a line on the console.
 
     Raises:
         RunError: the address cannot be listened on, the token not kept, or that of the tiles is
@@ -103,9 +108,14 @@ class WatchServer:
     """
 
     def __init__(
-        self, run_dir: Path | None, options: WatchOptions, command: Command | None = None
+        self,
+        run_dir: Path | None,
+        options: WatchOptions,
+        command: Command | None = None,
+        report: Callable[[str], None] | None = None,
     ) -> None:
         self.options = options
+        self._report = report
         origin_of_tiles(options.tiles)
         self.follower = RunFollower(run_dir)
         self._view = LiveView(self.follower)
@@ -190,11 +200,13 @@ class WatchServer:
     async def _follow(self, board: Board, pool: concurrent.futures.Executor) -> None:
         """Put on the board what is new, as long as the server runs."""
         loop = asyncio.get_running_loop()
-        while True:
+        for looks in itertools.count(1):
             began = time.monotonic()
             parts = await loop.run_in_executor(pool, self._look)
             if parts is not None:
                 await board.put(parts)
+            if looks == PATIENCE_LOOKS and self._report and self.follower.found is None:
+                self._report(self.follower.problem)
             took = time.monotonic() - began
             # A belief that takes long to look at leaves the processor to the mission meanwhile.
             await asyncio.sleep(max(POLL_SECONDS, took))

@@ -104,7 +104,7 @@ def _home(value: Any, found: Drawing, path: Path) -> None:
     given = value[:2] if isinstance(value, list) else []
     numbers = [float(v) for v in given if is_number(v) and math.isfinite(v)]
     if len(numbers) < 2 or not any(numbers):
-        found.notes.append(f"the planned home is not set ({shown(value)}) and was passed over")
+        found.notes.append("the position of the planned home is not known: it was left out")
     elif abs(numbers[0]) > 90.0 or abs(numbers[1]) > 180.0:
         raise expected(path, "plannedHomePosition", "latitude, longitude", value)
     else:

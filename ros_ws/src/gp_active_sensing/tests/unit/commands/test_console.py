@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gp_active_sensing.commands.console import stage_line, summary_lines
+from gp_active_sensing.commands.console import WIDTH, progress_of, stage_line, summary_lines
 from gp_active_sensing.sim import run_scenario
 from tests.unit.sim.scenarios import GRID, scenario
 
@@ -22,15 +22,17 @@ RECORD: dict[str, Any] = {
 }
 
 
-def test_a_gap_is_shown_where_there_are_bounds() -> None:
-    for policy, upper, shown in (
-        ("bal", 1.5, "gap 0.500"),
-        ("one_of_mine", 1.5, "gap 0.500"),
-        ("tour", 1.0, ""),
-    ):
-        line = stage_line({**RECORD, "upper": upper}, policy=policy)
-        assert ("gap" in line) == bool(shown)
-        assert shown in line
+def test_a_stage_shows_the_used_budget_in_one_short_line() -> None:
+    made = scenario(GRID, budget={"readings": None, "metres": 1200, "seconds": 600})
+    used = {"driven_metres": 90.4, "driven_seconds": 300.0}
+    errors = {"promised_error": 12.3456, "rmspe": 0.123456, "regret": 3.0, "plan_seconds": 9.0}
+    kernel = {"kernels": ["graph_matern12"], "length_scales": [[410.4]], "weights": [1.0]}
+    record = {**RECORD, **used, **errors, **kernel, "probe": "boat_1", "name": 40 * "x"}
+    line = stage_line(record, made)
+    assert len(line) <= WIDTH
+    for part in ("  90/1200 m", "300/600 s", "read 2.0 ", "promised 12.3", "RMSPE 0.12"):
+        assert part in line
+    assert progress_of(record, made) == (0.5, "90/1200 m, 300/600 s")
 
 
 def test_seconds_of_several_probes_are_not_added_up(tmp_path: Path) -> None:

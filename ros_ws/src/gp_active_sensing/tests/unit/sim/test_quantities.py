@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gp_active_sensing.commands.console import summary_lines
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.mission.config import ActiveSensingConfig
@@ -40,6 +41,11 @@ def test_a_run_has_every_quantity_in_summary_and_records(tmp_path: Path) -> None
     (*_, last) = RunDirectory.open(tmp_path / "run").records()
     assert last["quantities"]["depth"]["rmspe"] is not None
     assert last["quantities"]["algae"]["observed"] == found["algae"]["observed"]
+    lines = summary_lines(summary, "heat")
+    names = [line.split()[-1] for line in lines if line.startswith("  quantity ")]
+    assert names == ["heat", *found]
+    for label in ("promised error", "actual error", "RMSPE", "intervals"):
+        assert len([line for line in lines if line.startswith(f"  {label} ")]) == 4
 
 
 def test_a_run_cut_anywhere_goes_on_to_the_same_end(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def test_a_mission_that_begins_and_goes_on(tmp_path: Path) -> None:
     with serving(run) as server, Viewer(server) as viewer:
         assert server.lines == [f"live page: http://127.0.0.1:{server.port}/"]
         parts = viewer.until(lambda parts: "run" in parts)
-        assert "has no config.yaml yet" in parts["run"]["problem"]
+        assert "waiting for a mission" in parts["run"]["problem"]
         node_run(run)
         viewer.until(lambda parts: parts.get("maps", {}).get("all") == 3)
         assert viewer.parts["mission"]["used"] == 3
@@ -323,6 +323,22 @@ def test_the_command_says_its_address_and_ends_when_asked(tmp_path: Path) -> Non
             time.sleep(0.02)  # a key that is held; without a pause signals starve the process
         assert process.returncode in (0, 128 + signal.SIGINT, -signal.SIGINT)
         assert process.stderr.read() == ""
+
+
+def test_the_command_reports_a_folder_that_is_missing(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "gp_active_sensing.cli", "watch"]
+    run = [*command, str(tmp_path / "run")]
+    with subprocess.Popen(
+        run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline().startswith("live page: http://")
+        assert str(tmp_path / "run") in process.stdout.readline()
+        process.terminate()
+        assert process.stderr.read() == ""
+    nowhere = subprocess.run([*command, str(tmp_path / "a" / "run")], check=False)
+    assert nowhere.returncode == 1
 
 
 def test_where_nothing_runs_nothing_is_commanded(tmp_path: Path) -> None:
