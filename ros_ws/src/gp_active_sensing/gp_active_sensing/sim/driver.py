@@ -1,4 +1,4 @@
-"""Run a scenario to its end without ROS, and keep its records; go on with a run."""
+"""Run a scenario without ROS, or resume a run, and write its records."""
 
 from __future__ import annotations
 
@@ -25,11 +25,7 @@ from gp_active_sensing.util.files import differences
 
 
 def check_same(run: RunDirectory, scenario: Scenario) -> None:
-    """See that a directory holds a run of a scenario.
-
-    Raises:
-        RunError: it holds one of another.
-    """
+    """Check that a directory has a run of a scenario. Raises RunError."""
     stored = scenario_from_mapping(run.config, source=str(run.path / CONFIG))
     different = sorted(differences(to_mapping(stored), to_mapping(scenario)))
     if different:
@@ -41,10 +37,12 @@ def check_same(run: RunDirectory, scenario: Scenario) -> None:
 
 
 def with_model_of(scenario: Scenario, run_dir: Path | None) -> Scenario:
-    """Return the scenario with what its belief's model holds, of a run that goes on that of then.
+    """Return the scenario with the content of its belief's kernel model.
+
+    A resumed run uses its stored copy of the model.
 
     Raises:
-        ConfigError: a model that is not there.
+        ConfigError: the model does not exist.
         RunError: a run directory that cannot be read.
     """
     belief = scenario.belief
@@ -59,10 +57,10 @@ def with_model_of(scenario: Scenario, run_dir: Path | None) -> Scenario:
 logger = logging.getLogger(__name__)
 
 PATIENCE = 10_000.0
-"""Seconds without a probe that drives, after which a mission is given up."""
+"""Longest simulated time without a driving probe [s]."""
 
 OnStage = Callable[[Mapping[str, Any]], None]
-"""Called with the record of each stage as it is completed."""
+"""Callback for the record of each completed stage."""
 
 
 def run_name(scenario: Scenario, now: datetime) -> str:
@@ -80,27 +78,22 @@ def run_scenario(
     on_stage: OnStage | None = None,
     clock: Clock = time.monotonic,
 ) -> RunSummary:
-    """Run a scenario until its budget is spent or nothing reachable is left.
-
-    The mission of the nodes in virtual time, see `SimulationRunner`: decide, drive, read, record.
-    Places crossed on the way are read as well when the sensor says so. A visit without a reading is
-    repeated, then the place is set aside. Several probes do so beside each other.
+    """Run a scenario until its budget is spent or no place can be reached, see `SimulationRunner`.
 
     Args:
-        scenario: what to simulate.
+        scenario: the scenario.
         out_dir: run directory; new or empty unless `resume`.
-        resume: go on with the run that `out_dir` holds: it is simulated again, with the decisions
-            of its journal, and then goes on. With a limit in expansions the result is equal to the
-            bit to that of a run that was never interrupted.
-        on_stage: called with each new stage's record.
-        clock: monotonic seconds, for planning times.
+        resume: continue the run in `out_dir` with the decisions of its journal. With a limit in
+            expansions the result equals that of an uninterrupted run to the bit.
+        on_stage: callback for the record of each stage.
+        clock: monotonic clock for planning times [s].
 
     Returns:
-        The summary, also written to ``summary.json``.
+        The summary, which is also written to ``summary.json``.
 
     Raises:
-        RunError: the directory cannot be used, holds a run of another scenario, or not all could
-            be written.
+        RunError: the directory cannot be used or has a run of another scenario, or a file could
+            not be written.
         ActiveSensingError: a scenario whose map, table or start cannot be used.
     """
     out_dir = Path(out_dir)
@@ -124,7 +117,7 @@ def run_scenario(
         try:
             runner = SimulationRunner(scenario, driver="sim", clock=clock, open_run=open_run)
         except BaseException:
-            for folder in made:  # the run directory itself is gone by now
+            for folder in made:  # the run directory itself was removed
                 with suppress(OSError):
                     folder.rmdir()
             raise
@@ -165,7 +158,7 @@ def _play(runner: SimulationRunner, scenario: Scenario) -> None:
 
 
 def _earlier(scenario: Scenario, out_dir: Path) -> EarlierRun | None:
-    """Return the run that a directory holds, None where nothing was written there yet."""
+    """Return the run in a directory; None for an empty or missing one."""
     if out_dir.is_dir() and not any(p for p in out_dir.iterdir() if not p.name.startswith(".")):
         return None
     with ExitStack() as stack:
@@ -180,7 +173,7 @@ def _earlier(scenario: Scenario, out_dir: Path) -> EarlierRun | None:
 
 
 def _write_partial_summary(runner: SimulationRunner, error: BaseException) -> None:
-    """Write a summary of the run so far; the error is raised again."""
+    """Write the summary of a run that an error ended."""
     status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
     reason = str(error) or type(error).__name__
     run = runner.parts.recorder.run
@@ -189,12 +182,12 @@ def _write_partial_summary(runner: SimulationRunner, error: BaseException) -> No
         summary = dataclasses.replace(_summary(runner, status), reason=reason)
         run.write_summary(summary.to_mapping())
     except Exception:
-        # The first error is the one to report; this one often has the same cause (a full disk).
+        # The first error is reported; this one often has the same cause, such as a full disk.
         logger.exception("%s: no summary could be written", run.path)
 
 
 def _summary(runner: SimulationRunner, status: str) -> RunSummary:
-    """Return the summary; messages take no time here, and what a sensor did not give is known."""
+    """Return the summary without latencies and with the dropouts of the sensors."""
     summary = runner.parts.recorder.summarise(runner.mission, status)
     expert = summary.expert and {**summary.expert, "waited_seconds": runner.waited}
     return dataclasses.replace(summary, latency={}, dropouts=runner.dropouts, expert=expert)

@@ -15,17 +15,21 @@ from gp_active_sensing.topology.turning import curve_through, turn_to
 from gp_active_sensing.types import Cost, FloatArray, Route
 
 _MARKS = (0.005, 0.25, 0.5, 0.75, 0.995)
-"""Parts of a road's length at which its pose is sent: just after it is entered, just before it is
-left, and between."""
+"""Fractions of a road's length at which the probe sends its pose."""
 _ROUNDING = 1e-9
-"""Part of a metre by which a mark may be missed."""
+"""Tolerance of a position along a line [m]."""
 
 
 @dataclass(frozen=True)
 class _Leg:
-    """The way to the end of one place: a line, its length so far, where the place begins.
+    """Way to the end of one place.
 
-    `heading` is that at its end, where it is not the waypoint's [rad].
+    Args:
+        place: index of the place.
+        points: (m, d) corners of the way [m].
+        lengths: (m,) length of the way up to each corner [m].
+        begins: length of the way before the place itself [m].
+        heading: heading at the end [rad]; None = that of the waypoint.
     """
 
     place: int
@@ -40,27 +44,26 @@ class _Leg:
 
     @property
     def half(self) -> float:
-        """Where the second half of the place begins; of a point its end."""
+        """Length of the way up to the second half of the place; for a point its length [m]."""
         return 0.5 * (self.begins + self.metres)
 
     @cached_property
     def marks(self) -> tuple[float, ...]:
-        """Bends of the line, and parts of the place itself, `_MARKS`."""
+        """Lengths of the way at its corners, and at the `_MARKS` of the place [m]."""
         own = self.metres - self.begins
         parts = [self.begins + part * own for part in _MARKS] if own > 0.0 else []
         return (*self.lengths.tolist(), *parts)
 
 
 class SimulatedProbe:
-    """Moves along routes at a speed; a place counts as passed when the end of its line is reached.
+    """Probe that moves along routes; it passes a place at the end of the place's line.
 
     Args:
         topology: the map.
-        start: place it stands at (at the end of its line), None = nowhere: the first route begins
-            where its first place begins.
-        speed: metres per second, or "limit" for the speed the map gives each route.
-        turn_radius: least radius of a curve that it drives [m]; 0 = it turns on the spot, and on
-            roads their geometry has the curves.
+        start: first place of the probe; None = the first route begins at its first place.
+        speed: metres per second, or "limit" for the speed that the map gives each route.
+        turn_radius: smallest radius of a curve [m]; 0 = the probe turns on the spot. On roads it
+            has no effect.
     """
 
     def __init__(
@@ -77,7 +80,7 @@ class SimulatedProbe:
         self.speed = speed
         self._radius = 0.0 if topology.roads else turn_radius
         self.at = start
-        """The last place whose end was reached, None = none yet."""
+        """Last place that was passed; None = none yet."""
         self._legs: list[_Leg] = []
         self._done = 0.0
         self._rate = math.inf
@@ -87,10 +90,7 @@ class SimulatedProbe:
 
     @property
     def pose(self) -> tuple[float, ...]:
-        """x, y [m], heading [rad], and z [m] on a map with heights.
-
-        That of place 0 for a probe that is nowhere yet.
-        """
+        """x, y [m], heading [rad], and z [m] on a map with heights; at first that of place 0."""
         return self._at(0) if self._pose is None else self._pose
 
     def _at(self, place: int) -> tuple[float, ...]:
@@ -99,15 +99,12 @@ class SimulatedProbe:
 
     @property
     def arrived(self) -> bool:
-        """The whole route is driven (or there was none)."""
+        """True if no part of a route is left to drive."""
         return not self._legs
 
     @property
     def may_read(self) -> int | None:
-        """The place a reading taken now belongs to: the one driven, in the second half of its line.
-
-        None in a first half, and when arrived.
-        """
+        """Place that a reading belongs to now; None in a first half of a line and after arrival."""
         if not self._legs:
             return None
         leg = self._legs[0]
@@ -115,7 +112,7 @@ class SimulatedProbe:
 
     @property
     def seconds_to_next(self) -> float:
-        """Time until the end of the place being driven; 0 when arrived [s]."""
+        """Time until the end of the current place; 0 after arrival [s]."""
         if not self._legs:
             return 0.0
         left = self._legs[0].metres - self._done
@@ -123,33 +120,33 @@ class SimulatedProbe:
 
     @property
     def seconds_to_half(self) -> float:
-        """Time until the second half of the place being driven, or its end if that is next [s]."""
+        """Time until the second half of the current place, or else until its end [s]."""
         if not self._legs:
             return 0.0
         return self._seconds_to((self._legs[0].half,))
 
     @property
     def seconds_to_turn(self) -> float:
-        """Time until the next bend or mark of the line being driven; 0 when arrived [s].
+        """Time until the next corner or mark of the line; 0 after arrival [s].
 
-        Between two of them the probe drives straight.
+        Between two of these the probe drives straight.
         """
         return self._seconds_to(self._legs[0].marks) if self._legs else 0.0
 
     def _seconds_to(self, marks: Iterable[float]) -> float:
-        """Return the time until the next of some marks on the line being driven, or its end."""
+        """Return the time until the next of some marks, or until the end of the line [s]."""
         ahead = [mark for mark in marks if mark > self._done + _ROUNDING]
         left = min([*ahead, self._legs[0].metres]) - self._done
         return left / self._rate if left > 0.0 else 0.0
 
     def cost(self, route: Route) -> Cost:
-        """Return what driving a route costs at the probe's own speed."""
+        """Return the cost of a route at the probe's speed."""
         if isinstance(self.speed, str):
             return route.cost
         return Cost(route.cost.metres, route.cost.metres / self.speed)
 
     def drive(self, route: Route) -> None:
-        """Begin a route; one that is not finished is given up where the probe is."""
+        """Begin a route at the current position; an unfinished route is dropped."""
         here = None
         if self._pose is not None:
             here = np.array([*self._pose[:2], *self._pose[3:]])
@@ -183,7 +180,7 @@ class SimulatedProbe:
             self._place_on(self._legs[0])
 
     def advance(self, dt_seconds: float) -> tuple[int, ...]:
-        """Move for a time [s] and return the places whose end was reached, in order."""
+        """Move for a time [s]; return the passed places in order. Raises ValueError below 0 s."""
         if math.isnan(dt_seconds) or dt_seconds < 0.0:
             msg = f"a probe moves forward in time, got {dt_seconds} s"
             raise ValueError(msg)

@@ -1,8 +1,4 @@
-"""Simulated probe in steps of virtual time: its position, and what its sensor reads.
-
-The clock never waits for the probe: a probe without a waypoint stands where it is
-while time goes on, as a real one would.
-"""
+"""Simulated robot in steps of virtual time: its position, sensor and battery."""
 
 from __future__ import annotations
 
@@ -25,27 +21,23 @@ from gp_active_sensing.types import BoolArray, Cost, Reading, Route
 logger = logging.getLogger(__name__)
 
 EPOCH_NS = 1
-"""Simulated time begins at one nanosecond: zero means "no time yet" in ROS."""
-
-
+"""Start of simulated time [ns]; in ROS, 0 means that there is no time yet."""
 TimedPose: TypeAlias = tuple[int, tuple[float, ...]]
-"""When [ns], and x, y [m] and heading [rad]."""
-
-
+"""Time [ns], with x, y [m], heading [rad] and, on a map with heights, z [m]."""
 POSES = 2.0
-"""Longest time between two poses on a road [s]; in the open a straight line needs none between."""
+"""Longest time between two poses on a road [s]."""
 
 
 @dataclass(frozen=True)
 class Observation:
-    """Messages to publish at one time.
+    """Content of the messages to publish at one time.
 
     Args:
         stamp_ns: simulated time.
         pose: x, y [m], heading [rad], and z [m] on a map with heights.
-        speed: of the probe [m/s].
-        readings: taken since the last one.
-        way: where it was before, since the last one: at every bend, half and end of a place.
+        speed: mean speed since the previous observation [m/s].
+        readings: readings since the previous observation.
+        way: poses since the previous observation, at each corner, half and end of a place.
     """
 
     stamp_ns: int
@@ -56,10 +48,7 @@ class Observation:
 
 
 def place_at(topology: Topology, x: float, y: float, heading: float, z: float = 0.0) -> int | None:
-    """Return the place whose waypoint this is: nearest, and facing the same way.
-
-    None when it is farther than 1 m from every waypoint.
-    """
+    """Return the place with the nearest waypoint of about this heading; None beyond 1 m."""
     goals = topology.goals
     distances = np.hypot(goals[:, 0] - x, goals[:, 1] - y)
     if topology.heights is not None:
@@ -71,10 +60,10 @@ def place_at(topology: Topology, x: float, y: float, heading: float, z: float = 
 
 @dataclass(frozen=True)
 class PlannedWay:
-    """A way as it was planned.
+    """Planned way to a waypoint.
 
     Args:
-        begin: the place where it begins; None = nowhere.
+        begin: first place of the way; None = the probe has not passed a place yet.
         route: the way.
         then: waypoints that will probably follow.
     """
@@ -86,12 +75,12 @@ class PlannedWay:
 
 @dataclass
 class SharedWorld:
-    """Places and goals that all probes of one world share.
+    """Visited places and goals of all probes in one world.
 
     Args:
-        passed: (n,) places that a probe has passed.
-        visits: how often each place was asked for a reading, which keys the sensor's noise.
-        goals: where the probes are driving to, by name.
+        passed: (n,) True for a place that a probe has passed.
+        visits: number of readings taken at each place; it keys the noise of the sensor.
+        goals: current goal of each probe, by name.
     """
 
     passed: BoolArray
@@ -100,30 +89,29 @@ class SharedWorld:
 
     @classmethod
     def on(cls, topology: Topology) -> SharedWorld:
-        """Return those of a map that nobody has been to."""
+        """Return the state of a map without visits."""
         return cls(np.zeros(topology.n, dtype=np.bool_))
 
     def known_to(self, name: str) -> BoolArray:
-        """(n,) places passed, or that others are driving to: those that a planner crosses."""
+        """Return the (n,) places that were passed, or that are goals of other probes."""
         known: BoolArray = self.passed.copy()
         known[[goal for other, goal in self.goals.items() if other != name]] = True
         return known
 
 
 class SimulatedRobot:
-    """Drives a probe to waypoints along legal routes and takes readings.
+    """Robot that drives to waypoints along legal routes and takes readings.
 
-    A place is read once a visit (``sensor.readings`` times, when the scenario says so): in the
-    second half of a road segment, or on arriving at a point. A waypoint sent again for the place
-    where the probe stands is another visit.
+    It reads a road in its second half, and a point on arrival. If the waypoint of its current place
+    is sent again, it reads there again.
 
     Args:
         world: map, truth, sensor and start.
-        readings: taken at each visit.
+        readings: number of readings at each visit.
         on_the_way: also read the places that are crossed.
-        stop: how long it stands at a waypoint before it reads there [s].
-        name: of the probe, where there are several.
-        traces: what all probes of the world share; None = this is the only one.
+        stop: waiting time at a waypoint before the readings [s].
+        name: name of the probe; "" for a single one.
+        traces: state that all probes of the world share; None = there is one probe.
     """
 
     def __init__(
@@ -147,13 +135,13 @@ class SimulatedRobot:
         """Longest time between two poses [s]."""
         self._stop_ns = round(1e9 * stop)
         self._due_ns: int | None = None
-        """When the readings are taken for which it stands at its goal."""
+        """Time of the readings at the goal, while the robot waits there."""
         self._now_ns = EPOCH_NS
         self._done_this_visit: set[int] = set()
         self._goal: int | None = None
         self._next_goal: int | None = None
         self._planned: PlannedWay | None = None
-        """The way to it."""
+        """Planned way to the next goal."""
         self._taken: list[Reading] = []
         self.dropouts = 0
         if self._probe.at is not None:
@@ -166,12 +154,12 @@ class SimulatedRobot:
 
     @property
     def at(self) -> int | None:
-        """The last place whose end was reached, None = none yet."""
+        """Last place that was passed; None = none yet."""
         return self._probe.at
 
     @property
     def goal(self) -> int | None:
-        """The place being driven to."""
+        """Place that the robot drives to."""
         return self._goal
 
     @property
@@ -180,19 +168,16 @@ class SimulatedRobot:
         return self._probe.pose
 
     def place_of(self, x: float, y: float, heading: float, z: float = 0.0) -> int | None:
-        """Return the place whose waypoint this is: nearest, and facing the same way.
-
-        None when it is farther than 1 m from every waypoint.
-        """
+        """Return the place of a waypoint, see `place_at`."""
         return place_at(self._topology, x, y, heading, z)
 
     def close(self) -> None:
-        """Nothing to end."""
+        """Do nothing; a car in traffic has a simulator to end."""
 
     def go_to(self, place: int, planned: PlannedWay | None = None) -> None:
-        """Drive to a place: at once when standing, else from the end of the place being driven.
+        """Drive to a place, after the end of the current place.
 
-        Without a `planned` way it is found again, see `way_to`.
+        Without a `planned` way, `way_to` computes one.
         """
         self._next_goal, self._planned = place, planned
         if self._probe.arrived:
@@ -215,7 +200,7 @@ class SimulatedRobot:
             self._probe.drive(Route(route.path, self._probe.cost(route)))
 
     def _way(self, at: int | None, goal: int, planned: PlannedWay | None) -> Route | None:
-        """Return the way to a goal, the planned one if it begins here; None = there is none."""
+        """Return the planned way if it begins here, else a new one; None = there is none."""
         if planned is not None and planned.begin == at:
             return planned.route
         route = way_to(self._world, at, goal, self._traces.known_to(self._name))
@@ -226,7 +211,7 @@ class SimulatedRobot:
         return route
 
     def _over_ground(self, route: Route) -> Route:
-        """Return a route with the corners that a map without moves leaves out."""
+        """Return a route with the corners of its way around obstacles on a map without moves."""
         topology = self._topology
         path = places_along(topology, self._probe.pose, route.path)
         if path == route.path or not path or not isinstance(topology, FreeTopology):
@@ -238,7 +223,7 @@ class SimulatedRobot:
         return Route(path, Cost(metres, seconds))
 
     def step(self, seconds: float) -> Observation:
-        """Let simulated time pass: seconds above 0."""
+        """Advance by a time above 0 [s]; return what happened."""
         before = self._probe.pose
         end_ns = self._now_ns + round(1e9 * seconds)
         way: list[TimedPose] = []
@@ -270,7 +255,7 @@ class SimulatedRobot:
 
     @property
     def seconds_to_event(self) -> float | None:
-        """Time until a reading is due, a half or an end is reached [s]; None = it stands."""
+        """Time until the next reading, half or end of a place [s]; None = the robot stands."""
         if self._taken:
             return 0.0
         if not self._probe.arrived:
@@ -278,7 +263,7 @@ class SimulatedRobot:
         return None if self._due_ns is None else 1e-9 * (self._due_ns - self._now_ns)
 
     def _visit(self, place: int) -> None:
-        """Take the readings of this visit, unless that was done."""
+        """Take the readings of a visit once."""
         if place in self._done_this_visit or not (self._on_the_way or place == self._goal):
             return
         if self._stop_ns and place == self._goal:
@@ -308,14 +293,12 @@ class SimulatedRobot:
             self._taken.append(replace(reading, quantity=quantity))
 
 
-# -- its battery -----------------------------------------------------------------------------------
-
 CHANGE_SECONDS = 60.0
 """Time that a simulated change of batteries takes [s]."""
 
 
 def home_of(topology: Topology, end: int | str | None) -> tuple[float, float] | None:
-    """Return where batteries are changed [m]; None = where the probe begins."""
+    """Return x and y of the place where batteries are changed [m]; None = the start."""
     if end is None or (isinstance(end, str) and end not in topology.names):
         return None
     place = topology.names.index(end) if isinstance(end, str) else end
@@ -324,11 +307,11 @@ def home_of(topology: Topology, end: int | str | None) -> tuple[float, float] | 
 
 
 class SimulatedBattery:
-    """The battery of a simulated probe.
+    """Battery of a simulated probe.
 
     Args:
-        sortie: what it lasts for, metres or seconds.
-        home: where it is changed [m]; None = where the probe is first.
+        sortie: range of a full battery, in metres or seconds.
+        home: x and y of the place where it is changed [m]; None = the first position.
     """
 
     def __init__(self, sortie: SortieConfig, home: tuple[float, float] | None = None) -> None:
@@ -338,7 +321,7 @@ class SimulatedBattery:
 
     @property
     def used(self) -> float:
-        """Part of what it lasts for that was used; more than 1 = it was empty on the way."""
+        """Used fraction of the range; above 1 the battery was empty on the way."""
         lasts = self._sortie.metres or math.inf, self._sortie.seconds or math.inf
         return max(self._metres / lasts[0], self._seconds / lasts[1])
 
@@ -348,11 +331,11 @@ class SimulatedBattery:
         return max(0.0, 1.0 - self.used)
 
     def fill(self) -> None:
-        """Change it."""
+        """Replace the battery by a full one."""
         self._metres = self._seconds = self._stood = 0.0
 
     def step(self, moment: Observation) -> None:
-        """Use what a step takes; change it once the probe has stood at its end place for long."""
+        """Use energy for a step; change the battery after `CHANGE_SECONDS` at home."""
         for stamp_ns, pose in (*moment.way, (moment.stamp_ns, moment.pose)):
             here = (*pose[:2], *pose[3:])
             if self._last is not None:

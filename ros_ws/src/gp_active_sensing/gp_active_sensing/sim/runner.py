@@ -1,9 +1,7 @@
 """Run the mission of the nodes with simulated probes in virtual time, in one process.
 
-The mission, its parts and the simulated probes are those of the nodes; only what carries messages
-between them is left out. Computing takes no time, and time jumps to the next thing that happens: a
-place is reached, a reading is due, an answer comes. So an hour's mission takes seconds, and with
-limits in expansions it is the same every time.
+Time jumps to the next event, such as an arrival or a reading. Computing takes no virtual time. With
+a limit in expansions two runs are equal.
 """
 
 from __future__ import annotations
@@ -68,16 +66,15 @@ def build_players(
     names: Sequence[str] | None = None,
     starts: Sequence[str] = (),
 ) -> dict[str, SimulatedRobot]:
-    """Return the probes of a world by their names, each where it begins.
+    """Return the probes of a world by their names, each at its start.
 
-    The first begins where the scenario says, the others at places that the seed chooses; a reading
-    depends on the place and on how often any of them was there, not on which one it is.
+    The first probe starts at ``probe.start``, the others at places that the seed chooses.
 
     Args:
-        scenario: what is simulated.
-        world: its world.
-        names: of the probes; empty = one without a name; None = as many as the scenario says.
-        starts: places where the first ones begin instead, by name or number, or the word "random".
+        scenario: the scenario.
+        world: world of the scenario.
+        names: names of the probes; empty = one without a name; None = those of the scenario.
+        starts: starts of the first probes, by name or index, or the word "random".
 
     Raises:
         ConfigError: names or starts that cannot be used; several probes in live traffic.
@@ -119,7 +116,7 @@ def build_players(
 
 
 def _place(world: World, given: str) -> str | int:
-    """Return a place as it was given: a text of digits is an index, unless it is a name."""
+    """Return the index of a text of digits, unless it is a name; else the text."""
     is_name = given in world.topology.names
     return int(given) if given.isascii() and given.isdigit() and not is_name else given
 
@@ -129,11 +126,11 @@ _OF_DECISIONS = (DecisionTaken.KIND, ReturnBegun.KIND, LimitsMoved.KIND)
 _LEFT_OUT = ("start",)
 """Keys of a scenario's probe that only the simulator has."""
 IDLE = 10.0
-"""Step while nothing is known to happen [s]."""
+"""Time step while no next event is known [s]."""
 MOST_ROUNDS = 10_000
-"""Times that a mission may ask for something at one moment."""
+"""Largest number of steps of a mission at one moment."""
 _DIGITS = 3
-"""Values of the live truth that are kept for reports."""
+"""Decimals of the live truth in the records."""
 
 
 def parameters_of(scenario: Scenario) -> dict[str, Any]:
@@ -157,7 +154,6 @@ def visits_of(scenario: Scenario) -> dict[str, Any]:
     """Return the settings of visits in a scenario, as parameters of the mission."""
     sensor = scenario.sensor
     patience = {"reading_timeout": sensor.seconds + 10.0} if sensor.seconds else {}
-    # A scenario's sensor reads where it is sent, and says itself how often it drops out.
     silent = {"wait_for_reading": False, "silent_places": 0}
     return {"retries": sensor.retries, **silent, **patience}
 
@@ -170,22 +166,20 @@ def asking_of(scenario: Scenario) -> dict[str, Any]:
 
 
 class SimulationRunner:
-    """Plays a mission step by step.
+    """Simulated mission, step by step.
 
     Args:
-        scenario: field, sensor, map and what the mission runs with.
-        probes: names; empty = one without a name; None = as many as the scenario says.
-        starts: places where the first ones begin, see `build_players`.
-        period: between two poses [s], as a robot sends them; None = time jumps to what happens
-            next.
-        parameters: of the node, instead of the scenario's; sections are merged.
-        driver: who drives the mission, for the records.
-        clock: monotonic seconds, for limits of decisions and the times that they take.
-        open_run: opens the run to write to; of one that is gone on with the decisions are taken
-            again from its journal.
+        scenario: field, sensor, map and settings of the mission.
+        probes: names; empty = one without a name; None = those of the scenario.
+        starts: starts of the first probes, see `build_players`.
+        period: time between two poses [s]; None = time jumps to the next event.
+        parameters: of the node; they replace the scenario's, section by section.
+        driver: name of the driver in the records.
+        clock: monotonic clock for planning times [s].
+        open_run: opens the run to write to; a resumed run takes decisions from its journal.
 
     Raises:
-        ActiveSensingError: anything that cannot be used.
+        ActiveSensingError: a scenario or parameters that cannot be used.
     """
 
     def __init__(
@@ -209,7 +203,7 @@ class SimulationRunner:
         self.period = period
         self.now_ns = EPOCH_NS
         self.silent: set[str] = set()
-        """Probes whose messages get lost, both ways; they drive on to their last waypoint."""
+        """Probes whose messages are lost in both directions."""
         self.on_stage: Callable[[Mapping[str, Any]], None] | None = None
         """Called with the record of each stage."""
         sortie, home = scenario.probe.sortie, home_of(world.topology, scenario.probe.end)
@@ -220,22 +214,21 @@ class SimulationRunner:
         }
         """By probe."""
         self._changed_ns: dict[str, int] = {}
-        """By probe whose battery is being changed: when that is done."""
+        """Time at which the battery of each probe is changed [ns]."""
         self.sent: list[tuple[str, int]] = []
-        """Every waypoint sent: to whom, and the place."""
+        """Probe and place of every waypoint sent."""
         self.waited = 0.0
-        """For answers of the expert [s]."""
+        """Time spent waiting for answers of the expert [s]."""
         self._earlier: EarlierRun | None = None
         self._begun = False
-        """The probes have said where they are."""
+        """True once each probe has sent its first pose."""
         self._deciding: deque[tuple[int, DecisionRequest]] = deque()
-        """Decisions that are being taken, and when they will be there [ns]."""
+        """Time at which each decision is ready [ns], and its request."""
         self._asked_and_used: dict[str, int] = {}
         self._of_stage: dict[str, dict[str, int]] = {}
-        """By probe: numbers of questions to the expert, and of answers used, for the decision that
-        the probe carries out."""
+        """Number of questions and used answers for the current decision of each probe."""
         self._true_at = 0
-        """Stage at whose end the live truth was last kept."""
+        """Last stage with a record of the live truth."""
         mapping = parameters_of(scenario)
         mapping.update(plan_ahead=False, probes=list(probes))
         for key, value in (parameters or {}).items():
@@ -272,7 +265,7 @@ class SimulationRunner:
 
     @property
     def seconds(self) -> float:
-        """Since the beginning."""
+        """Virtual time since the start [s]."""
         return 1e-9 * (self.now_ns - EPOCH_NS)
 
     @property
@@ -282,18 +275,18 @@ class SimulationRunner:
 
     @property
     def dropouts(self) -> int:
-        """How often a sensor gave nothing."""
+        """Number of readings that the sensors did not give."""
         return sum(player.dropouts for player in self.players.values())
 
     def run(self, seconds: float) -> bool:
-        """Go on until the mission is over or so much time has passed; say whether it is over."""
+        """Continue for at most a time [s]; return whether the mission is over."""
         until_ns = self.now_ns + round(1e9 * seconds)
         while self.mission.state != "ended" and self.now_ns < until_ns:
             self.step()
         return self.mission.state == "ended"
 
     def step(self) -> list[MissionOutput]:
-        """Let time pass until the next thing happens; return what the mission asked for then."""
+        """Advance to the next event; return the requests of the mission."""
         if self.mission.state == "idle":
             self.mission.start()
         if not self._begun:
@@ -331,8 +324,8 @@ class SimulationRunner:
                 self.mission.resume("its simulated battery is changed")
 
     def _seconds_to_next(self) -> float:
-        """Return the time until something happens, at the latest when a wait may be over [s]."""
-        # So that the poses of a step are used at once: nobody is thought silent meanwhile.
+        """Return the time until the next event or the end of a wait [s]."""
+        # The inbox then holds all poses of one step, so that no probe counts as silent.
         most = 0.5 * BATCH * POSES / len(self.players)
         found = [1e-9 * (due_ns - self.now_ns) for due_ns, _ in self._deciding]
         for name, player in self.players.items():
@@ -372,7 +365,7 @@ class SimulationRunner:
             inbox.put(RawReading(*value, quantity=reading.quantity), now, name)
 
     def _step_mission(self) -> list[MissionOutput]:
-        """Let the mission do all that it can do now; return what it asked for."""
+        """Step the mission until it rests; return its requests. Raises RunError if it does not."""
         done: list[MissionOutput] = []
         for _ in range(MOST_ROUNDS):
             self._take_answers()
@@ -423,7 +416,7 @@ class SimulationRunner:
                 self._of_stage[job.probe] = self._of_expert()
 
     def _recorded(self, loop: SensingLoop) -> DecisionTaken | ReturnBegun | None:
-        """Return the next decision of the journal, after the limits that moved with it."""
+        """Apply the next limits of the journal; return its next decision."""
         for line in () if self._earlier is None else self._earlier.next:
             if line.get("event") not in _OF_DECISIONS:
                 return None
@@ -435,7 +428,7 @@ class SimulationRunner:
         return None
 
     def _decide(self, job: DecisionRequest) -> Plan:
-        """Take a decision; of a run that is gone on with the one that its journal has."""
+        """Return a decision: for a resumed run the one in its journal."""
         event = self._recorded(job.loop)
         if isinstance(event, DecisionTaken):
             path, again = event.plan.path, event.again
@@ -447,7 +440,7 @@ class SimulationRunner:
             job.loop.replay_way_home(job.probe)
             return event.plan
         plan = job.ask()
-        # What a journal gives back, so that going on with a run changes nothing.
+        # A resumed run reads this state from JSON.
         job.loop.policy_state = json.loads(json.dumps(json_ready(job.loop.policy_state)))
         return plan
 
@@ -462,7 +455,7 @@ class SimulationRunner:
             self.on_stage(recorder.stages.newest)
 
     def _record_truth(self) -> None:
-        """Keep what is true in live traffic at the end of a drive, which no file knows."""
+        """Record the true speeds of live traffic at the end of a stage."""
         run, traffic = self.parts.recorder.run, self.world.traffic
         if traffic is None:
             return
@@ -478,7 +471,7 @@ class SimulationRunner:
             run.append_truth({"seconds": seconds, "values": values})
 
     def _of_expert(self) -> dict[str, int]:
-        """Return what the expert was asked and answered since this was last asked."""
+        """Return the numbers of questions and used answers since the last call."""
         consulting = self.mission.consulting
         if consulting is None:
             return {}

@@ -18,23 +18,22 @@ from gp_active_sensing.util.files import making_whole, open_file
 logger = logging.getLogger(__name__)
 
 MOST = 1_000_000_000
-"""Bytes that the folder may hold."""
+"""Largest size of the folder [bytes]."""
 _CHECKSUM = 32
-"""Bytes of the checksum, which are the last of a file."""
+"""Length of the checksum at the end of a file [bytes]."""
 
 Arrays = dict[str, npt.NDArray[np.float64]]
 
 
 def cache_folder() -> Path:
-    """Return the folder of the cache; it need not exist.
+    """Return the folder of the cache, which may not exist.
 
-    ``$XDG_CACHE_HOME/gp_active_sensing``, and without that variable ``~/.cache/gp_active_sensing``.
-    A relative path in the variable does not count, as its specification says: the cache would lie
-    in whatever folder a run is started in.
+    It is ``$XDG_CACHE_HOME/gp_active_sensing``. If the variable has no absolute path, it is
+    ``~/.cache/gp_active_sensing``.
     """
     given = Path(os.environ.get("XDG_CACHE_HOME", ""))
     base = given if given.is_absolute() else Path(os.path.expanduser("~"), ".cache")
-    if not base.is_absolute():  # a user without a home, as in a container
+    if not base.is_absolute():  # the user has no home, as in a container
         base = Path(tempfile.gettempdir(), f"cache-{os.getuid()}")
     return base / "gp_active_sensing"
 
@@ -47,16 +46,16 @@ def cached_arrays(
     *,
     keep: bool = True,
 ) -> Arrays:
-    """Return what `compute` returns, from disk where it has been computed before.
+    """Return the result of `compute` from disk, or compute it and store it.
 
-    A file with a wrong checksum, or a folder that cannot be written, costs the time of computing.
+    If the stored file is damaged, or the folder is not writable, the result is computed.
 
     Args:
         kind: first part of the file's name.
-        version: of the computation; raise it when the same input gives another result.
-        key: everything the result depends on: arrays, numbers, text.
-        compute: called when the cache has nothing.
-        keep: False where computing takes no longer than reading.
+        version: version of the computation; raise it when the same key gives another result.
+        key: all arrays, numbers and texts that the result depends on.
+        compute: computes the result.
+        keep: False = always compute.
     """
     if not keep:
         return compute()
@@ -67,7 +66,7 @@ def cached_arrays(
         return found
     except FileNotFoundError:
         pass
-    except Exception as error:  # whatever wrong bytes make of it
+    except Exception as error:  # of any kind, from damaged bytes
         logger.warning("%s cannot be read (%s); computing again", path, error)
     found = compute()
     _write(path, found)
@@ -88,7 +87,7 @@ def _read(path: Path) -> Arrays:
 
 
 def _checksum(path: Path, data: bytes) -> bytes:
-    """Return the checksum of what a file of that name holds: a file is none under another name."""
+    """Return the checksum of a file's data and name, so that a renamed file does not count."""
     return hashlib.sha256(path.name.encode() + data).digest()
 
 
@@ -115,8 +114,8 @@ def _write(path: Path, arrays: Arrays) -> None:
 
 
 def _make_room(newest: Path) -> None:
-    """Remove the files that were made longest ago, beyond so many bytes; never the newest."""
-    found = [*newest.parent.glob("*.npz"), *newest.parent.glob(".*.part")]  # of killed processes
+    """Remove the oldest files until the folder has at most `MOST` bytes; keep the newest."""
+    found = [*newest.parent.glob("*.npz"), *newest.parent.glob(".*.part")]
     files = [(f.stat(), f) for f in found]
     total = sum(status.st_size for status, _ in files)
     for status, file in sorted(files, key=lambda pair: pair[0].st_mtime):

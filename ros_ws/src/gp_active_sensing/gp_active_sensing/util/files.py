@@ -1,11 +1,7 @@
-"""Write files so that a kill cannot damage them, and lock the directories that they are in.
+"""Write files that a kill cannot damage, and lock their directories.
 
-Files are written as a whole, or line by line. A last line cut short by a kill is tolerated when
-read, and removed before more is appended. What is damaged is kept in a copy of its own name before
-it is removed.
-
-The lock of a directory is on a file of its own, which stays when the directory is given back. A
-process that is killed leaves the file and no lock.
+A file is written as a whole or line by line. A reader ignores a last line that was cut short. A
+damaged file is copied before it is repaired.
 """
 
 from __future__ import annotations
@@ -29,24 +25,20 @@ from gp_active_sensing.errors import RunError
 logger = logging.getLogger(__name__)
 
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
-"""0 where the system does not know it."""
+"""Flag that refuses links; 0 on a system without it."""
 
 MOST_BYTES = 1 << 32
 """Largest size of a file that is read whole [bytes]."""
 
 
 def cannot(path: Path, what: str, error: BaseException) -> RunError:
-    """Return the error that says which file could not be read or written, and why."""
+    """Return the error for a file that cannot be read or written, with the reason."""
     why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return RunError(f"{path}: cannot {what}: {why}")
 
 
 def write_whole(path: Path, text: str | bytes) -> Path:
-    """Write beside, then rename: a reader sees the old file or the new one, after a power cut too.
-
-    Raises:
-        RunError: the file cannot be written.
-    """
+    """Write a whole file; a reader sees the old one or the new one. Raises RunError."""
     try:
         with making_whole(path) as stream:
             stream.write(text.encode("utf-8") if isinstance(text, str) else text)
@@ -57,17 +49,16 @@ def write_whole(path: Path, text: str | bytes) -> Path:
 
 @contextlib.contextmanager
 def making_whole(path: Path, *, on_disk: bool = True) -> Iterator[IO[bytes]]:
-    """Give a stream to write a file with, which has its name once it is complete.
+    """Yield a stream to a temporary file, which is renamed to `path` when it is complete.
 
-    It is written beside, under a name that nobody can know before, as a file that was not there.
-    A link that somebody put in the place of `path` is replaced; what it points at stays as it is.
+    A link at `path` is replaced; its target stays unchanged.
 
     Args:
-        path: of the file; an older one is replaced.
-        on_disk: file and name are on disk when it is done, whatever the power does then.
+        path: path of the file; an older file is replaced.
+        on_disk: sync the file and its name to disk, so that a power cut does not undo them.
 
     Raises:
-        OSError: the file cannot be written; there is none beside then.
+        OSError: the file cannot be written; the temporary file is removed.
     """
     beside = path.with_name(f".{path.name[:200]}.{secrets.token_hex(8)}.part")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW | getattr(os, "O_CLOEXEC", 0)
@@ -88,11 +79,7 @@ def making_whole(path: Path, *, on_disk: bool = True) -> Iterator[IO[bytes]]:
 
 
 def open_file(path: Path) -> IO[bytes]:
-    """Open a file to read; what is none (a pipe, a device, a folder) is refused and not waited for.
-
-    Raises:
-        OSError: it cannot be opened, or is no file.
-    """
+    """Open a regular file for reading. Raises OSError, also for a pipe, a device or a folder."""
     stream = open(path, "rb", opener=_opened_at_once)
     if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
         stream.close()
@@ -105,7 +92,7 @@ def _opened_at_once(path: str, flags: int) -> int:
 
 
 def read_whole(path: Path, most: int = MOST_BYTES) -> bytes:
-    """Return what is in a file. Raises OSError: it cannot be read, is no file, or is too large."""
+    """Return the content of a file of at most `most` bytes. Raises OSError."""
     with open_file(path) as stream:
         if os.fstat(stream.fileno()).st_size > most:
             raise OSError(errno.EFBIG, f"expected at most {most >> 20} MiB, got more", str(path))
@@ -113,18 +100,14 @@ def read_whole(path: Path, most: int = MOST_BYTES) -> bytes:
 
 
 def refuse_link(path: Path) -> None:
-    """Refuse to change what a link in the place of a file points at. Raises RunError."""
+    """Refuse a link in place of a file. Raises RunError."""
     if path.is_symlink():
         msg = f"{path}: expected a file, got a link; nothing is changed: remove it"
         raise RunError(msg)
 
 
 def open_to_append(path: Path) -> IO[bytes]:
-    """Open a file to append to (and read), without a buffer; a link in its place is not followed.
-
-    Raises:
-        OSError: it cannot be opened, or is a link.
-    """
+    """Open a file for appending and reading, without a buffer. Raises OSError, also for a link."""
     return open(path, "a+b", buffering=0, opener=_opened_itself)
 
 
@@ -133,19 +116,19 @@ def _opened_itself(path: str, flags: int) -> int:
 
 
 def append_whole(stream: IO[bytes], data: bytes) -> None:
-    """Append to a file without a buffer: all of it or nothing. Raises OSError."""
+    """Append all data to a file without a buffer, or nothing. Raises OSError."""
     before = os.fstat(stream.fileno()).st_size
     try:
         if (written := stream.write(data)) != len(data):
             raise OSError(errno.ENOSPC, f"{os.strerror(errno.ENOSPC)} ({written} of {len(data)} B)")
     except OSError:
-        with contextlib.suppress(OSError):  # of a device that is no file
+        with contextlib.suppress(OSError):  # of a device
             os.ftruncate(stream.fileno(), before)
         raise
 
 
 def sync_folder(path: Path) -> None:
-    """Have the names of a folder's files on disk, where the system can do that. Raises OSError."""
+    """Sync the names of a folder's files to disk on a POSIX system. Raises OSError."""
     if os.name != "posix":
         return
     number = os.open(path, os.O_RDONLY)
@@ -156,17 +139,13 @@ def sync_folder(path: Path) -> None:
 
 
 def drop_damage(path: Path, sound: Callable[[dict[str, Any]], bool] = lambda item: True) -> bool:
-    """Remove what cannot be read from a file of JSON lines that can be made again.
+    """Remove the damaged lines from a file of JSON lines; return whether there were any.
 
-    A half-written last line is cut off. Where whole lines are damaged the file as it was is kept
-    beside, and said.
+    A half-written last line is cut off. Before a whole line is removed, the file is copied.
 
     Args:
-        path: of the file.
-        sound: says whether the object of a line is one that belongs there.
-
-    Returns:
-        Whether there was such a line.
+        path: path of the file.
+        sound: returns whether an object belongs to such a file.
 
     Raises:
         RunError: the file cannot be read or written.
@@ -191,12 +170,12 @@ def drop_damage(path: Path, sound: Callable[[dict[str, Any]], bool] = lambda ite
 
 
 def cut_off(path: Path, rest: int, whole: int | None = None) -> None:
-    """Cut off the end of a file; one with zeros, which a power cut leaves, is kept beside.
+    """Cut off the end of a file; an end with zeros, as after a power cut, is copied before.
 
     Args:
-        path: of the file.
-        rest: bytes of a half-written last line.
-        whole: bytes that stay; None = all before that line.
+        path: path of the file.
+        rest: length of the half-written last line [bytes].
+        whole: length of the file afterwards [bytes]; None = up to that line.
 
     Raises:
         RunError: the file cannot be read or written.
@@ -216,10 +195,10 @@ def cut_off(path: Path, rest: int, whole: int | None = None) -> None:
 
 
 def keep_beside(path: Path, word: str, data: bytes | None = None) -> Path:
-    """Keep a file, or some bytes of it, beside it as ``<name>.<word>-1``, -2 …: none is replaced.
+    """Copy a file, or some of its bytes, to the first free ``<name>.<word>-<number>``.
 
     Raises:
-        RunError: it cannot be read or written.
+        RunError: the file or its copy cannot be read or written.
     """
     number = 0
     try:
@@ -237,7 +216,7 @@ def keep_beside(path: Path, word: str, data: bytes | None = None) -> Path:
 
 
 def _object(line: bytes) -> dict[str, Any] | None:
-    """Return the object that a line holds; None for a damaged line."""
+    """Return the object in a line; None for a damaged line."""
     try:
         item = json.loads(line.decode("utf-8"))
     except (ValueError, RecursionError):
@@ -248,9 +227,9 @@ def _object(line: bytes) -> dict[str, Any] | None:
 def read_lines(
     path: Path, keep: Callable[[dict[str, Any]], dict[str, Any]] | None = None
 ) -> tuple[list[dict[str, Any]], bool]:
-    """Return what `keep` makes of the objects of JSON lines, and whether the last was cut short.
+    """Return the objects of JSON lines, and whether the last line was cut short.
 
-    A file that is not there has none.
+    A missing file has no lines. With `keep`, each object is replaced by ``keep(object)``.
 
     Raises:
         RunError: the file cannot be read, or a whole line is not a JSON object.
@@ -277,7 +256,7 @@ def read_lines(
 
 
 def json_ready(value: Any) -> Any:
-    """Return plain data; numbers that JSON cannot say become text ("nan", "inf")."""
+    """Return plain data for JSON; numbers that are not finite become text ("nan", "inf")."""
     if isinstance(value, Mapping):
         return {str(k): json_ready(v) for k, v in value.items()}
     if isinstance(value, np.ndarray):
@@ -298,7 +277,7 @@ def json_ready(value: Any) -> Any:
 
 
 def unused(path: Path) -> Path:
-    """Return a path that is not there yet: this one, or the same with -2, -3 … at its end."""
+    """Return a path that does not exist: the given one, or the same with -2, -3 … at its end."""
     number, found = 1, path
     while found.exists():
         number += 1
@@ -318,26 +297,26 @@ def differences(old: Any, new: Any, path: str = "") -> list[str]:
 
 
 LOCK = ".lock"
-"""Name of the file in the directory; it holds the number of the process that has the lock."""
+"""Name of the lock file of a directory; it contains the number of the locking process."""
 
 
 class InUse(RunError):
-    """Another process, or another writer in this one, has the directory."""
+    """Error: another process or writer has locked the directory."""
 
 
 def take_lock(folder: Path) -> IO[bytes]:
-    """Return the stream that holds the lock of a directory; closing it gives the lock back.
+    """Lock a directory; return a stream whose closing unlocks it.
 
     Raises:
-        InUse: somebody else has it.
-        RunError: there is no such directory, or nothing can be written there.
+        InUse: another process or writer has the lock.
+        RunError: the directory does not exist or is not writable.
     """
     path = folder / LOCK
     while True:
         stream = _opened(path)
         try:
             _lock(stream, folder)
-            if not is_at(stream, path):  # removed between opening and locking: by its last holder
+            if not is_at(stream, path):  # removed between opening and locking
                 stream.close()
                 continue
             stream.truncate(0)
@@ -360,10 +339,10 @@ def _opened(path: Path) -> IO[bytes]:
 
 
 def _lock(stream: IO[bytes], folder: Path) -> None:
-    """Lock a file. Raises InUse; without locks of the system a warning is logged."""
+    """Lock a file, or log a warning on a file system without locks. Raises InUse."""
     try:
         import fcntl
-    except ImportError:  # not on this system
+    except ImportError:  # not a POSIX system
         return
     try:
         fcntl.flock(stream.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -377,7 +356,7 @@ def _lock(stream: IO[bytes], folder: Path) -> None:
 
 
 def is_at(stream: IO[bytes], path: Path) -> bool:
-    """Return whether a file still has its name."""
+    """Return whether an open file is still the one at a path."""
     mine = os.fstat(stream.fileno())
     try:
         there = path.stat(follow_symlinks=False)

@@ -1,7 +1,4 @@
-"""Read CSV tables by columns, in chunks, and write them; know the usual fill values.
-
-Errors name the file and the line.
-"""
+"""Read CSV tables in chunks, and write them; recognise the usual fill values."""
 
 from __future__ import annotations
 
@@ -27,9 +24,9 @@ from gp_active_sensing.util.files import open_file
 logger = logging.getLogger(__name__)
 
 MISSING = frozenset({"", "nan", "na", "n/a", "null", "none"})
-"""Words, in any case, for a value that is not there."""
+"""Words for a missing value, in lower case."""
 HOUR = 3600.0
-"""[s]"""
+"""Length of an hour [s]."""
 EPOCH = "1970-01-01T00:00:00Z"
 
 _FILLS = (
@@ -37,17 +34,17 @@ _FILLS = (
     *(-32767.0, -32768.0, -2147483647.0, -2147483648.0),
 )
 _FILL_VALUES = frozenset(form for value in _FILLS for form in (value, float(np.float32(value))))
-"""Numbers that instruments and files write where they have no value, in both precisions."""
+"""Usual numbers for a missing value, in single and double precision."""
 _FORMULA = frozenset("=+-@＝＋－＠")
 _LEAST_FILL = 0.999999e20
-"""Larger numbers stand for no value, such as 1e20, 9.96921e36 and the largest floats."""
+"""Smallest number that counts as missing, since many formats use 1e20 or more."""
 
 _CELLS = 50_000
-"""Cells of a chunk, of all columns of the file."""
+"""Number of cells in a chunk, over all columns of the file."""
 _LONGEST = 1 << 22
-"""Longest cell [characters]; a line of 100 000 points fits."""
+"""Largest number of characters in a cell."""
 _FIRST = 1 << 16
-"""Characters of the first line that are looked at for the delimiter."""
+"""Largest number of characters that the search for the delimiter reads."""
 _DELIMITERS = ",;\t"
 _STAMP = "such as 2024-03-01T06:30:00Z"
 _FRACTION = re.compile(r"\.(\d+)")
@@ -55,7 +52,7 @@ _OFFSET = re.compile(r"(:\d\d(?:\.\d+)?[+-]\d\d):?(\d\d)?$")
 
 
 def is_fill(value: float) -> bool:
-    """Return whether a number is one that usually stands for a missing value; not of NaN."""
+    """Return whether a number usually stands for a missing value; False for NaN."""
     return value in _FILL_VALUES or abs(value) >= _LEAST_FILL
 
 
@@ -67,12 +64,12 @@ def are_fills(values: FloatArray) -> BoolArray:
 
 
 class Chunk(NamedTuple):
-    """Some rows of a table.
+    """Consecutive rows of a table.
 
     Args:
-        values: (m, c) numbers of the columns that were asked for; NaN = missing.
+        values: (m, c) numbers of the requested columns; NaN = missing.
         rows: (m,) all cells of each row, as text.
-        lines: (m,) number of the line in which each row begins.
+        lines: (m,) number of each row's first line.
     """
 
     values: FloatArray
@@ -81,17 +78,17 @@ class Chunk(NamedTuple):
 
 
 class Table:
-    """A CSV file with a header, opened by ``with Table(path, MapError) as table:``.
+    """CSV file with a header, opened by ``with Table(path, MapError) as table:``.
 
-    Cells are divided by commas, semicolons or tabs, whichever the first line has most of. Rows are
-    read as they are asked for, by iteration or in chunks, so memory does not grow with the file.
+    The delimiter is the comma, semicolon or tab that is most frequent in the first line. Rows are
+    read on demand, so that memory does not grow with the file.
 
     Args:
-        path: of the file, in UTF-8 with or without a byte order mark.
-        error: makes the exception that is raised from its message.
-        ragged: a row may have too few or too many cells: it is filled up with empty ones, or cut
-            off. Otherwise such a row is an error, and one of empty cells is left out.
-        missing: words, in lower case, for a value that is not there.
+        path: path of the file, in UTF-8 with or without a byte order mark.
+        error: exception class of all errors.
+        ragged: fill short rows with empty cells and cut long rows. Otherwise such a row is an
+            error, and a row of empty cells is skipped.
+        missing: words for a missing value, in lower case.
     """
 
     def __init__(
@@ -105,11 +102,11 @@ class Table:
         self.path = path
         self.header: list[str] = []
         self.origins: dict[str, datetime] = {}
-        """Columns of times -> the moment from which they are counted."""
+        """Time zero of each column of times."""
         self.rows = 0
-        """Read so far, in chunks."""
+        """Number of rows read in chunks."""
         self.fill_values = 0
-        """Cells of measured columns that were read as missing, see `chunks`."""
+        """Number of fill values in measured columns, see `chunks`."""
         self._error, self._ragged, self._missing = error, ragged, missing
         self._stamped: dict[str, bool] = {}
         self._places: dict[str, list[int]] = {}
@@ -141,17 +138,17 @@ class Table:
             )
 
     def __iter__(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield the rows that follow, each with the line in which it begins.
+        """Yield the next rows, each with the number of its first line.
 
         Raises:
-            ActiveSensingError: of the class given: a row of another length, a quote that is not
-                closed, or a file that cannot be read further.
+            ActiveSensingError: a row of another length, an open quote, or a file that cannot be
+                read; the class is `error`.
         """
         width, ragged, reader = len(self.header), self._ragged, self._reader
         end = reader.line_num
         with self._reading():
             for cells in reader:
-                line, end = end + 1, reader.line_num  # a cell in quotes may go over several
+                line, end = end + 1, reader.line_num  # a quoted cell may have several lines
                 if len(cells) != width:
                     if not any(map(str.strip, cells)):
                         continue
@@ -164,10 +161,10 @@ class Table:
                     yield line, cells
 
     def column(self, name: str, hint: str = "") -> int:
-        """Return where a column is; `hint` says what to do where there is none.
+        """Return the index of a column; `hint` ends the error for a missing one.
 
         Raises:
-            ActiveSensingError: of the class given: no such column, or several.
+            ActiveSensingError: no column or several columns have the name; the class is `error`.
         """
         found = self._places.get(name, [])
         if not found:
@@ -190,19 +187,19 @@ class Table:
         *,
         measured: Collection[str] = (),
     ) -> Iterator[Chunk]:
-        """Yield the rows that follow, with the numbers of some columns.
+        """Yield the next rows in chunks, with the numbers of some columns.
 
         Args:
-            columns: (c,) their names.
-            times: those of them that may have time stamps (ISO 8601; UTC where it does not say). A
-                column whose first value is one is counted from that, see `origins`.
-            origins: stamps from which such columns are counted, where it is not the first one.
-            unit: in which they are counted [s].
-            measured: those of them in which a usual fill value is a missing one.
+            columns: (c,) names of the columns.
+            times: columns that may have time stamps in ISO 8601, by default in UTC. If the first
+                value is a stamp, times count from it.
+            origins: time zero of such columns, in place of the first stamp.
+            unit: unit of the times [s].
+            measured: columns in which a usual fill value counts as missing.
 
         Raises:
-            ActiveSensingError: of the class given: no such column, a cell that is no finite number,
-                or what iteration raises.
+            ActiveSensingError: a missing column, a cell without a finite number, or an error of the
+                iteration; the class is `error`.
         """
         at = [self.column(name) for name in columns]
         self.origins |= {k: stamp(v) for k, v in (origins or {}).items() if k in times}
@@ -228,13 +225,13 @@ class Table:
             yield Chunk(values, rows, lines)
 
     def check_rows(self) -> None:
-        """Refuse a table that had no rows."""
+        """Raise `error` for a table without rows."""
         if not self.rows:
             msg = f"{self.path}: expected rows below the header ({listed(self.header)}), found none"
             raise self._error(msg)
 
     def _has_stamps(self, name: str, cells: Sequence[str]) -> bool:
-        """Return whether the first value of a column, in these cells or before, is a time stamp."""
+        """Return whether the first value of a column is a time stamp."""
         if name not in self._stamped:
             first = next((c for c in cells if c.strip().lower() not in self._missing), None)
             if first is None:
@@ -248,7 +245,7 @@ class Table:
     def _numbers(
         self, name: str, cells: Sequence[str], lines: Sequence[int], what: str
     ) -> FloatArray:
-        """Return the numbers of a column (m,); fast where all cells are numbers."""
+        """Return the (m,) numbers of a column."""
         gaps = cells.count("")
         words = [cell or "nan" for cell in cells] if gaps else cells
         with suppress(ValueError):
@@ -294,9 +291,9 @@ class Table:
 
 
 def safe_cell(value: object) -> object:
-    """Return a cell that no spreadsheet takes for a formula: text like one begins with ``'``.
+    """Return a cell that no spreadsheet reads as a formula: such a text gets a leading ``'``.
 
-    Carriage returns become line feeds, for which the cell is quoted.
+    Carriage returns become line feeds.
     """
     if not isinstance(value, str):
         return value
@@ -310,16 +307,16 @@ def safe_cell(value: object) -> object:
 
 
 def write_rows(stream: IO[str], rows: Iterable[Iterable[object]]) -> None:
-    """Write rows of a CSV table, with cells as of `safe_cell`."""
+    """Write rows of a CSV table, each cell by `safe_cell`."""
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerows(map(safe_cell, row) for row in rows)
 
 
 def stamp(text: str) -> datetime:
-    """Return a time; UTC where it does not say. Raises ValueError."""
+    """Return the time of a stamp in ISO 8601, by default in UTC. Raises ValueError."""
     word = text.strip()
     word = f"{word[:-1]}+00:00" if word[-1:] in "zZ" else word
-    # Python 3.10 knows fractions of three or six digits only, and offsets with a colon only.
+    # Python 3.10 reads only fractions of three or six digits, and only offsets with a colon.
     word = _OFFSET.sub(lambda found: f"{found[1]}:{found[2] or '00'}", word)
     word = _FRACTION.sub(lambda found: f".{found[1][:6]:<06}", word, count=1)
     found = datetime.fromisoformat(word)
@@ -327,7 +324,7 @@ def stamp(text: str) -> datetime:
 
 
 def _moment(text: str) -> datetime | None:
-    """Return a time, None where the text is a number or anything else."""
+    """Return the time of a stamp; None for any other text."""
     with suppress(ValueError):
         float(text)
         return None

@@ -10,20 +10,20 @@ from typing import Any
 import numpy as np
 
 _KILOMETRES = 10_000.0
-"""Distances from here on are given in kilometres [m]."""
+"""Smallest distance that is shown in kilometres [m]."""
 _FEW = 10
-"""Smallest number of places for which `explained` is reported during a mission."""
+"""Smallest number of places for a message on `explained` during a mission."""
 _AGAIN = 0.1
-"""Share from which on readings count as predicting each other again."""
+"""Smallest R² at which readings predict each other again."""
 
 
 def shown(value: object, unit: str = "") -> str:
     """Return a value in words.
 
     Args:
-        value: a text, which stays as it is; a truth value (yes, no); None (not set); a number, with
-            six digits; a sequence or mapping of these.
-        unit: of a number; "" = none, or its name says it.
+        value: a text, a truth value, None, a number, or a sequence or mapping of these. Numbers
+            get six digits.
+        unit: unit of numbers; "" = none.
     """
     if value is None:
         return "not set"
@@ -44,12 +44,12 @@ _SYMBOLS = {"degC": "\N{DEGREE SIGN}C", "degF": "\N{DEGREE SIGN}F", "deg": "\N{D
 
 
 def symbol(unit: str) -> str:
-    """Return a unit as a page shows it: degC is easier to type, °C easier to read."""
+    """Return a unit as a page shows it, such as °C for degC."""
     return _SYMBOLS.get(unit, unit)
 
 
 def brief(value: float) -> str:
-    """Return a number in about three digits, without an exponent where one can do without."""
+    """Return a number in about three digits; from 0.001 to 100,000 without an exponent."""
     if value != 0.0 and not 1e-3 <= abs(value) < 1e5:
         return f"{value:.3g}"
     decimals = 0 if abs(value) >= 1000 else 1 if abs(value) >= 10 else 2
@@ -57,7 +57,7 @@ def brief(value: float) -> str:
 
 
 def fixed(value: float, digits: int) -> str:
-    """Return a number with so many decimals; what rounds to nothing has no sign."""
+    """Return a number with some decimals; a rounded zero has no sign."""
     text = f"{value:.{digits}f}"
     return text.lstrip("-") if float(text) == 0.0 else text
 
@@ -68,19 +68,19 @@ def counted(count: int, noun: str) -> str:
 
 
 def distance(metres: float) -> str:
-    """Return a length of a way, such as 4.2 m, 42 m or 12.3 km."""
+    """Return a distance with its unit, such as 4.2 m, 42 m or 12.3 km."""
     if metres >= _KILOMETRES:
         return f"{metres / 1000.0:.1f} km"
     return f"{metres:.0f} m" if metres >= 10.0 else f"{metres:.1f} m"
 
 
 def moment(stamp_ns: int) -> str:
-    """Return a stamp [ns] in seconds, as the ROS log has them."""
+    """Return a stamp [ns] in seconds."""
     return f"{1e-9 * stamp_ns:.3f} s"
 
 
 def promised(summary: Mapping[str, Any]) -> str:
-    """Return what a summary promises of the error of its map, and the least possible."""
+    """Return the promised error in a summary, with its lower bound for any route."""
     unit = f" {summary['unit']}" if summary["unit"] else ""
     text = f"{summary['promised_error']:.3g}{unit}"
     if summary.get("promised_worst") is not None:
@@ -97,8 +97,8 @@ def describe_predictability(share: float) -> str:
     """Return how well the readings of neighbouring places predict each other.
 
     Args:
-        share: of the variance of the places' readings, what the readings of the other places
-            explain; 0 or less: they predict a place no better than their mean does.
+        share: fraction R² of the variance that the readings of other places explain. With 0 or
+            less, they predict no better than their mean.
     """
     percent = round(100.0 * share)
     if percent <= 0:
@@ -111,16 +111,16 @@ def describe_predictability(share: float) -> str:
 
 
 class PredictabilityMonitor:
-    """Monitor that reports when readings stop predicting each other, and when they resume.
+    """Monitor that reports once when readings stop or resume to predict each other.
 
-    Each change is reported once: they stop at a share of 0 and resume at 0.1.
+    They stop at an R² of 0 and resume at 0.1.
     """
 
     def __init__(self) -> None:
         self._predicting = True
 
     def message(self, record: Mapping[str, Any]) -> str:
-        """Return the log message for a record with ``explained``, "" = none."""
+        """Return the log message for a stage's record; "" = none."""
         share, places = record.get("explained"), record.get("explained_places") or 0
         if share is None or places < _FEW:
             return ""
@@ -145,5 +145,5 @@ def _number(value: object, unit: str) -> str:
 
 
 def is_reported(count: int) -> bool:
-    """Return whether this one of many equal events is worth a line in the log."""
+    """Return whether the log reports the event with this number: 1, 10, 100 or 1000 n."""
     return count in (1, 10, 100) or count % 1000 == 0

@@ -1,11 +1,8 @@
-"""Load and write configuration files and apply overrides: YAML in, plain data out.
+"""Load and write YAML files, and apply overrides.
 
-A file is bounded before anything is made of it: in bytes, in nodes, in depth. An alias counts as
-all that it stands for, so that a short text that stands for a million entries is refused as such a
-long one is, and one that stands within itself is refused whatever it says.
-
-Frames, topics, units and names come from files and from the network. Text with a line break must
-neither end a comment nor become a key, so every comment and every value is written here.
+The reader bounds the bytes, nodes and depth of a file. An alias counts as its whole content. The
+writer escapes names from files and from the network, so that they cannot end a comment or become a
+key.
 """
 
 from __future__ import annotations
@@ -22,14 +19,14 @@ from gp_active_sensing.errors import ConfigError, brief_repr, one_line
 from gp_active_sensing.util.files import open_file
 
 MOST_BYTES = 2 * 2**20
-"""Largest file."""
+"""Largest size of a file [bytes]."""
 MOST_NODES = 100_000
-"""Mappings, lists, keys and values, those that aliases stand for counted each time."""
+"""Largest number of mappings, lists, keys and values, including those of each alias."""
 MOST_DEPTH = 50
-"""Mappings and lists within each other."""
+"""Largest number of mappings and lists within each other."""
 MOST_ALIASES = 1000
 MOST_NUMBER = 300
-"""Characters of a number or a date."""
+"""Largest number of characters in a number or a date."""
 _TEXT = "tag:yaml.org,2002:str"
 _PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9_./-]*")
 _NO_STRINGS = frozenset("y yes n no on off true false null nan inf infinity".split())
@@ -37,16 +34,16 @@ _NO_STRINGS = frozenset("y yes n no on off true false null nan inf infinity".spl
 
 
 class _Loader(yaml.SafeLoader):
-    """Safe (no code, no custom tags), bounded, and strict: a key given twice is a mistake."""
+    """Loader without code and custom tags; it refuses repeated keys and too much content."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self._nodes = self._aliases = self._depth = self._deepest = 0
         self._known: dict[str, tuple[int, int]] = {}
-        """Nodes and depth below each anchor whose end was read."""
+        """Number of nodes and depth below each completed anchor."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        """Return the next node, as long as all of them are within the limits."""
+        """Return the next node. Raises YAMLError beyond a limit."""
         event = cast("Any", self.peek_event())  # type: ignore[no-untyped-call]
         line = event.start_mark.line + 1
         if isinstance(event, yaml.AliasEvent):
@@ -115,7 +112,7 @@ def read_text(path: Path) -> str:
     """Return the text of a configuration file.
 
     Raises:
-        ConfigError: not readable, no file, no text, or too large.
+        ConfigError: the file cannot be read, is not UTF-8, or is too large.
     """
     try:
         with open_file(path) as stream:
@@ -133,10 +130,14 @@ def read_text(path: Path) -> str:
 
 
 def parse_yaml(text: str, *, source: str = "") -> Any:
-    """Return what a YAML text says, as plain data; messages name its source.
+    """Return the plain data of a YAML text.
+
+    Args:
+        text: the text.
+        source: name of its origin in errors.
 
     Raises:
-        ConfigError: not YAML, or beyond a limit.
+        ConfigError: the text is not YAML, or beyond a limit.
     """
     try:
         _check_length(text)
@@ -168,10 +169,11 @@ def _no_yaml(error: Exception, source: str) -> ConfigError:
 
 
 def load_yaml(path: Path) -> dict[str, Any]:
-    """Read a YAML mapping safely (no code, no custom tags, within the limits).
+    """Return the mapping in a YAML file.
 
     Raises:
-        ConfigError: not readable, not YAML, beyond a limit, or not a mapping at the top.
+        ConfigError: the file cannot be read, is not YAML, is beyond a limit, or has no mapping at
+            the top.
     """
     data = parse_yaml(read_text(path), source=str(path))
     if not isinstance(data, dict):
@@ -184,7 +186,7 @@ def apply_overrides(mapping: Mapping[str, Any], overrides: Sequence[str]) -> dic
     """Return a copy of nested data with ``a.b=value`` overrides applied; values are YAML.
 
     Raises:
-        ConfigError: an override without '=' or through something that is not a mapping.
+        ConfigError: an override without '=', or with a parent key that is not a mapping.
     """
     result: dict[str, Any] = _copy(mapping)
     problems: list[str] = []
@@ -225,15 +227,12 @@ def _copy(value: Any) -> Any:
 
 
 def comment(text: str) -> str:
-    """Return text as one comment."""
+    """Return text as a comment of one line."""
     return f"# {one_line(text)}".rstrip()
 
 
 def scalar(value: Any) -> str:
-    """Return a value in one line, as YAML 1.1 and rcl read it.
-
-    A list within a list becomes text with JSON, since ROS parameters have flat lists only.
-    """
+    """Return a value as one line of YAML 1.1; a nested list becomes a text of JSON."""
     if isinstance(value, list | tuple):
         if any(isinstance(item, list | tuple) for item in value):
             return _quoted(json.dumps(value))
@@ -249,15 +248,15 @@ def scalar(value: Any) -> str:
 
 
 def check_meaning(text: str, meant: Any, *, what: str) -> None:
-    """Check that written YAML has the keys and values that were meant, and no others.
+    """Check that a parser reads the intended keys and values from written YAML.
 
     Args:
         text: the written YAML.
-        meant: the data; a list within a list stands for its JSON text.
-        what: the name of the text in the error.
+        meant: the intended data; a nested list stands for its text of JSON.
+        what: name of the text in the error.
 
     Raises:
-        ConfigError: a parser reads something else.
+        ConfigError: the parser reads other data.
     """
     try:
         found = parse_yaml(text)
@@ -290,7 +289,7 @@ def _quoted(text: str) -> str:
 
 
 def _number(value: float) -> str:
-    """Return a number with a point, without which YAML 1.1 reads 1e-05 as text."""
+    """Return a number with a decimal point; without one YAML 1.1 reads 1e-05 as text."""
     mantissa, exponent, power = repr(value).partition("e")
     if not exponent:
         return {"inf": ".inf", "-inf": "-.inf", "nan": ".nan"}.get(mantissa, mantissa)

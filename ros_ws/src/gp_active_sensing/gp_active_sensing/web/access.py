@@ -1,8 +1,7 @@
-"""Who may look and who may command what: a token, and which requests are a page's own.
+"""Access to the live page: its token, and the checks of the requests.
 
-A web page of a stranger can make a browser send requests anywhere, this server included. So a
-request has to name this server as its host (else a stranger's name may have been bound to our
-address), and a command has to come from our own page or bring the token itself.
+A foreign web page can make a browser send requests to this server. Therefore a request must name
+this server as its host, and a command must come from the server's page or bring the token.
 """
 
 from __future__ import annotations
@@ -22,23 +21,23 @@ from gp_active_sensing.errors import RunError
 from gp_active_sensing.util.files import cannot
 
 _SHORTEST = 20
-"""Letters of a token."""
+"""Smallest number of characters in a token."""
 COMMANDS = ("pause", "resume", "finish")
 """Commands that a mission accepts."""
 
 
 @dataclass(frozen=True)
 class WatchOptions:
-    """How the page is served.
+    """Options of the live page.
 
     Args:
         host: address to listen on.
-        port: 0 = any that is free.
-        private: who has not the token may not look either.
-        viewers: at the same time, at most.
-        names: more host names by which this server may be called.
+        port: TCP port; 0 = any free one.
+        private: without the token, show nothing.
+        viewers: largest number of viewers at the same time.
+        names: further host names of this server.
         tiles: address of map tiles with {z}, {x} and {y}; "" = no base map.
-        token_file: where the token is kept; None = in the user's own folder.
+        token_file: file of the token; None = in the user's state folder.
     """
 
     host: str = "127.0.0.1"
@@ -59,11 +58,11 @@ class CommandAnswer:
 
 
 Command = Callable[[str], Awaitable[CommandAnswer]]
-"""Carries out one of `COMMANDS`."""
+"""Function that executes one of `COMMANDS`."""
 
 
 def origin_of_tiles(template: str) -> str:
-    """Return the server of map tiles, as a Content-Security-Policy names it; "" for none.
+    """Return the origin of map tiles for a Content-Security-Policy; "" without tiles.
 
     Raises:
         RunError: not an address of tiles.
@@ -81,16 +80,16 @@ def origin_of_tiles(template: str) -> str:
 
 
 def state_folder() -> Path:
-    """Return the folder of what is kept from one start to the next, of this user."""
+    """Return this user's folder for state between two starts."""
     home = os.environ.get("XDG_STATE_HOME")
     return (Path(home) if home else Path.home() / ".local" / "state") / "gp_active_sensing"
 
 
 def token_in(path: Path) -> str:
-    """Return the token in a file that its owner alone can read; made where there is none.
+    """Return the token in a file, or make one; only the owner may read the file.
 
     Raises:
-        RunError: the file cannot be read or written, holds no token, or others can read it.
+        RunError: the file cannot be read or written, has no token, or others can read it.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -121,7 +120,7 @@ def token_in(path: Path) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine reaches a server at a host."""
+    """Return whether a host is only reachable from this machine."""
     if host == "localhost":
         return True
     try:
@@ -132,12 +131,12 @@ def is_loopback(host: str) -> bool:
 
 @dataclass(frozen=True)
 class Access:
-    """Decides about requests.
+    """Checks of the requests to a server.
 
     Args:
-        token: of who may command; "" = nobody may, since there is nothing to command.
-        names: host names by which this server may be called, besides its addresses.
-        private: who has not the token may not look either.
+        token: token for commands; "" = no commands.
+        names: host names of this server, besides its addresses.
+        private: without the token, show nothing.
     """
 
     token: str = ""
@@ -148,14 +147,14 @@ class Access:
     def of_host(
         cls, host: str, token: str, names: Iterable[str] = (), *, private: bool = False
     ) -> Access:
-        """Return the access to a server at a host; names of this machine are added."""
+        """Return the checks for a server at a host; the names of this machine are added."""
         mine = set() if is_loopback(host) else {socket.gethostname(), host}
         mine |= {f"{name}.local" for name in mine if "." not in name and ":" not in name}
         known = {"localhost", *mine, *names}
         return cls(token, frozenset(name.lower() for name in known), private)
 
     def host_problem(self, host: str) -> str:
-        """Return why a request with this ``Host`` is refused, "" when it is not."""
+        """Return the reason to refuse a request with this ``Host``; "" = none."""
         name = _name_of(host)
         try:
             ipaddress.ip_address(name)
@@ -170,7 +169,7 @@ class Access:
 
     @staticmethod
     def origin_problem(origin: str | None, host: str) -> str:
-        """Return why a command with this ``Origin`` is refused, "" when it is not."""
+        """Return the reason to refuse a command with this ``Origin``; "" = none."""
         if origin is None:
             return "a command has to come from this server's own page: no Origin was sent"
         if origin not in (f"http://{host}", f"https://{host}"):
@@ -178,7 +177,7 @@ class Access:
         return ""
 
     def accepts(self, given: str | None) -> bool:
-        """Return whether a text is the token; takes as long whatever the text is."""
+        """Return whether a text is the token, in a time that does not depend on the text."""
         if not self.token or given is None:
             return False
         return hmac.compare_digest(self.token.encode(), given.encode("utf-8", "replace"))

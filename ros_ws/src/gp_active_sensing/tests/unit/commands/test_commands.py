@@ -30,17 +30,6 @@ def fixture_scenario_file(tmp_path: Path) -> Path:
     return path
 
 
-def test_run_prints_a_line_a_stage_and_where_things_are(
-    scenario_file: Path, tmp_path: Path
-) -> None:
-    out = tmp_path / "run"
-    result = cli("run", scenario_file, "--budget", 4, "--out", out)
-    assert result.exit_code == 0, result.output
-    lines = [line for line in result.stdout.splitlines() if line.startswith("stage")]
-    assert len(lines) == 4
-    assert str(out / "report.html") in result.stdout
-
-
 def test_two_policies_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"policy\.name: 'bal' was set, and 'tour' asked for"):
         load_scenario("town", policy="tour", overrides=["policy.name=bal"])
@@ -54,7 +43,10 @@ def test_options_and_overrides(scenario_file: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     options = ["--seed", 9, "--expansions", 2, "--set", "sensor.noise_std=0.5"]
     options += ["--set", "limit.seconds=100", "--set", "policy.samples=4"]
-    assert cli("run", scenario_file, "--budget", 2, *options, "--out", out).exit_code == 0
+    result = cli("run", scenario_file, "--budget", 2, *options, "--out", out)
+    assert result.exit_code == 0, result.output
+    assert sum(line.startswith("stage") for line in result.stdout.splitlines()) == 2
+    assert str(out / "report.html") in result.stdout
     config = RunDirectory.open(out).config
     assert config["seed"] == 9
     assert config["sensor"]["noise_std"] == 0.5

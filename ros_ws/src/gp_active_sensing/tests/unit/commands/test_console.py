@@ -15,8 +15,6 @@ RECORD: dict[str, Any] = {
     "stage": 1,
     "name": "a",
     "value": 2.0,
-    "lower": 1.0,
-    "upper": 1.0,
     "plan_seconds": 0.1,
     "observed": 1,
 }

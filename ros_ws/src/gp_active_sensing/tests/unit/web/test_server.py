@@ -337,8 +337,7 @@ def test_the_command_reports_a_folder_that_is_missing(tmp_path: Path) -> None:
         assert str(tmp_path / "run") in process.stdout.readline()
         process.terminate()
         assert process.stderr.read() == ""
-    nowhere = subprocess.run([*command, str(tmp_path / "a" / "run")], check=False)
-    assert nowhere.returncode == 1
+    assert subprocess.run([*command, str(tmp_path / "a" / "run")], check=False).returncode == 1
 
 
 def test_where_nothing_runs_nothing_is_commanded(tmp_path: Path) -> None:
