@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -11,21 +10,15 @@ from gp_active_sensing.commands.console import WIDTH, progress_of, stage_line, s
 from gp_active_sensing.sim import run_scenario
 from tests.unit.sim.scenarios import GRID, scenario
 
-RECORD: dict[str, Any] = {
-    "stage": 1,
-    "name": "a",
-    "value": 2.0,
-    "plan_seconds": 0.1,
-    "observed": 1,
-}
-
 
 def test_a_stage_shows_the_used_budget_in_one_short_line() -> None:
     made = scenario(GRID, budget={"readings": None, "metres": 1200, "seconds": 600})
-    used = {"driven_metres": 90.4, "driven_seconds": 300.0}
-    errors = {"promised_error": 12.3456, "rmspe": 0.123456, "regret": 3.0, "plan_seconds": 9.0}
-    kernel = {"kernels": ["graph_matern12"], "length_scales": [[410.4]], "weights": [1.0]}
-    record = {**RECORD, **used, **errors, **kernel, "probe": "boat_1", "name": 40 * "x"}
+    record = {
+        **{"stage": 1, "probe": "boat_1", "name": 40 * "x", "value": 2.0, "plan_seconds": 9.0},
+        **{"observed": 1, "driven_metres": 90.4, "driven_seconds": 300.0},
+        **{"promised_error": 12.3456, "rmspe": 0.123456, "regret": 3.0},
+        **{"kernels": ["graph_matern12"], "length_scales": [[410.4]], "weights": [1.0]},
+    }
     line = stage_line(record, made)
     assert len(line) <= WIDTH
     for part in ("  90/1200 m", "300/600 s", "read 2.0 ", "promised 12.3", "RMSPE 0.12"):
