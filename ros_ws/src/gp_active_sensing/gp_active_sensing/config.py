@@ -8,6 +8,7 @@ unknown keys with the nearest match.
 from __future__ import annotations
 
 import dataclasses
+import logging
 import math
 import re
 import types
@@ -17,6 +18,8 @@ from dataclasses import MISSING, dataclass
 from typing import Any, TypeVar, cast
 
 from gp_active_sensing.errors import MOST_SHOWN, ConfigError, brief_repr, suggest
+
+logger = logging.getLogger(__name__)
 
 C = TypeVar("C")
 _EXPONENT = re.compile(r"[+-]?\d+(\.\d*)?[eE][+-]?\d+")
@@ -106,11 +109,21 @@ def removed_hint(cls: type, key: str) -> str:
     return removed_hint(inner, rest) if isinstance(inner, type) else ""
 
 
+def is_accepted(cls: type, key: str, value: Any) -> bool:
+    """Return whether a removed dotted key has the value in ``WERE``, which changes nothing."""
+    first, _, rest = key.partition(".")
+    if not rest:
+        were = getattr(cls, "WERE", {})
+        return first in were and bool(were[first] == value)
+    inner = typing.get_type_hints(cls).get(first)
+    return isinstance(inner, type) and is_accepted(inner, rest, value)
+
+
 def from_mapping(cls: type[C], mapping: Any, *, path: str = "", source: str = "") -> C:
     """Build a configuration dataclass from plain data.
 
-    A class may have ``REMOVED``: what replaces each key that it had once. With ``WERE``, the last
-    defaults of such keys are accepted, since records of earlier versions have them.
+    A class may have ``REMOVED``: what replaces each removed key. A removed key with its value in
+    ``WERE`` is accepted silently. A removed key in ``IGNORED`` is accepted with a warning.
 
     Args:
         cls: the dataclass.
@@ -166,11 +179,13 @@ def _build(cls: type, mapping: Any, path: str, problems: list[str]) -> Any:
         for key in mapping
         if key not in fields
     ]
-    before_all = getattr(cls, "WERE", {})
-    unknown = [key for key in unknown if key not in before_all or before_all[key] != mapping[key]]
+    unknown = [key for key in unknown if not is_accepted(cls, key, mapping.get(key))]
     for key in unknown[:MOST_SHOWN]:
         if removed := removed_hint(cls, key):
-            problems.append(f"{dot}{key}: {removed}")
+            if key in getattr(cls, "IGNORED", ()):
+                logger.warning("%s%s: %s", dot, key, removed)
+            else:
+                problems.append(f"{dot}{key}: {removed}")
             continue
         hint = suggest(key, fields)
         problems.append(

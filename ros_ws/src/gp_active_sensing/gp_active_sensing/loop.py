@@ -799,7 +799,6 @@ class SensingLoop:
     def fits(
         self,
         plan: Plan,
-        after: Cost = Cost(0.0, 0.0),
         remaining: Budget | None = None,
         observed: BoolArray | None = None,
     ) -> bool:
@@ -807,7 +806,6 @@ class SensingLoop:
 
         Args:
             plan: with a waypoint.
-            after: driven before it, and not taken off the budget yet.
             remaining: what is left for its probe; None = the loop's own.
             observed: (n,) places that its probe has no need to read; None = those of the main
                 quantity.
@@ -821,7 +819,7 @@ class SensingLoop:
         constraint = BudgetConstraint(there, in_metres(left, self.speed))
         # A goal that is observed is to be read once more.
         reads = sum(not observed[place] for place in set(plan.path)) + int(observed[goal])
-        return constraint.allows(goal, plan.cost.plus(after), reads=reads)
+        return constraint.allows(goal, plan.cost, reads=reads)
 
     def replay_decision(
         self,

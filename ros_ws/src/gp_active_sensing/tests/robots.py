@@ -184,7 +184,7 @@ class Voyage:
                     self.send()
             elif output.job is not None:
                 self.mission.showing = False
-            elif output.plan is not None or output.again is not None or output.leg is not None:
+            elif output.again is not None or output.leg is not None:
                 self.send()
 
     def send(self) -> None:

@@ -78,7 +78,7 @@ def run() -> Section:
         "python benchmarks/run.py load",
         "Real processes: the node `active_sensing` (looked at from inside every second) and its "
         "publishers, on one machine. The node plans all the time (bal, N'=5, alpha 0, 0.2 s a "
-        "decision, planning ahead) for a probe that reaches a new place every half second. Times "
+        "decision) for a probe that reaches a new place every half second. Times "
         "of callbacks are from a reading's stamp to the node's callback, by one clock.",
         ("part", "what", "seen"),
     )
@@ -231,8 +231,6 @@ def _latencies(part: str, found: dict[str, Any]) -> list[Sequence[object]]:
     names = {
         "reading_to_belief": "reading in → in the belief (waiting for its pose included)",
         "arrival_to_waypoint": "arrival → next waypoint out",
-        "arrival_to_waypoint_foreseen": "… of decisions that were foreseen",
-        "arrival_to_waypoint_computed": "… of decisions computed on arrival",
     }
     rows: list[Sequence[object]] = []
     for key, name in names.items():

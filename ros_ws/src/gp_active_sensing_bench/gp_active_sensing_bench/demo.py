@@ -120,7 +120,6 @@ def run_with_ros(
         "run_dir": str(run_dir),
         "speed_factor": str(speed_factor),
         "exit_at_end": "true",
-        "plan_ahead": "true",
         "web": "true" if can_serve() else "false",
     }
     if scenario.budget.readings is not None:

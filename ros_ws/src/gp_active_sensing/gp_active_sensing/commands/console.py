@@ -378,6 +378,7 @@ def end_lines(summary: Mapping[str, Any], main: str = "") -> list[str]:
         )
         add("compared", f"{decisions}; {readings}")
         for key, what in (
+            ("planned_ahead", "more decisions were planned ahead and are not compared"),
             ("readings_extra", "readings used that were not recorded"),
             ("frames_lost", "parts of the journal are not in the bag"),
         ):

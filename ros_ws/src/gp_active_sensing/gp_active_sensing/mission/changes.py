@@ -141,8 +141,6 @@ def take_map(
     mission.loop.snap_distance = matcher.snap_distance
     if mission.consulting is not None:
         mission.consulting.books.move_to(topology)
-    for probe in mission.probes.values():
-        probe.ahead.drop()
     mission.nothing_since_ns = None  # there may be something to choose
 
 
@@ -197,8 +195,6 @@ def add_probe(mission: Mission, name: str) -> None:
         probe.own_budget = replace(probe.own_budget, metres=whole.metres, seconds=whole.seconds)
         probe.ingestion.pipeline.latency = mission.reading_latency
         probe.ingestion.set_open(yes=mission.state != "ended")
-        for other in known.values():
-            other.ahead.drop()  # of a single one: it counts on being alone
         mission.fleet.add(probe)
 
 

@@ -30,8 +30,8 @@ POSE_STAMPED, GEOGRAPHIC = "geometry_msgs/msg/PoseStamped", "geographic"
 """Types of waypoints: in the map's frame, and in degrees."""
 CLOCK_TOLERANCE = 0.5
 """Largest step of the node's clock that does not pause the mission [s]."""
-PLAN_AHEAD_SAMPLES = 5
-"""Values of the goal that are planned for while the probe drives."""
+NO_PLAN_AHEAD = "has no effect any more: a node plans when a place has been read"
+"""Warning about a removed parameter."""
 MOST_QUANTITIES = 8
 """Quantities of a mission."""
 _QUANTITY = re.compile("[a-z][a-z0-9_]{0,40}")
@@ -262,6 +262,10 @@ class GridTopicsConfig:
 class ActiveSensingConfig:
     """Parameters of the node ``active_sensing``."""
 
+    REMOVED: ClassVar[Mapping[str, str]] = {"plan_ahead": NO_PLAN_AHEAD}
+    WERE: ClassVar[Mapping[str, Any]] = {"plan_ahead": False}
+    IGNORED: ClassVar[tuple[str, ...]] = ("plan_ahead",)
+
     map: MapConfig
     name: str = param("", help="name of the mission on its pages; empty = that of the scenario")
     belief: BeliefConfig = dataclasses.field(default_factory=BeliefConfig)
@@ -287,11 +291,6 @@ class ActiveSensingConfig:
         True,
         help="go on with the mission that run_dir holds, if it is not over; false = run_dir must "
         "be empty",
-    )
-    plan_ahead: bool = param(
-        True,
-        help="plan the next waypoint while the probe drives, for several possible readings at its "
-        "goal; false = plan on arrival, the same on every machine",
     )
     policy: dict[str, Any] = param(  # noqa: RUF009  a field with a default factory
         dict(DEFAULT_POLICY), help="how the next place is chosen"

@@ -12,10 +12,10 @@ from gp_active_sensing.mission.course import places_along
 from gp_active_sensing.mission.expert_queries import ExpertQueries
 from gp_active_sensing.mission.fleet import Fleet
 from gp_active_sensing.mission.probe import ProbeState
-from gp_active_sensing.mission.requests import DecisionRequest, PlanAheadRequest
+from gp_active_sensing.mission.requests import DecisionRequest
 from gp_active_sensing.planning.budget import BudgetConstraint, in_metres
 from gp_active_sensing.records.events import DecisionAsked, DecisionTaken, Event, LimitsMoved
-from gp_active_sensing.types import Clock, Cost, Plan
+from gp_active_sensing.types import Clock, Plan
 
 logger = logging.getLogger(__name__)
 
@@ -45,8 +45,6 @@ class Decisions:
         """A decision that was being computed when the process was killed, to be computed first."""
         self.latency = Latency()
         """From the message that completed a place to the next waypoint."""
-        self.latencies = {"foreseen": Latency(), "computed": Latency()}
-        """The same, by how the decision came about."""
         self.round: set[str] = set()
         """Probes that are to be asked for in this round, where they are decided for together."""
         self.refusal = ""
@@ -68,8 +66,6 @@ class Decisions:
         self.open = None
         if self.consulting is not None:
             self.consulting.give_up()
-        for probe in self.fleet.probes.values():
-            probe.ahead.drop()
 
     def forget(self, probe: ProbeState) -> None:
         """Ignore the answer that is being computed for a probe that has left."""
@@ -169,7 +165,6 @@ class Decisions:
 
     def _has_position(self, probe: ProbeState) -> bool:
         """Return whether a probe has a position to decide from; store it."""
-        probe.ahead.drop()
         if probe.at is not None:
             probe.at = self.loop.open_place(probe.at)
             return True
@@ -193,25 +188,6 @@ class Decisions:
             metres, self.loop.topology.names[place], matcher.snap_distance,
         )  # fmt: skip
         return True
-
-    def next_ahead(self) -> PlanAheadRequest | None:
-        """Return the decision to compute ahead, None without one or while it is being computed."""
-        # Another probe's decision or reading would make what was foreseen worthless.
-        if self.running or len(self.fleet.probes) > 1:
-            return None
-        # So would time, where the field changes; and who may come back is quick to decide.
-        if self.loop.belief.drift.kind != "none" or self.loop.revisits:
-            return None
-        if self.consulting is not None:
-            return None  # what an expert will say is not known
-        (probe,) = self.fleet.probes.values()
-        if probe.flows or probe.lead:
-            return None  # it is sent on before its reading is known, or waits for another one
-        noise = probe.stages.noise_variance
-        job = probe.ahead.job(self.loop, probe.plan, noise, probe.left, probe.name)
-        if job is not None:
-            job.loop.sorties = probe.sorties_left(Cost(0.0, 0.0))
-        return job
 
     def take(self, job: DecisionRequest, plan: Plan, now_ns: int) -> bool:
         """Take the answer to a job; say whether it is used."""
@@ -261,31 +237,7 @@ class Decisions:
         left = self.loop.readings_for(probe.name, pending)
         return left is None or left > 0
 
-    def take_foreseen(self, probe: ProbeState, now_ns: int) -> DecisionRequest | None:
-        """Use the decision computed ahead, if it fits; return a job that records the last stage."""
-        finished = probe.finished
-        if finished is None or self.running:
-            return None
-        rest = probe.rest_of_place(probe.at)
-        found = probe.ahead.take(self.loop, finished.value, probe.left, rest, probe.name)
-        if found is None:
-            return None
-        plan, value = found
-        if no_way(probe, plan):
-            return None  # it is said once the decision is taken that was not foreseen
-        report = DecisionRequest(self.loop.snapshot(), None, 0, finished, probe.since, decide=False)
-        self._carry_out(probe, plan, probe.since, now_ns, foreseen_for=value)
-        return report
-
-    def _carry_out(
-        self,
-        probe: ProbeState,
-        plan: Plan,
-        since: float,
-        now_ns: int,
-        foreseen_for: float | None = None,
-    ) -> None:
-        foreseen = foreseen_for is not None
+    def _carry_out(self, probe: ProbeState, plan: Plan, since: float, now_ns: int) -> None:
         self._note_limits(probe, now_ns)
         probe.journal(
             DecisionTaken(
@@ -294,19 +246,15 @@ class Decisions:
                 policy_state=self.loop.policy_state,
                 at=probe.at,
                 where=probe.whereabouts(),
-                foreseen=foreseen,
-                foreseen_for=foreseen_for,
                 again=self.loop.reservations.is_due(plan.path[-1], probe.lead),
                 left=probe.left_in_all,
                 stamp_ns=now_ns,
             )
         )
         self.stage += 1
-        probe.set_out(plan, self.stage, now_ns, foreseen=foreseen)
+        probe.set_out(plan, self.stage, now_ns)
         self.last_plan = plan
-        took = self._clock() - since
-        self.latency.add(took)
-        self.latencies["foreseen" if foreseen else "computed"].add(took)
+        self.latency.add(self._clock() - since)
 
     def _note_limits(self, probe: ProbeState, now_ns: int) -> None:
         """Record which places the limits have closed and opened since the last decision."""

@@ -21,7 +21,6 @@ from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.clocks import StepClock
 from gp_active_sensing.mission.config import (
     DEFAULT_PLAN_SECONDS,
-    PLAN_AHEAD_SAMPLES,
     ActiveSensingConfig,
 )
 from gp_active_sensing.mission.expert_queries import ExpertQueries
@@ -356,7 +355,6 @@ class _Builder:
                 own_budget=replace(self.budget, readings=None),
                 clock=clock,
                 journal=journal,
-                ahead=PLAN_AHEAD_SAMPLES if config.plan_ahead else 0,
                 back_to_start=self.back_to_start,
                 off_map=config.pose.off_map,
                 flows=flows(config, loop),

@@ -6,7 +6,7 @@ import logging
 from functools import reduce
 
 from gp_active_sensing.mission import changes
-from gp_active_sensing.mission.config import PLAN_AHEAD_SAMPLES, ActiveSensingConfig
+from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.factory import MissionComponents, plan_limit
 from gp_active_sensing.util.wording import shown
 
@@ -23,7 +23,6 @@ LIVE = (
     "reading.gate",
     "reading.gate_places",
     "reading.delay",
-    "plan_ahead",
     "mission.arrival_radius",
     "mission.reading_timeout",
     "mission.retries",
@@ -60,11 +59,6 @@ def adjust(parts: MissionComponents, before: ActiveSensingConfig, now: ActiveSen
                 probe.set_delay(now.reading.delay)
         if mission.consulting is not None:
             mission.consulting.books.config = now.expert
-        samples = PLAN_AHEAD_SAMPLES if now.plan_ahead else 0
-        for probe in mission.probes.values():
-            if probe.ahead.samples != samples:
-                probe.ahead.samples = samples
-                probe.ahead.drop()
         if now.budget != before.budget:
             aim, aims = now.budget.aim(now.main), now.budget.aims(now.main)
             changes.set_budget(mission, now.budget.budget(), aim, aims)

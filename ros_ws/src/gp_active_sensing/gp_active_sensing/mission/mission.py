@@ -40,14 +40,12 @@ from gp_active_sensing.mission.inbox import (
 )
 from gp_active_sensing.mission.input_log import InputLog
 from gp_active_sensing.mission.log_messages import FINISHING, budget_text, log_delay, loudness
-from gp_active_sensing.mission.plan_ahead import ContingentPlans
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.probe import ProbeState
 from gp_active_sensing.mission.requests import (
     DecisionRequest,
     ExpertRequest,
     MissionOutput,
-    PlanAheadRequest,
     Stage,
 )
 from gp_active_sensing.mission.sorties import CHANGING
@@ -477,8 +475,6 @@ class Mission:
                     yield MissionOutput(again=probe.target, probe=probe.name)
         if job := self._next_job():
             yield MissionOutput(job)
-        elif self.config.follow == "waypoint" and (ahead := self.decisions.next_ahead()):
-            yield MissionOutput(ahead)
         elif job := self._show():
             yield MissionOutput(job)
         if self._end_if_done():  # of those that are left after others have gone
@@ -537,12 +533,9 @@ class Mission:
             probe.arrive_home(self.now_ns)
             probe.resting = home.reason
             self._last_words = self._end_if_done()
-        if probe.finished is not None and probe.plan is None:
-            if driving and probe.finished.value is None:
-                self.rest_no_more()  # what was kept for it is free for others
-            if (report := self.decisions.take_foreseen(probe, self.now_ns)) is not None:
-                self._note_shown()
-                yield MissionOutput(report, plan=probe.plan, probe=probe.name)
+        finished = probe.finished
+        if driving and finished is not None and finished.value is None and probe.plan is None:
+            self.rest_no_more()  # what was kept for it is free for others
         if again is not None:
             yield MissionOutput(again=again, probe=probe.name)
         elif (leg := probe.advance()) is not None:
@@ -750,11 +743,6 @@ class Mission:
                 self.consulting.ask(job, places, self.now_ns)
             self.inbox.wake()
 
-    def foreseen(self, job: PlanAheadRequest, contingent: ContingentPlans) -> None:
-        """Record what has been foreseen so far."""
-        with self.lock:
-            self.probes[job.probe].ahead.offer(job, contingent)
-
     def failed(self, job: DecisionRequest, error: BaseException) -> None:
         """Record that a job could not be done."""
         with self.lock:
@@ -768,7 +756,6 @@ class Mission:
         if self.consulting is not None:
             self.consulting.open = False
         for probe in self.probes.values():
-            probe.ahead.drop()
             probe.ingestion.set_open(yes=False)
             probe.ingestion.stop_waiting()  # counts what still waits
         kind = MissionEnded if over else MissionStopped

@@ -29,7 +29,6 @@ from gp_active_sensing.mission.flow import PassedPlaces
 from gp_active_sensing.mission.inbox import BATCH
 from gp_active_sensing.mission.inbox import Envelope as Message
 from gp_active_sensing.mission.ingestion.ingestion import Ingestion
-from gp_active_sensing.mission.plan_ahead import PlannedAhead
 from gp_active_sensing.mission.requests import Stage
 from gp_active_sensing.mission.sorties import Sortie
 from gp_active_sensing.mission.stages import StageLog
@@ -65,7 +64,6 @@ class ProbeState:
         name: its namespace; "" in a mission of one.
         arrival_radius: distance to a waypoint at which it has arrived [m].
         purse: its own metres, seconds and end place; readings belong to the mission.
-        ahead: cells of the next reading to plan for while it drives; 0 = plan on arrival.
         back_to_start: its end place is where it stands at its first decision.
         off_map: distance off the ground that is an alarm [m]; None = see `GroundMonitor`.
         flows: it is sent on when it arrives, before the reading has come.
@@ -84,7 +82,6 @@ class ProbeState:
         own_budget: Budget,
         clock: Clock,
         journal: Journal,
-        ahead: int = 0,
         back_to_start: bool = False,
         off_map: float | None = None,
         flows: bool = False,
@@ -112,7 +109,6 @@ class ProbeState:
         driving = {q for q in ingestion.further if not loop.quantities[q].sampled}
         self.further = FurtherMonitor(driving - {self.lead}, self.lead)
         self._back_to_start = back_to_start
-        self.ahead = PlannedAhead(ahead)
         self.last_plan: Plan | None = None
         self.at: int | None = None
         """Where the next decision is taken from, when that is known."""
@@ -280,9 +276,9 @@ class ProbeState:
         """Return position and counts of rejected messages, for events."""
         return ProbeStatus(self.whereabouts(), dict(self.ingestion.counts))
 
-    def set_out(self, plan: Plan, number: int, now_ns: int, *, foreseen: bool) -> None:
+    def set_out(self, plan: Plan, number: int, now_ns: int) -> None:
         """Start a drive for a decision with its number in the mission."""
-        self.stages.begin(plan, number, now_ns, self.ingestion.metres, foreseen=foreseen)
+        self.stages.begin(plan, number, now_ns, self.ingestion.metres)
         self.sortie.begin(now_ns, self.ingestion.metres)
         self.sortie.due = False
         self.last_plan = plan
@@ -500,7 +496,6 @@ class ProbeState:
         self.waypoints = ()
         self.stages.drop()
         self.loop.release(self.name)
-        self.ahead.drop()
         self.watch_again()
         self.finished = None
         self.at = None
@@ -508,7 +503,6 @@ class ProbeState:
     def set_out_home(self, plan: Plan, now_ns: int) -> None:
         """Drive to the end place."""
         self.stages.home = plan
-        self.ahead.drop()
         self._begin_drive(plan, now_ns)
 
     def rest_of(self, plan: Plan) -> float:

@@ -233,7 +233,6 @@ class Recorder:
             and not (stage.again or bool(observed[goal])),
             driven_metres=stage.driven.metres,
             driven_seconds=stage.driven.seconds,
-            foreseen=stage.foreseen,
             **(more | details),
         )
         self.stages.add(record)
@@ -269,7 +268,7 @@ class Recorder:
             *([f"chosen: {record['name']}"] if record.get("went") not in (None, goal) else []),
             *_believed(belief),
             *([] if gap is None else [f"gap {gap:.3g} nat"]),
-            f"{'foreseen' if record['foreseen'] else 'planned'} in {record['plan_seconds']:.2f} s",
+            f"planned in {record['plan_seconds']:.2f} s",
         ]
         if record["promised_error"] is not None:
             parts.append(f"promised {record['promised_error']:.4g}{unit}")
@@ -463,13 +462,10 @@ class Recorder:
 
 def latencies(mission: Mission) -> dict[str, dict[str, float | int | None]]:
     """Return the latencies from reading to belief, and from arrival to waypoint."""
-    found = {
+    return {
         "reading_to_belief": mission.reading_latency.summary(),
         "arrival_to_waypoint": mission.decisions.latency.summary(),
     }
-    for how, took in mission.decisions.latencies.items():
-        found[f"arrival_to_waypoint_{how}"] = took.summary()
-    return found
 
 
 def _believed(belief: Belief) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gp_active_sensing.loop import SensingLoop
@@ -19,7 +19,6 @@ class Stage:
         value: mean of the readings of its place (of `went`); None when it was set aside.
         driven: by its probe, since the mission began.
         stamp_ns: when it ended, on the node's clock.
-        foreseen: the decision was made while the probe drove to the place before.
         probe: its name, "" where there is one.
         went: place that was observed instead of the waypoint, when the mission follows the probe.
         visits: readings of the budget that the mission has spent, where the policy may choose
@@ -32,7 +31,6 @@ class Stage:
     value: float | None
     driven: Cost
     stamp_ns: int
-    foreseen: bool = False
     probe: str = ""
     went: int | None = None
     visits: int | None = None
@@ -93,29 +91,6 @@ class DecisionRequest:
 
 
 @dataclass(frozen=True)
-class PlanAheadRequest:
-    """The decision after the reading that the probe is under way to, to be foreseen beside it.
-
-    Args:
-        loop: a copy of the engine; only the planner uses it.
-        plan: the decision being carried out.
-        number: of this job; an answer to an older one is not used.
-        samples: cells of the reading.
-        noise_variance: of the reading to come; None = the belief's.
-        cancelled: says whether the answer is not wanted any more.
-        probe: which one it is for.
-    """
-
-    loop: SensingLoop
-    plan: Plan
-    number: int
-    samples: int
-    noise_variance: float | None
-    cancelled: Callable[[], bool]
-    probe: str = ""
-
-
-@dataclass(frozen=True)
 class ExpertRequest:
     """Where an expert is to be asked before the next decision, to be found beside the mission.
 
@@ -145,16 +120,14 @@ class MissionOutput:
         job: for the planner.
         again: a place whose waypoint is to be sent again.
         leg: the next waypoint on the way under way, for a robot that is not told the whole way.
-        plan: a decision, foreseen and taken, to be sent.
         hold: the probe is to stay where it is.
-        probe: which one `again`, `leg`, `plan` and `hold` are for.
+        probe: which one `again`, `leg` and `hold` are for.
         query: places that an expert is to be asked for.
     """
 
-    job: DecisionRequest | PlanAheadRequest | ExpertRequest | None = None
+    job: DecisionRequest | ExpertRequest | None = None
     again: int | None = None
     leg: int | None = None
     hold: bool = False
-    plan: Plan | None = None
     probe: str = ""
     query: tuple[int, ...] = ()

@@ -256,7 +256,7 @@ class MissionRestorer:
         )
         decisions.stage = event.stage
         self._whereabouts(probe, event.where)
-        probe.set_out(plan, decisions.stage, event.time_ns, foreseen=event.foreseen)
+        probe.set_out(plan, decisions.stage, event.time_ns)
         decisions.last_plan = plan
 
     def _moved(self, event: Moved) -> None:

@@ -29,11 +29,8 @@ class StageLog:
         self.home: Plan | None = None
         """The last plan, on the way to the end place."""
         self.driven = Cost(0.0, 0.0)
-        self.noise_variance: float | None = None
-        """Noise variance of the newest reading; None = not given."""
         self._values: dict[int, list[float]] = {}
         """Values read in the current stage, by place."""
-        self._foreseen = False
         self._charged: tuple[int, float] | None = None
         self._unrecorded: list[Stage] = []
 
@@ -43,11 +40,10 @@ class StageLog:
         plan = self.plan or self.home  # once: another thread may change it in between
         return None if plan is None else plan.path[-1]
 
-    def begin(self, plan: Plan, number: int, now_ns: int, metres: float, *, foreseen: bool) -> None:
+    def begin(self, plan: Plan, number: int, now_ns: int, metres: float) -> None:
         """Carry out a decision."""
         self.number = number
         self.plan, self.home = plan, None
-        self._foreseen = foreseen
         self._values = {}
         if self._charged is None:
             self._charged = now_ns, metres
@@ -55,7 +51,6 @@ class StageLog:
     def note(self, readings: Collection[Reading]) -> None:
         """Record readings that were used."""
         for reading in readings:
-            self.noise_variance = reading.noise_variance
             if self.target is not None and reading.location is not None:
                 self._values.setdefault(reading.location, []).append(reading.value)
 
@@ -91,8 +86,7 @@ class StageLog:
         else:
             self.restore_charges(cost, now_ns, metres)
         self.plan = None
-        stage = Stage(self.number, plan, None, self.driven, now_ns, self._foreseen, probe=probe)
-        return stage, cost
+        return Stage(self.number, plan, None, self.driven, now_ns, probe=probe), cost
 
     def settle(self, stage: Stage) -> None:
         """Queue a stage for recording."""

@@ -184,20 +184,19 @@ class DecisionTaken(Event):
         policy_state: what the policy handed on, as JSON can say it.
         at: where the probe stood; None = not known.
         where: the probe is; None = not known.
-        foreseen: it was planned while the probe drove, for the reading `foreseen_for`.
+        foreseen: an earlier version planned it before the reading of the place had come.
         again: its place was observed already, and is to be read once more.
         left: of the budget of its probe; None = not known.
     """
 
     KIND = "decision"
-    ALWAYS = ("policy_state", "at", "foreseen", "foreseen_for", "again")
+    ALWAYS = ("policy_state", "at", "again")
     stage: int
     plan: Plan
     policy_state: Any = None
     at: int | None = None
     where: Whereabouts | None = None
     foreseen: bool = False
-    foreseen_for: float | None = None
     again: bool = False
     left: Budget | None = None
 

@@ -71,8 +71,8 @@ def settled(
         given: the options.
         base: the mission in the bag, None = none.
         types: type of each topic of the bag; a type that nobody names is the topic's own.
-        follow: the probe drove where it liked. Nothing is planned ahead. The budget comes from
-            the parameter file and the options, not from the scenario or the bag.
+        follow: the probe drove where it liked. The budget comes from the parameter file and the
+            options, not from the scenario or the bag.
 
     Raises:
         ConfigError: every wrong key and value; no map.
@@ -121,7 +121,6 @@ def settled(
     if follow:
         config = dataclasses.replace(
             config,
-            plan_ahead=False,
             mission=dataclasses.replace(config.mission, follow="probe", wait_for_plan=True),
             expert=dataclasses.replace(config.expert, ask=False),  # there is nobody to answer
         )

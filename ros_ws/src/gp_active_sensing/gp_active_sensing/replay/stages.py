@@ -11,7 +11,7 @@ import numpy as np
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.mission.factory import MissionComponents
-from gp_active_sensing.mission.requests import DecisionRequest, MissionOutput, Stage
+from gp_active_sensing.mission.requests import DecisionRequest, Stage
 from gp_active_sensing.planning.beliefs import marginals_given_pending
 from gp_active_sensing.planning.entropy import mixture_entropy, noise_entropy
 
@@ -68,11 +68,6 @@ class ReplayStages:
         self._parts.mission.showing = False
         if job.finished is not None:
             self._record(job.finished, job.loop)
-
-    def taken(self, step: MissionOutput) -> None:
-        """Record a foreseen decision that was taken."""
-        if step.plan is not None and isinstance(step.job, DecisionRequest):
-            self.decided(step.job.loop)
 
     def stop(self, reason: str, *, over: bool) -> None:
         """End the mission where the bag does."""

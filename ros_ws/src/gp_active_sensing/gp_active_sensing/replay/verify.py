@@ -28,8 +28,7 @@ from gp_active_sensing.mission.fleet import LEFT
 from gp_active_sensing.mission.ingestion.pipeline import ASKED
 from gp_active_sensing.mission.input_log import taken_of
 from gp_active_sensing.mission.live_parameters import adjust
-from gp_active_sensing.mission.plan_ahead import ContingentPlan, ContingentPlans, foresee_by_cell
-from gp_active_sensing.mission.requests import DecisionRequest, ExpertRequest, PlanAheadRequest
+from gp_active_sensing.mission.requests import DecisionRequest, ExpertRequest
 from gp_active_sensing.records.event_lines import parse_events, to_line
 from gp_active_sensing.records.events import (
     AnswerUnused,
@@ -113,6 +112,8 @@ class Comparison:
         decisions: recorded.
         decisions_equal: of them, with the same place and bounds, see `difference`.
         decisions_to_the_bit: of these, the same in everything to the last digit.
+        planned_ahead: number of further decisions that an earlier version planned before their
+            readings came; they are not compared.
         readings: recorded as used.
         readings_equal: of them, used again with the same place, and the same value except for
             rounding.
@@ -124,6 +125,7 @@ class Comparison:
     decisions: int = 0
     decisions_equal: int = 0
     decisions_to_the_bit: int = 0
+    planned_ahead: int = 0
     readings: int = 0
     readings_equal: int = 0
     readings_extra: int = 0
@@ -210,7 +212,6 @@ class ReproducibilityCheck:
         """Added to the recorded clock, which starts again in another process [s]; latest time."""
         self._job: DecisionRequest | None = None
         self._query: ExpertRequest | None = None
-        self._ahead: dict[str, PlanAheadRequest] = {}
         self.parts = parts
         self.stages = ReplayStages(parts, show)
         parts.recorder.listener = self._replayed_event
@@ -261,11 +262,8 @@ class ReproducibilityCheck:
         if "config" in frame:
             self._adjust(frame["config"])
         if "now" in frame:
-            for event in events:
-                if isinstance(event, DecisionTaken) and event.foreseen:
-                    self._foresee(event)
             self._step(int(frame["now"]))
-            return
+            events = [e for e in events if isinstance(e, DecisionTaken) and e.foreseen]
         for event in events:
             self._follow(event)
 
@@ -314,11 +312,8 @@ class ReproducibilityCheck:
 
     def _step(self, now_ns: int) -> None:
         for step in self.parts.mission.step(now_ns):
-            self.stages.taken(step)
             if isinstance(step.job, ExpertRequest):
                 self._query = step.job
-            elif isinstance(step.job, PlanAheadRequest):
-                self._ahead[step.job.probe] = step.job
             elif step.job is not None and step.job.decide:
                 self._job = step.job
             elif step.job is not None:
@@ -327,7 +322,7 @@ class ReproducibilityCheck:
     def _resume(self, setup: Mapping[str, Any]) -> None:
         """Continue from the journal, as the node did when it was started again."""
         self.parts.recorder.close()
-        self._offset, self._job, self._query, self._ahead = self._latest, None, None, {}
+        self._offset, self._job, self._query = self._latest, None, None
         tail = list(setup.get("tail", ()))
         whole = int(setup["earlier"]) - len(tail)
         if len(self._journal) < whole:
@@ -369,6 +364,10 @@ class ReproducibilityCheck:
             elif isinstance(event, ReturnBegun):
                 self.comparison.differs(f"the way to the end place: {why}")
             return
+        if isinstance(event, DecisionTaken) and event.foreseen:
+            self.comparison.planned_ahead += 1
+            self._continue(event, job, self._after(event, job), event.plan)
+            return
         loop = job.loop.snapshot(time.monotonic)
         if isinstance(event, AnswerUnused):
             loop.limit = PlanLimit(expansions=event.expanded)
@@ -378,7 +377,7 @@ class ReproducibilityCheck:
         loop.clock = job.loop.clock
         match event:
             case DecisionTaken(plan=recorded):
-                loop = self._compared(event, plan, loop, job, job.at)
+                loop = self._compared(event, plan, loop, job)
             case ReturnBegun(plan=recorded):
                 if plan.waypoints or (plan.path, plan.reason) != (recorded.path, recorded.reason):
                     self.comparison.differs(f"the way to the end place: {plan.reason!r} here")
@@ -389,6 +388,16 @@ class ReproducibilityCheck:
                 if plan.waypoint != event.waypoint:
                     self.comparison.differs(f"an answer that was not used: {plan.waypoint} here")
                     recorded = Plan((), 0.0, 0.0, 0, 0.0, deadline_hit=False, reason=event.reason)
+        self._continue(event, job, loop, recorded)
+
+    def _continue(
+        self,
+        event: DecisionTaken | ReturnBegun | AnswerUnused,
+        job: DecisionRequest,
+        loop: SensingLoop,
+        recorded: Plan,
+    ) -> None:
+        """Continue with a recorded answer, after which the engine is `loop`."""
         job = replace(job, loop=loop)
         used = self.parts.mission.decided(job, recorded)
         if used and isinstance(event, DecisionTaken):
@@ -397,50 +406,22 @@ class ReproducibilityCheck:
             self.stages.show(job)
 
     def _compared(
-        self,
-        event: DecisionTaken,
-        plan: Plan,
-        trial: SensingLoop,
-        job: DecisionRequest | PlanAheadRequest,
-        at: int | None,
+        self, event: DecisionTaken, plan: Plan, trial: SensingLoop, job: DecisionRequest
     ) -> SensingLoop:
-        own = replace(event, plan=plan, policy_state=trial.policy_state, at=at)
+        """Compare a decision; return the engine after the recorded one."""
+        own = replace(event, plan=plan, policy_state=trial.policy_state, at=job.at)
         self.comparison.decision(event.stage, to_line(event), to_line(own))
         if plan.path == event.plan.path:
             # Take the last digits of the state from the recording, so that no error grows.
             trial.policy_state = event.policy_state
             return trial
+        return self._after(event, job)
+
+    def _after(self, event: DecisionTaken, job: DecisionRequest) -> SensingLoop:
+        """Return a copy of the engine after a recorded decision."""
         loop = job.loop.snapshot()
         carried = self.parts.mission.probes[job.probe].carried
         loop.replay_decision(
             event.policy_state, event.plan.path, job.probe, again=event.again, carried=carried
         )
         return loop
-
-    def _foresee(self, event: DecisionTaken) -> None:
-        """Offer the mission the decision that it takes as foreseen in the next step."""
-        stage, recorded, value = event.stage, event.plan, event.foreseen_for
-        job = self._ahead.get(event.probe)
-        if job is None:
-            self.comparison.no_decision(stage, "it was not planned ahead in the replay")
-            return
-        job.loop.clock = time.monotonic
-        grown = foresee_by_cell(
-            job.loop,
-            job.plan.waypoints[0],
-            cost=job.plan.cost,
-            heading=job.plan.heading,
-            samples=job.samples,
-            noise_variance=job.noise_variance,
-            limit=PlanLimit(expansions=recorded.expanded),
-            only=math.nan if value is None else value,
-        )
-        found: ContingentPlans | None = next(grown, None)
-        cell = None if found is None else next((c for c in found.cells if c is not None), None)
-        if found is None or cell is None:
-            self.comparison.no_decision(stage, f"no reading {value} is planned for in the replay")
-            return
-        after = self._compared(event, cell.plan, cell.after, job, event.at)
-        taken = ContingentPlan(recorded, after, cell.log_records)
-        cells = tuple(None if c is None else taken for c in found.cells)
-        self.parts.mission.foreseen(job, replace(found, cells=cells))

@@ -200,9 +200,11 @@ def _replay_notes(replayed: Any) -> Iterator[str]:
         yield f"the bag was salvaged, {count} lost: {'; '.join(map(str, damage))}"
     if isinstance(found := replayed.get("comparison"), Mapping):
         exact = found.get("decisions_to_the_bit")  # older runs do not say
+        ahead = found.get("planned_ahead")
         yield (
             f"a recorded mission once more: {found['decisions']} decisions, "
             f"{found['decisions_equal']} equal{'' if exact is None else f' ({exact} to the bit)'}; "
+            f"{f'{ahead} more were planned ahead and are not compared; ' if ahead else ''}"
             f"{found['readings']} readings, {found['readings_equal']} equal"
         )
 

@@ -442,12 +442,7 @@ class Diagnostics:
     def _planner_status(self) -> Any:
         mission = self._parts.mission
         plan = mission.decisions.last_plan
-        values: dict[str, object] = {
-            "planning": mission.decisions.running,
-            "planned_ahead": mission.probe.ahead.progress,
-        }
-        found = mission.decisions.latencies
-        values |= {f"decisions_{how}": took.count for how, took in found.items()}
+        values: dict[str, object] = {"planning": mission.decisions.running}
         for name, latency in latencies(mission).items():
             values |= {
                 f"{name}_{key}": "none yet" if value is None else value

@@ -11,10 +11,10 @@ from launch.actions import LogInfo, Shutdown
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
-from gp_active_sensing.config import removed_hint
+from gp_active_sensing.config import is_accepted, removed_hint
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.ros.environment import crashed, describe, ended_in_order, node_environment
-from gp_active_sensing.ros.launches import Arguments, Process, read_arguments
+from gp_active_sensing.ros.launches import Arguments, Process, parsed, read_arguments
 from gp_active_sensing.ros.runner import END_SECONDS, KILL_SECONDS, RESPAWN_SECONDS
 
 
@@ -24,7 +24,11 @@ def start(context: LaunchContext, kind: type[Arguments]) -> list[Any]:
     texts = context.launch_configurations
     given = read_arguments(kind, texts)
     # An argument of that name may be one of a launch file that includes this one.
-    removed = {name: removed_hint(kind, name) for name, text in texts.items() if text}
+    removed = {
+        name: removed_hint(kind, name)
+        for name, text in texts.items()
+        if text and not is_accepted(kind, name, parsed(text))
+    }
     notes = [LogInfo(msg=f"{name}: {hint}") for name, hint in removed.items() if hint]
     return notes + [_action(process, OnExit(process, failures)) for process in given.processes()]
 

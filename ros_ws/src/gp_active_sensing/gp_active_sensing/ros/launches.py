@@ -251,9 +251,11 @@ class MissionArguments(Arguments):
 
     REMOVED: ClassVar[Mapping[str, str]] = {
         "record": "was removed; start `ros2 bag record` beside it (docs/viewing.md#recording)",
+        **ActiveSensingConfig.REMOVED,
     }
+    WERE: ClassVar[Mapping[str, Any]] = ActiveSensingConfig.WERE
+    IGNORED: ClassVar[tuple[str, ...]] = ActiveSensingConfig.IGNORED
 
-    plan_ahead: bool | None = _sets("plan_ahead")
     probes: str | None = param(
         None,
         help="several probes: how many (3: probe_1, probe_2, probe_3), or their names with commas; "
@@ -413,6 +415,13 @@ def declarations(kind: type[Arguments]) -> Iterator[dict[str, Any]]:
         yield found
 
 
+def parsed(text: str) -> Any:
+    """Return the YAML value of a text, or the text itself where it is not YAML."""
+    with contextlib.suppress(ConfigError):
+        return parse_yaml(text)
+    return text
+
+
 def read_arguments(kind: type[A], texts: Mapping[str, str], *, strict: bool = False) -> A:
     """Return the arguments of a launch.
 
@@ -430,6 +439,5 @@ def read_arguments(kind: type[A], texts: Mapping[str, str], *, strict: bool = Fa
             continue  # of another launch file; or required and not given
         given[name] = text or None
         if text and str not in (hint, *typing.get_args(hint)):
-            with contextlib.suppress(ConfigError):
-                given[name] = parse_yaml(text)
+            given[name] = parsed(text)
     return from_mapping(kind, given, source="launch")

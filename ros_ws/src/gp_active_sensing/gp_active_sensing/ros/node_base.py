@@ -33,7 +33,6 @@ from rclpy.subscription import Subscription
 from rclpy.timer import Timer
 
 from gp_active_sensing.errors import ActiveSensingError, printable
-from gp_active_sensing.mission.plan_ahead import DeferredLogs
 from gp_active_sensing.ros.environment import FAILED, REFUSED
 from gp_active_sensing.ros.parameter_files import check_parameter_file, given_files, keys_in_files
 from gp_active_sensing.util.wording import is_reported
@@ -397,7 +396,6 @@ REPEAT_SECONDS = 1.0
 class _RosHandler(logging.Handler):
     def __init__(self, target: Any, clock: Callable[[], float]) -> None:
         super().__init__()
-        self.addFilter(DeferredLogs())
         self._target = target
         self._throttle = Throttle(REPEAT_SECONDS, clock)
         self._unsaid: Counter[str] = Counter()

@@ -28,7 +28,7 @@ from rcl_interfaces.msg import SetParametersResult
 from rclpy.exceptions import InvalidParameterTypeException, InvalidParameterValueException
 from rclpy.parameter import Parameter
 
-from gp_active_sensing.config import from_mapping, param, removed_hint
+from gp_active_sensing.config import from_mapping, is_accepted, param, removed_hint
 from gp_active_sensing.errors import ConfigError, suggest
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.ros.descriptors import Leaf, leaves_of
@@ -282,14 +282,16 @@ class ParameterTree:
         sections = {name.split(".", maxsplit=1)[0] for name in self._leaves if "." in name}
         in_files: Mapping[str, bool] = getattr(self._node, "keys_in_files", {})
         for name in self.given:
-            if name in self._leaves:
+            if name in self._leaves or is_accepted(self._root, name, self.given[name]):
                 continue
             owner = owner_of(name, besides=self._root)
             first, _, rest = name.partition(".")
             section = self._sections.get(first)
             removed = removed_hint(self._root, name) or (section and removed_hint(section, rest))
             text = f"{name}: {removed or 'unknown parameter.' + suggest(name, self._leaves)}"
-            if in_files.get(name):  # under this node's own name
+            if name in getattr(self._root, "IGNORED", ()):
+                self._node.get_logger().warning(text)
+            elif in_files.get(name):  # under this node's own name
                 if owner and not removed:
                     text = f"{name}: belongs to the node {owner}, not to this one"
                 self._problems.append(text)

@@ -14,13 +14,7 @@ from typing import TYPE_CHECKING
 from gp_active_sensing.mission import changes
 from gp_active_sensing.mission.clocks import ClockMonitor
 from gp_active_sensing.mission.mission import Mission
-from gp_active_sensing.mission.plan_ahead import ContingentPlans, foresee_by_cell
-from gp_active_sensing.mission.requests import (
-    DecisionRequest,
-    ExpertRequest,
-    MissionOutput,
-    PlanAheadRequest,
-)
+from gp_active_sensing.mission.requests import DecisionRequest, ExpertRequest, MissionOutput
 from gp_active_sensing.types import Plan
 
 if TYPE_CHECKING:
@@ -54,9 +48,9 @@ class Worker:
         self._outputs = outputs
         self._watch = ClockMonitor(now_ns, time.monotonic, simulated)
         self._stopping = threading.Event()
-        self._jobs: queue.Queue[
-            DecisionRequest | PlanAheadRequest | ExpertRequest | threading.Event | None
-        ] = queue.Queue()
+        self._jobs: queue.Queue[DecisionRequest | ExpertRequest | threading.Event | None] = (
+            queue.Queue()
+        )
         self.errors: Counter[str] = Counter()
         self._threads = [
             threading.Thread(target=self._run_mission, name="mission", daemon=True),
@@ -104,9 +98,6 @@ class Worker:
                 self._stopping.wait(TICK_SECONDS)  # not as fast as it can fail
 
     def _do(self, step: MissionOutput) -> None:
-        if step.plan is not None:
-            with self._noting("results"):
-                self._outputs.send_waypoint(step.probe, step.plan)
         if step.job is not None:
             self._jobs.put(step.job)
         place = step.leg if step.again is None else step.again
@@ -121,19 +112,9 @@ class Worker:
                 self._outputs.send_query(step.query)
 
     def _run_planner(self) -> None:
-        ahead: tuple[PlanAheadRequest, Iterator[ContingentPlans]] | None = None
-        while True:
-            if ahead is not None and self._jobs.empty():
-                if not self._look_ahead(*ahead):
-                    ahead = None
-                continue
-            job = self._jobs.get()
-            if job is None:
-                return
+        while (job := self._jobs.get()) is not None:
             if isinstance(job, threading.Event):
                 job.set()
-            elif isinstance(job, PlanAheadRequest):
-                ahead = job, self._foresee(job)
             elif isinstance(job, ExpertRequest):
                 self._query(job)
             elif job.decide:
@@ -189,27 +170,6 @@ class Worker:
         with self._noting("planner"):  # the decision then goes without
             places = job.ask()
         self._mission.queried(job, places)
-
-    def _foresee(self, job: PlanAheadRequest) -> Iterator[ContingentPlans]:
-        return foresee_by_cell(
-            job.loop,
-            job.plan.waypoints[0],
-            cost=job.plan.cost,
-            heading=job.plan.heading,
-            samples=job.samples,
-            noise_variance=job.noise_variance,
-            cancelled=lambda: self._stopping.is_set() or job.cancelled(),
-        )
-
-    def _look_ahead(self, job: PlanAheadRequest, grown: Iterator[ContingentPlans]) -> bool:
-        """Plan ahead for one more cell, while there is nothing else to do; say whether to go on."""
-        contingent = None
-        with self._noting("ahead"):  # the decision is then computed on arrival
-            contingent = next(grown, None)
-        if contingent is None:
-            return False
-        self._mission.foreseen(job, contingent)
-        return True
 
     @contextlib.contextmanager
     def _noting(self, where: str) -> Iterator[None]:

@@ -230,7 +230,7 @@ class SimulationRunner:
         self._true_at = 0
         """Last stage with a record of the live truth."""
         mapping = parameters_of(scenario)
-        mapping.update(plan_ahead=False, probes=list(probes))
+        mapping["probes"] = list(probes)
         for key, value in (parameters or {}).items():
             own = mapping.get(key)
             both = isinstance(own, dict) and isinstance(value, Mapping)
@@ -391,8 +391,6 @@ class SimulationRunner:
     def _do(self, step: MissionOutput) -> None:
         if step.query and self.expert is not None:
             self.expert.ask(step.query, self.clock())
-        if step.plan is not None:
-            self._send(step.probe, step.plan.path[-1])
         if step.again is not None:
             self._send(step.probe, step.again)
         if isinstance(step.job, ExpertRequest):

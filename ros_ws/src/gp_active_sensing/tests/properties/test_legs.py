@@ -84,7 +84,6 @@ def drive(seed: int, tmp_path: Path) -> None:
         "limit": {"expansions": 3},
         "mission": {"wait_for_reading": False, "drive_timeout": 0.0, "block_seconds": 5.0},
         "expert": {"ask": False},
-        "plan_ahead": False,
         "waypoint": {"ahead": 1 + seed % 4},
         "run_dir": str(tmp_path / "run"),
     }
@@ -143,7 +142,6 @@ def test_home_from_the_other_arm_of_a_hook() -> None:
         "probe": {"end": "c1r14"},
         "budget": {"readings": 60, "metres": 5000.0},
         "mission": {"wait_for_reading": False},
-        "plan_ahead": False,
     }
     voyage = Voyage(config, Robot(180.0, 140.0))
     voyage.run(600.0, lambda: voyage.mission.decisions.stage >= 5)
@@ -167,7 +165,6 @@ def ashore(seed: int) -> tuple[int, list[Any]]:
         "budget": {"readings": 60},
         "pose": {"off_map": 3.0},
         "mission": {"wait_for_reading": False, "drive_timeout": 0.0, "off_map": "return"},
-        "plan_ahead": False,
     }
     x, y = topology.positions[int(rng.integers(topology.n))].tolist()
     robot = Robot(x, y, speed=8.0, acceleration=math.inf, tolerance=0.01)

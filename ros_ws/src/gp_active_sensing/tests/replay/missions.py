@@ -23,9 +23,8 @@ from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.input_log import InputLog
 from gp_active_sensing.mission.live_map import FirstMap
 from gp_active_sensing.mission.live_parameters import adjust
-from gp_active_sensing.mission.plan_ahead import foresee_by_cell
 from gp_active_sensing.mission.poses import Pose
-from gp_active_sensing.mission.requests import DecisionRequest, PlanAheadRequest
+from gp_active_sensing.mission.requests import DecisionRequest
 from gp_active_sensing.topology.live import GridMap
 from gp_active_sensing.util.files import json_ready
 from tests.replay.bags import header, message, write_bag
@@ -49,7 +48,6 @@ CONFIG: dict[str, Any] = {
         "drive_timeout": 6.0,
         "block_seconds": 5.0,
     },
-    "plan_ahead": False,
 }
 
 
@@ -146,7 +144,6 @@ class Recorder:
         self._time = 100.0
         self._coming: list[tuple[float, int, str, Any]] = []
         self._answers: list[tuple[float, DecisionRequest]] = []
-        self._contingent: list[tuple[float, PlanAheadRequest, Any]] = []
         self.whole = {**CONFIG, **self.config, "probes": list(self.probes)}
         self.settings = from_mapping(ActiveSensingConfig, self.whole)
         began = self.maps.get(0.0)
@@ -226,22 +223,10 @@ class Recorder:
 
     def _do(self, steps: list[Any]) -> None:
         for step in steps:
-            if step.plan is not None:
-                self._send(step.probe, step.plan.path[-1])
             if step.again is not None:
                 self._send(step.probe, step.again)
                 self._bodies[step.probe].read_at = None
-            if isinstance(step.job, PlanAheadRequest):
-                grown = foresee_by_cell(
-                    step.job.loop,
-                    step.job.plan.waypoints[0],
-                    cost=step.job.plan.cost,
-                    samples=step.job.samples,
-                    noise_variance=step.job.noise_variance,
-                    cancelled=step.job.cancelled,
-                )
-                self._contingent.append((self._time + self._some(0.3), step.job, grown))
-            elif step.job is not None and step.job.decide:
+            if step.job is not None and step.job.decide:
                 self._answers.append((self._time + self._some(0.6), step.job))
             elif step.job is not None:
                 self.mission.showing = False
@@ -256,15 +241,6 @@ class Recorder:
                 plan = job.ask()
                 if self.mission.decided(job, plan) and plan.path:
                     self._send(job.probe, plan.path[-1])
-        for entry in list(self._contingent):
-            at, ahead, grown = entry
-            if at > self._time:
-                continue
-            self._contingent.remove(entry)
-            found = next(grown, None)
-            if found is not None:
-                self.mission.foreseen(ahead, found)
-                self._contingent.append((self._time + self._some(0.4), ahead, grown))
 
     def _send(self, probe: str, place: int) -> None:
         x, y, _ = self.mission.loop.topology.goals[place]

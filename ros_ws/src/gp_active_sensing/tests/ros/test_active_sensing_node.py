@@ -40,8 +40,6 @@ def test_a_mission_from_start_to_end(ros: Ros, tmp_path: Path) -> None:
     for latency in (latencies["reading_to_belief"], latencies["arrival_to_waypoint"]):
         assert latency["count"] == 3
         assert 0 < latency["median_ms"] <= latency["p99_ms"]
-    how = [latencies[f"arrival_to_waypoint_{word}"]["count"] for word in ("foreseen", "computed")]
-    assert sum(how) == 3
     records = records_of(run)
     assert [r["stage"] for r in records] == [1, 2, 3]
     for record in records:

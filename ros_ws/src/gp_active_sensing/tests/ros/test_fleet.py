@@ -85,7 +85,7 @@ def simulator(ros: Ros, scenario: Path, *parameters: str) -> SimulatorNode:
 
 
 def coordinator(ros: Ros, scenario: Path, *parameters: str) -> ActiveSensingNode:
-    given = (f"scenario:={scenario}", "use_sim_time:=true", "plan_ahead:=false")
+    given = (f"scenario:={scenario}", "use_sim_time:=true")
     return sensing(ros, *parameters, given=given)
 
 

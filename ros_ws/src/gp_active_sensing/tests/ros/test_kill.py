@@ -47,7 +47,7 @@ def run_mission(folder: Path, scenario: Path, kills: Sequence[float]) -> list[di
     simulator = start("simulator", folder / "simulator.log", f"scenario:={scenario}", *simulated)
     sensing: subprocess.Popen[bytes] | None = None
     given = (
-        f"scenario:={scenario}", f"run_dir:={run}", "use_sim_time:=true", "plan_ahead:=false",
+        f"scenario:={scenario}", f"run_dir:={run}", "use_sim_time:=true",
         "mission.exit_at_end:=true", f"mission.reading_timeout:={PATIENCE * SPEED}",
         # A busy machine may keep the probe from moving for minutes of its time.
         "mission.drive_timeout:=0.0", "reading.variance_field:=variance",

@@ -58,7 +58,7 @@ def with_everything(name: str, folder: Path) -> dict[str, str]:
     for argument in declarations(LAUNCHES[name]):
         first = argument["choices"][1] if "choices" in argument else "1"
         given[argument["name"]] = argument.get("default_value") or first
-    truths = ("plan_ahead", "decisions", "use_sim_time", "exit_at_end")
+    truths = ("decisions", "use_sim_time", "exit_at_end")
     given |= {name: "true" for name in truths if name in given}
     own = {"namespace": "boat", "rviz": "true"}
     own["web"] = "true" if can_serve() else "false"
@@ -322,7 +322,9 @@ def test_what_follows_the_end_of_a_process(actions: Any, tmp_path: Path) -> None
         assert ended(node, code, asked=True)
     with pytest.raises(RunError):
         ended(node, -signal.SIGINT)
-    note, again = started(respawn="true", record="bag")
+    ahead, _ = started(plan_ahead="true")
+    assert ahead.msg.startswith("plan_ahead: has no effect")
+    note, again = started(respawn="true", record="bag", plan_ahead="false")
     assert note.msg.startswith("record: was removed"), "a launch file that includes it may have one"
     assert again.respawn_delay == RESPAWN_SECONDS
     assert not ended(again, -9)

@@ -63,7 +63,7 @@ def test_a_number_of_the_other_type_is_taken_where_it_is_exact(ros: Ros) -> None
         ("budget.metres", 2**53 + 1),
         ("budget.metres", "far"),
         ("budget.metres", True),
-        ("plan_ahead", 1),
+        ("mission.exit_at_end", 1),
         ("mission.drive_timeout", -7),
     ):
         with case(name, given):

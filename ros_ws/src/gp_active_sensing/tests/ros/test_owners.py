@@ -83,7 +83,7 @@ def test_no_node_dies_of_a_shipped_file(
 def test_a_key_that_is_nearly_one_of_ours_is_refused(problems: Problems) -> None:
     for name, key, said in [
         ("bag_player", "listner", "listner: unknown parameter. Did you mean 'listener'?"),
-        ("active_sensing", "plan_ahed", "Did you mean 'plan_ahead'?"),
+        ("active_sensing", "autostrat", "Did you mean 'autostart'?"),
         ("active_sensing", "budget.reedings", "Did you mean 'budget.readings'?"),
         ("simulator", "speed_facter", "Did you mean 'speed_factor'?"),
     ]:
@@ -105,6 +105,18 @@ def test_under_the_node_s_own_name_every_unknown_key_is_refused(problems: Proble
             own = f"/boat/{name}: {{ros__parameters: {{{key}: 1}}}}\n"
             words = ("-r", "__ns:=/boat")
             assert said in problems(name, own, words=words)
+
+
+def test_a_removed_key_without_effect(
+    problems: Problems, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for value, warnings in (("true", 2), ("false", 0)):
+        with case(value):
+            own = f"active_sensing: {{ros__parameters: {{plan_ahead: {value}}}}}\n"
+            assert "plan_ahead" not in problems("active_sensing", own)
+            words = ("-p", f"plan_ahead:={value}", "-p", "mission.arrival:=reading")
+            assert "arrival" not in problems("active_sensing", words=words)
+            assert capfd.readouterr().err.count("plan_ahead: has no effect") == warnings
 
 
 def test_a_node_of_another_name_is_another_node(problems: Problems) -> None:

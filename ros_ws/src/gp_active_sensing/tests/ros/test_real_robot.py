@@ -35,7 +35,6 @@ PARAMETERS = (
     "probe.end:=c0r7",
     "budget.metres:=5000.0",
     "mission.wait_for_reading:=false",
-    "plan_ahead:=false",
     "pose.max_ahead:=1000.0",
     "pose.reliable:=true",
     "reading.reliable:=true",

@@ -44,7 +44,7 @@ def test_the_whole_journal_is_asked_for() -> None:
 def test_a_recorded_mission_is_replayed_to_the_same_decisions(ros: Ros, tmp_path: Path) -> None:
     scenario = write_scenario(tmp_path / "tiny.yaml", dropout=0.2, budget=6)
     words = [f"scenario:={scenario}", "speed_factor:=20", "exit_at_end:=true"]
-    words += ["plan_ahead:=true", f"run_dir:={tmp_path / 'run'}"]
+    words += [f"run_dir:={tmp_path / 'run'}"]
     waiting = tmp_path / "params.yaml"  # the recorder is there before the mission begins
     waiting.write_text("active_sensing:\n  ros__parameters:\n    mission: {begin: false}\n")
     words.append(f"params_file:={waiting}")

@@ -14,7 +14,6 @@ import pytest
 from gp_active_sensing.planning.request import PlanRequest
 from gp_active_sensing.ros import worker as worker_module
 from gp_active_sensing.ros.worker import Worker
-from tests.cases import case
 from tests.ros.conftest import wait_until
 from tests.unit.mission.worlds import SECOND, Rig, grid
 from tests.waiting import LIMIT
@@ -83,8 +82,8 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
         worker.stop()
 
 
-def at_place_0(budget: int | None = None, ahead: int = 0) -> Rig:
-    rig = Rig(grid(), budget=budget, ahead=ahead)
+def at_place_0(budget: int | None = None) -> Rig:
+    rig = Rig(grid(), budget=budget)
     rig.mission.start()
     rig.pose(1.0, 0.0)
     return rig
@@ -146,68 +145,20 @@ def test_only_one_look_at_a_time_is_asked_for(start: Start) -> None:
     wait_until(lambda: len(said.calls) == 2, "the news since then")
 
 
-def test_planning_ahead_ends_at_once_when_it_is_not_wanted_any_more(start: Start) -> None:
-    for how in ["pause", "finish", "stop"]:
-        with case(how):
-            rig = at_place_0(ahead=3)
-            rig.loop.clock = time.monotonic
-            begun = threading.Event()
-
-            def endless(number: int, request: PlanRequest, begun: Any = begun) -> None:
-                if number > 1:
-                    begun.set()
-                    think(request, request.limit.seconds)
-
-            hook(rig, endless)
-            worker = start(rig, Said())
-            assert begun.wait(LIMIT), "planning ahead"
-            if how == "stop":
-                assert worker.stop(), "the threads end although the plan has no end"
-                return
-            if how == "pause":
-                rig.mission.pause()
-            else:
-                rig.mission.stop("asked to finish")
-            assert worker.settle(), "the planner is free"
-            assert rig.mission.probe.ahead.contingent is None
-            assert not worker.errors
-
-
-def test_planning_ahead_that_fails_leaves_the_decision_to_the_arrival(start: Start) -> None:
-    rig = at_place_0(ahead=3)
-    hook(rig, lambda number, request: fail() if number == 2 else None)
-    worker = start(rig, Said())
-    wait_until(lambda: worker.errors["ahead"] == 1, "the failure")
-    assert rig.mission.state == "running"
-    arrive(rig)
-    wait_until(lambda: rig.mission.probe.stages.number == 2, "the next decision")
-    assert rig.mission.decisions.latencies["computed"].count == 2
-
-
-def test_a_reading_is_used_and_shown_while_it_plans_ahead(start: Start) -> None:
-    rig, said, hold = at_place_0(ahead=3), Said(), threading.Event()
-    rig.reading(1.0)
-    rig.step(1.0, plan=False)  # place 0 is observed before the first decision
-    rig.mission.pause()
-    rig.mission.resume()
-    order = said.calls
+def test_a_reading_is_used_while_a_decision_is_computed(start: Start) -> None:
+    rig, began, hold = at_place_0(), threading.Event(), threading.Event()
 
     def before(number: int, request: PlanRequest) -> None:
-        order.append("plan")
-        if number == 2:
-            hold.wait(2 * LIMIT)
+        began.set()
+        hold.wait(2 * LIMIT)
 
     hook(rig, before)
-    start(rig, said)
-    wait_until(lambda: order.count("plan") == 2, "planning ahead")
-    rig.seconds = 10.0
-    rig.reading(1.0)  # of where it stands, not of the goal
-    wait_until(lambda: rig.accepted == 2, "the reading, although a plan is being made")
-    wait_until(lambda: rig.mission.showing, "the wish to show it")
+    start(rig, Said())
+    assert began.wait(LIMIT)
+    rig.reading(1.0)
+    wait_until(lambda: rig.accepted == 1, "the reading, although a plan is being made")
     hold.set()
-    wait_until(lambda: order.count("plan") == 4, "all cells")
-    shown = ["plan", "send_waypoint", "send_results", "plan", "send_results", "plan", "plan"]
-    assert order == shown
+    wait_until(lambda: rig.mission.probe.stages.target is not None, "a waypoint")
 
 
 def test_a_long_plan_is_given_up_when_the_worker_stops(start: Start) -> None:

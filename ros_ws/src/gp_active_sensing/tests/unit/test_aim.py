@@ -15,7 +15,6 @@ from gp_active_sensing.config import from_mapping
 from gp_active_sensing.engine.config import BudgetConfig
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.mission import changes
-from gp_active_sensing.mission.plan_ahead import take
 from gp_active_sensing.planning.base import no_plan
 from gp_active_sensing.planning.request import PlanRequest
 from gp_active_sensing.sim import build_world, run_scenario
@@ -23,10 +22,8 @@ from gp_active_sensing.sim.world import build_loop
 from gp_active_sensing.topology import make_grid
 from gp_active_sensing.topology.lookup import parts_that_count
 from gp_active_sensing.types import WORST, Aim, Budget, Plan, Reading
-from tests.cases import for_each
 from tests.journals import records_of
 from tests.unit.mission.missions import Drive
-from tests.unit.mission.worlds import foresee
 from tests.unit.sim.scenarios import GRID, mapping, scenario
 
 WANTED = {"readings": 12, "error": 2.0}
@@ -163,28 +160,12 @@ def test_several_probes_all_end(tmp_path: Path, probes: int) -> None:
     assert summary.reason.count(WHY) == probes
 
 
-def test_nothing_that_was_foreseen_is_done_when_it_is_reached() -> None:
-    given = aimed(budget={"readings": 12, "error": 1e-3})
-    loop = build_loop(given, build_world(given).topology)
-    plan = loop.ask(0)
-    contingent = foresee(loop, plan.waypoints[0], cost=plan.cost)
-    assert contingent is not None
-    value = contingent.medians[2]
-    loop.moved(plan.cost)
-    loop.tell([Reading(0, plan.waypoints[0], value)])
-    ready = loop.snapshot()
-    assert take(ready, contingent, value) is not None
-    loop.aim = Aim(1e6)
-    assert take(loop, contingent, value) is None
-
-
 def nodes(run_dir: Path | None, **more: Any) -> Drive:
     return Drive(run_dir, budget={"readings": 25, "error": 0.8}, **more)
 
 
-@for_each("ahead", [False, True])
-def test_a_mission_of_the_nodes(ahead: bool) -> None:
-    drive = nodes(None, plan_ahead=ahead)
+def test_a_mission_of_the_nodes() -> None:
+    drive = nodes(None)
     drive.start()
     drive.run()
     mission = drive.built.mission

@@ -150,7 +150,7 @@ def test_a_place_beyond_the_limits_is_left_by_the_next_place() -> None:
     at, beside, *way = (loop.topology.names.index(name) for name in names)
     plan = replace(probe.plan, path=tuple(way), waypoints=(way[-1],))
     loop.set_limits((), ("",), ())
-    probe.set_out(plan, 9, voyage.now_ns, foreseen=False)
+    probe.set_out(plan, 9, voyage.now_ns)
     assert probe.waypoints == (way[-1],)
     loop.set_limits((), ("",), (at, beside))
     probe.update_waypoints()

@@ -32,7 +32,6 @@ CONFIG: dict[str, Any] = {
     "limit": {"expansions": 20},
     "budget": {"readings": 12},
     "mission": {"wait_for_reading": False},
-    "plan_ahead": False,
 }
 
 

@@ -23,7 +23,6 @@ CONFIG: dict[str, Any] = {
     "belief": {"length_scales": [20.0], "signal_std": [1.0], "noise_std": [0.1], "mean_std": 9.0},
     "policy": {"name": "max_entropy"},
     "mission": {"wait_for_reading": False},
-    "plan_ahead": False,
     "pose": {"max_age": 100.0, "wait": 0.0},
 }
 

@@ -10,7 +10,7 @@ import pytest
 
 from gp_active_sensing.experts.simulated import SimulatedExpert
 from gp_active_sensing.mission.inbox import RawAnswer, raw_answer
-from gp_active_sensing.mission.requests import DecisionRequest, ExpertRequest, MissionOutput
+from gp_active_sensing.mission.requests import ExpertRequest, MissionOutput
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim.runner import SimulationRunner
 from gp_active_sensing.types import FloatArray, IntArray
@@ -91,15 +91,6 @@ def test_pausing_drops_the_question_and_it_is_asked_anew() -> None:
     answer(*queries[0])
     go(1)
     assert mission.decisions.stage == 1
-
-
-def test_nothing_is_planned_ahead() -> None:
-    what = scenario(GRID, policy=ASKING, expert=MODEL)
-    one = SimulationRunner(what, parameters={"plan_ahead": True})
-    steps = [step for _ in range(200) for step in one.step()]
-    jobs = [step.job for step in steps if step.job is not None]
-    assert jobs
-    assert all(isinstance(job, DecisionRequest | ExpertRequest) for job in jobs)
 
 
 def slope(places: IntArray, seconds: float) -> FloatArray:

@@ -56,7 +56,7 @@ def test_every_live_parameter_is_one_and_takes_effect() -> None:
         for f in dataclasses.fields(a)
         if getattr(a, f.name) != getattr(getattr(before, s.name), f.name)
     }
-    assert changed | {"plan_ahead", "limit.seconds"} == set(LIVE)
+    assert changed | {"limit.seconds"} == set(LIVE)
     adjust(parts, before, now)
     mission = parts.mission
     assert mission.loop.limit == PlanLimit(None, 5)
@@ -69,12 +69,10 @@ def test_every_live_parameter_is_one_and_takes_effect() -> None:
     assert (probe.arrival.radius, probe.arrival.timeout) == (0.2, 3.0 + 1.5 + 0.5)
     assert (probe.ingestion.dwelling.radius, probe.ingestion.dwelling.seconds) == (0.2, 1.5)
     assert probe.ingestion.delay == 0.5
-    assert probe.ahead.samples == 5
     assert (probe.ingestion.pipeline.gate.limit, probe.ingestion.pipeline.gate.places) == (4.0, 3)
     for part in (mission, mission.fleet, mission.blocked, probe):
         assert part.config is now.mission
-    adjust(parts, now, config(plan_ahead=False))
-    assert probe.ahead.samples == 0
+    adjust(parts, now, config())
     assert mission.loop.limit == PlanLimit(seconds=1.0), "a robot never plans without a limit"
 
 

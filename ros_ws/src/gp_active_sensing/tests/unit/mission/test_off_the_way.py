@@ -137,7 +137,7 @@ def sailing(rate: float, **mission: float) -> Voyage:
     config = {**CONFIG, "map": area, "budget": {"metres": 5000.0}, "probe": {"end": "c0r7"}}
     config["mission"] = {"wait_for_reading": False, **mission}
     gps = Localisation(white=0.15, slow=0.6)
-    return Voyage({**config, "plan_ahead": False}, Robot(180.0, 130.0), gps, rate=rate)
+    return Voyage(config, Robot(180.0, 130.0), gps, rate=rate)
 
 
 def test_a_lowered_budget_brings_a_boat_home_round_the_land() -> None:

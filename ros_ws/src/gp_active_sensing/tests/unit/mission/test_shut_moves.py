@@ -31,7 +31,6 @@ def voyage(*, detours: bool, metres: float = 60.0, **more: Any) -> Voyage:
         "belief": {"length_scales": [2.0, 5.0], "signal_std": [1.0], "noise_std": [0.1]},
         "limit": {"expansions": 50},
         "mission": {"drive_timeout": 20.0, "block_seconds": 600.0},
-        "plan_ahead": False,
         **more,
     }
     robot = HouseRobot(

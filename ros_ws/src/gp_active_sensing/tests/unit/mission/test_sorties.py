@@ -108,7 +108,6 @@ def voyage(**more: Any) -> Powered:
         "budget": {"metres": 500.0},
         "belief": BELIEF,
         "limit": {"expansions": 5},
-        "plan_ahead": False,
         **more,
     }
     return Powered(config, Robot(0.0, 0.0, speed=2.0, acceleration=math.inf))

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -14,10 +13,9 @@ from gp_active_sensing.mission.inbox import Inbox, RawReading
 from gp_active_sensing.mission.ingestion.ingestion import Ingestion
 from gp_active_sensing.mission.matching import MapMatcher
 from gp_active_sensing.mission.mission import Mission
-from gp_active_sensing.mission.plan_ahead import ContingentPlans, foresee_by_cell
 from gp_active_sensing.mission.poses import Pose, PoseTrack
 from gp_active_sensing.mission.probe import ProbeState
-from gp_active_sensing.mission.requests import DecisionRequest, MissionOutput, PlanAheadRequest
+from gp_active_sensing.mission.requests import DecisionRequest, MissionOutput
 from gp_active_sensing.mission.stream_config import PoseConfig, ReadingConfig
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.records.event_lines import to_line
@@ -32,14 +30,6 @@ def placed(reading: Reading) -> PlacedReading:
     """Return a reading as one that was checked, on a belief without a transform."""
     assert reading.location is not None
     return PlacedReading(reading, reading.location, reading.value, reading.noise_variance)
-
-
-def foresee(loop: SensingLoop, goal: int, **more: Any) -> ContingentPlans | None:
-    """Return the plans for every cell, None when cancelled before the first one."""
-    found = None
-    for grown in foresee_by_cell(loop, goal, **more):
-        found = grown
-    return found
 
 
 def grid(columns: int = 4, rows: int = 1, spacing: float = 10.0) -> Topology:
@@ -63,7 +53,7 @@ def place(topology: Topology, name: str) -> int:
     return topology.names.index(name)
 
 
-def job_of(steps: list[MissionOutput]) -> DecisionRequest | PlanAheadRequest | None:
+def job_of(steps: list[MissionOutput]) -> DecisionRequest | None:
     jobs = [step.job for step in steps if step.job is not None]
     assert len(jobs) < 2
     return jobs[0] if jobs else None
@@ -81,7 +71,6 @@ class Rig:
         max_age: float = 1.0,
         pose_wait: float = 0.1,
         inbox: int = 1000,
-        ahead: int = 0,
         taking: dict[str, Any] | None = None,
         **mission: Any,
     ) -> None:
@@ -125,7 +114,6 @@ class Rig:
             own_budget=replace(whole, readings=None),
             clock=clock,
             journal=self._journal,
-            ahead=ahead,
             back_to_start=back_to_start,
         )
         self.mission = Mission(
@@ -137,7 +125,6 @@ class Rig:
             journal=self._journal,
         )
         self.reports: list[DecisionRequest] = []
-        self.asked_ahead: PlanAheadRequest | None = None
         self.sent: list[int] = []
         self.over = False
         self.asked: DecisionRequest | None = None
@@ -176,12 +163,8 @@ class Rig:
     def _do(self, step: MissionOutput, *, plan: bool) -> None:
         if step.again is not None:
             self.sent.append(step.again)
-        if step.plan is not None:
-            self.sent.append(step.plan.waypoints[0])
         self.over = self.over or bool(isinstance(step.job, DecisionRequest) and step.job.last)
-        if isinstance(step.job, PlanAheadRequest):
-            self.asked_ahead = step.job
-        elif step.job is not None and step.job.decide:
+        if step.job is not None and step.job.decide:
             self.asked = step.job
             if plan:
                 self.plan()
@@ -193,20 +176,6 @@ class Rig:
         answer = job.ask()
         if self.mission.decided(job, answer) and answer.path:
             self.sent.append(answer.path[-1])
-
-    def foresee(self, cells: int | None = None) -> None:
-        """Plan ahead as the mission asked, for so many cells."""
-        job, self.asked_ahead = self.asked_ahead, None
-        grown = foresee_by_cell(
-            job.loop,
-            job.plan.waypoints[0],
-            cost=job.plan.cost,
-            samples=job.samples,
-            noise_variance=job.noise_variance,
-            cancelled=job.cancelled,
-        )
-        for contingent in itertools.islice(grown, cells):
-            self.mission.foreseen(job, contingent)
 
     @property
     def accepted(self) -> int:

@@ -26,8 +26,13 @@ def test_the_configuration_of_a_simulated_run(name: str) -> None:
     assert build_policy(found.policy)
 
 
+@pytest.mark.parametrize("ahead", [True, False])
 @pytest.mark.parametrize("name", EARLIER["nodes"])
-def test_the_parameters_of_a_mission(name: str) -> None:
-    found = from_mapping(ActiveSensingConfig, EARLIER["nodes"][name])
-    assert found.policy == EARLIER["nodes"][name]["policy"]
+def test_the_parameters_of_a_mission(
+    name: str, ahead: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    given = {**EARLIER["nodes"][name], "plan_ahead": ahead}
+    found = from_mapping(ActiveSensingConfig, given)
+    assert found.policy == given["policy"]
     assert build_policy(found.policy)
+    assert len(caplog.records) == ahead, "a node that planned ahead does not any more"

@@ -55,7 +55,6 @@ EVENTS: list[Event] = [
         at=2,
         where=HERE,
         foreseen=True,
-        foreseen_for=1.5,
         again=True,
         left=Budget(4, None, 30.0),
         stamp_ns=8,
@@ -110,7 +109,7 @@ def test_what_external_tools_read_keeps_its_keys() -> None:
     decision = to_line(DecisionTaken(stage=3, plan=PLAN, stamp_ns=1))
     assert decision["waypoints"] == [4, 7]
     assert decision["plan_seconds"] == 0.1
-    assert {"at", "foreseen", "foreseen_for", "again", "policy_state"} <= decision.keys()
+    assert {"at", "again", "policy_state"} <= decision.keys()
     assert "odometer" not in decision
     assert to_line(of.AnswerUnused(waypoint=None))["probe"] == ""
     assert "probe" not in to_line(Moved(cost=Cost(1.0, 2.0)))

@@ -33,7 +33,6 @@ def test_the_shipped_parameter_file_of_a_robot_works() -> None:
     assert config.map.file == "town"
     assert config.budget.readings == 100, "what the file says, stays"
     assert config.mission.follow == "probe"
-    assert not config.plan_ahead
 
 
 def test_later_layers_win(tmp_path: Path) -> None:
