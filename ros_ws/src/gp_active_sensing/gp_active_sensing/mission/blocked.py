@@ -1,4 +1,4 @@
-"""Block places that a probe could not reach, and moves, for a while; then allow them again."""
+"""Block unreachable places and shut moves for a limited time."""
 
 from __future__ import annotations
 
@@ -21,12 +21,10 @@ logger = logging.getLogger(__name__)
 
 
 class BlockedPlaces:
-    """Keeps `SensingLoop.blocked` and `SensingLoop.shut`; used under the mission's lock.
+    """Updates `SensingLoop.blocked` and `SensingLoop.shut`; used under the mission's lock.
 
-    A place that was blocked more often than a visit is repeated (`mission.retries`) is set aside:
-    a mission must not come back to it for ever. A move is shut when a probe stands before it and
-    comes no nearer, and when a controller has taken another way that is far longer than the planned
-    one.
+    A place that was blocked more than `mission.retries` times is set aside. A move is shut in two
+    cases: a probe before it makes no progress, or a controller took a far longer way around it.
     """
 
     def __init__(
@@ -37,9 +35,9 @@ class BlockedPlaces:
     ) -> None:
         self.config = config
         self.until_ns: dict[int, int] = {}
-        """By place."""
+        """Time at which each blocked place is allowed again, by place [ns]."""
         self.moves_until_ns: dict[tuple[int, int], int] = {}
-        """By move (from, to)."""
+        """Time at which each shut move is open again, by move (from, to) [ns]."""
         self._loop = loop
         self._journal = journal
         self._times: Counter[int] = Counter()
@@ -65,7 +63,7 @@ class BlockedPlaces:
         if probe.plan is not None:
             self.give_up(probe, now_ns, why)
             return shut
-        probe.progress.forget()  # there is no other end place: said again after the same time
+        probe.progress.forget()  # a probe has one end place: warn again after the same time
         logger.warning(
             "%scomes no nearer to the end place %s for %g s; ~/finish ends the mission here",
             f"{probe.name} " if probe.name else "the probe ",
@@ -88,7 +86,7 @@ class BlockedPlaces:
         self.add(place, now_ns, why, probe.name)
 
     def add(self, place: int, now_ns: int, why: str, probe: str) -> None:
-        """Block a place that a probe cannot get to."""
+        """Block a place that a probe cannot reach."""
         seconds = self.config.block_seconds
         until_ns = now_ns + round(1e9 * seconds)
         set_aside = self._times[place] + 1 > self._loop.retries
@@ -114,7 +112,7 @@ class BlockedPlaces:
         logger.warning("%s%s cannot be reached (%s); %s", whose, name, why, then)
 
     def replay(self, place: int, until_ns: int, *, set_aside: bool) -> None:
-        """Record a place that was blocked, or set aside, before a restart."""
+        """Block a place, or set it aside, as before a restart."""
         self._times[place] += 1
         if set_aside:
             self._loop.set_aside.add(place)
@@ -123,9 +121,9 @@ class BlockedPlaces:
         self._loop.blocked.add(place)
 
     def expire(self, now_ns: int) -> bool:
-        """Unblock the places whose time is over or that were read; return whether there was one.
+        """Unblock places whose time is over; return whether there was one.
 
-        Where the policy chooses places again, having been read does not make one reachable.
+        A place with a reading is unblocked too, unless the policy reads places again.
         """
         read = [self._loop.observed_of(lead) for lead in self._loop.leads]
         done = np.all(read, axis=0) & (not self._loop.revisits)
@@ -136,7 +134,7 @@ class BlockedPlaces:
         return bool(over)
 
     def waits(self, now_ns: int) -> str:
-        """Return in words when a place or move is tried again, "" when none is blocked."""
+        """Return a text on when the next blocked place may be tried again; "" = none is blocked."""
         times = [*self.until_ns.values(), *self.moves_until_ns.values()]
         if not (n := len(times)):
             return ""
@@ -156,9 +154,9 @@ class BlockedPlaces:
         return True
 
     def _leaves(self, move: tuple[int, int], probe: ProbeState) -> bool:
-        """Return whether a probe still gets to an unread place, and home, without a move.
+        """Return whether a probe can reach an unread place and its end place without a move.
 
-        On open ground a place that nobody gets to is more likely than a way that is cut off.
+        On open ground an unreachable place is more likely than a shut move.
         """
         ways = with_shut(self._loop.topology, [move]).ways_from(probe.standing())
         there, end = np.isfinite(ways.seconds), probe.own_budget.end
@@ -170,7 +168,7 @@ class BlockedPlaces:
         return unread
 
     def _is_led_round(self, probe: ProbeState, now_ns: int) -> bool:
-        """Check whether a controller drove around a shut move; return whether one is shut now."""
+        """Shut the move that a controller drove around; return whether there was one."""
         here, metres = probe.standing(), probe.ingestion.metres
         drive = probe.drive
         drive.note(here)
@@ -201,7 +199,7 @@ class BlockedPlaces:
         )
 
     def replay_move(self, event: MoveShut) -> None:
-        """Record a move that was shut, now or before a restart.
+        """Shut a move as an event says.
 
         Raises:
             ValueError: the map has no such places.
@@ -213,7 +211,7 @@ class BlockedPlaces:
         self._loop.shut_moves(self.moves_until_ns)
 
     def open_moves(self, now_ns: int) -> bool:
-        """Open the moves whose time is over; return whether there was one."""
+        """Open the moves whose time is over; return whether there was any."""
         over = [move for move, until_ns in self.moves_until_ns.items() if until_ns <= now_ns]
         for move in over:
             del self.moves_until_ns[move]
@@ -223,7 +221,7 @@ class BlockedPlaces:
 
     @property
     def shut_moves(self) -> tuple[str, ...]:
-        """Return the moves that are shut now."""
+        """Names of the moves that are shut now."""
         return tuple(self._named(move) for move in self.moves_until_ns)
 
     def _named(self, move: tuple[int, int]) -> str:

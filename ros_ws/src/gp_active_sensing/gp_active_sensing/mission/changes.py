@@ -1,4 +1,4 @@
-"""Change a mission while it goes on: budget, distances, clock, map, who takes part."""
+"""Change a running mission: its budget, distances, clock, map and probes."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ def set_budget(
     aim: Aim | None = None,
     aims: Mapping[str, Aim] = MappingProxyType({}),
 ) -> None:
-    """Change what may be spent in all: readings of the mission, metres and seconds of a probe.
+    """Change the total budget: readings of the mission, metres and seconds of each probe.
 
-    What was spent counts; with less left than was promised, drives are given up.
+    Readings and metres already spent are subtracted. If the rest is too small for the waypoints
+    under way, the newest drives are given up.
     """
     with mission.lock:
         if mission.state == "ended":
@@ -63,7 +64,7 @@ def set_budget(
 
 
 def take_budget(mission: Mission, budget: Budget) -> None:
-    """Record what may be spent in all."""
+    """Set the total budget and subtract the readings and drives so far."""
     mission.budget = budget
     readings = budget.readings
     if readings is not None:
@@ -80,12 +81,15 @@ def change_map(
     fresh: Belief,
     further: Mapping[str, Belief] = MappingProxyType({}),
 ) -> None:
-    """Go on with a map that has changed: what was read, driven and spent stays.
+    """Replace the map of a mission; readings, metres and spent budget are kept.
 
-    What is being planned is given up, and so are drives over places that are occupied now.
+    A decision that is being computed is given up. So are drives over places that are occupied now.
 
-    The places so far come first. `fresh`, and `further` by name, are beliefs over all of them,
-    before their first reading.
+    Args:
+        mission: the mission, in any state.
+        places: places of the newer map; those of the map before come first, in the same order.
+        fresh: belief over all these places, before its first reading.
+        further: beliefs of the further quantities over these places, by name.
     """
     with mission.lock:
         if mission.state == "ended":
@@ -121,7 +125,7 @@ def change_map(
                     places.topology.names[plan.path[-1]],
                 )
                 probe.call_back(mission.now_ns)
-            else:  # walls that came may hide a waypoint, those that went may show a nearer one
+            else:  # new walls may hide a waypoint; removed walls may reveal a farther one
                 before_it = probe.waypoint
                 probe.update_waypoints()
                 probe.send_again |= probe.waypoint != before_it
@@ -133,15 +137,15 @@ def change_map(
 def take_map(
     mission: Mission, places: LivePlaces, fresh: Belief, further: Mapping[str, Belief]
 ) -> None:
-    """Record which map there is from now on; see `change_map`."""
+    """Move the engine and the matcher to another map; see `change_map`."""
     topology = places.topology
     mission.loop.move_to(topology, fresh, places.closed, further)
-    matcher = mission.probe.ingestion.matcher  # of all of them
+    matcher = mission.probe.ingestion.matcher  # all probes share one matcher
     matcher.move_to(topology)
     mission.loop.snap_distance = matcher.snap_distance
     if mission.consulting is not None:
         mission.consulting.books.move_to(topology)
-    mission.nothing_since_ns = None  # there may be something to choose
+    mission.nothing_since_ns = None  # the new map may have a place to choose
 
 
 def set_config(mission: Mission, config: MissionConfig) -> None:
@@ -179,10 +183,10 @@ def join(mission: Mission, name: str) -> str:
 
 
 def add_probe(mission: Mission, name: str) -> None:
-    """Let one more probe take part in a mission of several, from its first pose on.
+    """Add a probe to a mission of several; it takes part from its first pose on.
 
     Raises:
-        ValueError: the mission has one of that name, or one without a name.
+        ValueError: the mission has a probe of that name, or a single probe without a name.
     """
     with mission.lock:
         known = mission.probes
@@ -191,7 +195,7 @@ def add_probe(mission: Mission, name: str) -> None:
             raise ValueError(msg)
         probe = mission.make_probe(name)
         probe.set_config(mission.config)
-        whole = mission.budget  # what it is by now
+        whole = mission.budget  # it may have changed since the start
         probe.own_budget = replace(probe.own_budget, metres=whole.metres, seconds=whole.seconds)
         probe.ingestion.pipeline.latency = mission.reading_latency
         probe.ingestion.set_open(yes=mission.state != "ended")
@@ -199,7 +203,7 @@ def add_probe(mission: Mission, name: str) -> None:
 
 
 def clock_stepped(mission: Mission, step_ns: int, now_ns: int) -> None:
-    """Record by how much more than the time that passed the clock went forward; not charged."""
+    """Pause after a forward jump of the clock [ns]; the jump is not charged to the budget."""
     with mission.lock:
         if step_ns <= 1e9 * CLOCK_TOLERANCE:
             return
@@ -218,7 +222,7 @@ def clock_stepped(mission: Mission, step_ns: int, now_ns: int) -> None:
 
 
 def skip(mission: Mission, step_ns: int) -> None:
-    """Ignore a jump of the clock [ns]: charge nothing, and report no probe as silent for it."""
+    """Exclude a jump of the clock [ns] from charged time and from times of silence."""
     mission.fleet.skip(step_ns)
     for probe in mission.probes.values():
         probe.stages.skip(step_ns)

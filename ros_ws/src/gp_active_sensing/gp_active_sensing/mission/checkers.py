@@ -1,4 +1,4 @@
-"""Check whether a probe has arrived, gets nearer, and whether its sensor gives readings."""
+"""Check a probe's arrival, progress, position on the map, and sensor."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from gp_active_sensing.types import FloatArray, Plan, Reading
 
 
 class GoalChecker:
-    """Watches the probe at its waypoint.
+    """Checker of a probe's arrival at its waypoint and of the wait for a reading there.
 
     Args:
-        radius: distance to the waypoint at which it has arrived [m].
-        timeout: how long to wait for a reading [s].
+        radius: distance to the waypoint within which the probe has arrived [m].
+        timeout: longest wait for a reading at the waypoint [s].
     """
 
     def __init__(
@@ -30,16 +30,16 @@ class GoalChecker:
         self._since_ns: int | None = None
 
     def forget(self) -> None:
-        """Wait again."""
+        """Restart the wait at the next check."""
         self._since_ns = None
 
     def left(self, now_ns: int) -> float:
-        """Return the remaining waiting time [s]; all of it before the wait begins."""
+        """Return the remaining waiting time [s]; `timeout` before the wait begins."""
         waited = 0.0 if self._since_ns is None else 1e-9 * (now_ns - self._since_ns)
         return self.timeout - waited if waited < self.timeout else self.timeout
 
     def overdue(self, target: int, now_ns: int) -> bool:
-        """Return whether it has waited long enough; the next wait then begins."""
+        """Return whether the probe has waited for `timeout`; the next wait then begins."""
         if not self.inside(target):
             self._since_ns = None
             return False
@@ -51,7 +51,7 @@ class GoalChecker:
         return True
 
     def inside(self, target: int) -> bool:
-        """Return whether the probe is where the waypoint of a place is."""
+        """Return whether the probe is within `radius` of the waypoint of a place."""
         pose, matcher = self._ingestion.track.newest, self._ingestion.matcher
         if pose is None:
             return False
@@ -62,17 +62,16 @@ class GoalChecker:
 
 
 _CELL = 2.0
-"""Side of a cell of new ground, in steps: so wide that a probe that stands, and whose position
-wanders a little, stays in the few cells around it."""
+"""Side of a cell of new ground, in steps. Position noise of a standing probe stays within few
+cells."""
 
 
 class ProgressChecker:
-    """Watches a drive.
+    """Checker of a probe's progress on a drive.
 
-    A probe gets on when the way that is left becomes shorter, or when it comes to where it has not
-    been since it set out: a detour leads away at first. Standing, turning, and driving to and fro
-    before an obstacle are neither. The time is that of the poses, so that a localisation that falls
-    silent is not taken for an obstacle.
+    A probe makes progress when the rest of its way becomes shorter, or when it enters a cell that
+    it has not been in on this drive: a detour leads away at first. Time is counted by the stamps of
+    poses, so that a silent localisation does not count as an obstacle.
     """
 
     def __init__(self, loop: SensingLoop, ingestion: Ingestion) -> None:
@@ -83,12 +82,12 @@ class ProgressChecker:
         self._been: set[tuple[int, ...]] = set()
 
     def forget(self) -> None:
-        """Restart with another waypoint."""
+        """Restart for another waypoint."""
         self._least, self._since_ns = math.inf, None
         self._been.clear()
 
     def stalled(self, plan: Plan, *, step: float, patience: float) -> bool:
-        """Return whether the probe has not come `step` [m] nearer for over `patience` [s]."""
+        """Return whether the probe has made no progress of `step` [m] for `patience` [s]."""
         pose = self._ingestion.track.newest
         if pose is None:
             return False
@@ -104,15 +103,15 @@ class ProgressChecker:
         return pose.stamp_ns - self._since_ns >= 1e9 * patience
 
     def _at(self, pose: Pose) -> FloatArray:
-        """(2,) where a pose is; (3,) on a map with heights, z stretched [m]."""
+        """Return the position (2,) of a pose [m]; on a map with heights (3,), with z stretched."""
         if (matcher := self._ingestion.matcher).has_heights:
             return np.array([pose.x, pose.y, matcher.stretch * pose.z])
         return np.array([pose.x, pose.y])
 
     def left(self, plan: Plan) -> float:
-        """Return the remaining length of the way along its waypoints [m].
+        """Return the remaining length of a plan's way [m]; infinite before the first pose.
 
-        A probe that is on none of them has all of them before it; infinite before the first pose.
+        For a probe that is at no place of the way, the whole way remains.
         """
         here, pose = self._ingestion.here, self._ingestion.track.newest
         if pose is None:
@@ -133,17 +132,17 @@ _ASTRAY_SECONDS, _LOOK_SECONDS = 3.0, 0.5
 
 
 class FurtherMonitor:
-    """Watches the sensors of further quantities; used under the mission's lock.
+    """Monitor of the sensors of further quantities; used under the mission's lock.
 
     Args:
-        quantities: names of those that are read wherever the main one is.
+        quantities: names of the quantities that are read at every place of the main one.
         lead: name of the quantity whose readings complete a visit; "" = the main one.
     """
 
     def __init__(self, quantities: Iterable[str], lead: str = "") -> None:
         self._lead = lead
         self._without: dict[str, set[int]] = {name: set() for name in quantities}
-        """Places where the main quantity was read since each was read last."""
+        """Places with a reading of the main quantity since the last reading of each further one."""
 
     def note(self, used: Iterable[Reading]) -> None:
         """Record readings that were used."""
@@ -155,7 +154,7 @@ class FurtherMonitor:
                     places.add(reading.location)
 
     def complaints(self, places: int) -> list[str]:
-        """Return in words which quantities gave no reading at so many places in a row."""
+        """Return a text for each quantity without a reading at so many places in a row."""
         return [
             f"no reading of {name} at {len(found)} places in a row: check its sensor"
             for name, found in self._without.items()
@@ -164,11 +163,11 @@ class FurtherMonitor:
 
 
 class GroundMonitor:
-    """Watches whether a probe is on the ground of its map.
+    """Monitor of a probe's distance from the ground of its map.
 
     Args:
-        limit: distance off the ground that is an alarm [m]; None = one spacing, on roads as far
-            as a pose may be from its place.
+        limit: distance from the ground beyond which there is an alarm [m]; None = the distance
+            between places, or on roads `snap_distance`.
     """
 
     def __init__(self, loop: SensingLoop, ingestion: Ingestion, limit: float | None) -> None:
@@ -178,11 +177,11 @@ class GroundMonitor:
         self._since_ns: int | None = None
         self._looked_ns = 0
         self.astray: float | None = None
-        """Distance to the ground, while that is an alarm [m]."""
+        """Distance to the ground during an alarm [m]; None = no alarm."""
 
     @property
     def limit(self) -> float:
-        """Distance off the ground that is an alarm [m]."""
+        """Distance from the ground beyond which there is an alarm [m]."""
         if self._limit is not None:
             return self._limit
         matcher = self._ingestion.matcher
@@ -206,7 +205,7 @@ class GroundMonitor:
         return before is None and self.astray is not None
 
     def _off(self, pose: Pose) -> float:
-        """Return the distance of a pose from the ground [m]; 0 where no ground is known."""
+        """Return the distance of a pose from the ground [m]; 0 on a map without ground."""
         ground, matcher = self._loop.whole.ground, self._ingestion.matcher
         if ground is not None and ground.bounded:
             x, y = ground.nearest(pose.x, pose.y)
@@ -218,39 +217,39 @@ class GroundMonitor:
 
 
 _CORNER = math.sqrt(0.5)
-"""Distance of a square cell's corner from its place, in distances between places."""
+"""Distance of a square cell's corner from its centre, in distances between places."""
 
 MUTE = "no reading"
-"""Prefix of the reason of a pause or an idle probe with a silent sensor."""
+"""Prefix of the reason of a pause, or of an idle probe, whose sensor is silent."""
 SHOWN = 5
-"""Places that are named."""
+"""Largest number of silent places that a message names."""
 
 
 def is_reading_of(message: Envelope, quantity: str = "") -> bool:
-    """Return whether a message is a reading of a quantity, wherever it was taken."""
+    """Return whether a message is a finite reading of a quantity."""
     what = message.what
     return isinstance(what, RawReading) and what.quantity == quantity and math.isfinite(what.value)
 
 
 class SensorMonitor:
-    """Counts silent places; used under the mission's lock.
+    """Counter of places without a reading; used under the mission's lock.
 
     Args:
-        quantity: whose readings complete a visit; "" = the main one.
+        quantity: name of the quantity whose readings complete a visit; "" = the main one.
     """
 
     def __init__(self, quantity: str = "") -> None:
         self._quantity = quantity
         self.received = False
-        """A reading with a finite value has come, whether it could be placed or not."""
+        """Set once a finite reading was received, even if it has no place."""
         self.silent: list[int] = []
-        """Places set aside in a row since a reading was used last."""
+        """Places set aside without a reading, since the last used reading."""
         self._received_since = False
-        """A reading has come since then."""
+        """Set when a reading was received since the last used reading."""
         self._used_ns: int | None = None
 
     def record(self, messages: Collection[Envelope]) -> None:
-        """Record what came."""
+        """Record received messages."""
         if any(is_reading_of(message, self._quantity) for message in messages):
             self.received = self._received_since = True
 
@@ -266,12 +265,12 @@ class SensorMonitor:
         self.silent.append(place)
 
     def forget(self) -> None:
-        """Count silent places from here on."""
+        """Restart the count of silent places."""
         self.silent = []
         self._received_since = False
 
     def complaint(self, names: Sequence[str], now_ns: int) -> str:
-        """Return the problem in words."""
+        """Return a text on the silent sensor, with its places and the time since a used reading."""
         since = "yet" if self._used_ns is None else f"for {1e-9 * (now_ns - self._used_ns):.0f} s"
         n = len(self.silent)
         which = ", ".join([*(names[place] for place in self.silent[:SHOWN]), *["…"][: n > SHOWN]])

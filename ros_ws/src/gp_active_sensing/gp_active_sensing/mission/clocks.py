@@ -1,4 +1,4 @@
-"""Clocks of a mission: one that stands still during a step, jumps of a clock, latencies."""
+"""Clocks and latencies of a mission."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ import numpy as np
 from gp_active_sensing.types import Clock
 
 _DIGITS = 6
-"""Digits of seconds that a trace keeps."""
+"""Number of decimal digits of seconds in an input log."""
 
 
 class StepClock:
-    """Monotonic seconds, the same from the beginning of a step to its end.
+    """Monotonic clock whose time stands still during a step of the mission.
 
-    What a mission makes of its messages depends on how long they have waited. On a busy machine a
-    step takes long, and a clock that went on would say more than the trace of the mission does:
-    its replay would then put a reading elsewhere.
+    The use of a message depends on its waiting time. The input log has one time for each step. With
+    the same time for all messages of a step, a replay places readings as the mission did.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -27,12 +26,12 @@ class StepClock:
         self._at: float | None = None
 
     def __call__(self) -> float:
-        """Return the time of the step, or now between two steps."""
+        """Return the time of the current step [s]; between two steps, the present time."""
         return self._clock() if self._at is None else self._at
 
     @contextmanager
     def standing(self) -> Iterator[float]:
-        """Stop the clock for one step, while the mission's lock is held."""
+        """Stop the clock for one step; yield its time [s]. The caller holds the mission's lock."""
         self._at = noted(self._clock())
         try:
             yield self._at
@@ -41,25 +40,26 @@ class StepClock:
 
 
 def noted(seconds: float) -> float:
-    """Return a time, rounded as in a trace [s]."""
+    """Return a time, rounded as in an input log [s]."""
     return round(seconds, _DIGITS)
 
 
 def elapsed(since: float, now: float) -> float:
-    """Return a waiting time [s], rounded as in a trace."""
+    """Return a waiting time, rounded as in an input log [s]."""
     return round(now - since, _DIGITS)
 
 
 class ClockMonitor:
-    """Compares two clocks each time the mission looks at one of them.
+    """Detector of forward jumps of the node's clock.
 
-    The node's clock is read between two readings of the monotonic one. These two bound the time
-    that passed, even on a busy machine. The node's clock stepped if it advanced by more than the
-    upper bound. Simulated time may run at any speed and is not checked.
+    The monotonic clock is read before and after the node's clock. The two times bound the time that
+    passed. The node's clock jumped if it advanced by more than the upper bound. Simulated time may
+    run at any speed and is not checked.
 
     Args:
-        now_ns: the node's clock; 0 = there is no time yet.
-        simulated: whether the node's clock follows a simulation or a bag.
+        now_ns: returns the time of the node's clock [ns]; 0 = there is no time yet.
+        clock: monotonic clock [s].
+        simulated: returns whether the node's clock follows a simulation or a bag.
     """
 
     def __init__(
@@ -72,14 +72,13 @@ class ClockMonitor:
         self._clock = clock
         self._simulated = simulated
         self._before: tuple[int, float] | None = None
-        """The node's clock at the last look, and the monotonic one just before that."""
+        """Time of the node's clock at the last call [ns], and monotonic time just before it [s]."""
 
     def look(self) -> tuple[int, int]:
-        """Return the time of the node's clock, and how far it stepped forward since the last look.
+        """Return the time of the node's clock and its jump since the last call [ns].
 
-        Returns:
-            Time and step [ns]: what the clock went on by beyond the time that passed at the most;
-            0 when it did not, the first time, and of simulated time.
+        The jump is the clock's advance beyond the upper bound of the time that passed. It is 0 at
+        the first call and for simulated time.
         """
         began = self._clock()
         now_ns = self._now_ns()
@@ -95,7 +94,7 @@ class ClockMonitor:
 
 
 class Latency:
-    """Durations of one kind, the latest of them."""
+    """Statistics of the newest durations of one kind."""
 
     def __init__(self) -> None:
         self._seconds: deque[float] = deque(maxlen=100_000)
@@ -107,7 +106,7 @@ class Latency:
         self._seconds.append(seconds)
 
     def summary(self) -> dict[str, float | int | None]:
-        """Return count, and median, p99 and maximum in milliseconds (None without any)."""
+        """Return count, median, p99 and maximum [ms]; None before the first duration."""
         if not self._seconds:
             return {"count": 0, "median_ms": None, "p99_ms": None, "max_ms": None}
         ms = 1e3 * np.array(self._seconds)
@@ -123,16 +122,16 @@ _TICK = 1e-9
 
 
 class VirtualClock:
-    """A monotonic clock that is set; a little later each time it is looked at.
+    """Settable monotonic clock for replays.
 
-    So that what happened one after the other keeps its order, as with a real clock.
+    Each call returns a slightly later time, so that consecutive events keep their order.
     """
 
     def __init__(self) -> None:
         self._seconds = 0.0
 
     def set(self, seconds: float) -> None:
-        """Set it; never back."""
+        """Set the time [s]; an earlier time is ignored."""
         self._seconds = max(self._seconds, seconds)
 
     def __call__(self) -> float:

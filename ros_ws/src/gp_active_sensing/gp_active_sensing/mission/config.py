@@ -27,13 +27,13 @@ from gp_active_sensing.planning import DEFAULT_POLICY
 from gp_active_sensing.topology import MapConfig
 
 POSE_STAMPED, GEOGRAPHIC = "geometry_msgs/msg/PoseStamped", "geographic"
-"""Types of waypoints: in the map's frame, and in degrees."""
+"""Message types of waypoints in the map's frame and in degrees."""
 CLOCK_TOLERANCE = 0.5
 """Largest step of the node's clock that does not pause the mission [s]."""
 NO_PLAN_AHEAD = "has no effect any more: a node plans when a place has been read"
 """Warning about a removed parameter."""
 MOST_QUANTITIES = 8
-"""Quantities of a mission."""
+"""Largest number of quantities of a mission."""
 _QUANTITY = re.compile("[a-z][a-z0-9_]{0,40}")
 _TAKEN = frozenset(
     (
@@ -41,14 +41,14 @@ _TAKEN = frozenset(
         *("auto", "weight", "reading", "pose", "poses", "battery", "twist"),
     )
 )
-"""Columns of a map and streams of a probe: no further quantity can have their names."""
+"""Names that no further quantity can have: columns of a map and streams of a probe."""
 DEFAULT_PLAN_SECONDS = 1.0
-"""Computing time of a decision where neither a parameter nor the scenario limits it [s]."""
+"""Default limit of the computing time of a decision on a robot [s]."""
 
 
 @dataclass(frozen=True)
 class MissionConfig:
-    """When a place counts as reached, as observed and as missed."""
+    """Rules for the arrival at a place, its observation, and missed visits."""
 
     REMOVED: ClassVar[Mapping[str, str]] = {
         "arrival": "was removed; with mission.settle above 0 only readings at the waypoint count",
@@ -175,7 +175,7 @@ class MissionConfig:
 
 @dataclass(frozen=True)
 class WaypointConfig:
-    """How a waypoint reaches the controller."""
+    """Configuration of the output of waypoints to the controller."""
 
     topic: str = topic_param("next_waypoint")
     type: str = param(
@@ -236,7 +236,7 @@ class WaypointConfig:
 
 @dataclass(frozen=True)
 class GridTopicsConfig:
-    """Which values the levels 0 and 100 of the occupancy grids stand for."""
+    """Field values at the levels 0 and 100 of the published occupancy grids."""
 
     mean_low: float | None = param(
         None, help="estimate at level 0 of ~/mean_grid; unset = the smallest estimate now"
@@ -315,14 +315,14 @@ class ActiveSensingConfig:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """Topics that exist once for each probe."""
+        """Names of the topics that each probe has."""
         beside = [name for name in (self.battery.topic, self.pose.twist_topic) if name]
         beside += [each.topic for each in self.further.values()]
         return (self.reading.topic, self.pose.topic, self.waypoint.topic, *beside)
 
     @property
     def main(self) -> str:
-        """Name of the main quantity; "" = the only one."""
+        """Name of the main quantity; "" for a single quantity."""
         return next(iter(self.readings), "")
 
     def carried(self, probe: str) -> tuple[str, ...] | None:

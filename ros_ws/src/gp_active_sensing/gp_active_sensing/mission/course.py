@@ -1,9 +1,8 @@
-"""Turn a decided way into waypoints, each in sight of the one before it.
+"""Turn the way of a decision into waypoints, each in sight of the one before it.
 
-Everything that sends a probe somewhere goes through here: ``next_waypoint``, ``~/plan``, goals of
-Nav2 and the simulated robots. On a map with a ground (an area, a grid) a probe drives straight from
-one waypoint to the next, so the line between them must stay on the ground. On roads, and where only
-the moves are known, every place of the way is a waypoint.
+``next_waypoint``, ``~/plan``, goals of Nav2 and simulated robots use these waypoints. On a map with
+ground (an area, a grid) a probe drives straight from one waypoint to the next, so the line between
+them must stay on the ground. On other maps every place of the way is a waypoint.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import BoolArray, FloatArray, Plan
 
 Position = Sequence[float] | None
-"""x and y of a probe [m]; None = not known."""
+"""Position (x, y) of a probe [m]; None = not known."""
 
 
 def places_along(topology: Topology, start: Position, path: Sequence[int]) -> tuple[int, ...]:
     """Return the places from a position to the end of a path, each in sight of the one before it.
 
-    The path itself where that is so. A probe off the ground is taken to be where the ground is
-    nearest. Empty where no way over the ground leads there.
+    Places are added to the path where its lines leave the ground. For a probe off the ground, the
+    nearest point of the ground counts. Empty when no way over the ground leads to the end.
     """
     ground = topology.ground
     if ground is None or not ground.bounded or not path:
@@ -53,9 +52,12 @@ def places_along(topology: Topology, start: Position, path: Sequence[int]) -> tu
 
 
 def corners(topology: Topology, start: Position, places: Sequence[int]) -> tuple[int, ...]:
-    """Return those of `places_along` at which a probe has to turn, and the last one.
+    """Return the places at which a probe has to turn, and the last place.
 
-    Without a start it begins at the first place.
+    Args:
+        topology: the map.
+        start: position of the probe; None = at the first place.
+        places: places of the way, from `places_along`.
     """
     ground = topology.ground
     if ground is None and not topology.free:
@@ -81,9 +83,14 @@ def places_of_plan(
     observed: BoolArray,
     unavailable: Collection[int] = (),
 ) -> tuple[int, ...]:
-    """Return the way to a plan's waypoint and on to those that would follow, place by place.
+    """Return the places of the way to all waypoints of a plan.
 
-    The places observed (n,) and set aside are those of when the plan was made.
+    Args:
+        topology: the map.
+        start: position of the probe.
+        plan: the decision.
+        observed: (n,) places that were observed when the plan was made.
+        unavailable: places that were not available when the plan was made.
     """
     way, seen = list(plan.path), observed.copy()
     for goal in plan.waypoints[1:]:
@@ -104,10 +111,10 @@ def places_ahead(
     *,
     count: int,
 ) -> tuple[int, ...]:
-    """Return the waypoints to the next places of a plan, each in sight of the one before it.
+    """Return the waypoints to the next `count` places of a plan.
 
-    `waypoints` lead to the plan's own place, which is the last of them; the way goes on to `count`
-    places that will probably follow.
+    Each waypoint is in sight of the one before it. `waypoints` lead to the first place of the plan,
+    which is the last of them.
     """
     found, seen = list(waypoints), observed.copy()
     for goal in plan.waypoints[1:count]:
@@ -124,19 +131,19 @@ def places_ahead(
 def _way_on(
     topology: Topology, at: int, goal: int, seen: BoolArray, unavailable: Collection[int]
 ) -> tuple[int, ...]:
-    """Return the way from one place of a plan to a later one; () where there is none any more."""
+    """Return the way from a place of a plan to a later one; () = there is no way any more."""
     try:
         return topology.route(at, goal, seen, unavailable).path
-    except PlanningError:  # something was observed meanwhile
+    except PlanningError:  # a place on the way was observed meanwhile
         on = topology.ways_from(at).route(goal)
         return () if on is None else on.path
 
 
 def way_in_sight(topology: Topology, start: FloatArray, goal: int) -> tuple[int, ...]:
-    """Return the shortest way from a position (2,) [m], each place in sight of the one before it.
+    """Return the shortest way from a position (2,) [m] with consecutive places in sight.
 
-    A* over the places, whatever moves the map has; () where there is no such way. O(n) lines of
-    sight for each place that is looked at.
+    A* search over all places; the moves of the map do not count. Each expanded place costs O(n)
+    lines of sight. Returns () when there is no such way.
     """
     points, ground = topology.positions, topology.ground
     assert ground is not None
