@@ -48,8 +48,8 @@ from gp_active_sensing.belief.prior import (
 from gp_active_sensing.errors import ConfigError, ResourceError
 from gp_active_sensing.kernels import NONE, build_graph_kernel, build_kernel, graph_kernels
 from gp_active_sensing.topology import Topology
-from gp_active_sensing.topology.features import Attributes
-from gp_active_sensing.topology.links import Links
+from gp_active_sensing.topology.base import Attributes
+from gp_active_sensing.topology.segments import Links
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.resources import find_resource
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from gp_active_sensing.belief.prior import HyperParameters, LocationCovariance
 from gp_active_sensing.kernels.base import GraphKernel
-from gp_active_sensing.topology.links import Links
+from gp_active_sensing.topology.segments import Links
 from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing.util.cache import cached_arrays
 
@@ -123,15 +123,13 @@ def _eigen(links: Links, exact: int) -> tuple[FloatArray, FloatArray]:
 
 def _size(links: Links) -> tuple[float, float]:
     """Return the median length of a link, and the longest path of a few sweeps [m]."""
-    from gp_active_sensing.topology.links import shortest_paths
-
     if not links.metres.size:
         return 1.0, 1.0
     spacing = float(np.median(links.metres))
     largest = np.flatnonzero(links.parts == 0)
     place, extent = int(largest[0]), spacing
     for _ in range(4):
-        paths = shortest_paths(links, links.metres, np.array([place]))[0]
+        paths = links.shortest_paths(links.metres, np.array([place]))[0]
         paths = np.where(np.isfinite(paths), paths, 0.0)
         place, extent = int(paths.argmax()), max(extent, float(paths.max()))
     return spacing, extent

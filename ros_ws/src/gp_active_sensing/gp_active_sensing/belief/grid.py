@@ -15,7 +15,7 @@ from gp_active_sensing.belief.prior import (
     joined,
 )
 from gp_active_sensing.topology.geometry import spacing_of
-from gp_active_sensing.topology.links import Links
+from gp_active_sensing.topology.segments import Links
 from gp_active_sensing.types import FloatArray
 
 _EDGE = 0.15

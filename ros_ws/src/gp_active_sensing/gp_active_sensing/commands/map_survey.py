@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.topology.base import GraphTopology, Topology
-from gp_active_sensing.topology.features import available, numbers_of
 from gp_active_sensing.topology.roads import parts_of
-from gp_active_sensing.topology.segments import RoadMap
+from gp_active_sensing.topology.segments import RoadMap, available, numbers_of
 from gp_active_sensing.util.wording import counted
 
 _KMH = 3.6

@@ -11,9 +11,7 @@ from typing import Any, ClassVar
 
 from gp_active_sensing.config import declared, default_of, param, plain
 from gp_active_sensing.errors import ConfigError, ResourceError, suggest
-from gp_active_sensing.topology.features import FEATURES, RELATIONAL
 from gp_active_sensing.topology.geometry import HEIGHTS, Speeds
-from gp_active_sensing.topology.links import MIDDLE
 from gp_active_sensing.topology.loaders import (
     OF_FILE,
     ends_of,
@@ -24,7 +22,7 @@ from gp_active_sensing.topology.loaders import (
 )
 from gp_active_sensing.topology.loaders.tables import named_columns
 from gp_active_sensing.topology.occupancy import OCCUPIED, UNKNOWN
-from gp_active_sensing.topology.segments import U_TURNS
+from gp_active_sensing.topology.segments import FEATURES, MIDDLE, RELATIONAL, U_TURNS
 
 USUAL_PLACES = 400
 """Places of a grid whose spacing is not given, about."""

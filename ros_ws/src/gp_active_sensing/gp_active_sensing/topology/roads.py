@@ -1,4 +1,8 @@
-"""Directed road segments: a place is a segment, observed by driving along it."""
+"""Road networks: a place is a directed segment, observed by driving along it.
+
+A relational feature is a coordinate of an embedding of the graph of segments. [Chen2012;
+Hoang2014, Sec. 4.2].
+"""
 
 from __future__ import annotations
 
@@ -6,53 +10,69 @@ import logging
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gp_active_sensing.errors import ConfigError, MapError, suggest
 from gp_active_sensing.topology.base import (
     SAME_DISTANCE,
+    Attributes,
     Components,
     GraphTopology,
     components_of,
     frozen_array,
 )
-from gp_active_sensing.topology.features import Attributes, RoadFeatures, attributes_of
-from gp_active_sensing.topology.links import MIDDLE, Embedding, move_links, segment_links
 from gp_active_sensing.topology.search import Move
-from gp_active_sensing.topology.segments import RoadMap, Segment, successors_of
-from gp_active_sensing.types import Cost, FloatArray
+from gp_active_sensing.topology.segments import (
+    FEATURES,
+    MIDDLE,
+    RELATIONAL,
+    Links,
+    RoadMap,
+    Segment,
+    available,
+    move_links,
+    numbers_of,
+    segment_links,
+    successors_of,
+)
+from gp_active_sensing.types import Cost, FloatArray, IntArray
+from gp_active_sensing.util.cache import cached_arrays
+from gp_active_sensing.util.ties import first_best
 
 if TYPE_CHECKING:
     import networkx as nx
 
 logger = logging.getLogger(__name__)
 
+_DEFAULT: tuple[str, ...] = ("length", "lanes", "speed_limit", "direction")
+"""Features that weigh the links of the embedded graph, as far as the map has them."""
+
 
 class Roads(GraphTopology):
     """A road network, one place a directed segment.
 
-    The position of a place is the middle of its segment; its waypoint is the far end, heading along
-    it. A move onto a segment costs driving its whole length. The reverse twin of a segment may
-    follow it at dead ends only, unless `u_turns` allows more. A reverse twin leads back to where
-    the segment came from, with a turn of more than 150°. Successors that the map itself lists are
-    taken as they are.
+    The position of a place is the middle of its segment. Its waypoint is the far end of the
+    segment, heading along the segment. A move onto a segment costs driving its whole length. Listed
+    successors of a segment count as they are. Without a list, every segment that leaves the end may
+    follow. Except at dead ends that excludes a turn of more than 150° back to the start, unless
+    `u_turns` says otherwise.
 
     Args:
-        road_map: the segments.
-        features: names out of `FEATURES`, or of the map's own numbers; ("relational",) = an
-            embedding of the road graph.
-        anchor: where along a segment its value belongs, for its features and for `links`: 0 its
-            start, 0.5 its middle, 1 its end.
+        road_map: segments.
+        features: some of `FEATURES` and of the map's own numbers, or `RELATIONAL` alone.
+        anchor: position of a segment's value, for features and for `links`: 0 the start of the
+            segment, 0.5 its middle, 1 its end.
         u_turns: one of `U_TURNS`.
-        speed: on segments without a limit [m/s].
+        speed: speed on segments without a limit [m/s].
         frame: metric frame; "" = the map's own.
-        reach: distance of driving within which segments may be next [m]; 0 = adjacent ones.
+        reach: driving distance within which segments may be next [m]; 0 = adjacent ones only.
 
     Raises:
         ConfigError: unknown feature.
-        MapError: a feature that a segment lacks.
+        MapError: a segment without a number for a feature.
     """
 
     roads = True
@@ -69,17 +89,18 @@ class Roads(GraphTopology):
         reach: float = 0.0,
     ) -> None:
         segments = road_map.segments
+        self.road_map, self.name = road_map, road_map.name
         lines = [frozen_array(segment.line) for segment in segments]
         steps = (np.hypot(*np.diff(line, axis=0).T) for line in lines)
         along = [np.concatenate([[0.0], np.cumsum(step)]) for step in steps]
         middles = [_at(line, s, 0.5) for line, s in zip(lines, along, strict=True)]
         successors = successors_of(segments, u_turns)
-        self._columns = RoadFeatures(
-            road_map,
-            [_at(line, s, anchor) for line, s in zip(lines, along, strict=True)],
-            partial(move_links, segments, successors, anchor),
-            features,
-        )
+        self._anchors = [_at(line, s, anchor) for line, s in zip(lines, along, strict=True)]
+        self._chosen = tuple(features)
+        if RELATIONAL in features:
+            values, titles = self._embedded(move_links(segments, successors, anchor), features)
+        else:
+            values, titles = self.columns(features)
         costs = [Cost(s.length, s.length / (s.speed_limit or speed)) for s in segments]
         goals = [(*line[-1], _heading(line, s, 1.0)) for line, s in zip(lines, along, strict=True)]
         super().__init__(
@@ -88,14 +109,13 @@ class Roads(GraphTopology):
             [segment.id for segment in segments],
             [middle[:2] for middle in middles],
             [[Move(b, *costs[b]) for b in out] for out in successors],
-            features=self._columns.values,
-            feature_names=self._columns.names,
+            features=values,
+            feature_names=titles,
             goals=goals,
             entry=costs,
             stay=False,
             reach=reach,
         )
-        self.road_map = road_map
         self.links = segment_links(segments, successors, anchor)
         self.datum, self.notes = road_map.datum, road_map.notes
         self._lines = tuple(lines)
@@ -108,10 +128,7 @@ class Roads(GraphTopology):
         if unlimited:
             logger.warning(
                 "map %r: %d of %d segments have no speed limit; taking %g m/s",
-                self.name,
-                unlimited,
-                self.n,
-                speed,
+                *(self.name, unlimited, self.n, speed),
             )
         parts = self.components
         if parts.outside:
@@ -119,9 +136,7 @@ class Roads(GraphTopology):
                 "map %r: %d of %d segments lie outside the largest part with a way from each to "
                 "each (%s%d segments lead nowhere); map.largest_component: true leaves them out, "
                 "map.u_turns: always may join them",
-                self.name,
-                len(parts.outside),
-                self.n,
+                *(self.name, len(parts.outside), self.n),
                 f"{parts.weak} parts are not joined at all; " if parts.weak > 1 else "",
                 len(parts.traps),
             )
@@ -156,32 +171,99 @@ class Roads(GraphTopology):
 
     @property
     def segments(self) -> tuple[Segment, ...]:
-        """(n,) the segments as the map gives them."""
+        """(n,) segments of the map."""
         return self.road_map.segments
-
-    @property
-    def embedding(self) -> Embedding | None:
-        """How good the relational features are; None where the features are columns."""
-        return self._columns.embedding
 
     @cached_property
     def attributes(self) -> Attributes:
-        """Return the segments' attributes: length, lanes, speed limit, class, other numbers."""
-        return attributes_of(self.segments)
+        """Attributes of the segments: length, lanes, speed limit, class, other numbers."""
+        classes = {"class": [segment.road_class for segment in self.segments]}
+        return Attributes.of(self.n, numbers_of(self.segments), classes)
 
     def columns(self, names: Sequence[str] | None = None) -> tuple[FloatArray, tuple[str, ...]]:
-        """Return (n, p) columns of the map by name; see `Topology.columns`."""
-        return self._columns.columns(names)
+        """Return the (n, p) columns of some names, and their titles; see `Topology.columns`."""
+        names = self._chosen if names is None else names
+        numbers = numbers_of(self.segments)
+        known = dict.fromkeys((*FEATURES, *numbers))
+        unknown = [name for name in names if name not in known]
+        if unknown or not names:
+            shown = repr(unknown[0]) if unknown else "none"
+            hint = suggest(unknown[0], known) if unknown else ""
+            msg = f"features: expected some of {', '.join(known)}, got {shown}.{hint}"
+            raise ConfigError(msg)
+        x, y, headings = zip(*self._anchors, strict=True)
+        found: list[Sequence[float]] = []
+        titles: list[str] = []
+        for name in names:
+            if name == "direction":
+                found += [list(map(math.cos, headings)), list(map(math.sin, headings))]
+                titles += ["direction_cos", "direction_sin"]
+                continue
+            values: Any = {"x": x, "y": y}.get(name, numbers.get(name))
+            if len(lacking := np.flatnonzero(~np.isfinite(values))):
+                first = int(lacking[0])
+                what = "none" if math.isnan(values[first]) else f"{values[first]}"
+                msg = (
+                    f"map {self.name!r}: feature {name!r} was asked for, but segment "
+                    f"{self.segments[first].id!r} has {what} ({len(lacking)} of "
+                    f"{len(self.segments)} segments are so); add it to the map or leave the "
+                    "feature out"
+                )
+                raise MapError(msg)
+            found.append(values)
+            titles.append(name)
+        return np.array(found, dtype=np.float64).T, tuple(titles)
+
+    def _embedded(
+        self, links: Links, features: Sequence[str]
+    ) -> tuple[FloatArray, tuple[str, ...]]:
+        """Return the (n, d) coordinates of an embedding of the graph of segments, and their names.
+
+        The weight of a link is the range-normalised Manhattan distance between the features of its
+        segments; direction is an angle.
+        """
+        if len(features) > 1:
+            msg = f"features: {RELATIONAL} stands alone, got {', '.join(features)}"
+            raise ConfigError(msg)
+        have = available(self.road_map)
+        self._chosen = tuple(name for name in _DEFAULT if name in have)
+        if missing := [name for name in _DEFAULT if name not in have]:
+            logger.warning(
+                "map %r: not every segment has %s; the relational features are made of %s",
+                *(self.name, ", ".join(missing), ", ".join(self._chosen)),
+            )
+        plain = [name for name in self._chosen if name != "direction"]
+        columns = self.columns(plain)[0] if plain else np.zeros((links.n, 0))
+        same = [name for name, span in zip(plain, np.ptp(columns, axis=0), strict=True) if not span]
+        if same:
+            logger.warning(
+                "map %r: %s the same for all segments: the relational features are not affected",
+                self.name,
+                f"{same[0]!r} is" if len(same) == 1 else f"{', '.join(same)} are",
+            )
+        points = np.array(self._anchors)
+        weights = manhattan_weights(links, columns, points[:, 2:])
+        if parts := int(links.parts.max(initial=0)):
+            logger.warning(
+                "map %r: no move joins its %d parts; for the relational features each is joined to "
+                "the largest where it comes nearest",
+                *(self.name, parts + 1),
+            )
+        made, share = embed(*join_parts(links, weights, points[:, :2]))
+        n, d = made.shape
+        logger.info(
+            "map %r: relational features made of %s: %d places in %d dimensions, which explain "
+            "%.1f %% of the squared distances",
+            *(self.name, ", ".join(self._chosen), n, d, 100.0 * share),
+        )
+        return made, tuple(f"mds_{k + 1}" for k in range(d))
 
     def geometry(self, location: int) -> FloatArray:
-        """(m, 2) the line of a segment in driving direction, metres; read-only."""
+        """(m, 2) line of a segment in driving direction [m]; read-only."""
         return self._lines[location]
 
     def snap(self, x: float, y: float, max_distance: float, z: float | None = None) -> int | None:
-        """Return the segment nearest to a position, the first of equally near ones; z is unused.
-
-        None when it is farther than `max_distance` [m] or the position is not finite.
-        """
+        """Return the segment nearest to a position; see `Topology.snap`. z is unused."""
         import shapely
 
         if not (math.isfinite(x) and math.isfinite(y)):
@@ -216,15 +298,12 @@ def _heading(line: FloatArray, along: FloatArray, fraction: float) -> float:
 
 
 def parts_of(road_map: RoadMap, u_turns: str = "dead_ends") -> Components:
-    """Return the parts of a map, with U-turns as one of `U_TURNS` says. O(segments and moves)."""
+    """Return the connected parts of a map; `u_turns` is one of `U_TURNS`. O(segments and moves)."""
     return components_of(successors_of(road_map.segments, u_turns))
 
 
 def keep_largest(road_map: RoadMap, u_turns: str = "dead_ends") -> RoadMap:
-    """Return the map without the segments outside its largest strongly connected part.
-
-    A note says what was dropped.
-    """
+    """Return the largest strongly connected part of a map, with a note on the dropped segments."""
     parts = parts_of(road_map, u_turns)
     if not parts.outside:
         return road_map
@@ -242,3 +321,141 @@ def keep_largest(road_map: RoadMap, u_turns: str = "dead_ends") -> RoadMap:
         f"{len(segments)} segments; {len(parts.outside)} ({metres / 1000:.1f} km) were dropped"
     )
     return replace(road_map, segments=chosen, notes=(*road_map.notes, note))
+
+
+# -- embedding of the road graph -------------------------------------------------------------------
+
+VERSION = 1
+"""Version of the computation, for the cache."""
+FLOOR = 0.01
+"""Least weight of a link, relative to the median of the weights above zero."""
+EXACT = 3000
+"""Largest number of places for which the paths of all pairs are computed."""
+LANDMARKS = 600
+"""Number of places whose paths are computed on a larger map."""
+KEPT = 300
+"""Least number of places for which the result is cached on disk."""
+MOST = 24
+"""Largest number of dimensions of an embedding."""
+
+
+def manhattan_weights(links: Links, columns: FloatArray, circular: FloatArray) -> FloatArray:
+    """Return the (m,) range-normalised Manhattan distances of linked places. [Chen2012].
+
+    ``w_ij = Σ_k |s_ik - s_jk| / range_k + Σ_l angle(i, j) / π`` of (n, p) columns and (n, c)
+    circular angles [rad]. A constant column adds nothing. A weight has a lower bound, `FLOOR` times
+    the median of the positive weights: places with equal features are near each other, but not
+    identical. If all places have equal features, each link has the weight 1.
+    """
+    i, j = links.first, links.second
+    span = np.ptp(columns, axis=0)
+    varying = span > 1e-12 * np.abs(columns).max(axis=0, initial=0.0)
+    scaled = columns[:, varying] / span[varying]
+    weights = np.abs(scaled[i] - scaled[j]).sum(axis=1)
+    turn = np.abs(circular[i] - circular[j]) % (2.0 * np.pi)
+    weights += (np.minimum(turn, 2.0 * np.pi - turn) / np.pi).sum(axis=1)
+    positive = weights[weights > 1e-12 * weights.max(initial=0.0)]
+    if not positive.size:
+        return np.ones_like(weights)
+    return np.asarray(np.maximum(weights, FLOOR * np.median(positive)))
+
+
+def join_parts(
+    links: Links, weights: FloatArray, positions: FloatArray
+) -> tuple[Links, FloatArray]:
+    """Return links and (m,) weights with every part joined to the nearest place of the largest.
+
+    Such a bridge replaces the chain of typical links that would fill the gap. Its weight is the
+    median weight times the straight distance in median links, at least the median weight.
+    Positions are (n, 2) [m].
+    """
+    from scipy.spatial import cKDTree
+
+    parts = links.parts
+    if not parts.any():
+        return links, weights
+    largest = np.flatnonzero(parts == 0)
+    others = np.flatnonzero(parts > 0)
+    found = cKDTree(positions[largest]).query(positions[others])
+    gap, nearest = np.asarray(found[0]), np.asarray(found[1])
+    order = np.lexsort((gap, parts[others]))
+    _, first = np.unique(parts[others][order], return_index=True)
+    chosen = order[first]
+    typical = float(np.median(links.metres)) if links.metres.size else float(np.median(gap)) or 1.0
+    metres = np.maximum(gap[chosen], typical)
+    unit = float(np.median(weights)) if weights.size else 1.0
+    pairs = np.sort(np.column_stack([others[chosen], largest[nearest[chosen]]]), axis=1)
+    joined = replace(
+        links,
+        first=np.concatenate([links.first, pairs[:, 0]]),
+        second=np.concatenate([links.second, pairs[:, 1]]),
+        metres=np.concatenate([links.metres, metres]),
+        conductance=np.concatenate([links.conductance, 1.0 / metres]),
+    )
+    return joined, np.concatenate([weights, unit * metres / typical])
+
+
+def embed(
+    links: Links, weights: FloatArray, *, share: float = 0.95, exact: int = EXACT
+) -> tuple[FloatArray, float]:
+    """Return (n, d) points whose distances approximate shortest paths, and the explained share.
+
+    Classical scaling [Torgerson1952] of the shortest paths δ: with J = I - 11ᵀ/n the points are the
+    eigenvectors of ``-½ J δ² J`` times the roots of their eigenvalues. Negative eigenvalues of
+    shortest paths are left out, so any stationary kernel of the points is positive semi-definite.
+    Beyond `exact` places the same is done for landmarks, each the farthest place from those before,
+    and the other places follow from their paths to the landmarks [deSilva2004].
+    O(n³), or O(k n log n + k³) with k landmarks. Large results are cached on disk.
+
+    Args:
+        links: of a connected graph, see `join_parts`.
+        weights: (m,) of the links, above 0.
+        share: least explained share: the sum of the d eigenvalues over that of all positive ones.
+        exact: number of places up to which all paths are computed.
+    """
+    key = {
+        "n": links.n,
+        "first": links.first,
+        "second": links.second,
+        "weights": weights,
+        "share": share,
+        "settings": (exact, LANDMARKS, MOST),
+    }
+
+    def compute() -> dict[str, FloatArray]:
+        points, explained = _embed(links, weights, share, exact)
+        return {"points": points, "numbers": np.array([explained])}
+
+    kept = cached_arrays("embedding", VERSION, key, compute, keep=links.n >= KEPT)
+    return kept["points"], float(kept["numbers"][0])
+
+
+def _embed(links: Links, weights: FloatArray, share: float, exact: int) -> tuple[FloatArray, float]:
+    n = links.n
+    if n <= exact:
+        sources: IntArray = np.arange(n)
+        paths = links.shortest_paths(weights)
+    else:
+        count = min(LANDMARKS, n)  # each the farthest from those before
+        sources, paths = np.zeros(count, dtype=np.int64), np.empty((count, n))
+        nearest = np.full(n, np.inf)
+        for k in range(count):
+            sources[k] = nearest.argmax() if k else 0
+            paths[k] = links.shortest_paths(weights, sources[k : k + 1])[0]
+            nearest = np.minimum(nearest, paths[k])
+    squares = paths[:, sources] ** 2
+    row = squares.mean(axis=0)
+    values, vectors = np.linalg.eigh(-0.5 * (squares - row - row[:, None] + row.mean()))
+    values, vectors = values[::-1], vectors[:, ::-1]
+    positive = values > 1e-9 * max(values[0], 0.0)
+    if not positive.any():  # a single place, or all at one point
+        return np.zeros((n, 1)), 1.0
+    shares = np.cumsum(values[positive]) / values[positive].sum()
+    d = min(int(np.searchsorted(shares, share - 1e-12)) + 1, MOST, int(positive.sum()))
+    # A sign of our own choosing: libraries differ.
+    axes = vectors[:, :d] * np.sign(vectors[first_best(np.abs(vectors[:, :d]).T), np.arange(d)])
+    if n <= exact:
+        points = axes * np.sqrt(values[:d])
+    else:
+        points = -0.5 * ((paths**2).T - row) @ (axes / np.sqrt(values[:d]))
+    return points, float(shares[d - 1])

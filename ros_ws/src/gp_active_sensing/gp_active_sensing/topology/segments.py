@@ -1,17 +1,28 @@
-"""A road map as data: directed segments between junctions, which may follow, connected parts."""
+"""Road maps as data: directed segments, which may follow, and the graph of joined places."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
-from typing import TypeAlias
+from functools import cached_property
+from itertools import combinations, pairwise
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from gp_active_sensing.types import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
 Point: TypeAlias = tuple[float, float]
+
+FEATURES: tuple[str, ...] = ("x", "y", "length", "lanes", "speed_limit", "direction")
+"""Columns of a segment: middle [m], length [m], lanes, limit [m/s], direction (cosine, sine)."""
+RELATIONAL = "relational"
+"""Name of the feature that stands for the coordinates of an embedding of the road graph."""
 
 
 @dataclass(frozen=True)
@@ -19,22 +30,22 @@ class Segment:
     """One directed road segment."""
 
     id: str  # unique in the map
-    start: str  # junction it leaves
-    end: str  # junction it leads to
+    start: str  # junction at the start
+    end: str  # junction at the end
     line: tuple[Point, ...]  # two or more points, in driving direction [m]
-    length: float  # driven when it is crossed [m]
+    length: float  # driven distance from start to end [m]
     lanes: float | None = None  # number of lanes, None when unknown
     speed_limit: float | None = None  # [m/s], None when unknown
-    # ids of the segments that may follow; None = all that leave `end`, except U-turns as the
-    # configuration says
+    # ids of the segments that may follow; None = all that leave `end`, except U-turns that the
+    # configuration does not allow
     successors: tuple[str, ...] | None = None
     name: str = ""  # of the road
     road_class: str = ""  # such as "arterial"
-    # other numbers that the map gives, by name; features may be made of them
+    # other numbers of the map by name; features may be made of them
     extra: Mapping[str, float] = field(default_factory=dict, hash=False)
 
     def reversed(self) -> Segment:
-        """Return the twin in the opposite direction, called "-" and the id."""
+        """Return the segment in the opposite direction; its id has the prefix "-"."""
         return replace(
             self,
             id=f"-{self.id}",
@@ -47,17 +58,17 @@ class Segment:
 
 @dataclass(frozen=True)
 class RoadMap:
-    """Result of a loader: segments in a metric frame."""
+    """Segments in a metric frame, as a loader returns them."""
 
     name: str  # of the map, for messages
     frame: str  # metric frame of the coordinates
     segments: tuple[Segment, ...]  # at least one, ids differ, successors exist
-    # longitude and latitude of the origin of the frame [degree], None when unknown. East is x and
-    # north is y there
+    # longitude and latitude of the origin of the frame [degree], None when unknown; x is east and y
+    # is north there
     datum: tuple[float, float] | None = None
-    # what the loader took for granted, changed or left out, a sentence each
+    # assumptions, changes and omissions of the loader, a sentence each
     notes: tuple[str, ...] = ()
-    crs: str = "local"  # what the coordinates of the file were in, "local" for metres of its own
+    crs: str = "local"  # coordinate system of the file, "local" for metres in a frame of its own
 
 
 def length_of(line: Sequence[Point]) -> float:
@@ -65,28 +76,18 @@ def length_of(line: Sequence[Point]) -> float:
     return math.fsum(math.dist(a, b) for a, b in pairwise(line))
 
 
-def turn_angle(first: Segment, second: Segment) -> float:
-    """Return by how much one turns from the end of a segment to the start of another [rad, 0…π]."""
-    before = np.subtract(*_last_leg(first.line))
-    after = np.subtract(*_last_leg(second.line[::-1])) * -1.0
-    cross = float(before[0] * after[1] - before[1] * after[0])
-    return abs(math.atan2(cross, float(before @ after)))
-
-
-def _last_leg(line: Sequence[Point]) -> tuple[Point, Point]:
-    """Return the end of a line and the last point before it that differs."""
-    end = line[-1]
-    return end, next(point for point in reversed(line) if point != end)
-
+# -- which segments may follow ---------------------------------------------------------------------
 
 U_TURNS: tuple[str, ...] = ("dead_ends", "always", "never")
-"""Where a probe may turn back onto the opposite side of the road it came by."""
-
+"""Places where a probe may turn back onto the opposite side of its road."""
 _U_TURN_ANGLE = math.radians(150.0)
 
 
 def successors_of(segments: Sequence[Segment], u_turns: str) -> list[list[int]]:
-    """(n,) indices of the segments that may follow each: those it lists, else by `U_TURNS`."""
+    """(n,) indices of the segments that may follow each segment.
+
+    The list of a segment itself comes first; without one `u_turns`, one of `U_TURNS`, decides.
+    """
     by_id = {segment.id: i for i, segment in enumerate(segments)}
     leaving: dict[str, list[int]] = defaultdict(list)
     for i, segment in enumerate(segments):
@@ -101,7 +102,188 @@ def successors_of(segments: Sequence[Segment], u_turns: str) -> list[list[int]]:
             result.append(out)
             continue
         back = [b for b in out if segments[b].end == segment.start]
-        turns = {b for b in back if turn_angle(segment, segments[b]) > _U_TURN_ANGLE}
+        turns = {b for b in back if _turn_angle(segment, segments[b]) > _U_TURN_ANGLE}
         onward = [b for b in out if b not in turns]
         result.append(onward if onward or u_turns == "never" else out)
     return result
+
+
+def _turn_angle(first: Segment, second: Segment) -> float:
+    """Return the angle between the end of a segment and the start of another [rad, 0…π]."""
+    before = np.subtract(*_last_leg(first.line))
+    after = np.subtract(*_last_leg(second.line[::-1])) * -1.0
+    cross = float(before[0] * after[1] - before[1] * after[0])
+    return abs(math.atan2(cross, float(before @ after)))
+
+
+def _last_leg(line: Sequence[Point]) -> tuple[Point, Point]:
+    """Return the end of a line and the last point before it that differs."""
+    end = line[-1]
+    return end, next(point for point in reversed(line) if point != end)
+
+
+# -- joined places ---------------------------------------------------------------------------------
+
+MIDDLE = 0.5
+"""Default position of a segment's value, as a fraction of the segment's length."""
+_SHORTEST = 0.01
+"""Least distance of a segment's value from either end, as a fraction of the segment's length."""
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """An undirected graph of n places: joined pairs and the distances between them."""
+
+    n: int  # number of places
+    first: IntArray  # (m,) smaller place of each pair
+    second: IntArray  # (m,) larger place of each pair
+    metres: FloatArray  # (m,) distance between the points of the two values, above 0 [m]
+    # (m,) conductance of each pair [1/m]; 1/metres where no junction lies between
+    conductance: FloatArray
+    mass: FloatArray  # (n,) length of road, or of moves, that each place represents [m]
+
+    @classmethod
+    def between(
+        cls,
+        n: int,
+        pairs: Iterable[tuple[int, int, float, float]],
+        mass: FloatArray | None = None,
+    ) -> Links:
+        """Return the links of pairs (i, j, metres, conductance), in either direction.
+
+        A pair with i = j is left out. For repeated pairs the shortest metres and the largest
+        conductance count. A mass of None is the mean metres of the links at a place.
+
+        Raises:
+            ValueError: a place outside 0 … n-1, or metres or a conductance that is not above 0.
+        """
+        data = np.array(list(pairs), dtype=np.float64).reshape(-1, 4)
+        ends, values = np.sort(data[:, :2].astype(np.int64), axis=1), data[:, 2:]
+        inside = ((ends >= 0) & (ends < n) & (values > 0.0) & (values < np.inf)).all(axis=1)
+        if not inside.all():
+            i, j, metres, conductance = data[~inside][0].tolist()
+            msg = (
+                f"expected places 0 … {n - 1}, metres and conductance above 0, "
+                f"got ({i:g}, {j:g}, {metres}, {conductance})"
+            )
+            raise ValueError(msg)
+        apart = ends[:, 0] != ends[:, 1]
+        ends, values = ends[apart], values[apart]
+        both, number = np.unique(ends, axis=0, return_inverse=True)
+        lengths, conductances = np.full(len(both), np.inf), np.zeros(len(both))
+        np.minimum.at(lengths, number, values[:, 0])
+        np.maximum.at(conductances, number, values[:, 1])
+        if mass is None:
+            count = np.bincount(both.ravel(), minlength=n)
+            total = np.bincount(both.ravel(), np.repeat(lengths, 2), minlength=n)
+            # A place without links has a mass of 1.
+            mass = np.where(count > 0, total, 1.0) / np.maximum(count, 1)
+        mass = np.asarray(mass, dtype=np.float64)
+        return cls(n, both[:, 0], both[:, 1], lengths, conductances, mass)
+
+    def matrix(self, weights: FloatArray) -> csr_array:
+        """Return the symmetric (n, n) sparse matrix with `weights` (m,) at the links."""
+        from scipy.sparse import coo_array
+
+        # scipy 1.11 takes no longer indices in a graph.
+        rows = np.concatenate([self.first, self.second]).astype(np.intc)
+        columns = np.concatenate([self.second, self.first]).astype(np.intc)
+        data = np.concatenate([weights, weights])
+        return coo_array((data, (rows, columns)), shape=(self.n, self.n)).tocsr()
+
+    def shortest_paths(self, weights: FloatArray, sources: IntArray | None = None) -> FloatArray:
+        """Return (k, n) shortest paths by `weights` (m,) from k `sources`; None = all places."""
+        from scipy.sparse.csgraph import dijkstra
+
+        return np.asarray(dijkstra(self.matrix(weights), directed=False, indices=sources))
+
+    @cached_property
+    def parts(self) -> IntArray:
+        """(n,) number of the connected part of each place; 0 is the largest part."""
+        from scipy.sparse.csgraph import connected_components
+
+        _, labels = connected_components(self.matrix(np.ones(len(self.metres))), directed=False)
+        order = np.argsort(-np.bincount(labels), kind="stable")
+        rank = np.empty(len(order), dtype=np.int64)
+        rank[order] = np.arange(len(order))
+        return np.asarray(rank[labels])
+
+
+def move_links(
+    segments: Sequence[Segment], successors: Sequence[Sequence[int]], anchor: float = MIDDLE
+) -> Links:
+    """Return the undirected links of segments that follow one another. [Chen2012].
+
+    `anchor` is the position of a segment's value: 0 its start, 1 its end.
+    """
+    share = _share(anchor)
+
+    def pairs() -> Iterable[tuple[int, int, float, float]]:
+        for i, out in enumerate(successors):
+            for j in out:
+                metres = (1.0 - share) * segments[i].length + share * segments[j].length
+                yield i, j, metres, 1.0 / metres
+
+    return Links.between(len(segments), pairs())
+
+
+def segment_links(
+    segments: Sequence[Segment], successors: Sequence[Sequence[int]], anchor: float = MIDDLE
+) -> Links:
+    r"""Return the links of segments that share a junction, whatever their directions.
+
+    A segment's value belongs to one point of the segment. Two segments that share a junction J have
+    the distance between their points by way of J. The roads from the points to J are wires with a
+    resistance of 1 per metre. The conductance of a pair follows by eliminating J (the star-mesh
+    transform):
+
+    .. math:: w_{ij} = g_i g_j / \sum_{k \in J} g_k, \quad g_k = 1 / (\text{metres from k to J})
+
+    On a road without crossings this is 1 over the metres between the points. Segments that follow
+    one another without a common junction have a distance only. `anchor` is the position of a
+    segment's value: 0 its start, 1 its end.
+    """
+    arms: dict[str, list[tuple[int, float]]] = defaultdict(list)
+    share = _share(anchor)
+    for i, segment in enumerate(segments):
+        arms[segment.start].append((i, share * segment.length))
+        arms[segment.end].append((i, (1.0 - share) * segment.length))
+
+    metres: dict[tuple[int, int], float] = {}
+    conductance: dict[tuple[int, int], float] = defaultdict(float)
+    for meeting in arms.values():
+        total = sum(1.0 / a for _, a in meeting)
+        for (i, a), (j, b) in combinations(meeting, 2):
+            pair = (min(i, j), max(i, j))
+            metres[pair] = min(a + b, metres.get(pair, np.inf))
+            # The two directions of a road meet at both ends, as parallel wires.
+            conductance[pair] += 1.0 / (a * b * total)
+    for i, out in enumerate(successors):
+        for j in out:
+            pair = (min(i, j), max(i, j))
+            if segments[i].end != segments[j].start and pair not in metres:
+                metres[pair] = (1.0 - share) * segments[i].length + share * segments[j].length
+                conductance[pair] = 1.0 / metres[pair]
+    mass = np.array([segment.length for segment in segments])
+    joined = ((i, j, d, conductance[i, j]) for (i, j), d in metres.items())
+    return Links.between(len(segments), joined, mass)
+
+
+def _share(anchor: float) -> float:
+    """Return the anchor, moved away from both ends, since no two values may coincide."""
+    return min(max(anchor, _SHORTEST), 1.0 - _SHORTEST)
+
+
+def numbers_of(segments: Sequence[Segment]) -> dict[str, FloatArray]:
+    """Return (n,) length, lanes, speed limit and the other numbers of segments, NaN = none."""
+    own = ("length", "lanes", "speed_limit")
+    others = dict.fromkeys(name for segment in segments for name in segment.extra)
+    values: dict[str, list[Any]] = {key: [getattr(s, key) for s in segments] for key in own}
+    values |= {key: [s.extra.get(key) for s in segments] for key in others if key not in own}
+    return {key: np.array(given, dtype=np.float64) for key, given in values.items()}
+
+
+def available(road_map: RoadMap) -> tuple[str, ...]:
+    """Return the names of the columns for which every segment of a map has a number."""
+    numbers = numbers_of(road_map.segments)
+    return ("x", "y", "direction", *(k for k, v in numbers.items() if np.isfinite(v).all()))

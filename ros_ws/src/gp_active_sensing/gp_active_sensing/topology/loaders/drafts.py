@@ -15,7 +15,6 @@ from types import MappingProxyType
 from typing import Any
 
 from gp_active_sensing.errors import suggest
-from gp_active_sensing.topology.features import FEATURES, RELATIONAL
 from gp_active_sensing.topology.loaders.files import (
     SHOWN_PROBLEMS,
     fail,
@@ -25,7 +24,14 @@ from gp_active_sensing.topology.loaders.files import (
     shown,
 )
 from gp_active_sensing.topology.projection import place
-from gp_active_sensing.topology.segments import Point, RoadMap, Segment, length_of
+from gp_active_sensing.topology.segments import (
+    FEATURES,
+    RELATIONAL,
+    Point,
+    RoadMap,
+    Segment,
+    length_of,
+)
 
 MOST_NUMBER = 1e9
 """Largest length, limit, number of lanes or coordinate [m, m/s, 1, m]."""

@@ -9,8 +9,9 @@ import pytest
 
 from gp_active_sensing.belief import BeliefConfig, belief_on, build_belief
 from gp_active_sensing.topology import MapConfig, build_topology
-from gp_active_sensing.topology.features import Attributes, attributes_of
-from gp_active_sensing.topology.segments import Segment
+from gp_active_sensing.topology.base import Attributes
+from gp_active_sensing.topology.roads import Roads
+from gp_active_sensing.topology.segments import RoadMap, Segment
 
 GRID = np.stack(np.meshgrid(np.arange(16.0), np.arange(16.0)), -1).reshape(-1, 2)
 
@@ -38,7 +39,7 @@ def test_columns_are_standardised_and_say_what_is_missing() -> None:
         )
         for k in range(100)
     ]
-    found = attributes_of(roads)
+    found = Roads(RoadMap("", "map", tuple(roads))).attributes
     assert found.names == ("lanes", "slope", "class"), "what does not vary is not there"
     assert found.owners == (0, 0, 1, 2, 2)
     assert found.columns.mean(axis=0)[[0, 1, 3, 4]] == pytest.approx(0.0, abs=1e-12)
@@ -100,7 +101,7 @@ def test_attributes_that_begin_to_vary_late_still_count() -> None:
     numbers = (rng.random(len(GRID)) < 0.5).astype(float)
     numbers[:first] = 0.0
     field = 20.0 + 0.7 * (smooth @ rng.standard_normal(len(GRID))) + 2.0 * numbers
-    found = Attributes.of_numbers(len(GRID), {"class": numbers})
+    found = Attributes.of(len(GRID), {"class": numbers})
     belief = build_belief(BeliefConfig(), GRID, ("x", "y"), attributes=found, quiet=True)
     order = [*range(first), *rng.permutation(np.arange(first, len(GRID)))[:60].tolist()]
     for place in order:

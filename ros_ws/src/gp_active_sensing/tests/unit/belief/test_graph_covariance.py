@@ -20,7 +20,7 @@ from gp_active_sensing.belief.graph_covariance import (
 from gp_active_sensing.kernels import build_kernel
 from gp_active_sensing.kernels.base import GraphMatern
 from gp_active_sensing.topology import make_grid, make_line
-from gp_active_sensing.topology.links import Links
+from gp_active_sensing.topology.segments import Links
 from gp_active_sensing.types import FloatArray
 from tests.cases import for_each
 

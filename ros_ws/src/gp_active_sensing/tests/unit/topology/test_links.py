@@ -6,18 +6,10 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist, pdist
 
-from gp_active_sensing.topology import links as module
 from gp_active_sensing.topology import make_grid, make_line
-from gp_active_sensing.topology.links import (
-    Links,
-    embed,
-    join_parts,
-    manhattan_weights,
-    move_links,
-    segment_links,
-    shortest_paths,
-)
-from gp_active_sensing.topology.segments import Segment
+from gp_active_sensing.topology import roads as module
+from gp_active_sensing.topology.roads import embed, join_parts, manhattan_weights
+from gp_active_sensing.topology.segments import Links, Segment, move_links, segment_links
 
 
 def pairs(links: Links) -> dict[tuple[int, int], float]:
@@ -152,9 +144,9 @@ def test_paths_in_the_plane_come_back() -> None:
     links = Links.between(
         30, zip(i.tolist(), j.tolist(), metres.tolist(), 1.0 / metres, strict=True)
     )
-    found = embed(links, links.metres, share=0.999)
-    assert found.points.shape[1] == 2
-    np.testing.assert_allclose(cdist(found.points, found.points), cdist(points, points), atol=1e-9)
+    found, _ = embed(links, links.metres, share=0.999)
+    assert found.shape[1] == 2
+    np.testing.assert_allclose(cdist(found, found), cdist(points, points), atol=1e-9)
 
 
 def test_landmarks_agree_with_all_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,19 +158,17 @@ def test_landmarks_agree_with_all_pairs(monkeypatch: pytest.MonkeyPatch) -> None
         400, [(i, int(j), metres[i, j], 1.0) for i in range(400) for j in near[i]]
     )
     links, weights = join_parts(links, links.metres, points)
-    whole, some = (embed(links, weights, share=0.9, exact=exact) for exact in (400, 100))
-    assert (whole.landmarks, some.landmarks) == (400, 400)
-    monkeypatch.setattr(module, "LANDMARKS", 60)
-    few = embed(links, weights, share=0.9, exact=100)
-    assert few.landmarks == 60
-    assert few.correlation > 0.99
-    a, b = (pdist(made.points) for made in (whole, few))
-    assert np.corrcoef(a, b)[0, 1] > 0.99
+    whole = embed(links, weights, share=0.9, exact=400)[0]
+    for landmarks in (400, 60):
+        monkeypatch.setattr(module, "LANDMARKS", landmarks)
+        few = embed(links, weights, share=0.9, exact=100)[0]
+        for other in (pdist(few), links.shortest_paths(weights)[np.triu_indices(400, 1)]):
+            assert np.corrcoef(pdist(whole), other)[0, 1] > 0.99
 
 
 def test_it_does_not_depend_on_the_library_s_signs(monkeypatch: pytest.MonkeyPatch) -> None:
     links = random_links(40, np.random.default_rng(4))
-    before = embed(links, links.metres).points
+    before = embed(links, links.metres)[0]
     eigh = np.linalg.eigh
 
     def other(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -186,7 +176,7 @@ def test_it_does_not_depend_on_the_library_s_signs(monkeypatch: pytest.MonkeyPat
         return values, -vectors
 
     monkeypatch.setattr(np.linalg, "eigh", other)
-    np.testing.assert_allclose(embed(links, links.metres).points, before, atol=1e-9)
+    np.testing.assert_allclose(embed(links, links.metres)[0], before, atol=1e-9)
 
 
 def test_parts_are_joined_where_they_come_nearest() -> None:
@@ -198,13 +188,13 @@ def test_parts_are_joined_where_they_come_nearest() -> None:
     assert not joined.parts.any()
     # 50 m are five typical links; 5 m count as one.
     assert found == {(0, 1): 1.0, (1, 2): 1.0, (3, 4): 3.0, (2, 3): 5.0, (0, 5): 1.0}
-    assert np.isfinite(shortest_paths(joined, weights)).all()
-    assert embed(joined, weights).points.shape[0] == 6
+    assert np.isfinite(joined.shortest_paths(weights)).all()
+    assert embed(joined, weights)[0].shape[0] == 6
 
 
 def test_no_links_at_all() -> None:
     alone = Links.between(3, [])
     links, weights = join_parts(alone, alone.metres, np.array([[0.0, 0.0], [3.0, 0.0], [9.0, 0.0]]))
-    np.testing.assert_allclose(np.sort(shortest_paths(links, weights)[0]), [0.0, 1.0, 1.5])
+    np.testing.assert_allclose(np.sort(links.shortest_paths(weights)[0]), [0.0, 1.0, 1.5])
     one = Links.between(1, [])
-    assert embed(one, one.metres).points.tolist() == [[0.0]]
+    assert embed(one, one.metres)[0].tolist() == [[0.0]]
