@@ -1,7 +1,7 @@
-"""Maps: places, features, and where a probe may go next, by moves or freely.
+"""Maps: places, their features and attributes, and the moves between them.
 
-Methods of places joined by moves run inside a planner's tree search, on a few neighbours at a time,
-where Python lists and bytes beat arrays and graph libraries.
+The methods of `GraphTopology` run inside a planner's tree search, for a few neighbours at a time.
+Python lists and bytes are faster there than arrays and graph libraries.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from gp_active_sensing.types import BoolArray, Cost, FloatArray, IntArray, Route
 T = TypeVar("T", bound="Topology")
 
 SAME_DISTANCE = 1e-6
-"""Distances [m] closer than this are equal when the nearest place is looked for."""
+"""Largest difference between two distances that count as equal [m]."""
 
 
 def frozen_array(values: npt.ArrayLike) -> FloatArray:
@@ -149,23 +149,23 @@ def _standardised(numbers: FloatArray, known: np.ndarray) -> FloatArray:
 
 
 class Topology:
-    """A finite set of n places and the moves between them; the base of every map.
+    """A finite set of n places and the moves between them; base class of all maps.
 
-    Maps are immutable. Places are the indices 0 … n-1; `names` maps them to what the map's author
-    called them. The arguments are attributes, and so are `n`, `points` (n, 2 or 3: the positions
-    with the heights [m]) and `weights` (n,), how much each place counts in the error of the map:
-    not below 0, not all 0. All arrays are read-only. A subclass says how one moves: `neighbours`,
-    `candidates`, `route`, `reachable`, `ways_to` and `ways_from`.
+    Maps are immutable. Places are the indices 0 … n-1. The arguments are attributes. Further
+    attributes are `n`, `points` (n, 2 or 3: positions and heights [m]) and `weights` (n,), the
+    importance of each place in the error of the map: not below 0, not all 0. All arrays are
+    read-only. A subclass implements `neighbours`, `candidates`, `route`, `reachable`, `ways_to` and
+    `ways_from`.
 
     Args:
         name: name of the map.
         frame: metric frame of the positions.
-        names: (n,) the map's own identifiers, unique.
-        positions: (n, 2) where a reading of each place belongs, a segment's middle [m].
-        features: (n, p) what the covariance is a function of; None = the points.
-        feature_names: (p,) their names, for messages and reports; None = x, y and z.
-        goals: (n, 3) x, y [m], heading [rad] of each waypoint, a segment's end; None = the
-            positions, heading 0.
+        names: (n,) identifiers of the places in the map, unique.
+        positions: (n, 2) position of each place, for a road segment its middle [m].
+        features: (n, p) inputs of the covariance; None = the points.
+        feature_names: (p,) names of the features, for messages and reports; None = x, y and z.
+        goals: (n, 3) x, y [m], heading [rad] of each waypoint, for a road segment its end; None =
+            the positions, heading 0.
         heights: (n,) z of each place, upwards [m]; None = the map lies in the plane.
         numbers: (n,) further numbers of the places by name, NaN where a place has none.
 
@@ -174,21 +174,21 @@ class Topology:
     """
 
     free = False
-    """Any place may be next: no moves to obey."""
+    """Whether any place may be next."""
     roads = False
-    """Places are pieces of roads, which the field may follow."""
+    """Whether places are road segments."""
     datum: tuple[float, float] | None = None
-    """Longitude and latitude of the frame's origin [degree]; None where that is not known."""
+    """Longitude and latitude of the frame's origin [degree]; None when unknown."""
     ground: FreeGround | None = None
-    """Where a probe may drive straight; None = along the moves only, or anywhere if `free`."""
+    """Ground for straight drives; None = moves only, or no obstacles if `free`."""
     lost: FloatArray = np.zeros((0, 2))
-    """(m, 2) places of free ground that were left out, since no move joins them to these [m]."""
+    """(m, 2) positions on free ground without a place, since no move leads there [m]."""
     reach = 0.0
-    """Places within so many metres of driving may be next; 0 = the adjacent ones only."""
+    """Driving distance within which places may be next [m]; 0 = adjacent places only."""
     turn_excess = 0.0
-    """Largest excess of a move over the straight one [m]: it turns on the spot."""
+    """Largest excess of a move's length over the straight line [m]."""
     notes: tuple[str, ...] = ()
-    """Notes on how the map was made: roles, assumptions and omissions, a sentence each."""
+    """Roles, assumptions and omissions when the map was made, a sentence each."""
 
     def __init__(
         self,
@@ -247,7 +247,7 @@ class Topology:
         """Return the same map with other weights (n,).
 
         Raises:
-            ValueError: they are not finite, one is below 0, or none is above 0.
+            ValueError: a weight that is not finite or below 0, or no weight above 0.
         """
         values = frozen_array(weights)
         if values.shape != (self.n,) or not np.isfinite(values).all() or (values < 0.0).any():
@@ -259,15 +259,15 @@ class Topology:
         return self._with("weights", values)
 
     def over(self: T, ground: FreeGround | None) -> T:
-        """Return the same map with the ground that it lies on."""
+        """Return the same map on another ground."""
         return self._with("ground", ground)
 
     def located(self: T, datum: tuple[float, float] | None) -> T:
-        """Return the same map with longitude and latitude of its frame's origin [degree]."""
+        """Return the same map with another longitude and latitude of its origin [degree]."""
         return self._with("datum", datum)
 
     def noted(self: T, notes: Iterable[str]) -> T:
-        """Return the same map with notes on how it was made, a sentence each."""
+        """Return the same map with other notes, a sentence each."""
         return self._with("notes", tuple(notes))
 
     def _with(self: T, attribute: str, value: object) -> T:
@@ -276,35 +276,36 @@ class Topology:
         return other
 
     def neighbours(self, location: int) -> IntArray:
-        """Return the places one legal move after `location`, sorted."""
+        """Return the places one move after `location`, sorted."""
         raise NotImplementedError
 
     def candidates(
         self, at: int | None, observed: BoolArray, unavailable: Collection[int] = ()
     ) -> IntArray:
-        """Return the unobserved places a probe standing at `at` can observe next, sorted.
+        """Return the unobserved places that a probe at `at` can observe next, sorted.
 
-        The unobserved neighbours and what is within `reach` or, when there is none, the unobserved
-        places the fewest moves away through observed (or unavailable) ones, so that a probe is
-        never stuck while something is reachable. Where a probe can read without moving (line and
-        grid, not roads) its own place is among them while it is unobserved.
+        Candidates are the unobserved neighbours and the unobserved places within `reach`. Without
+        any, they are the unobserved places the fewest moves away through crossable places. So a
+        probe is never stuck while an unobserved place is reachable. On a line and a grid the place
+        `at` itself is a candidate while it is unobserved.
 
         Args:
-            at: where the probe stands; None = nowhere yet, any place may be first.
-            observed: (n,) places already observed; they may be crossed.
-            unavailable: places that may be crossed but are not to be chosen.
+            at: place of the probe; None = not on the map yet, any place may be first.
+            observed: (n,) observed places; a probe may cross them.
+            unavailable: places that a probe may cross but not choose.
         """
         raise NotImplementedError
 
     def route(
         self, at: int | None, goal: int, observed: BoolArray, unavailable: Collection[int] = ()
     ) -> Route:
-        """Return the cheapest legal way (in seconds) to a candidate, crossing only such places.
+        """Return the fastest way to a candidate through observed or unavailable places.
 
-        To what is near, beyond the neighbours, the shortest one, whatever it crosses.
+        To a neighbour it is the direct move. To another place within `reach` it is the shortest
+        way through any places.
 
         Raises:
-            PlanningError: `goal` cannot be reached that way.
+            PlanningError: no such way leads to `goal`.
         """
         raise NotImplementedError
 
@@ -315,46 +316,47 @@ class Topology:
         readings: int,
         unavailable: Collection[int] = (),
     ) -> BoolArray:
-        """(n,) the unobserved places that may be among the next `readings` observed ones.
+        """(n,) unobserved places that may be among the next `readings` observed places.
 
-        A superset is allowed (it must never miss one); crossing observed or unavailable places
-        is free, so pass the same `unavailable` as to `candidates`.
+        A superset is allowed. Crossing observed or unavailable places costs no reading, so pass the
+        same `unavailable` as to `candidates`.
         """
         raise NotImplementedError
 
     def ways_to(self, goal: int, by: str = "seconds") -> Ways:
-        """Return the cheapest way to a place from every other, whatever is crossed.
+        """Return the cheapest way to a place from every other place, through any places.
 
-        `by` says what is least, "metres" or "seconds".
+        `by` is the cost: "metres" or "seconds".
         """
         raise NotImplementedError
 
     def ways_from(self, at: int | None, by: str = "seconds") -> WaysFrom:
-        """Return the cheapest way from a place (None = nowhere yet) to every one, itself included.
+        """Return the cheapest way from a place to every place, through any places.
 
-        Whatever is crossed. Where a probe can read without moving the way to its own place costs
-        nothing, on roads it is the cheapest round. `by` is that of `ways_to`.
+        `at` None = not on the map yet. The way to `at` itself costs nothing; on roads it is the
+        cheapest round trip. `by` is the cost: "metres" or "seconds".
         """
         raise NotImplementedError
 
     @property
     def links(self) -> Links | None:
-        """How the places are joined, for graph kernels; None where any place may be next."""
+        """Joined places, for graph kernels; None where any place may be next."""
         return None
 
     @property
     def attributes(self) -> Attributes:
-        """Return the attributes of the places: the map's further numbers."""
+        """Attributes of the places, made of the map's further numbers."""
         return Attributes.of(self.n, self.numbers)
 
     def columns(self, names: Sequence[str] | None = None) -> tuple[FloatArray, tuple[str, ...]]:
-        """Return (n, p) columns of the map by name, and their p titles, for a linear mean.
+        """Return (n, p) columns by name, and their p titles, for a linear mean.
 
-        None = the features; where these are an embedding, what it is made of.
+        Names are x, y, z, further numbers and features. None = the features; for an embedding, the
+        columns behind the embedding.
 
         Raises:
-            ConfigError: a name that is none of x, y, z, the further numbers and the features.
-            MapError: a number that a place lacks.
+            ConfigError: unknown name.
+            MapError: a place without a number of that name.
         """
         if names is None:
             return self.features, self.feature_names
@@ -378,14 +380,14 @@ class Topology:
         return np.column_stack([known[name] for name in names]), tuple(names)
 
     def geometry(self, location: int) -> FloatArray:
-        """(m, 2) the line a probe drives to observe `location`, metres; here one point."""
+        """(m, 2) line that a probe drives to observe `location` [m]; here one point."""
         return self.positions[location : location + 1]
 
     def snap(self, x: float, y: float, max_distance: float, z: float | None = None) -> int | None:
-        """Return the place nearest to a position, the first of equally near ones.
+        """Return the place nearest to a position; of equally near places the first.
 
-        None when it is farther than `max_distance` [m] or the position is not finite. Without a z
-        heights do not count.
+        None when that place is farther than `max_distance` [m] or the position is not finite.
+        Without `z` heights do not count.
         """
         if not (math.isfinite(x) and math.isfinite(y)):
             return None
@@ -421,19 +423,19 @@ class Topology:
 # -- places joined by moves ------------------------------------------------------------------------
 
 _MOST_KEPT = 4096
-"""Places for which the ways to what is near are kept."""
+"""Largest number of places whose ways within `reach` are cached."""
 
 
 @dataclass(frozen=True)
 class Components:
-    """How places hang together."""
+    """Connected parts of a map."""
 
-    weak: int  # number of parts that no move joins, in either direction
-    # places of the largest part with a way from each place to each, sorted; of equally large ones,
-    # that with the first place
+    weak: int  # number of weakly connected parts
+    # places of the largest strongly connected part, sorted; of equally large parts, that with the
+    # first place
     largest: tuple[int, ...]
-    outside: tuple[int, ...]  # the other places, sorted
-    traps: tuple[int, ...]  # places without any move to another one, sorted
+    outside: tuple[int, ...]  # all other places, sorted
+    traps: tuple[int, ...]  # places without a move to another place, sorted
 
 
 def components_of(following: Sequence[Sequence[int]]) -> Components:
@@ -460,7 +462,7 @@ def components_of(following: Sequence[Sequence[int]]) -> Components:
 
 
 def part_of(pairs: IntArray, n: int) -> IntArray:
-    """(n,) number of the part that each of n places is in, joined by (m, 2) pairs."""
+    """(n,) number of the connected part of each of n places that (m, 2) pairs join."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -469,18 +471,17 @@ def part_of(pairs: IntArray, n: int) -> IntArray:
 
 
 class GraphTopology(Topology):
-    """Places with directed moves; observed and unavailable places may be crossed.
+    """Places with directed moves; a probe may cross observed and unavailable places.
 
-    The direct move to a place must be a cheapest way to it: it is taken without a search.
-
-    The other arguments are those of `Topology`.
+    No way between two places may be cheaper than their direct move. The other arguments are those
+    of `Topology`.
 
     Args:
         moves: (n,) moves out of each place.
-        entry: (n,) cost of observing a place first, from nowhere; None = nothing.
-        stay: whether a probe can observe the place where it stands without moving.
-        reach: places within this driving distance [m] may also be next, whatever is crossed on the
-            way; 0 = adjacent ones only.
+        entry: (n,) cost of observing each place as the first one; None = 0.
+        stay: whether a probe can observe its place without moving.
+        reach: driving distance within which places may be next, through any places [m]; 0 =
+            adjacent places only.
     """
 
     def __init__(
@@ -508,7 +509,7 @@ class GraphTopology(Topology):
         self._entry = tuple(entry) if entry is not None else (Cost(0.0, 0.0),) * self.n
 
     def without(self, gone: Collection[tuple[int, int]]) -> GraphTopology:
-        """Return the same map without some moves, from a place to a place."""
+        """Return the same map without some moves (from, to)."""
         other = copy.copy(self)
         kept = [list(out) for out in self._moves]
         for a in {a for a, _ in gone}:
@@ -519,7 +520,7 @@ class GraphTopology(Topology):
         return other
 
     def closed_to(self, places: Collection[int]) -> GraphTopology:
-        """Return the same map without the moves into some places, and without their ground."""
+        """Return the same map without the moves into some places and without their ground."""
         if not places:
             return self
         closed = set(places)
@@ -528,7 +529,7 @@ class GraphTopology(Topology):
         )
         if self.ground is None or self.roads or self.heights is not None:
             return other
-        # Places beside one another are so far apart.
+        # distance between neighbouring places [m]
         width = min((m.metres for out in self._moves for m in out if m.metres > 0.0), default=0.0)
         return other.over(self.ground.without(self.positions[sorted(closed)], width))
 
@@ -544,27 +545,27 @@ class GraphTopology(Topology):
 
     @property
     def moves(self) -> tuple[tuple[Move, ...], ...]:
-        """(n,) the moves out of each place, sorted by where they lead."""
+        """(n,) moves out of each place, sorted by destination."""
         return self._moves
 
     @cached_property
     def arrays(self) -> MoveArrays:
-        """The same as arrays."""
+        """Moves as arrays."""
         return MoveArrays(self._moves)
 
     @cached_property
     def lattice(self) -> MoveLattice | None:
-        """The regular grid that the map is, None if it is none."""
+        """Regular grid of the places, None if they form none."""
         return MoveLattice.of(self.points, self.arrays)
 
     def neighbours(self, location: int) -> IntArray:
-        """Return the places one legal move after `location`, sorted; read-only."""
+        """Return the places one move after `location`, sorted; read-only."""
         return self._neighbours[location]
 
     def candidates(
         self, at: int | None, observed: BoolArray, unavailable: Collection[int] = ()
     ) -> IntArray:
-        """Return possible next places in O(degree), or O(places within reach); else O(moves)."""
+        """Return possible next places; see `Topology`. O(places within reach), or O(moves)."""
         if at is None:
             return self._open_places(observed, unavailable)
         self._check(at, observed)
@@ -579,7 +580,7 @@ class GraphTopology(Topology):
         return np.array(found, dtype=np.int64)
 
     def _near_to(self, at: int) -> dict[int, Route]:
-        """Return the shortest ways to the places within reach; kept, they never change."""
+        """Return the shortest ways to the places within reach, from the cache if they are there."""
         near = self._within.get(at)
         if near is None:
             if len(self._within) >= _MOST_KEPT:
@@ -590,7 +591,7 @@ class GraphTopology(Topology):
     def route(
         self, at: int | None, goal: int, observed: BoolArray, unavailable: Collection[int] = ()
     ) -> Route:
-        """Return the direct move; with a `reach` the shortest way within it; else the fastest."""
+        """Return the direct move, the shortest way within `reach`, or the fastest way."""
         self._check(at, observed)
         if at is None:
             return Route((goal,), self._entry[goal])
@@ -611,16 +612,15 @@ class GraphTopology(Topology):
         return found
 
     def ways_to(self, goal: int, by: str = "seconds") -> Ways:
-        """Return the cheapest way to a place from every other, whatever is crossed; kept."""
+        """Return the cheapest way to a place from every other place; the result is cached."""
         if (goal, by) not in self._ways:
             self._ways[goal, by] = ways_to(self.arrays, goal, by)
         return self._ways[goal, by]
 
     def ways_from(self, at: int | None, by: str = "seconds") -> WaysFrom:
-        """Return the cheapest way from a place to every one, whatever is crossed.
+        """Return the cheapest way from a place to every place; see `Topology`.
 
-        To the place itself it costs nothing, on roads it is the cheapest round. From nowhere it is
-        the entry. O(moves log places).
+        With `at` None the cost is that of the entry. O(moves log places).
         """
         if at is None:
             metres, seconds = np.array(self._entry, dtype=np.float64).T.copy()
@@ -634,10 +634,10 @@ class GraphTopology(Topology):
         readings: int,
         unavailable: Collection[int] = (),
     ) -> BoolArray:
-        """(n,) the unobserved places at most `readings` unobserved places away.
+        """(n,) unobserved places at most `readings` unobserved places away.
 
-        O(places and moves within reach). With a `reach`, the places that `readings` decisions may
-        lead to.
+        With `reach`, the unobserved places after at most `readings` decisions. O(places and moves
+        at that distance).
         """
         found = bytearray(self.n)
         if at is None:
@@ -674,10 +674,10 @@ class GraphTopology(Topology):
     def _reachable_by_decisions(
         self, stood: list[int], crossable: bytes | bytearray, found: bytearray, decisions: int
     ) -> BoolArray:
-        """Return the (n,) places that a number of decisions can lead to.
+        """Return the (n,) unobserved places after at most `decisions` decisions.
 
-        Each decision leads to a place within reach, or on through known places. Places crossed on
-        the way are known afterwards, so the next decision may start from any of them.
+        Each decision leads to a place within reach, or to a place behind known places. Places
+        crossed on the way are known afterwards, so the next decision may start from any of them.
         """
         known = set(stood)
         for _ in range(decisions):
@@ -700,18 +700,18 @@ class GraphTopology(Topology):
 
     @cached_property
     def links(self) -> Links:
-        """How the places are joined, in either direction."""
+        """Pairs of places with a move in either direction."""
         moves = ((i, move) for i, out in enumerate(self._moves) for move in out)
         return Links.between(self.n, ((i, m.to, m.metres, 1.0 / m.metres) for i, m in moves))
 
     @cached_property
     def components(self) -> Components:
-        """How the map hangs together: parts, the largest round-trip set, traps."""
+        """Connected parts of the map."""
         return components_of(self._next)
 
 
 def _crossable(observed: BoolArray, unavailable: Collection[int]) -> bytes | bytearray:
-    """Return one byte a place: 1 where a probe may pass without observing."""
+    """Return one byte per place: 1 where a probe may pass without observing."""
     flags = observed.tobytes()
     if not unavailable:
         return flags
@@ -724,8 +724,7 @@ def _crossable(observed: BoolArray, unavailable: Collection[int]) -> bytes | byt
 class FreeTopology(Topology):
     """Any place may be next; a move costs the straight distance.
 
-    The arguments are those of `Topology`, and the speed of the probe [m/s], or its speeds along a
-    leg and up and down.
+    Arguments are those of `Topology` and `speed`: that of the probe [m/s], or its `Speeds`.
     """
 
     free = True
@@ -744,34 +743,34 @@ class FreeTopology(Topology):
         self.speeds = speed if isinstance(speed, Speeds) else Speeds(speed)
 
     def neighbours(self, location: int) -> IntArray:
-        """Return all the other places, sorted."""
+        """Return all other places, sorted."""
         return np.delete(np.arange(self.n), location)
 
     def candidates(
         self, at: int | None, observed: BoolArray, unavailable: Collection[int] = ()
     ) -> IntArray:
-        """Return every unobserved place that may be chosen, sorted."""
+        """Return every unobserved place that is not unavailable, sorted."""
         self._check(at, observed)
         return self._open_places(observed, unavailable)
 
     def route(
         self, at: int | None, goal: int, observed: BoolArray, unavailable: Collection[int] = ()
     ) -> Route:
-        """Return the straight way to `goal`; it costs nothing from nowhere."""
+        """Return the straight way to `goal`; its cost is 0 if `at` is None."""
         self._check(at, observed)
         if at is None:
             return Route((goal,), Cost(0.0, 0.0))
         return Route((goal,), Cost(*self.speeds.leg(self.points[at], self.points[goal])))
 
     def ways_to(self, goal: int, by: str = "seconds") -> Ways:
-        """Return the straight way to a place from every other, the least in either unit."""
+        """Return the straight way to a place from every other place."""
         metres, seconds = self._legs(self.points[goal] - self.points)
         following = np.full(self.n, goal, dtype=np.int64)
         following[goal] = -1
         return Ways(goal, metres, seconds, following)
 
     def ways_from(self, at: int | None, by: str = "seconds") -> WaysFrom:
-        """Return the straight way from a place to every one; it costs nothing from nowhere."""
+        """Return the straight way from a place to every place; its cost is 0 if `at` is None."""
         offsets = np.zeros_like(self.points) if at is None else self.points - self.points[at]
         return WaysFrom(*self._legs(offsets), np.full(self.n, -1, dtype=np.int64))
 
@@ -786,7 +785,7 @@ class FreeTopology(Topology):
         readings: int,
         unavailable: Collection[int] = (),
     ) -> BoolArray:
-        """(n,) every unobserved place, when there is a reading left."""
+        """(n,) every unobserved place, if `readings` is above 0."""
         self._check(at, observed)
         mask = np.zeros(self.n, dtype=np.bool_)
         if readings > 0:

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from shapely import MultiPolygon, Polygon
 
 
+NEAR = 0.1
+"""Largest distance of a start from a map, as a fraction of the map's diagonal."""
+
+
 class Cells(Protocol):
     """Rows and columns of cells, wherever and however turned they lie."""
 

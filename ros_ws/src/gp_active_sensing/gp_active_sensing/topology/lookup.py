@@ -19,7 +19,7 @@ import numpy as np
 
 from gp_active_sensing.errors import ConfigError, MapError, ReadingError, RunError, suggest
 from gp_active_sensing.topology.base import SAME_DISTANCE, Topology
-from gp_active_sensing.topology.geometry import spacing_of
+from gp_active_sensing.topology.geometry import NEAR, spacing_of
 from gp_active_sensing.topology.projection import DEGREE, local_metres
 from gp_active_sensing.types import FloatArray, IntArray, Reading
 from gp_active_sensing.util.wording import moment
@@ -91,9 +91,6 @@ def _number(value: object) -> float | None:
 
 _CELL = re.compile(r"c-?\d+r-?\d+(z\d+)?")
 
-_FAR = 0.1
-"""Share of a map's extent by which a position may lie off every place."""
-
 Start: TypeAlias = str | int | tuple[float, float]
 """A place by its name, its index, or a position near it."""
 
@@ -151,7 +148,7 @@ def place_near(topology: Topology, position: tuple[float, float], key: str) -> i
             x, y = local_metres(x, y, datum)
     low, high = topology.positions.min(axis=0), topology.positions.max(axis=0)
     nearest = topology.snap(x, y, math.inf)
-    far = max(_FAR * math.dist(low, high), spacing_of(topology.positions).across)
+    far = max(NEAR * math.dist(low, high), spacing_of(topology.positions).across)
     if nearest is None or topology.snap(x, y, far) is None:
         msg = (
             f"{key}: ({position[0]:g}, {position[1]:g}) is far off map {topology.name!r}, which "

@@ -1,4 +1,4 @@
-"""Searches along directed moves: cheapest ways, what is near, connected parts."""
+"""Searches along directed moves: cheapest ways and places within a distance."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from gp_active_sensing.types import BoolArray, Cost, FloatArray, IntArray, Route
 
 
 class Move(NamedTuple):
-    """A legal move: the place it leads to, and what it costs."""
+    """A directed move to a neighbouring place."""
 
-    to: int
+    to: int  # place at the end
     metres: float
     seconds: float
 
 
 Moves = Sequence[Sequence[Move]]
-"""(n,) the moves out of each place."""
+"""(n,) moves out of each place."""
 _Came = dict[int, tuple[int, Move]]
 
 
 class MoveArrays:
-    """Moves as arrays, in the order of the places they lead from.
+    """Moves as arrays, in the order of their first places.
 
     Args:
-        moves: (n,) out of each place.
+        moves: (n,) moves out of each place.
 
     Attributes:
-        source, to: (e,) places at both ends of each move.
-        metres, seconds: (e,) cost of each.
+        source, to: (e,) first and last place of each move.
+        metres, seconds: (e,) cost of each move.
     """
 
     def __init__(self, moves: Moves) -> None:
@@ -56,11 +56,9 @@ class MoveArrays:
         return self.metres if by == "metres" else self.seconds
 
     def graph(self, by: str, *, back: bool = False) -> Any:
-        """Return a sparse matrix; of moves to the same place the cheapest counts.
+        """Return the (n, n) sparse matrix of costs in "metres" or "seconds".
 
-        Args:
-            by: unit, "metres" or "seconds".
-            back: against the moves.
+        Of several moves between two places the cheapest counts. With `back` all moves are reversed.
         """
         if (by, back) not in self._graphs:
             from scipy.sparse import csr_array
@@ -78,7 +76,7 @@ class MoveArrays:
         return self._graphs[by, back]
 
     def direct(self, a: IntArray, b: IntArray) -> IntArray:
-        """(k,) number of the first move from each of (k,) places to each other, -1 = none."""
+        """(k,) number of the first move from each place of `a` (k,) to that of `b`, -1 = none."""
         if self._pairs is None:
             key = self.source * self.n + self.to
             order = np.argsort(key, kind="stable")
@@ -89,10 +87,10 @@ class MoveArrays:
         return np.where(keys[at] == wanted, order[at], -1) if len(keys) else 0 * wanted - 1
 
     def tree(self, root: int, by: str, *, back: bool = False) -> WaysFrom:
-        """Return the cheapest ways from a place, or to it where they go `back`.
+        """Return the cheapest ways from a place; with `back` those to the place.
 
-        One Dijkstra, whatever is crossed. Of equally cheap ways the one counts whose last place
-        before each other is the cheapest to reach, of equally cheap ones the first.
+        Of equally cheap ways, the one with the cheapest last crossed place counts. If these places
+        are equally cheap, the first of them counts.
         """
         from scipy.sparse import csgraph
 
@@ -104,16 +102,16 @@ class MoveArrays:
         near, far = (self.to, self.source) if back else (self.source, self.to)
         costs = self.costs(by)
         tight = np.flatnonzero((least[near] + costs == least[far]) & np.isfinite(least[far]))
-        if len(costs) and costs.min() <= 0.0:  # equally cheap places may lead to each other
+        if len(costs) and costs.min() <= 0.0:  # avoid cycles of moves that cost nothing
             tight = tight[before[far[tight]] == near[tight]]
         tight = tight[np.argsort(-rank[near[tight]], kind="stable")]
-        # Of several the last one written counts: the lowest rank, and of it the first move.
+        # The lowest rank counts, and of its moves the first.
         first = tight[::-1][np.unique(far[tight[::-1]], return_index=True)[1]]
         via = np.full(self.n, -1, dtype=np.int64)
         via[far[first]] = first
         via[root] = -1
         parents = np.where(via < 0, -1, near[via]) if len(near) else via
-        # The other cost is summed along the ways, in order.
+        # Sum the other cost along the ways, in order.
         other = self.seconds if by == "metres" else self.metres
         total = np.full(self.n, np.inf)
         total[root] = 0.0
@@ -127,7 +125,7 @@ class MoveArrays:
 
 
 def depths(parents: IntArray) -> IntArray:
-    """(n,) number of places before each on its way, of the (n,) place before each (-1 = none)."""
+    """(n,) depth of each node of a tree, of its (n,) parents (-1 = none)."""
     here = np.where(parents < 0, np.arange(len(parents)), parents)
     found = (parents >= 0).astype(np.int64)
     while True:
@@ -140,21 +138,21 @@ def depths(parents: IntArray) -> IntArray:
 
 @dataclass(frozen=True)
 class Ways:
-    """The cheapest way to one place from every other, whatever is crossed."""
+    """The cheapest way to one place from every other place, through any places."""
 
-    goal: int  # where they lead
-    metres: FloatArray  # (n,) driven, infinite where there is no way; nothing from the goal itself
-    seconds: FloatArray  # (n,) the same in time
-    following: IntArray  # (n,) the place that comes next, -1 where there is none and at the goal
+    goal: int  # the place at the end
+    metres: FloatArray  # (n,) driven distance, infinite where there is no way, 0 from the goal
+    seconds: FloatArray  # (n,) duration, likewise
+    following: IntArray  # (n,) the next place on the way, -1 where there is no way and at the goal
 
     @cached_property
     def costs(self) -> tuple[Cost | None, ...]:
-        """(n,) what each costs, None where there is none."""
+        """(n,) cost of each way, None where there is no way."""
         pairs = zip(self.metres.tolist(), self.seconds.tolist(), strict=True)
         return tuple(Cost(m, s) if math.isfinite(s) else None for m, s in pairs)
 
     def route(self, at: int) -> Route | None:
-        """Return the way from `at`: () at the goal, None where there is none."""
+        """Return the way from `at`: () at the goal, None where there is no way."""
         if not math.isfinite(self.seconds[at]):
             return None
         cost = Cost(float(self.metres[at]), float(self.seconds[at]))
@@ -167,14 +165,14 @@ class Ways:
 
 @dataclass(frozen=True)
 class WaysFrom:
-    """The cheapest way from one place to every other, whatever is crossed."""
+    """The cheapest way from one place to every other place, through any places."""
 
-    metres: FloatArray  # (n,) driven, infinite where there is no way
-    seconds: FloatArray  # (n,) the same in time
-    before: IntArray  # (n,) the last place that is crossed on the way, -1 where none is (or no way)
+    metres: FloatArray  # (n,) driven distance, infinite where there is no way
+    seconds: FloatArray  # (n,) duration, likewise
+    before: IntArray  # (n,) the last crossed place of the way, -1 where there is none
 
     def route(self, goal: int) -> Route | None:
-        """Return the way to a place, None where there is none."""
+        """Return the way to a place, None where there is no way."""
         if not np.isfinite(self.seconds[goal]):
             return None
         path = [goal]
@@ -184,10 +182,10 @@ class WaysFrom:
         return Route(tuple(reversed(path)), cost)
 
     def reads(self, unread: BoolArray) -> IntArray:
-        """Return how many places of (n,) `unread` are on each way, the goal among them."""
+        """Return the (n,) number of `unread` (n,) places on each way, including the goal."""
         total, here = unread.astype(np.int64), self.before
         while (on := here >= 0).any():
-            # What is on the way to the place before, then on twice as many places.
+            # Each step doubles the number of places that are counted.
             total = total + np.where(on, total[here], 0)
             here = np.where(on, here[here], -1)
         return total
@@ -196,9 +194,10 @@ class WaysFrom:
 def nearest_ring(
     following: Sequence[Sequence[int]], at: int, crossable: bytes | bytearray
 ) -> list[int]:
-    """Return the unobserved places the fewest moves away through crossable ones, sorted.
+    """Return the places that are not crossable and the fewest moves away, sorted.
 
-    `following` (n,) are the places one move after each, `crossable` (n,) is 1 where one may pass.
+    The moves lead through crossable places. `following` (n,) lists the places one move after each
+    place; `crossable` (n,) is 1 for crossable places.
     """
     seen = bytearray(len(following))
     ring = [at]
@@ -217,29 +216,26 @@ def nearest_ring(
 
 
 _METRES, _SECONDS = 1, 2
-"""Fields of a `Move`."""
+"""Indices of the costs in a `Move`."""
 
 
 def cheapest(moves: Moves, at: int, goal: int, crossable: bytes | bytearray) -> Route | None:
-    """Return the fastest way through crossable places, None when there is none.
-
-    Dijkstra in seconds from `at`, whose own place is entered only when it is the goal.
-    """
+    """Return the fastest way through crossable places, None when there is no way."""
     came = _search(moves, [at], _SECONDS, crossable=crossable, goal=goal)
     return _path(at, goal, came) if goal in came else None
 
 
 def within(moves: Moves, at: int, metres: float) -> dict[int, Route]:
-    """Return the shortest way to every place within so many metres, whatever is crossed.
+    """Return the shortest way to every place within a distance [m], through any places.
 
-    Dijkstra in metres; `at` itself is among them when a loop that short leads back to it.
+    A round trip that leads back to `at` within the distance is among the ways.
     """
     came = _search(moves, [at], _METRES, most=metres)
     return {goal: _path(at, goal, came) for goal in sorted(came)}
 
 
 def reached(moves: Moves, sources: Sequence[int], metres: float) -> set[int]:
-    """Return the places within so many metres of some of the sources, whatever is crossed."""
+    """Return the places within a distance [m] of any source, through any places."""
     return set(_search(moves, sources, _METRES, most=metres))
 
 
@@ -252,7 +248,10 @@ def _search(
     crossable: bytes | bytearray | None = None,
     goal: int = -1,
 ) -> _Came:
-    """Return the last move to each place that is reached, and where it begins; up to the goal."""
+    """Return the last move to each reached place and the first place of that move (Dijkstra).
+
+    A limit is the cost `most`; the search ends at the `goal`.
+    """
     best: dict[int, float] = {}
     came: _Came = {}
     heap: list[tuple[float, int]] = []
@@ -281,19 +280,15 @@ def _search(
 
 
 def ways_to(moves: MoveArrays, goal: int, by: str) -> Ways:
-    """Return the cheapest way to a place from every other, in "metres" or "seconds".
-
-    One Dijkstra from the goal against the moves, whatever is crossed; O(moves log places).
-    """
+    """Return the cheapest ways to a place in "metres" or "seconds". O(moves log places)."""
     found = moves.tree(goal, by, back=True)
     return Ways(goal, found.metres, found.seconds, found.before)
 
 
 def ways_from(moves: MoveArrays, at: int, by: str, *, stay: bool) -> WaysFrom:
-    """Return the cheapest way from a place to every other, in "metres" or "seconds".
+    """Return the cheapest ways from a place in "metres" or "seconds". O(moves log places).
 
-    One Dijkstra along the moves, whatever is crossed; O(moves log places). With `stay` the way to
-    `at` itself costs nothing; otherwise it is the cheapest round.
+    With `stay` the way to `at` itself costs nothing; otherwise it is the cheapest round trip.
     """
     found = moves.tree(at, by)
     metres, seconds, before = found.metres, found.seconds, found.before
@@ -303,13 +298,13 @@ def ways_from(moves: MoveArrays, at: int, by: str, *, stay: bool) -> WaysFrom:
         around = totals[0] + moves.metres[back], totals[1] + moves.seconds[back]
         metres[at] = seconds[at] = math.inf
         if len(back):
-            # Of equally short rounds the one whose last place is reached first.
+            # Of equally cheap round trips the one with the cheapest way to its last place counts.
             least = around[0 if by == "metres" else 1]
             last = totals[0 if by == "metres" else 1]
             best = np.lexsort((moves.source[back], last, least))[0]
             metres[at], seconds[at] = around[0][best], around[1][best]
             before[at] = moves.source[back[best]] if math.isfinite(seconds[at]) else -1
-    before[before == at] = -1  # where it begins is not crossed
+    before[before == at] = -1  # the first place is not crossed
     return WaysFrom(metres, seconds, before)
 
 
@@ -325,29 +320,29 @@ def _path(at: int, goal: int, came: _Came) -> Route:
     return Route(tuple(reversed(path)), Cost(metres, seconds))
 
 
-# -- maps that are regular grids: straight stretches and ways in closed form -----------------------
+# -- regular grids: straight lines and ways in closed form -----------------------------------------
 
 _SAME = 1e-6
-"""Share of a step by which places may be off the lattice, and costs off those of the others."""
+"""Largest deviation of a place from the lattice, and of a cost, as a fraction of a step."""
 
 
 @dataclass(frozen=True)
 class MoveLattice:
-    """Cells of a grid, each joined to some of the cells beside it, at one pace everywhere.
+    """Cells of a grid with moves between neighbouring cells, all at the same speed.
 
-    Directions are numbered ``3 (dx + 1) + dy + 1`` for steps dx, dy of -1, 0 or 1.
+    The number of a direction is ``3 (dx + 1) + dy + 1`` for steps dx, dy of -1, 0 or 1.
     """
 
     cells: IntArray  # (n, 2) column and row of each place
-    step: FloatArray  # (2,) between columns and between rows [m]
-    pace: float  # of the probe [s/m]
-    diagonal: bool  # some moves are diagonal
+    step: FloatArray  # (2,) distance between columns and between rows [m]
+    pace: float  # duration of a metre [s/m]
+    diagonal: bool  # whether some moves are diagonal
     number: IntArray  # (columns, rows) place of each cell, -1 where there is none
-    free: IntArray  # (n, 9) number of moves that follow one another in each direction
+    free: IntArray  # (n, 9) number of consecutive moves in each direction
 
     @classmethod
     def of(cls, points: FloatArray, moves: MoveArrays) -> MoveLattice | None:
-        """Return the lattice that a map of points (n, 2 or 3) [m] is, None if it is none."""
+        """Return the lattice of points (n, 2 or 3) [m] and moves, None if they form none."""
         if points.shape[1] != 2 or not len(moves.to):
             return None
         offsets = points[moves.to] - points[moves.source]
@@ -379,7 +374,7 @@ class MoveLattice:
         return cls(cells, step, float(paces[0]), diagonal, number, _runs(following))
 
     def straight(self, a: int, b: int) -> IntArray | None:
-        """Return the places after a up to b, where they lie in a line that may be driven."""
+        """Return the places after a up to b on a straight line of moves, None without one."""
         offset = self.cells[b] - self.cells[a]
         length = int(np.abs(offset).max())
         unit = np.sign(offset)
@@ -391,10 +386,10 @@ class MoveLattice:
         return np.asarray(self.number[columns, rows])
 
     def metres(self, a: IntArray, b: IntArray) -> FloatArray:
-        """(k,) shortest way between places where it is in closed form, infinite elsewhere.
+        """(k,) length of the shortest way between places in closed form, else infinite [m].
 
-        There a way of two straight stretches is free, which no other way is shorter than: along
-        the columns and the rows or, with diagonal moves, along a diagonal and straight on.
+        The closed form holds where a way of two straight lines is free: along a column and a row
+        or, with diagonal moves, along a diagonal and then a column or a row.
         """
         offset = self.cells[b] - self.cells[a]
         far, unit = np.abs(offset), np.sign(offset)
@@ -417,12 +412,12 @@ class MoveLattice:
         return np.where(free, lengths[0] * legs[0] + lengths[1] * legs[1], np.inf)
 
     def _free(self, places: IntArray, unit: IntArray) -> IntArray:
-        """Return (k,) how many moves follow one another from places in directions (k, 2)."""
+        """Return the (k,) numbers of consecutive moves from places in directions (k, 2)."""
         return np.asarray(self.free[places, 3 * (unit[:, 0] + 1) + unit[:, 1] + 1])
 
 
 def _runs(following: IntArray) -> IntArray:
-    """Return (n, 9) how many moves follow one another, of the place after each (-1 = none)."""
+    """Return the (n, 9) numbers of consecutive moves, of the next places (n, 9) (-1 = none)."""
     found = np.zeros(following.shape, dtype=np.int64)
     for direction in range(9):
         here = following[:, direction]
@@ -430,7 +425,7 @@ def _runs(following: IntArray) -> IntArray:
         length = on.astype(np.int64)
         here = np.where(on, here, np.arange(len(here)))
         while on.any():
-            # As many moves again from where a run that is not interrupted leads.
+            # Double the length of each run that is not interrupted.
             length = length + np.where(on, length[here], 0)
             on, here = on & on[here], here[here]
         found[:, direction] = length

@@ -1,4 +1,4 @@
-"""Maps with moves that are shut for a while: a door that is closed, a road that is closed off."""
+"""Maps without moves that are shut for a while, as by a closed door or a closed road."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from gp_active_sensing.topology.geometry import FreeGround
 from gp_active_sensing.types import FloatArray
 
 _WIDEST = 2.0
-"""Half of the widest doorway, in lengths of its move."""
+"""Half the width of the widest doorway, as a multiple of the length of its move."""
 _STEPS = 16
-"""Points at which each half of a doorway is looked at."""
+"""Number of points that are checked on each half of a doorway."""
 _ALONG = (0.5, 0.3, 0.7, 0.1, 0.9)
-"""Parts of a move at which it is looked whether it leads through a doorway."""
+"""Positions on a move that are checked for a doorway, as fractions of the move's length."""
 _SAME = 1.0
-"""Distance between two directions of one road at most [m]."""
+"""Largest distance between the lines of two directions of the same road [m]."""
 
 
 def with_shut(topology: Topology, shut: Collection[tuple[int, int]]) -> Topology:
-    """Return a map without moves (from, to) that are shut, with a bar across each on its ground.
+    """Return a map without the moves (from, to) that are shut.
 
-    On a road all moves onto a closed segment go, and those onto its other direction. On the ground
-    of a grid all moves go that lead through the same doorway, in both directions. A map where any
-    place may be next has no moves: it is returned as it is.
+    On roads this removes all moves onto a shut segment and onto its opposite direction. On the
+    ground of a grid it removes all moves through the same doorway and puts a bar across the
+    doorway. A map where any place may be next is returned unchanged.
     """
     if not shut or not isinstance(topology, GraphTopology):
         return topology
@@ -48,13 +48,13 @@ def with_shut(topology: Topology, shut: Collection[tuple[int, int]]) -> Topology
 
 
 def is_doorway(topology: Topology, a: int, b: int) -> bool:
-    """Return whether a move leads through a gap in walls, on a map with a ground."""
+    """Return whether a move leads through a gap between walls."""
     ground = topology.ground
     return ground is not None and ground.bounded and _gap(topology, ground, a, b) is not None
 
 
 def _onto(topology: GraphTopology, place: int) -> set[tuple[int, int]]:
-    """Return the moves onto a segment of road and onto its other direction."""
+    """Return the moves onto a road segment and onto its opposite direction."""
     line, closed = topology.geometry(place), {place}
     apart = np.hypot(*(topology.goals[:, :2] - line[0]).T)
     for other in np.flatnonzero(apart <= _SAME).tolist():
@@ -66,7 +66,7 @@ def _onto(topology: GraphTopology, place: int) -> set[tuple[int, int]]:
 
 
 def _gap(topology: Topology, ground: FreeGround, a: int, b: int) -> FloatArray | None:
-    """(2, 2) the ends of the narrowest gap that a move leads through [m]; None = it is open."""
+    """(2, 2) ends of the narrowest gap between walls on a move [m]; None = no gap."""
     start, end = topology.positions[[a, b]]
     along = end - start
     across = np.array([-along[1], along[0]])
@@ -84,7 +84,7 @@ def _gap(topology: Topology, ground: FreeGround, a: int, b: int) -> FloatArray |
 
 
 def _bar(topology: Topology, ground: FreeGround, a: int, b: int) -> FloatArray:
-    """(2, 2) the ends of a bar: across the doorway, or half a move to either side [m]."""
+    """(2, 2) ends of a bar across the doorway, or half a move to either side [m]."""
     gap = _gap(topology, ground, a, b) if ground.bounded else None
     if gap is not None:
         return gap

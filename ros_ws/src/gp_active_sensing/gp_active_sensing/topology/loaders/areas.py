@@ -8,6 +8,7 @@ one where it lies within another: lake, island, pond on the island.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -19,7 +20,7 @@ import numpy as np
 
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.topology.base import T, Topology
-from gp_active_sensing.topology.geometry import fault_of, inside_of, polygon, simple
+from gp_active_sensing.topology.geometry import NEAR, fault_of, inside_of, polygon, simple
 from gp_active_sensing.topology.loaders import find_map, reader_of
 from gp_active_sensing.topology.loaders.files import MOST_TEXT, check_file, fail, fault, number_of
 from gp_active_sensing.topology.loaders.vector import (
@@ -81,6 +82,8 @@ def read_areas(path: Path, *, datum: Point | None = None, crs: str = "") -> Area
         MapError: no such file, no polygon, or polygons that cannot be used; all problems at once.
         MissingDependencyError: a library that the format or the coordinates need is missing.
     """
+    import shapely
+
     check_file(path, MOST_TEXT)
     _, read = reader_of("areas", path)
     found: Drawing = read(path)
@@ -104,7 +107,14 @@ def read_areas(path: Path, *, datum: Point | None = None, crs: str = "") -> Area
         notes.append(f"left out: {', '.join(f'{n} {what}' for what, n in found.others.items())}")
     if home is not None:
         where = ", ".join(f"{c:.1f}" for c in home)
-        notes.append(f"the planned home is at ({where}) m: probe.start: [{where}] begins there")
+        note = f"the planned home is at ({where}) m"
+        low, high = np.array(shapely.total_bounds(made)).reshape(2, 2)
+        off = math.dist(home, np.clip(home, low, high))
+        if off <= NEAR * math.dist(low, high):
+            note += f": probe.start: [{where}] begins there"
+        else:
+            note += f", {off / 1000:.3g} km from the areas, too far for probe.start"
+        notes.append(note)
     of = list(zip(shapes, made, roles, strict=True))
     return Areas(
         outline,

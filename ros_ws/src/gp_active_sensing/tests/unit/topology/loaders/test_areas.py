@@ -165,6 +165,7 @@ def test_a_plan_of_qgroundcontrol(tmp_path: Path) -> None:
     assert areas.outline.area == pytest.approx(24_000, rel=0.01)
     assert sorted(round(obstacle.area, -1) for obstacle in areas.obstacles) == [710.0, 1600.0]
     assert areas.home == pytest.approx((-80.0, 0.0), abs=1.0)
+    assert any("probe.start: [-80" in note for note in areas.notes)
 
 
 def latlon(corners: list[list[float]]) -> list[list[float]]:
@@ -387,6 +388,7 @@ def test_a_home_that_is_not_set_or_far_away_does_not_move_the_map(tmp_path: Path
         areas = read_areas(write(tmp_path, survey, "a.plan"))
         assert areas.datum == pytest.approx((LON, LAT), abs=1e-4)
         assert (areas.home is not None) == known
+        assert not any("probe.start:" in note for note in areas.notes)
 
 
 def test_a_polygon_that_is_there_twice_counts_once(tmp_path: Path) -> None:
