@@ -14,7 +14,7 @@ import numpy as np
 from gp_active_sensing.errors import MissingDependencyError
 from gp_active_sensing.report.frame import VALUES
 from gp_active_sensing.topology.base import GraphTopology, Topology
-from gp_active_sensing.topology.occupancy import OCCUPIED, OccupancyGrid
+from gp_active_sensing.topology.geometry import OCCUPIED, OccupancyGrid
 from gp_active_sensing.topology.roads import parts_of
 from gp_active_sensing.topology.segments import RoadMap, Segment, length_of
 from gp_active_sensing.types import FloatArray

@@ -174,9 +174,9 @@ class Topology:
     """
 
     free = False
-    """Whether any place may be next."""
+    """Flag of a map where any place may be next."""
     roads = False
-    """Whether places are road segments."""
+    """Flag of a map whose places are road segments."""
     datum: tuple[float, float] | None = None
     """Longitude and latitude of the frame's origin [degree]; None when unknown."""
     ground: FreeGround | None = None

@@ -1,7 +1,7 @@
-"""Build the map that a configuration describes.
+"""Build the map of a configuration.
 
-A run stores its map as it was configured. Its first event stores ``map``, the spacing and the
-origin that nobody stated.
+A run stores the configuration of its map. Its first event stores, as ``map``, the spacing and the
+origin that the configuration left open.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ _GRIDS: Mapping[type, Callable[..., BuiltGrid]] = {
 
 
 def build_topology(config: MapConfig, *, base_dir: Path | None = None) -> Topology:
-    """Build the map a configuration describes; a relative `file` is looked for in `base_dir` first.
+    """Build the map of a configuration; a relative `file` is searched in `base_dir` first.
 
     Raises:
-        ConfigError: an outline or obstacles that are no polygons, features that do not exist,
-            weights that are none.
+        ConfigError: an outline or obstacles that are no polygons, unknown features, or invalid
+            weights.
         MapError: a map file that cannot be used.
         ResourceError: a map file that cannot be found.
     """
@@ -64,9 +64,9 @@ def build_topology(config: MapConfig, *, base_dir: Path | None = None) -> Topolo
 
 
 def build_settled(config: MapConfig, *, base_dir: Path | None = None) -> tuple[Topology, MapConfig]:
-    """Build a map; return it, and its configuration with the spacing and origin that it has.
+    """Return a map, and its configuration with the spacing and origin of a line or a grid.
 
-    They are worked out for a line or a grid. Raises as `build_topology`.
+    Errors are those of `build_topology`.
     """
     path = find_map(config.file, base_dir) if config.file else None
     settled = config
@@ -112,7 +112,7 @@ def build_settled(config: MapConfig, *, base_dir: Path | None = None) -> tuple[T
 
 
 def _regular(config: MapConfig) -> tuple[FreeTopology | GraphTopology, MapConfig]:
-    """Return a line or drawn points, and the configuration with what was worked out."""
+    """Return a line or drawn points, and the configuration with spacing and origin."""
     shared: dict[str, Any] = {
         "name": config.name or config.kind,
         "frame": config.frame or "map",
@@ -130,7 +130,7 @@ def _regular(config: MapConfig) -> tuple[FreeTopology | GraphTopology, MapConfig
 
 
 def _of_topic(config: OccupancyConfig, run_dir: Path | None) -> FreeTopology | GraphTopology:
-    """Return the map that a mission has come to, by the maps in its run directory."""
+    """Return the last map of a mission, from the occupancy grids in its run directory."""
     from gp_active_sensing.topology.live import kept_places
 
     if run_dir is None or not (run_dir / "map-1.yaml").is_file():
@@ -146,7 +146,7 @@ _WORKED_OUT = ("spacing", "origin")
 
 
 def worked_out(given: MapConfig, settled: MapConfig) -> dict[str, Any]:
-    """Return the keys of a map that nobody stated and what they came to; {} for none."""
+    """Return the values of keys that the `given` configuration leaves open and `settled` has."""
     before, after = to_mapping(given), to_mapping(settled)
     return {
         key: after[key] for key in _WORKED_OUT if key in after and after[key] != before.get(key)
@@ -154,10 +154,12 @@ def worked_out(given: MapConfig, settled: MapConfig) -> dict[str, Any]:
 
 
 def as_begun_with(config: MapConfig, start: Mapping[str, Any]) -> MapConfig:
-    """Return a map with what was worked out when its run began; what it states stays.
+    """Return a configuration with the spacing and origin of the first event of its run.
+
+    Configured values stay.
 
     Raises:
-        ConfigError: the first event of the run says what is no spacing, or no origin.
+        ConfigError: an invalid spacing or origin in the first event.
     """
     stored, stated = start.get("map"), to_mapping(config)
     if not isinstance(stored, Mapping):
@@ -169,9 +171,11 @@ def as_begun_with(config: MapConfig, start: Mapping[str, Any]) -> MapConfig:
 def stored_map(
     section: Mapping[str, Any], start: Mapping[str, Any], *, source: str = ""
 ) -> MapConfig:
-    """Return the map of a run by its section ``map`` and its first event ({} = not known).
+    """Return the map's configuration by the section ``map`` and first event of a run.
+
+    `start` {} = the event is unknown. `source` names the file, for messages.
 
     Raises:
-        ConfigError: it is no configuration of a map; `source` says where it stands.
+        ConfigError: an invalid configuration.
     """
     return as_begun_with(from_mapping(MapConfig, section, path="map", source=source), start)

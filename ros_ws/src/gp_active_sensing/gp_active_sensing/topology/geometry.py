@@ -1,4 +1,4 @@
-"""Shapes in metres: outlines of areas, free ground, straight legs and how long they take."""
+"""Shapes in metres: outlines, occupancy grids, free ground, straight legs and their durations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -23,7 +23,7 @@ NEAR = 0.1
 
 
 class Cells(Protocol):
-    """Rows and columns of cells, wherever and however turned they lie."""
+    """A grid of cells with any position and orientation."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -32,7 +32,7 @@ class Cells(Protocol):
 
     @property
     def corners(self) -> FloatArray:
-        """(m, 2) points of the edge in the map's frame, whose box holds all cells [m]."""
+        """(m, 2) points of the edge in the map's frame [m]; their bounding box has all cells."""
         ...
 
     def cells_of(self, points: FloatArray) -> FloatArray:
@@ -41,19 +41,17 @@ class Cells(Protocol):
 
 
 class FreeGround:
-    """Ground inside an outline, outside the obstacles and blocked cells.
-
-    shapely is loaded only when there are shapes.
+    """Ground inside an outline, outside of obstacles and blocked cells.
 
     Args:
-        outline: of the area with places [m]; None = everywhere.
-        obstacles: their outlines [m].
-        inflation: how far to keep from the outline and from the obstacles [m].
-        cells: grid with blocked cells; None = none. Beyond them everything is blocked.
-        blocked: (rows, columns) the blocked cells.
+        outline: area of the ground [m]; None = everywhere.
+        obstacles: areas that are no ground [m].
+        inflation: least distance from the outline and from the obstacles [m].
+        cells: grid with blocked cells; everything outside the grid is blocked. None = no grid.
+        blocked: (rows, columns) blocked cells.
 
     Raises:
-        ConfigError: outlines that are no polygons, or an outline that the inflation fills.
+        ConfigError: outlines that are no polygons, or an inflation that leaves no ground.
     """
 
     def __init__(
@@ -71,7 +69,7 @@ class FreeGround:
         self._cells = None if cells is None or blocked is None else _BlockedCells(cells, blocked)
         self.cells = cells
         self.shapes: tuple[Any, ...] = ()
-        """Outline and obstacles as given, of shapely."""
+        """Outline and obstacles without inflation, as shapes of shapely."""
         if outline is None and not obstacles:
             return
         import shapely
@@ -111,14 +109,14 @@ class FreeGround:
         return _touched(self._obstacles, points, if_none=False)
 
     def free(self, points: FloatArray) -> BoolArray:
-        """(m,) points inside the outline that no obstacle covers and no blocked cell touches."""
+        """(m,) points inside the outline that touch no obstacle and no blocked cell."""
         free = self.inside(points) & ~self.blocked(points)
         return free if self._cells is None else free & self._cells.free_points(points)
 
     def passable(
         self, points: FloatArray, pairs: Sequence[tuple[int, int]] | IntArray
     ) -> BoolArray:
-        """(len(pairs),) straight lines between two points that stay inside and touch nothing."""
+        """(len(pairs),) whether the straight line of each pair of points is inside and free."""
         ends = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
         free = np.ones(len(ends), dtype=np.bool_)
         if self._cells is not None:
@@ -143,7 +141,7 @@ class FreeGround:
         import shapely
 
         other = copy(self)
-        half = 0.5 * width * (1.0 - HAIR)  # a way between two of them touches neither
+        half = 0.5 * width * (1.0 - HAIR)  # a way between two squares touches neither
         gone = shapely.box(*(squares - half).T, *(squares + half).T)
         shapes = gone if self._obstacles is None else [*gone, self._obstacles]
         other._obstacles = shapely.union_all(shapes)
@@ -151,7 +149,7 @@ class FreeGround:
         return other
 
     def barred(self, bars: FloatArray) -> FreeGround:
-        """Return the same ground with bars (k, 2, 2) across doorways [m]; they take no ground."""
+        """Return the same ground with bars, lines (k, 2, 2) that no way may cross [m]."""
         import shapely
 
         other = copy(self)
@@ -160,7 +158,7 @@ class FreeGround:
         return other
 
     def in_sight(self, start: FloatArray, ends: FloatArray) -> BoolArray:
-        """(m,) whether straight lines from (2,) `start` to (m, 2) `ends` are passable [m]."""
+        """(m,) whether the straight lines from (2,) `start` to (m, 2) `ends` are passable [m]."""
         points = np.vstack([start[None, :2], ends[:, :2]])
         pairs = np.column_stack([np.zeros(len(ends), np.int64), np.arange(1, len(points))])
         return self.passable(points, pairs)
@@ -168,7 +166,7 @@ class FreeGround:
     def nearest(self, x: float, y: float) -> tuple[float, float]:
         """Return a free point near a position, at most 5 % farther than the nearest one [m].
 
-        The position itself where it is free, or where nothing within 1,000 km is.
+        Return the position itself if it is free, or if nothing within 1,000 km is free.
         """
         here = np.array([[x, y]])
         if self.free(here)[0]:
@@ -183,16 +181,19 @@ class FreeGround:
         return x, y
 
 
+_AROUND = np.linspace(0.0, math.tau, 128, endpoint=False)
+_NEAREST, _FARTHEST = 0.01, 1e6
+"""Smallest and largest radius of the search for free ground [m]."""
 HAIR = 1e-6
-"""Part of a cell: what lies so near to an edge touches the cell beyond it as well."""
+"""Distance from an edge within which a point touches the cell beyond, as a fraction of a cell."""
 _SIDES = HAIR * np.array([(1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0)])
 """Offsets from an edge or a corner to its neighbouring cells [cells]."""
 _AT_ONCE = 1 << 21
-"""Cells that lines are looked up in at a time."""
+"""Largest number of cells that are looked up at a time."""
 
 
 class _BlockedCells(NamedTuple):
-    """Grid with blocked cells; beyond them everything is blocked."""
+    """Grid with blocked cells; everything outside the grid is blocked."""
 
     cells: Cells
     blocked: BoolArray
@@ -215,7 +216,7 @@ class _BlockedCells(NamedTuple):
         return ~hit
 
     def free_lines(self, points: FloatArray, pairs: IntArray) -> BoolArray:
-        """(len(pairs),) straight lines between two points that touch no blocked cell."""
+        """(len(pairs),) whether the straight line between two points touches no blocked cell."""
         if not len(pairs):
             return np.zeros(0, dtype=np.bool_)
         cells = self.cells.cells_of(points)
@@ -231,7 +232,7 @@ class _BlockedCells(NamedTuple):
 
 
 def _cells_between(starts: FloatArray, ways: FloatArray) -> FloatArray:
-    """(m, k, 2) a point in each cell crossed by lines, from `starts` (m, 2) by `ways` [cells]."""
+    """(m, k, 2) a point in each cell that lines from `starts` (m, 2) by `ways` cross [cells]."""
     shares = [np.zeros((len(starts), 1)), np.ones((len(starts), 1))]
     for axis in (0, 1):
         begin, way = starts[:, axis, None], ways[:, axis, None]
@@ -248,9 +249,10 @@ def _cells_between(starts: FloatArray, ways: FloatArray) -> FloatArray:
 
 
 def inflated(taken: BoolArray, cell: tuple[float, float], inflation: float) -> BoolArray:
-    """(rows, columns) cells nearer than `inflation` to the edge of a taken one, those among them.
+    """(rows, columns) taken cells, and cells whose middle is near the edge of a taken cell.
 
-    Width and height of a cell and the inflation are in metres; from the middle of a cell.
+    `cell` is the width and height of a cell [m], `inflation` the largest distance of a near cell
+    [m].
     """
     if not (inflation > 0.0 and taken.any()):
         return taken
@@ -261,21 +263,133 @@ def inflated(taken: BoolArray, cell: tuple[float, float], inflation: float) -> B
     return np.asarray(taken | (apart - half < inflation - HAIR * max(cell)))
 
 
-_AROUND = np.linspace(0.0, math.tau, 128, endpoint=False)
-_NEAREST, _FARTHEST = 0.01, 1e6
-"""Radii within which free ground is looked for [m]."""
+UNKNOWN: tuple[str, ...] = ("blocked", "free")
+"""Allowed meanings of unknown cells."""
+MOST_GROUND = 25_000_000
+"""Largest number of cells of an occupancy grid; distances from walls take 16 bytes per cell."""
+OCCUPIED = 65
+"""Least value of an occupied cell, as in map_server [%]."""
+
+
+@dataclass(frozen=True, eq=False)
+class OccupancyGrid:
+    """Occupancy of the cells of the ground, as in nav_msgs/OccupancyGrid.
+
+    Args:
+        values: (rows, columns) int8: 0 free … 100 occupied [%], -1 unknown. Row 0 is at the origin.
+        resolution: width of a cell [m].
+        origin: x and y of the outer corner of cell (0, 0) in the map's frame [m].
+        yaw: direction of the rows in the map's frame, counter-clockwise from x [rad].
+
+    Raises:
+        MapError: values that are no grid of -1 … 100, more than `MOST_GROUND` cells, a resolution
+            of 0 or less.
+    """
+
+    values: np.ndarray
+    resolution: float
+    origin: tuple[float, float] = (0.0, 0.0)
+    yaw: float = 0.0
+    _blocked: dict[tuple[float, str], BoolArray] = field(
+        default_factory=dict, init=False, repr=False
+    )
+    """Last result of `blocked`, by its arguments."""
+
+    def __post_init__(self) -> None:
+        given = np.asarray(self.values)
+        if given.ndim != 2 or not given.size:
+            msg = f"occupancy grid: expected rows and columns of cells, got shape {given.shape}"
+            raise MapError(msg)
+        if given.size > MOST_GROUND:
+            msg = (
+                f"occupancy grid: {given.shape[1]} × {given.shape[0]} cells are more than "
+                f"{MOST_GROUND}; cut it down, or make its cells larger"
+            )
+            raise MapError(msg)
+        if given.dtype.kind not in "iu" or given.min() < -1 or given.max() > 100:
+            what = f"{given.min()} … {given.max()}" if given.dtype.kind in "iuf" else given.dtype
+            msg = f"occupancy grid: expected whole numbers from -1 to 100, got {what}"
+            raise MapError(msg)
+        if not (math.isfinite(self.resolution) and self.resolution > 0.0):
+            msg = (
+                "occupancy grid: the resolution must be above 0, the width of a cell in metres; "
+                f"got {self.resolution:g}"
+            )
+            raise MapError(msg)
+        if not all(map(math.isfinite, (*self.origin, self.yaw))):
+            msg = (
+                "occupancy grid: expected a finite origin (x, y, yaw), got "
+                f"({self.origin[0]:g}, {self.origin[1]:g}, {self.yaw:g})"
+            )
+            raise MapError(msg)
+        values = given.astype(np.int8)
+        values.setflags(write=False)
+        object.__setattr__(self, "values", values)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
+        rows, columns = self.values.shape
+        return rows, columns
+
+    @property
+    def corners(self) -> FloatArray:
+        """(4, 2) outer corners in the map's frame, counter-clockwise from the origin [m]."""
+        rows, columns = self.shape
+        at = np.array([(0, 0), (columns, 0), (columns, rows), (0, rows)], dtype=np.float64)
+        return self.position_of(at)
+
+    def position_of(self, cells: FloatArray) -> FloatArray:
+        """(m, 2) positions in the map's frame [m] of (m, 2) columns and rows, with fractions."""
+        cos, sin = math.cos(self.yaw), math.sin(self.yaw)
+        turned = cells @ np.array([(cos, sin), (-sin, cos)])
+        return np.asarray(np.asarray(self.origin) + self.resolution * turned)
+
+    def cells_of(self, points: FloatArray) -> FloatArray:
+        """(m, 2) columns and rows, with fractions, of (m, 2) points in the map's frame [m]."""
+        cos, sin = math.cos(self.yaw), math.sin(self.yaw)
+        turned = (points - np.asarray(self.origin)) @ np.array([(cos, -sin), (sin, cos)])
+        return np.asarray(turned / self.resolution)
+
+    def counts(self) -> dict[str, int]:
+        """Return the numbers of free, occupied and unknown cells."""
+        taken = int(np.count_nonzero(self.values >= OCCUPIED))
+        unknown = int(np.count_nonzero(self.values < 0))
+        return {
+            "free": self.values.size - taken - unknown,
+            "occupied": taken,
+            "unknown": unknown,
+        }
+
+    def blocked(self, *, inflation: float = 0.0, unknown: str = "blocked") -> BoolArray:
+        """(rows, columns) cells where a probe cannot be; read-only.
+
+        Occupied cells are blocked, and cells whose middle is nearer than `inflation` [m] to the
+        edge of an occupied cell. Unknown cells are "blocked" or "free". As in Nav2 they are not
+        inflated.
+        """
+        asked = inflation, unknown
+        if (known := self._blocked.get(asked)) is not None:
+            return known
+        taken = self.values >= OCCUPIED
+        kept = inflated(taken, (self.resolution, self.resolution), inflation)
+        if unknown == "blocked":
+            kept = kept | (self.values < 0)
+        kept.setflags(write=False)
+        self._blocked.clear()
+        self._blocked[asked] = kept
+        return kept
 
 
 Outline: TypeAlias = "Sequence[tuple[float, float]] | Polygon | MultiPolygon"
-"""Two opposite corners of a rectangle, three and more corners of a polygon, or a polygon of shapely
-(holes are outside), in metres."""
+"""Two opposite corners of a rectangle, corners of a polygon, or a polygon of shapely [m]."""
 
 _HAIR = 1e-9
-"""Part of an outline's size by which a place may lie outside of it (rounding)."""
+"""Largest distance of a place outside an outline, as a fraction of the outline's size."""
 
 
 def polygon(outline: Outline, key: str, problems: list[str]) -> Any:
-    """Return the shape of an outline; None where it is none, and what is wrong in `problems`."""
+    """Return the shape of an outline; without one add the fault to `problems`, return None."""
     import shapely
 
     shape: Any
@@ -301,10 +415,10 @@ def polygon(outline: Outline, key: str, problems: list[str]) -> Any:
 
 
 def common(outline: Outline | None, other: Outline, key: str) -> Any:
-    """Return what two outlines [m] have in common as a shape of shapely; None = everywhere.
+    """Return the intersection of two outlines [m] as a shape of shapely; None = everywhere.
 
     Raises:
-        ConfigError: one is no polygon, or they have no area in common; `key` names the other.
+        ConfigError: an outline that is no polygon, or an empty intersection; `key` names `other`.
     """
     import shapely
 
@@ -323,7 +437,7 @@ def common(outline: Outline | None, other: Outline, key: str) -> Any:
 
 
 def fault_of(shape: Any) -> str:
-    """Return why a shape is no simple polygon, and where; "" when it is one."""
+    """Return the fault of a shape that is no simple polygon, with its position; "" = no fault."""
     import shapely
 
     if shape.is_valid:  # without area it is not
@@ -344,14 +458,14 @@ def bounds_of(outline: Outline) -> tuple[float, float, float, float]:
 
 
 def widened(shape: Any) -> Any:
-    """Return a shape a hair wider, so that rounding does not decide about what is on its edge."""
+    """Return a shape that is slightly wider, so that points on its edge are inside."""
     import shapely
 
     return shapely.buffer(shape, _HAIR * math.sqrt(shapely.area(shape)), join_style="mitre")
 
 
 def simple(geometry: Any) -> Iterator[Any]:
-    """Yield the points, lines and polygons of a geometry of shapely, None of none."""
+    """Yield the points, lines and polygons of a geometry of shapely; nothing for None."""
     if geometry is None or not hasattr(geometry, "geoms"):
         yield from () if geometry is None else (geometry,)
         return
@@ -360,7 +474,7 @@ def simple(geometry: Any) -> Iterator[Any]:
 
 
 def inside_of(shape: Any, points: FloatArray) -> BoolArray:
-    """(m,) points inside a shape or on its edge, for points (m, 2)."""
+    """(m,) whether points (m, 2) are inside a shape or on its edge."""
     import shapely
 
     wide = widened(shape)
@@ -369,7 +483,7 @@ def inside_of(shape: Any, points: FloatArray) -> BoolArray:
 
 
 def _touched(shape: Any, points: FloatArray, *, if_none: bool) -> BoolArray:
-    """(m,) points (m, 2) inside a shape or on its edge."""
+    """(m,) whether points (m, 2) are inside a shape or on its edge; `if_none` without a shape."""
     if shape is None:
         return np.full(len(points), if_none)
     import shapely
@@ -379,50 +493,50 @@ def _touched(shape: Any, points: FloatArray, *, if_none: bool) -> BoolArray:
 
 @dataclass(frozen=True)
 class Speeds:
-    """How fast a probe is on a leg, and at most up or down [m/s]; None = no less there."""
+    """Speeds of a probe [m/s]."""
 
-    along: float = 1.0
-    climb: float | None = None
+    along: float = 1.0  # speed on a leg
+    climb: float | None = None  # largest vertical speed; None = no limit
 
     @property
     def least(self) -> float:
-        """No leg is slower than this [m/s]."""
+        """Lower bound on the speed of any leg [m/s]."""
         return min(self.along, self.climb or self.along)
 
     def metres(self, offsets: FloatArray) -> FloatArray:
-        """Return (…) lengths of legs given by their offsets (…, 2 or 3): x, y, z upwards [m]."""
+        """Return the (…) lengths of legs with offsets (…, 2 or 3): x, y, z upwards [m]."""
         flat = np.hypot(offsets[..., 0], offsets[..., 1])
         return np.asarray(flat if offsets.shape[-1] == 2 else np.hypot(flat, offsets[..., 2]))
 
     def seconds(self, offsets: FloatArray, metres: FloatArray) -> FloatArray:
-        """Return (…) durations of legs of offsets (…, 2 or 3) and lengths [m], climbs included."""
+        """Return the (…) durations of legs with offsets (…, 2 or 3) and lengths (…) [m]."""
         seconds = metres / self.along
         if offsets.shape[-1] == 3 and self.climb is not None:
             seconds = np.maximum(seconds, np.abs(offsets[..., 2]) / self.climb)
         return np.asarray(seconds)
 
     def leg(self, start: FloatArray, end: FloatArray) -> tuple[float, float]:
-        """Return metres and seconds from one point (2 or 3,) to another."""
+        """Return metres and seconds from one point (2 or 3,) to another point."""
         offset = np.asarray(end - start)
         metres = self.metres(offset)
         return float(metres), float(self.seconds(offset, metres))
 
 
 class Spacing(NamedTuple):
-    """How far apart neighbouring places are [m]: in plan view, and above one another or None."""
+    """Distances between neighbouring places [m]."""
 
-    across: float
-    up: float | None
+    across: float  # in the plane
+    up: float | None  # vertical; None = places have no heights
 
     @property
     def ratio(self) -> float:
-        """Return the ratio of a step up to one across; 1 where there is only one kind."""
+        """Ratio of the vertical to the horizontal distance; 1 if one of them is missing."""
         return 1.0 if self.up is None or not self.across else self.up / self.across
 
 
 def spacing_of(points: FloatArray) -> Spacing:
-    """Return the steps between places at (n, 2 or 3) points: x, y, z [m]."""
-    from scipy.spatial import cKDTree  # slow to import, and seldom wanted
+    """Return the median distances between neighbouring (n, 2 or 3) points: x, y, z [m]."""
+    from scipy.spatial import cKDTree  # slow to import
 
     plan, column = np.unique(np.round(points[:, :2], 6), axis=0, return_inverse=True)
     across = 0.0
@@ -450,22 +564,25 @@ HEIGHTS: Mapping[str, float] = {
     "depth": -1.0,
     "depth_m": -1.0,
 }
-"""Names of a height -> its sign: depths count downwards."""
+"""Name of a height -> its sign: a depth counts downwards."""
 _UNITS = {
     "": 1.0, "m": 1.0, "metre": 1.0, "metres": 1.0, "meter": 1.0, "meters": 1.0,
     "cm": 0.01, "mm": 0.001, "km": 1000.0,
     "ft": 0.3048, "feet": 0.3048, "foot": 0.3048, "fathoms": 1.8288, "fathom": 1.8288,
 }  # fmt: skip
-"""[m]"""
+"""Name of a unit of length -> its length [m]."""
 
 
 def metres_in(unit: str) -> float | None:
-    """Return the metres of a unit, None where it is not known."""
+    """Return the length of a unit [m], None for an unknown unit."""
     return _UNITS.get(unit.strip().lower().removeprefix("us survey ").removeprefix("us_"))
 
 
 def upwards_of(title: str) -> float | None:
-    """Return what heights under a title ("Depth", "z (ft)") are times [m], None of others."""
+    """Return the factor from a column with a title such as "z (ft)" to heights [m].
+
+    Depths have a negative factor. Return None if the title names no height.
+    """
     found = re.fullmatch(r"([a-z]+)(?:[ _]*[\[(]?([a-z]+)[\])]?)?", title.strip().lower())
     if found is None or found[1] not in HEIGHTS:
         return None
@@ -474,10 +591,10 @@ def upwards_of(title: str) -> float | None:
 
 
 def below_water(depths: FloatArray, where: str) -> tuple[FloatArray, tuple[str, ...]]:
-    """Return heights of depths [m], whichever sign these have, and notes.
+    """Return heights [m] for depths of either sign, and notes.
 
     Raises:
-        MapError: some are above 0 and some below.
+        MapError: some depths are above 0 and some below.
     """
     known = depths[np.isfinite(depths)]
     below, above = int((known > 0.0).sum()), int((known < 0.0).sum())

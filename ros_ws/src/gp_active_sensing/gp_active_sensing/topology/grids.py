@@ -1,8 +1,8 @@
 """Maps of regular places: drawn points, a line, and grids of areas, occupancy grids and rasters.
 
-Places on an occupancy grid or a raster lie on a lattice of their own. It has the user's spacing and
-is fixed in the map's frame, whatever part of it the cells cover. An occupancy grid that grows,
-shifts or turns therefore gives the same places again, and more of them.
+Places on an occupancy grid or a raster form a lattice with the user's spacing. The lattice is fixed
+in the map's frame and independent of the extent of the cells. An occupancy grid that grows, shifts
+or turns therefore keeps its earlier places.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from gp_active_sensing.topology.geometry import (
     HEIGHTS,
     Cells,
     FreeGround,
+    OccupancyGrid,
     Outline,
     Speeds,
     bounds_of,
@@ -39,7 +40,6 @@ from gp_active_sensing.topology.map_config import (
     OccupancyConfig,
     RasterConfig,
 )
-from gp_active_sensing.topology.occupancy import OccupancyGrid
 from gp_active_sensing.topology.search import Move
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
@@ -61,14 +61,14 @@ def make_points(
 ) -> FreeTopology:
     """Make a map of points of a scrambled Sobol sequence; any point may be next.
 
-    Features are their coordinates x1 … xd in the box from `low` (d,) to `high` (d,); `seed` is the
-    key of the draw, `speed` that of the probe [m/s].
+    Features are the coordinates x1 … xd in the box from `low` (d,) to `high` (d,). `seed` is the
+    key of the draw, `speed` the speed of the probe [m/s].
     """
     from scipy.stats import qmc  # heavy, and seldom wanted
 
     rng = np.random.default_rng([seed, _STREAM])
     corner, size = np.asarray(low, dtype=np.float64), np.subtract(high, low)
-    # Whole powers of two are balanced; the first points of the next one are drawn.
+    # A sequence is balanced if its length is a power of two; take the first points of one.
     unit = qmc.Sobol(len(corner), seed=rng).random_base2(max(0, math.ceil(math.log2(count))))
     points = np.asarray(corner + size * unit[:count], dtype=np.float64)
     flat = np.zeros((count, 2))
@@ -95,11 +95,10 @@ def make_line(
     name: str = "line",
     frame: str = "map",
 ) -> FreeTopology | GraphTopology:
-    """Make a line of places along x, `spacing` apart [m]; its one feature is x.
+    """Make a line of places along x, `spacing` apart [m]; the only feature is x.
 
-    `moves` are "free" (any place next) or "adjacent" (the next place to either side); `origin` is
-    the position of the first place [m], `speed` that of the probe [m/s]. Places within `reach` [m]
-    may also be next; 0 = adjacent ones only.
+    `origin` is the position of the first place [m]. `moves`, `speed`, `reach`, `name` and `frame`
+    are those of `make_grid`.
     """
     x = origin[0] + spacing * np.arange(count)
     positions = np.column_stack([x, np.full(count, origin[1])])
@@ -116,7 +115,7 @@ def make_line(
 
 
 MOST_CELLS = 1_000_000
-"""Cells of a grid, those outside its outline among them."""
+"""Largest number of cells of a grid, inside and outside of its outline."""
 
 
 def make_grid(
@@ -136,30 +135,27 @@ def make_grid(
     name: str = "grid",
     frame: str = "map",
 ) -> FreeTopology | GraphTopology:
-    """Make a grid; the place in column c and row r is called "c{c}r{r}", row by row.
+    """Make a grid; the place in column c and row r has the name "c{c}r{r}".
 
-    Without columns and rows there are as many as the outline takes. If the origin is also missing,
-    the grid begins at the outline's lower left corner.
-
-    A cell whose centre lies outside the outline, or that an obstacle covers, is no place. No move
-    leaves the outline or touches an obstacle, and a diagonal move needs both cells beside it, so
-    that no corner is cut.
+    A cell is a place if its centre lies inside the outline and outside all obstacles. No move
+    leaves the outline or touches an obstacle. A diagonal move needs both cells beside it.
 
     Args:
-        columns: number of cells along x; 0 = as many as the outline takes.
-        rows: number of cells along y; 0 = as many as the outline takes.
-        spacing: between neighbouring centres, along x and along y [m].
+        columns: number of cells along x; 0 = as many as fit into the outline.
+        rows: number of cells along y; 0 = as many as fit into the outline.
+        spacing: distance between neighbouring centres, along x and along y [m].
         neighbours: 4 or 8.
-        outline: of the area with places, in metres; its edge is part of it. Corners, or a Polygon
-            or MultiPolygon of shapely. None = the rectangle.
-        obstacles: their outlines, likewise.
-        inflation: places and moves keep so far from outline and obstacles [m].
+        outline: area with places, including its edge [m]: corners, or a Polygon or MultiPolygon of
+            shapely. None = the rectangle of columns and rows.
+        obstacles: areas without places, likewise.
+        inflation: least distance of places and moves from outline and obstacles [m].
         moves: "free" (any place next, straight distance) or "adjacent".
-        origin: centre of cell c0r0 [m]; None = (0, 0), or the corner of the outline.
-        heights: of its layers, upwards [m]; () = a grid in the plane. The cell above c2r3 in the
-            layer k is called "c2r3z{k}", layer by layer; a move up or down leads to the next one.
-        speed: of the probe [m/s], or its speeds along a leg and up and down.
-        reach: places within so many metres may also be next; 0 = adjacent ones only.
+        origin: centre of cell c0r0 [m]; None = the lower left corner of the outline if columns and
+            rows are 0, else (0, 0).
+        heights: z of the layers, upwards [m]; () = a grid in the plane. The name of the cell above
+            c2r3 in layer k is "c2r3z{k}". Moves up and down lead to the next layer.
+        speed: speed of the probe [m/s], or its `Speeds`.
+        reach: driving distance within which places may be next [m]; 0 = adjacent places only.
         name: name of the map.
         frame: metric frame of the positions.
 
@@ -230,9 +226,10 @@ def neighbouring(
     standing: BoolArray | None = None,
     beside: bool = False,
 ) -> IntArray:
-    """(m, 2) neighbours among (n, 2) columns and rows, each pair once, as indices.
+    """(m, 2) indices of neighbouring cells among (n, 2) columns and rows, each pair once.
 
-    Only `standing` ones, None = all; with `beside` diagonal ones need both cells beside them.
+    `standing` (n,) marks the cells that count, None = all. With `beside` a diagonal pair needs both
+    cells beside it.
     """
     index = np.arange(len(cells)) if standing is None else np.flatnonzero(standing)
     if not len(index):
@@ -243,7 +240,7 @@ def neighbouring(
     order = np.argsort(code)  # a table of all cells would be as wide as they lie apart
 
     def at(offset: int) -> IntArray:
-        """Return which one is at an offset from each; -1 where none is."""
+        """Return the index of the cell at an offset from each cell; -1 = no such cell."""
         found = order[np.searchsorted(code, code + offset, sorter=order).clip(max=len(order) - 1)]
         return np.where(code[found] == code + offset, found, -1)
 
@@ -271,7 +268,8 @@ def map_of(
 ) -> FreeTopology | GraphTopology:
     """Return the map of (n, 2 or 3) points: x, y, z upwards [m].
 
-    `pairs` (m, 2) are joined by a straight move, each given once. The rest is as in `make_grid`.
+    Straight moves join the places of each of the `pairs` (m, 2). The other arguments are those of
+    `make_grid`.
     """
     speeds = speed if isinstance(speed, Speeds) else Speeds(speed)
     heights = points[:, 2] if points.shape[1] == 3 else None
@@ -292,7 +290,7 @@ def spacings(spacing: float | tuple[float, float]) -> FloatArray:
     """(2,) distance between neighbouring places along x and along y [m].
 
     Raises:
-        ConfigError: one is 0 or less.
+        ConfigError: a distance that is not above 0.
     """
     step = np.array(np.broadcast_to(np.asarray(spacing, dtype=np.float64), (2,)))
     if not (np.isfinite(step).all() and (step > 0.0).all()):
@@ -302,7 +300,7 @@ def spacings(spacing: float | tuple[float, float]) -> FloatArray:
 
 
 def in_metres(step: FloatArray) -> str:
-    """Return a spacing along x and y in words."""
+    """Return the text of a spacing along x and y [m]."""
     across, up = step.tolist()
     return f"{across:g} m" if across == up else f"{across:g} × {up:g} m"
 
@@ -314,7 +312,7 @@ def _fitted(
     outline: Outline | None,
     origin: tuple[float, float] | None,
 ) -> tuple[int, int, tuple[float, float]]:
-    """Return columns, rows and origin; those that are left out cover the outline."""
+    """Return columns, rows and origin; missing ones are chosen to cover the outline."""
     if not (columns and rows):
         if outline is None:
             msg = "columns, rows: are required without an outline"
@@ -340,7 +338,7 @@ def _fitted(
     return columns, rows, origin or (0.0, 0.0)
 
 
-# -- places on cells that somebody else made -------------------------------------------------------
+# -- places on the cells of an occupancy grid or a raster ------------------------------------------
 
 
 def _free_lattice(
@@ -351,11 +349,11 @@ def _free_lattice(
     name: str,
     where: str = "",
 ) -> IntArray:
-    """(m, 2) columns and rows of the lattice in the box about cells, on free ground, row by row.
+    """(m, 2) columns and rows of lattice points on free ground in the box around cells, by rows.
 
     Raises:
-        ConfigError: more than `MOST_CELLS` cells.
-        MapError: no place lies `where` it has to; "" = there may be none.
+        ConfigError: more than `MOST_CELLS` points in the box.
+        MapError: no point; `where` describes the free ground, "" = no point is allowed.
     """
     corners = (cells.corners - np.asarray(anchor)) / step
     low = np.ceil(corners.min(axis=0) - 1e-9).astype(np.int64)
@@ -398,19 +396,18 @@ def make_occupancy_map(
 ) -> FreeTopology | GraphTopology:
     """Make a map of places on the free ground of an occupancy grid, see `OccupancyGrid.blocked`.
 
-    The place in column c and row r of the lattice is at `anchor` + `spacing` (c, r) [m] and called
-    "c{c}r{r}"; both may be below 0. Two neighbours are joined where the straight line between them
-    touches no blocked cell; beyond the grid all is blocked. Of what is not joined the largest part
-    is kept. The arguments that are not named here are those of `make_grid`.
+    The place in column c and row r of the lattice is at `anchor` + `spacing` (c, r) [m] and has the
+    name "c{c}r{r}"; c and r may be below 0. A move joins two neighbours if the straight line
+    between them touches no blocked cell. Everything outside the grid is blocked. The largest
+    connected part is kept. All other arguments are those of `make_grid`.
 
-    Places whose names are in `keep` come first, in this order, with the same indices, even where
-    they are blocked now (then no move leads there). New ones follow: those of the part that most of
-    the earlier ones are in.
+    Places with names in `keep` come first, in this order. A blocked place among them stays, without
+    a move to it. New places follow if they are connected to most of the kept places.
 
     Raises:
-        ConfigError: a spacing of 0 or less, or one with more than `MOST_CELLS` cells; names to keep
-            that are none of such a lattice.
-        MapError: no free cell, or no place on one.
+        ConfigError: a spacing of 0 or less, or one with more than `MOST_CELLS` cells; an unknown
+            form of a name in `keep`.
+        MapError: no free cell, or no place on a free cell.
     """
     step = spacings(spacing)
     blocked = grid.blocked(inflation=inflation, unknown=unknown)
@@ -476,20 +473,21 @@ Places: TypeAlias = FreeTopology | GraphTopology
 Step: TypeAlias = float | tuple[float, float]
 
 _TRIED = 3
-"""Round spacings whose places are counted."""
+"""Number of round spacings that are tried."""
 _ROUND = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
+"""Leading digits of a round spacing."""
 
 
 class BuiltGrid(NamedTuple):
-    """A grid, and what was worked out for it."""
+    """A grid with the spacing and the origin that the configuration left open."""
 
     places: Places
-    spacing: Step  # of the places, along x and along y, or alike [m]
-    origin: tuple[float, float]  # a point of their lattice [m]
+    spacing: Step  # distance between neighbouring places: one, or along x and along y [m]
+    origin: tuple[float, float]  # a point of the lattice [m]
 
 
 def _near(area: float) -> list[float]:
-    """Return round spacings for an area [m²], the nearest to `USUAL_PLACES` places first [m]."""
+    """Return round spacings [m] for an area [m²], that for about `USUAL_PLACES` places first."""
     wanted = math.sqrt(area / USUAL_PLACES)
     power = 10.0 ** math.floor(math.log10(wanted))
     found = {float(f"{r * p:.6g}") for r in _ROUND for p in (0.1 * power, power, 10.0 * power)}
@@ -499,11 +497,11 @@ def _near(area: float) -> list[float]:
 def usual_map(
     grid: OccupancyGrid, config: OccupancyConfig, build: Callable[[float], Places]
 ) -> tuple[float, Places]:
-    """Return the spacing of a map on an occupancy grid that states none [m], and that map.
+    """Return the default spacing of a map on an occupancy grid [m], and that map.
 
-    Of the round ones it is that with the number of places nearest to `USUAL_PLACES`: walls, doors
-    and the radius of the probe take away more than their area. It is never finer than the cells.
-    `build` makes the map with a spacing; a MapError counts as no place.
+    It is the round spacing with the number of places nearest to `USUAL_PLACES`, and not finer than
+    the cells. The number is counted, since walls and doors take away more than their area. `build`
+    makes the map with a spacing.
 
     Raises:
         MapError: no spacing gives a place.
@@ -519,16 +517,19 @@ def usual_map(
                 tried[spacing] = None
 
     def off(spacing: float) -> float:
-        """Return how far the number of places is from the usual one."""
+        """Return the distance of the number of places from `USUAL_PLACES`, as a log-ratio."""
         places = tried[spacing]
         return abs(math.log((0.5 if places is None else places.n) / USUAL_PLACES))
 
     spacing = min(tried, key=lambda spacing: (off(spacing), spacing))
-    return spacing, tried[spacing] or build(spacing)  # which says why there is no place
+    return spacing, tried[spacing] or build(spacing)  # its error has the reason
 
 
 class _AreaLayout:
-    """Outline, obstacles and regions in the metres of the map, from its keys and their files."""
+    """Outline, obstacles and regions of a map in metres, from its keys and files.
+
+    `metres` names the key whose coordinates are in metres, "" = none so far.
+    """
 
     def __init__(self, config: GridConfig, base_dir: Path | None, metres: str = "") -> None:
         self.notes: list[str] = []
@@ -540,7 +541,7 @@ class _AreaLayout:
         self._config, self._base_dir, self._metres = config, base_dir, metres
 
     def shared(self, path: Path | None) -> dict[str, Any]:
-        """Return the arguments that all grids have; takes outline and obstacles of the keys."""
+        """Return the arguments of all makers of grids; add outline and obstacles of the keys."""
         config, base_dir = self._config, self._base_dir
         if isinstance(config.outline, str):
             self.take("outline", find_map(config.outline, base_dir))
@@ -579,7 +580,7 @@ class _AreaLayout:
         return areas
 
     def take(self, key: str, path: Path) -> None:
-        """Take outline, obstacles and regions of a file."""
+        """Add the outline, the obstacles and the regions of a file."""
         areas = self._read(key, path)
         if areas.outline is None:
             msg = (
@@ -596,9 +597,9 @@ class _AreaLayout:
         self.outline = shape if self.outline is None else common(self.outline, shape, key)
 
     def ground(self) -> Any:
-        """Return the outline without the obstacles as a shape; None where there is none.
+        """Return the outline without the obstacles as a shape; None without an outline.
 
-        Also where a shape is no polygon, which is refused when the map is made.
+        None also if a shape is no polygon: `FreeGround` refuses it later.
         """
         if self.outline is None:
             return None
@@ -611,8 +612,8 @@ class _AreaLayout:
         return shape.difference(shapely.union_all(others))
 
     def finished(self, places: Places, spacing: Step, origin: tuple[float, float]) -> BuiltGrid:
-        """Return a grid with its parts, regions, datum and notes."""
-        if not isinstance(self._config, OccupancyConfig):  # of which the largest part is kept
+        """Return a grid with the weights of its regions, datum and notes."""
+        if not isinstance(self._config, OccupancyConfig):  # has its largest part only
             places = self._in_parts(places)
         if self.regions:
             weights = np.ones(places.n)
@@ -625,7 +626,7 @@ class _AreaLayout:
         return BuiltGrid(places.located(self.datum).noted(self.notes), spacing, origin)
 
     def _in_parts(self, places: Places) -> Places:
-        """Return a map with all its parts, or with the largest one, as the configuration says."""
+        """Return a map with all parts, or with the largest part if the configuration says so."""
         if not isinstance(places, GraphTopology) or places.components.weak == 1:
             return places
         parts, kept = places.components.weak, sorted(places.components.largest)
@@ -655,7 +656,7 @@ class _AreaLayout:
         ).over(places.ground)
 
     def say_spacing(self, spacing: Step, places: int) -> None:
-        """Note a spacing that was worked out, and about how many places it gives."""
+        """Note a default spacing and the approximate number of places."""
         self.notes.append(
             f"spacing {in_metres(spacings(spacing))}, for about {places} places; map.spacing "
             "makes it finer or coarser"
@@ -663,7 +664,7 @@ class _AreaLayout:
 
 
 def of_areas(config: AreasConfig, path: Path | None, base_dir: Path | None) -> BuiltGrid:
-    """Build the grid of a rectangle or of areas, of a file where `path` is not None.
+    """Build the grid of a rectangle or of areas; `path` is a file of areas, None = no file.
 
     Raises:
         ConfigError: an outline or obstacles that are no polygons, or that leave no cell.
@@ -681,7 +682,7 @@ def of_areas(config: AreasConfig, path: Path | None, base_dir: Path | None) -> B
             spacing = _near(free.area)[0]
             layout.say_spacing(spacing, round(free.area / spacing**2))
     if origin is None and layout.of_file and layout.outline is not None and not sized:
-        # In the middle of the outline: as much is left over on either side.
+        # Centre the grid in the outline.
         low_x, low_y, high_x, high_y = bounds_of(layout.outline)
         across, up = spacings(spacing).tolist()
         origin = (
@@ -697,7 +698,7 @@ def of_areas(config: AreasConfig, path: Path | None, base_dir: Path | None) -> B
 
 
 def of_raster(config: RasterConfig, path: Path, base_dir: Path | None) -> BuiltGrid:
-    """Build the grid of the cells of a raster that have data; errors are those of `of_areas`."""
+    """Build the grid of the cells with data of a raster; errors are those of `of_areas`."""
     cells = load_raster_cells(path, config.lonlat, config.value, config.crs)
     layout = _AreaLayout(config, base_dir, "" if cells.datum else f"file {path.name}")
     notes = layout.notes
@@ -740,7 +741,7 @@ def of_raster(config: RasterConfig, path: Path, base_dir: Path | None) -> BuiltG
     elif config.value:
         numbers[config.value] = cells.values_at(points)
     places = map_of(cell_names(lattice), points, pairs, numbers=numbers, **shared)
-    # A line from height to height may go through what lies between.
+    # A straight line between two heights may cross the ground between them.
     places = places.over(ground if places.heights is None else None)
     return layout.finished(places, spacing, origin)
 
@@ -771,15 +772,16 @@ def of_occupancy(config: OccupancyConfig, path: Path, base_dir: Path | None) -> 
     return layout.finished(places, spacing, origin)
 
 
-# -- what falls away -------------------------------------------------------------------------------
+# -- lost ground -----------------------------------------------------------------------------------
 
 _LEAST = 0.01
-"""Part of a map whose loss is worth a word, or a search for a spacing that keeps it."""
+"""Least lost fraction of a map that is reported."""
 _FINER = (0.8, 0.65, 0.5, 0.35, 0.25)
+"""Factors of finer spacings that are tried to keep lost places."""
 
 
 def _around(parts: Iterable[tuple[float, float, float]]) -> str:
-    """Return parts of the ground in words, by their sizes [m²] and middles: the largest three."""
+    """Return the text of the three largest parts of the ground, given by area [m²], x and y [m]."""
     ordered = sorted(parts, key=lambda part: -part[0])
     shown = [f"{size:.3g} m² around ({x:.1f}, {y:.1f})" for size, x, y in ordered[:3]]
     more = f" and {len(ordered) - 3} smaller parts" if len(ordered) > 3 else ""
@@ -791,8 +793,8 @@ def _taken(inflation: float, free: float, wide: float) -> str:
 
 
 def _narrowed(shape: Any, inflation: float) -> Iterator[str]:
-    """Yield what an inflation [m] takes from the ground of areas, None = everywhere."""
-    if not inflation or shape is None:
+    """Yield notes on the ground that an inflation [m] takes from areas, None = no outline."""
+    if shape is None or shape.is_empty:
         return
     import shapely
 
@@ -815,9 +817,9 @@ def _narrowed(shape: Any, inflation: float) -> Iterator[str]:
 def _lost_places(
     places: Places, spacing: Step, finest: float, build: Callable[[Step], Places]
 ) -> Iterator[str]:
-    """Yield which places of free ground were left out, and the spacing that would keep them.
+    """Yield a note on lost places on free ground, with the spacing that would keep them.
 
-    No spacing below `finest` [m] is tried; `build` makes the map with another one.
+    No spacing below `finest` [m] is tried; `build` makes the map with another spacing.
     """
     step = spacings(spacing)
     lost, each = places.lost, float(step.prod())
@@ -847,7 +849,7 @@ def _lost_places(
 
 
 def _lost_ground(grid: OccupancyGrid, config: OccupancyConfig, places: Places) -> Iterator[str]:
-    """Yield which free ground has no place: what inflation takes, and rooms between places."""
+    """Yield notes on free ground without a place: inflated ground and rooms between places."""
     from scipy.ndimage import center_of_mass, label
 
     free = ~grid.blocked(**{**config.counting, "inflation": 0.0})
@@ -856,7 +858,7 @@ def _lost_ground(grid: OccupancyGrid, config: OccupancyConfig, places: Places) -
     least = max(_LEAST * float(wide.sum()), 1.0)
 
     def without(ground: np.ndarray, covered: Callable[[np.ndarray], np.ndarray]) -> str:
-        """Return a note on the rooms of some ground without a place."""
+        """Return the text of the rooms of some ground that `covered` does not name, "" = none."""
         rooms, count = label(ground)
         sizes = np.bincount(rooms.ravel(), minlength=count + 1)
         sizes[[0, *np.unique(covered(rooms))]] = 0

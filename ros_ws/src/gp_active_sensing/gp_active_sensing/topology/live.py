@@ -1,6 +1,6 @@
-"""Places on a map that changes while a mission goes on: those so far keep their numbers.
+"""Places on an occupancy grid that changes during a mission: earlier places keep their indices.
 
-The occupancy grids of a mission are kept in its run directory as files of map_server (mode raw).
+The run directory of a mission stores its occupancy grids as files of map_server (mode raw).
 """
 
 from __future__ import annotations
@@ -17,19 +17,18 @@ import yaml
 
 from gp_active_sensing.errors import MapError, RunError
 from gp_active_sensing.topology.base import FreeTopology, GraphTopology, Topology
-from gp_active_sensing.topology.geometry import FreeGround, Outline
+from gp_active_sensing.topology.geometry import FreeGround, OccupancyGrid, Outline
 from gp_active_sensing.topology.grids import make_occupancy_map, usual_map
 from gp_active_sensing.topology.loaders import map_server
 from gp_active_sensing.topology.loaders.areas import weighted
 from gp_active_sensing.topology.map_config import OccupancyConfig
-from gp_active_sensing.topology.occupancy import OccupancyGrid
 from gp_active_sensing.types import BoolArray
 from gp_active_sensing.util.files import write_whole
 from gp_active_sensing.util.yaml_files import load_yaml
 
 
 def mark_of(grid: OccupancyGrid) -> str:
-    """Return eight digits that tell an occupancy grid from another one."""
+    """Return a checksum of an occupancy grid, eight digits."""
     rows, columns = grid.shape
     head = (rows, columns, float(grid.resolution), *map(float, grid.origin), float(grid.yaw))
     return f"{zlib.crc32(grid.values.tobytes(), zlib.crc32(repr(head).encode())):08x}"
@@ -37,23 +36,21 @@ def mark_of(grid: OccupancyGrid) -> str:
 
 @dataclass(frozen=True)
 class LivePlaces:
-    """The places of an occupancy grid, and of those that come after it."""
+    """The places of the occupancy grids of a mission."""
 
-    # of the map, with the spacing that the first grid gave where none is set
-    config: OccupancyConfig
-    topology: FreeTopology | GraphTopology  # the places
-    # those that are occupied now: no move leads there, and they have no weight
-    closed: frozenset[int]
-    mark: str  # of the grid, see `mark_of`
-    number: int = 1  # of the map, from 1
+    config: OccupancyConfig  # with the spacing of the first grid if none is configured
+    topology: FreeTopology | GraphTopology  # places
+    closed: frozenset[int]  # occupied places, without moves to them and with a weight of 0
+    mark: str  # checksum of the last grid
+    number: int = 1  # number of the last grid, from 1
 
     @classmethod
     def of(cls, config: OccupancyConfig, grid: OccupancyGrid, frame: str) -> LivePlaces:
-        """Return the places of the first occupancy grid, which is in this frame.
+        """Return the places of the first occupancy grid; `frame` is its frame.
 
         Raises:
-            MapError: it has no free cell, or no place on one.
-            ConfigError: a spacing, an outline or weights that do not fit it.
+            MapError: no free cell, or no place on a free cell.
+            ConfigError: a spacing, an outline or weights that do not fit the grid.
         """
         config = replace(config, frame=config.frame or frame)
         if config.spacing:
@@ -66,11 +63,11 @@ class LivePlaces:
         return cls(replace(config, spacing=spacing), places, frozenset(), mark_of(grid))
 
     def on(self, grid: OccupancyGrid) -> LivePlaces | None:
-        """Return the places of a newer occupancy grid; None where they are the same.
+        """Return the places of a newer occupancy grid; None if they do not change.
 
         Raises:
-            MapError: it has no free cell, or no place on one.
-            ConfigError: more places than there may be, or weights that do not fit.
+            MapError: no free cell, or no place on a free cell.
+            ConfigError: too many places, or weights that do not fit the grid.
         """
         if (mark := mark_of(grid)) == self.mark:
             return None
@@ -79,7 +76,7 @@ class LivePlaces:
         ground = FreeGround(*areas, self.config.inflation, cells=grid, blocked=blocked)
         free = ground.free(before.positions)
         if not free.any() and blocked.all():
-            _places(self.config, grid, ())  # says why nothing at all is free
+            _places(self.config, grid, ())  # raises the reason
         found = _places(self.config, grid, before.names) if free.any() else before
         closed = _closed(found, free)
         if len(closed) == before.n:
@@ -126,7 +123,7 @@ def _areas(config: OccupancyConfig) -> tuple[Outline | None, list[Outline]]:
 
 
 def _closed(places: FreeTopology | GraphTopology, free: BoolArray) -> frozenset[int]:
-    """Return which of the first places a probe cannot be at (`free`), or cannot come to."""
+    """Return the places that are not `free` (n,), or that no move joins to the others."""
     closed = set(np.flatnonzero(~free).tolist())
     moves = _moves(places)
     if moves and places.n - len(closed) > 1:
@@ -139,7 +136,7 @@ def _moves(places: FreeTopology | GraphTopology) -> tuple[object, ...]:
 
 
 def is_cut(topology: Topology, way: tuple[int, ...], closed: Collection[int]) -> bool:
-    """Return whether a way cannot be driven any more: a place is closed, or a move is gone."""
+    """Return whether a way is interrupted: a place is closed, or a move does not exist."""
     if any(place in closed for place in way):
         return True
     if not isinstance(topology, GraphTopology) or topology.reach:
@@ -149,10 +146,11 @@ def is_cut(topology: Topology, way: tuple[int, ...], closed: Collection[int]) ->
 
 
 _UNKNOWN = 255
+"""Value of an unknown cell in a stored image."""
 
 
 class GridMap(NamedTuple):
-    """An occupancy grid, the frame that it is in, and its stamp [ns]; 0 = none."""
+    """An occupancy grid with its frame and its stamp [ns], 0 = no stamp."""
 
     grid: OccupancyGrid
     frame: str
@@ -160,10 +158,10 @@ class GridMap(NamedTuple):
 
 
 def keep_map(run_dir: Path, number: int, found: GridMap) -> None:
-    """Write a map as ``map-2.yaml`` and the ``map-2.pgm`` that it names, for other tools too.
+    """Write a map as a file of map_server, such as ``map-2.yaml`` with ``map-2.pgm``.
 
     Raises:
-        RunError: it cannot be written.
+        RunError: the files cannot be written.
     """
     grid = found.grid
     rows, columns = grid.shape
@@ -185,11 +183,11 @@ def keep_map(run_dir: Path, number: int, found: GridMap) -> None:
 
 
 def kept_map(run_dir: Path, number: int = 1, mark: str = "") -> GridMap:
-    """Return a map that `keep_map` wrote, with the mark that it must have; "" = any.
+    """Return a map that `keep_map` wrote; `mark` is its expected checksum, "" = any.
 
     Raises:
-        RunError: it is not there, or is another one.
-        MapError: it is damaged.
+        RunError: the map is missing, or has another checksum.
+        MapError: the map is damaged.
     """
     path = _path(run_dir, number)
     if not path.is_file():
@@ -207,11 +205,11 @@ def kept_map(run_dir: Path, number: int = 1, mark: str = "") -> GridMap:
 
 
 def kept_places(config: OccupancyConfig, run_dir: Path, last: int | None = None) -> LivePlaces:
-    """Return the places of a mission whose map came by a topic, by map `last` or the newest.
+    """Return the places of a mission with a map by topic, up to map `last`; None = the newest.
 
     Raises:
         RunError: a map is missing.
-        MapError: one is damaged, or gives other places than it did.
+        MapError: a map is damaged, or changes no place.
     """
     first = kept_map(run_dir)
     places = LivePlaces.of(config, first.grid, first.frame)

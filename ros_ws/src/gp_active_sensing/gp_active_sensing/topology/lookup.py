@@ -1,7 +1,7 @@
-"""Find a place (of a reading, by name, index or position), the line of a way, parts of a map.
+"""Find places by reading, name, index or position; check that a run still has its places.
 
-The first event of a run has ``places``, a fingerprint of the places of its map. So a later version,
-or a changed file, cannot give a run other places without an error.
+The first event of a run has ``places``, a fingerprint of the places of its map. Other places, as
+from a changed file or another version, are an error.
 """
 
 from __future__ import annotations
@@ -28,13 +28,12 @@ logger = logging.getLogger(__name__)
 
 
 def place_of(reading: Reading, topology: Topology, snap_distance: float) -> int:
-    """Return the place of a reading, made of anything a sensor may say.
+    """Return the place of a reading, by its location or its position.
 
-    One that says its place keeps it. In a mission that was found before, from poses and headings,
-    by `mission.matching`. A position may be `snap_distance` [m] from its place.
+    A position may be `snap_distance` [m] from its place. The reading may have values of any type.
 
     Raises:
-        ReadingError: why it cannot be used, with the word that it is counted under.
+        ReadingError: the reading is unusable; the error has a reason code for the counts.
     """
     where = f"reading of {reading.source or 'the sensor'} at {moment(reading.stamp_ns)}"
     value = _number(reading.value)
@@ -80,7 +79,7 @@ def place_of(reading: Reading, topology: Topology, snap_distance: float) -> int:
 
 
 def _number(value: object) -> float | None:
-    """Return what a sensor says as a float (inf beyond its range), None when it is no number."""
+    """Return a value as a float (inf beyond the range), None when it is no number."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         return None
     try:
@@ -92,7 +91,7 @@ def _number(value: object) -> float | None:
 _CELL = re.compile(r"c-?\d+r-?\d+(z\d+)?")
 
 Start: TypeAlias = str | int | tuple[float, float]
-"""A place by its name, its index, or a position near it."""
+"""Name, index or position of a place."""
 
 
 def check_start(topology: Topology, start: Start | None) -> int | None:
@@ -100,7 +99,7 @@ def check_start(topology: Topology, start: Start | None) -> int | None:
 
     Raises:
         ConfigError: no such place; the message has the nearest match.
-        MapError: no other place can be reached from it.
+        MapError: no other place is reachable from the start.
     """
     if start is None:
         return None
@@ -132,16 +131,16 @@ def check_start(topology: Topology, start: Start | None) -> int | None:
 def place_near(topology: Topology, position: tuple[float, float], key: str) -> int:
     """Return the index of the place nearest to x, y [m], or to longitude, latitude [degree].
 
-    Degrees are those that lie on a map with a datum. `key` begins the message.
+    A position counts as degrees if that puts it on a map with a datum. `key` begins the message.
 
     Raises:
-        ConfigError: it is farther from every place than these are from one another, and than a
-            tenth of the map.
+        ConfigError: the distance to every place is above both the distance between neighbouring
+            places and `NEAR` times the diagonal of the map.
     """
     x, y = position
     datum = topology.datum
     if datum is not None:
-        # Degrees farther from the origin than the map is long are metres.
+        # Otherwise the numbers are metres.
         east, north = x - datum[0], y - datum[1]
         apart = DEGREE * math.hypot(east * math.cos(math.radians(datum[1])), north)
         if apart <= float(np.ptp(topology.positions, axis=0).max()):
@@ -195,7 +194,7 @@ def place_index(topology: Topology, given: str | int, key: str) -> int:
 
 
 def route_geometry(topology: Topology, path: Sequence[int]) -> FloatArray:
-    """(m, 2) the line driven along places in their order [m], each point once."""
+    """(m, 2) line of a drive through places in their order [m], without repeated points."""
     pieces = [topology.geometry(place) for place in path]
     points = np.concatenate(pieces) if pieces else np.zeros((0, 2))
     apart = np.hypot(*np.diff(points, axis=0).T) if len(points) > 1 else np.zeros(0)
@@ -204,11 +203,11 @@ def route_geometry(topology: Topology, path: Sequence[int]) -> FloatArray:
 
 
 def runs(points: FloatArray, places: IntArray, count: int) -> list[IntArray]:
-    """Return places in `count` groups of one size (some empty), each of places near each other.
+    """Return `count` groups of nearby places, of about equal size, some perhaps empty.
 
-    `points` (n, 2 or 3) are those of the whole map [m]. Places are put in the order of a
-    space-filling curve [Morton1966], which resolves heights as finely as positions: a metre upwards
-    often changes as much as many across.
+    `points` (n, 2 or 3) are all points of the map [m]. The order of places is that of a
+    space-filling curve [Morton1966]. Heights and positions have the same number of steps, since a
+    field often changes faster with height.
     """
     low, span = points[places].min(axis=0), np.ptp(points[places], axis=0)
     span[:2] = span[:2].max()
@@ -222,7 +221,7 @@ def runs(points: FloatArray, places: IntArray, count: int) -> list[IntArray]:
 
 
 def parts_that_count(topology: Topology, count: int) -> list[IntArray]:
-    """Return the places of a map that have a weight in so many parts, or one a place if fewer."""
+    """Return the places with a weight above 0 in at most `count` groups of nearby places."""
     counted = np.flatnonzero(topology.weights > 0.0)
     return runs(topology.points, counted, min(count, len(counted)))
 
@@ -234,18 +233,17 @@ NO_LONGER = (
     "changed since, or this version makes places of it in another way: put it back as it was, use "
     "the version that the run was begun with, or begin a new run in another directory"
 )
-"""Said where the places of a run are others than they were."""
+"""Message for a map with other places than those of its run."""
 _OFF = 0.05
-"""How far positions may be off that another machine works out [m]; never more than a thousandth of
-the map."""
+"""Largest deviation of positions that another machine computes [m]; at most 0.001 of the map."""
 
 
 def mark_of_places(topology: Topology) -> dict[str, Any]:
     """Return a fingerprint of the places of a map, as plain data.
 
-    ``count``: number of places; ``names``: checksum of their names, in order; ``box``: smallest and
-    largest coordinates [m]. ``spread``: signed sum of all positions over the square root of their
-    number [m]. The name of a place determines its sign.
+    ``count`` is the number of places, ``names`` the checksum of their names, in order. ``box`` has
+    the smallest and largest coordinates [m]. ``spread`` is the signed sum of all positions over the
+    square root of their number [m]; the name of a place determines its sign.
     """
     names = [name.encode() for name in topology.names]
     signs = np.array([1.0 - 2.0 * (zlib.crc32(name) & 1) for name in names])
@@ -260,7 +258,7 @@ def mark_of_places(topology: Topology) -> dict[str, Any]:
 
 
 def other_places(stored: Any, found: Mapping[str, Any]) -> str:
-    """Return how places by `mark_of_places` differ from those told; "" = they do not."""
+    """Return the difference between two fingerprints of `mark_of_places`; "" = none."""
     if stored is None:
         return ""
     try:
@@ -288,10 +286,10 @@ def _at(point: Any) -> str:
 
 
 def check_places(start: Mapping[str, Any], topology: Topology, where: Path | str) -> None:
-    """See that a map has the places that a run began with, by its first event.
+    """Check that a map has the places of the first event of a run.
 
     Raises:
-        RunError: it has others.
+        RunError: other places.
     """
     if why := other_places(start.get("places"), mark_of_places(topology)):
         versions = start.get("versions")

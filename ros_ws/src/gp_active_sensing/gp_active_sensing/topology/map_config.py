@@ -1,4 +1,4 @@
-"""Configurations of maps: a class for each kind, which section ``map`` becomes by its keys."""
+"""Configurations of maps: a class per kind of map. The keys of section ``map`` choose the class."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from gp_active_sensing.config import declared, default_of, param, plain
 from gp_active_sensing.errors import ConfigError, ResourceError, suggest
-from gp_active_sensing.topology.geometry import HEIGHTS, Speeds
+from gp_active_sensing.topology.geometry import HEIGHTS, OCCUPIED, UNKNOWN, Speeds
 from gp_active_sensing.topology.loaders import (
     OF_FILE,
     ends_of,
@@ -21,19 +21,19 @@ from gp_active_sensing.topology.loaders import (
     name_problems,
 )
 from gp_active_sensing.topology.loaders.tables import named_columns
-from gp_active_sensing.topology.occupancy import OCCUPIED, UNKNOWN
 from gp_active_sensing.topology.segments import FEATURES, MIDDLE, RELATIONAL, U_TURNS
 
 USUAL_PLACES = 400
-"""Places of a grid whose spacing is not given, about."""
+"""Approximate number of places of a grid without a given spacing."""
 MOST_WEIGHT = 1e12
-"""Largest weight of a place: sums of squares of more would not be exact."""
+"""Largest weight of a place."""
 KINDS = ("line", "grid", "points", "roads")
+"""Kinds of maps."""
 
 
 @dataclass(frozen=True)
 class AreaConfig:
-    """A part of the map that counts more, or less, than the rest."""
+    """An area and the weight of its places."""
 
     outline: str | tuple[tuple[float, float], ...] = param(
         help="two opposite corners of a rectangle, the corners of a polygon, or a file of areas",
@@ -48,9 +48,9 @@ class AreaConfig:
 
 @dataclass(frozen=True)
 class WeightsConfig:
-    """How much each place counts in the error of the map; without any of it all count the same.
+    """Weights of the places in the error of the map; by default all weights are 1.
 
-    The weight of a place is its value in `column`, times the weight of the area it lies in.
+    The weight of a place is its value in `column` times the weight of its area.
     """
 
     column: str = param(
@@ -77,7 +77,7 @@ class WeightsConfig:
 
 @dataclass(frozen=True, init=False)
 class MapConfig:
-    """Where a probe may go: made with the keys of any kind, it is of the class of that kind."""
+    """Configuration of a map; an instance is of the class of its kind, chosen by the keys."""
 
     VARIANTS: ClassVar[tuple[type[MapConfig], ...]] = ()
     REMOVED: ClassVar[Mapping[str, str]] = {
@@ -98,7 +98,7 @@ class MapConfig:
     }
     KIND: ClassVar[str | None] = None
     WHAT: ClassVar[str] = ""
-    """Kind of the places of such a map, for messages."""
+    """Words after the kind in messages."""
 
     kind: str | None = param(
         None, help="kind of map; null = as the file says: roads, grid or points", choices=KINDS
@@ -118,11 +118,11 @@ class MapConfig:
     weights: WeightsConfig = dataclasses.field(default_factory=WeightsConfig)
 
     def __new__(cls, kind: str | None = None, **keys: Any) -> MapConfig:
-        """Choose the class, where it is not given."""
+        """Choose the class of the instance."""
         return object.__new__(cls.variant({"kind": kind, **keys})[0])
 
     def __init__(self, kind: str | None = None, **keys: Any) -> None:
-        """Take the keys; a class of a kind has an own one."""
+        """Accept the keys of any kind."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", self.KIND)
@@ -131,10 +131,10 @@ class MapConfig:
 
     @classmethod
     def variant(cls, given: Mapping[str, Any]) -> tuple[type[MapConfig], dict[str, Any]]:
-        """Return the class for some keys, and the keys without defaults of other kinds.
+        """Return the class for some keys, and the keys without defaults of other classes.
 
         Raises:
-            ConfigError: no kind, one that the file is not, or keys without a meaning for it.
+            ConfigError: no kind, a kind that does not fit the file, or keys without a meaning.
         """
         if cls is not MapConfig:
             return cls, dict(given)
@@ -163,12 +163,12 @@ class MapConfig:
 
     @property
     def file(self) -> str:
-        """The file of the map; "" = there is none."""
+        """File of the map; "" = none."""
         return ""
 
     @property
     def topic(self) -> str:
-        """The topic of the map; "" = there is none."""
+        """Topic of the map; "" = none."""
         return ""
 
     @property
@@ -178,11 +178,11 @@ class MapConfig:
 
     @property
     def features(self) -> tuple[str, ...] | None:
-        """Return the features of the covariance; None = the positions."""
+        """Features of the covariance; None = the positions."""
         return None
 
     def with_file(self, path: Path) -> MapConfig:
-        """Return the same map with another name of its file."""
+        """Return the same configuration with another file."""
         named: dict[str, Any] = {"file": str(path)}
         return dataclasses.replace(self, **named)
 
@@ -285,13 +285,13 @@ def _no_reach(config: MapConfig) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class FileConfig(_WithFeatures, _WithLargest, _OfFile):
-    """A file whose kind only its content shows."""
+    """Map of a file whose name does not determine its kind."""
 
     def of_content(self, path: Path) -> MapConfig:
-        """Return the configuration of what the file, found at this path, is.
+        """Return the configuration of the kind that the content of the file at a path shows.
 
         Raises:
-            ConfigError: a key has no meaning for it.
+            ConfigError: a key without a meaning for that kind.
         """
         given = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         kind, keys = MapConfig.variant({**given, "kind": kind_of_map(str(path))})
@@ -337,7 +337,7 @@ class PointsConfig(_WithCount):
 
 @dataclass(frozen=True)
 class StationsConfig(_WithFeatures, _WithClimb, _OfFile):
-    """Places of a table."""
+    """Places of a table, or points of a file."""
 
     KIND: ClassVar = "points"
     WHAT: ClassVar = " with a file"
@@ -386,7 +386,7 @@ class RoadsConfig(_WithFeatures, _WithLargest, _OfFile):
 
 @dataclass(frozen=True)
 class GridConfig(_Regular, _WithLargest, _OfFile):
-    """Cells of a plane; one of `AreasConfig`, `OccupancyConfig` and `RasterConfig`."""
+    """Cells of a grid; base of `AreasConfig`, `OccupancyConfig` and `RasterConfig`."""
 
     KIND: ClassVar = "grid"
 
@@ -421,18 +421,18 @@ class GridConfig(_Regular, _WithLargest, _OfFile):
 
     @property
     def lonlat(self) -> tuple[float, float] | None:
-        """Longitude and latitude of the origin, as stated."""
+        """Longitude and latitude of the origin [degree], None if not configured."""
         return None if self.datum is None else (self.datum[1], self.datum[0])
 
     @property
     def making(self) -> dict[str, Any]:
-        """Return the arguments that all makers of grids take from it."""
+        """Arguments of all functions that make grids."""
         keys = ("moves", "reach", "neighbours", "inflation")
         return {"speed": self.speeds, **{key: getattr(self, key) for key in keys}}
 
     @property
     def shut(self) -> tuple[str | tuple[tuple[float, float], ...], ...]:
-        """The obstacles, each a file or corners."""
+        """Obstacles, each a file or corners."""
         return (self.obstacles,) if isinstance(self.obstacles, str) else self.obstacles
 
     def _problems(self) -> Iterator[str]:
@@ -488,7 +488,7 @@ def _no_climb(config: _WithClimb) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class OccupancyConfig(GridConfig):
-    """Free cells of an occupancy map, from a file of map_server or from a topic."""
+    """Free cells of an occupancy grid, from a file of map_server or from a topic."""
 
     WHAT: ClassVar = " from an occupancy map"
 
@@ -513,12 +513,12 @@ class OccupancyConfig(GridConfig):
 
     @property
     def counting(self) -> dict[str, Any]:
-        """Return the arguments of `OccupancyGrid.blocked`, which define free ground."""
+        """Arguments of `OccupancyGrid.blocked`."""
         return {key: getattr(self, key) for key in ("inflation", "unknown")}
 
     @property
     def making(self) -> dict[str, Any]:
-        """Return the arguments that all makers of grids take from it."""
+        """Arguments of all functions that make grids."""
         return super().making | {"unknown": self.unknown}
 
     def _problems(self) -> Iterator[str]:
@@ -564,10 +564,10 @@ MapConfig.VARIANTS = (
 
 
 def _kinds_of(stated: Mapping[str, Any]) -> tuple[type[MapConfig], ...]:
-    """Return the classes that some stated keys may be of, by kind, topic and file.
+    """Return the classes that fit the kind, the topic and the file of some keys.
 
     Raises:
-        ConfigError: no kind, an unknown one, or one that the file is not.
+        ConfigError: no kind, an unknown kind, or a kind that does not fit the file.
     """
     kind, file, topic = (
         given if isinstance(given := stated.get(key), str) else ""
@@ -584,10 +584,10 @@ def _kinds_of(stated: Mapping[str, Any]) -> tuple[type[MapConfig], ...]:
     by_name: tuple[str, ...] = ()
     if file and not (by_name := kinds_of_file(file)):
         try:
-            file = find_map(file).name  # one that ships is known by its name alone
+            file = find_map(file).name  # a shipped map may be named without an ending
             by_name = kinds_of_file(file)
         except ResourceError:
-            pass  # said where it is read
+            pass  # reported when the file is read
     if kind in OF_FILE and by_name and kind not in by_name:
         msg = (
             f"kind: {stated['file']!r} is a map of kind {' or '.join(map(repr, by_name))}, not "

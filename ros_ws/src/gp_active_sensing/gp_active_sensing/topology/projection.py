@@ -1,11 +1,9 @@
 """Project the coordinates of a map file to local metres.
 
-Longitude and latitude, and every other coordinate system that PROJ knows, end in one frame: a
-transverse Mercator projection of WGS 84 about the middle of the map, scale 1 there. It is
-conformal, so headings and the angles of turns are true, and 50 km from its middle lengths are off
-by 3 in 100 000. Universal Transverse Mercator has neither its middle nor its north in the map.
-
-[Snyder1987, section 8]
+All coordinate systems that PROJ knows are projected to one frame. The frame is a transverse
+Mercator projection of WGS 84 about the middle of the map, with a scale of 1 there. The projection
+is conformal: headings and angles are true. At 50 km from the middle, lengths have a relative error
+of 3e-5. [Snyder1987, section 8]
 """
 
 from __future__ import annotations
@@ -26,22 +24,22 @@ from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.lazy import library
 
 LOCAL = "local"
-"""Metres in a frame of the map's own."""
+"""Coordinate system of metres in a frame of the map."""
 LONLAT = "EPSG:4326"
-"""Longitude and latitude, in this order, whatever the order of the system's own axes."""
+"""Coordinate system of longitude and latitude, in this order."""
 
 DEGREE = 111_320.0
-"""Length of a degree of latitude, about [m]."""
+"""Approximate length of a degree of latitude [m]."""
 _TINY = 0.05
-"""Nor is one whose segments are mostly shorter: a large map in degrees [m]."""
+"""Largest median length of segments that are in degrees rather than metres [m]."""
 _FACTOR = 50.0
-"""Stated lengths that are so many times as long as drawn ones are in another unit."""
+"""Least ratio of lengths in two different units."""
 _LONGEST = 100e3
-"""Segments that are mostly longer are no segments in degrees [m]."""
+"""Largest median length of segments whose coordinates are degrees [m]."""
 _FAR = 500e3
-"""Maps of more extent are distorted by one in a thousand, or have a place elsewhere [m]."""
+"""Largest extent of a map; lengths in a larger map have a relative error above 0.001 [m]."""
 _BEYOND = 1e9
-"""Coordinates that no frame on Earth has, in any unit."""
+"""Largest absolute coordinate on Earth, in any unit."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +47,9 @@ class Located:
     """Points in local metres."""
 
     points: FloatArray  # (n, 2) [m]
-    crs: str  # the system they came in, `LOCAL` when they were in metres of their own
-    datum: Point | None  # longitude and latitude of the origin, None for `LOCAL`
-    notes: tuple[str, ...] = ()  # what was taken for granted
+    crs: str  # coordinate system of the input
+    datum: Point | None  # longitude and latitude of the origin [degree], None for `LOCAL`
+    notes: tuple[str, ...] = ()  # assumptions, a sentence each
 
 
 def locate(
@@ -63,17 +61,20 @@ def locate(
     degrees: bool | None = None,
     chosen: bool = False,
 ) -> Located:
-    """Bring points (n, 2) into local metres, and refuse those in another unit than declared.
+    """Return points (n, 2) in local metres; refuse points in another unit than declared.
 
-    `crs` is `LOCAL`, any name that PROJ knows ("EPSG:4326", "urn:ogc:def:crs:OGC:1.3:CRS84"; the
-    longitude comes first), or "" when nothing was declared: then what looks like degrees is taken
-    for `LONLAT`. The origin is the `datum`, longitude and latitude, or the middle of the points.
-    `degrees` says whether they look like longitude and latitude, None = by their extent; `chosen`
-    that the user named the system, so that a map may have any size.
+    Args:
+        points: (n, 2) coordinates, longitude first.
+        crs: `LOCAL` or any name that PROJ knows, such as "EPSG:4326"; "" = not declared: `LONLAT`
+            if the points look like degrees, else `LOCAL`.
+        where: beginning of messages.
+        datum: longitude and latitude of the origin [degree]; None = the middle of the points.
+        degrees: whether the points look like longitude and latitude; None = decide by extent.
+        chosen: whether the user named the system; then a map may have any size.
 
     Raises:
-        MapError: unknown system; degrees declared as metres, or the reverse; a map of another
-            size than a robot may have.
+        MapError: unknown system; degrees declared as metres, or metres declared as degrees; a map
+            that is too large.
         MissingDependencyError: pyproj is needed and missing.
     """
     if np.abs(points).max() > _BEYOND:
@@ -142,11 +143,11 @@ def place(
     lengths: Sequence[float | None] = (),
     allow_small: bool = False,
 ) -> tuple[list[tuple[Point, ...]], Located]:
-    """Bring lines into local metres, and refuse those in another unit than declared.
+    """Return lines in local metres; refuse lines in another unit than declared.
 
-    `lengths` are theirs as stated [m], None where nothing is, empty = nowhere; `allow_small` = a
-    map of a few metres is meant. The rest is as in `locate`, and so are the errors; a map may be as
-    large as its lines are.
+    `lengths` are the stated lengths of the lines [m], None where a length is not stated, () = none
+    is stated. `allow_small` allows a map of a few metres; the map may have any size. The other
+    arguments and the errors are those of `locate`.
     """
     points = np.array([point for line in lines for point in line], dtype=np.float64)
     drawn, stated = _totals(lines, lengths)
@@ -167,7 +168,7 @@ def place(
             "lengths both in metres?"
         )
         return placed, replace(made, notes=(note,))
-    # Metres declared as degrees: every segment would be 100 km long.
+    # With metres declared as degrees, segments are 100 km long.
     drawn, stated = _totals(placed, lengths)
     usual = float(np.median([length_of(line) for line in placed]))
     if (stated > 0.0 and drawn > _FACTOR * stated) or usual > _LONGEST:
@@ -187,9 +188,9 @@ def geographic_of(points: Sequence[Point], crs: str, *, where: str) -> FloatArra
 
 
 def local_metres(longitude: float, latitude: float, datum: Point) -> Point:
-    """Return x and y of a position in the frame about a datum [m]; (inf, inf) on the other side.
+    """Return x and y of a position in the frame about a datum [m]; (inf, inf) if too far away.
 
-    Both positions are in degrees, the datum longitude first.
+    The datum is longitude and latitude [degree].
 
     Raises:
         MissingDependencyError: pyproj is missing.
@@ -202,16 +203,16 @@ def in_system(points: FloatArray, datum: Point, crs: str, *, where: str) -> Floa
     """Return (n, 2) coordinates in a system, longitude first, of points (n, 2) in local metres.
 
     Raises:
-        MapError: unknown system, or points outside of where it is defined.
+        MapError: unknown system, or points outside the area of the system.
         MissingDependencyError: pyproj is missing.
     """
     return _transform(local_system(datum), _system(crs, where), points, where)
 
 
 def own_origin(crs: str, *, where: str) -> Point | None:
-    """Return longitude and latitude of the origin of a `local_system`; None of others."""
+    """Return longitude and latitude of the origin of a `local_system`, None of another system."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # that a mapping says less than a system
+        warnings.simplefilter("ignore", UserWarning)  # to_dict loses details
         terms = _system(crs, where).to_dict()
     scale = float(terms.get("k", terms.get("k_0", 1.0)))
     plain = scale == 1.0 and not terms.get("x_0") and not terms.get("y_0")
@@ -222,9 +223,10 @@ def own_origin(crs: str, *, where: str) -> Point | None:
 
 
 def frame_error(points: Sequence[Point], crs: str, datum_at: Point, *, where: str) -> float:
-    """Return by how much a frame differs from the local one about its own origin, at most [m].
+    """Return the largest distance between points in a shifted system and in a local frame [m].
 
-    `points`, where to look, and the origin are in the coordinates of `crs`, whose shift it is.
+    The frame shifts the coordinates of `crs` by `datum_at`. The local frame has the same origin.
+    `points` and `datum_at` are in the coordinates of `crs`.
     """
     lonlat = geographic_of([datum_at, *points], crs, where=where)
     origin = (float(lonlat[0, 0]), float(lonlat[0, 1]))
@@ -257,7 +259,7 @@ def _system(crs: str, where: str) -> Any:
 
 
 def local_system(datum: tuple[float, float]) -> str:
-    """Return the local frame about a longitude and latitude as PROJ writes it."""
+    """Return the PROJ string of the local frame about a longitude and latitude [degree]."""
     longitude, latitude = datum
     return f"+proj=tmerc +lon_0={longitude} +lat_0={latitude} +k=1 +ellps=WGS84 +units=m +no_defs"
 
@@ -269,7 +271,7 @@ def _change(source: Any, target: Any) -> Any:
 
 def _transform(source: Any, target: Any, points: FloatArray, where: str) -> FloatArray:
     change = _change(source, target)
-    # Lists: pyproj takes an array of one point for a number, of which numpy 1 warns.
+    # pyproj converts an array of one point to a number, which numpy 1 warns about; so use lists.
     done = np.column_stack(change.transform(points[:, 0].tolist(), points[:, 1].tolist()))
     bad = np.flatnonzero(~np.isfinite(done).all(axis=1))
     if len(bad):
@@ -283,7 +285,7 @@ def _transform(source: Any, target: Any, points: FloatArray, where: str) -> Floa
 
 
 def _middle(lonlat: FloatArray) -> tuple[float, float]:
-    """Return the middle of the box of points, rounded to 0.1 m so that it can be written down."""
+    """Return the middle of the bounding box of points [degree], rounded to about 0.1 m."""
     longitude, latitude = (lonlat.min(axis=0) + lonlat.max(axis=0)) / 2.0
     if np.ptp(lonlat[:, 0]) > 180.0:  # it lies across the 180th meridian
         east = lonlat[:, 0] % 360.0
@@ -294,7 +296,7 @@ def _middle(lonlat: FloatArray) -> tuple[float, float]:
 def _totals(
     lines: Sequence[Sequence[Point]], lengths: Sequence[float | None]
 ) -> tuple[float, float]:
-    """Return how long lines with a stated length are, drawn and as stated [m]."""
+    """Return the total drawn and the total stated length of lines with a stated length [m]."""
     pairs = zip(lines, lengths or [None] * len(lines), strict=True)
     known = [(length_of(line), stated) for line, stated in pairs if stated is not None]
     both = [(drawn, stated) for drawn, stated in known if drawn > 0.0 and stated > 0.0]
@@ -302,10 +304,7 @@ def _totals(
 
 
 def looks_like_degrees(points: FloatArray) -> bool:
-    """Return whether (n, 2) undeclared coordinates are longitudes and latitudes.
-
-    They are where they can be and are then no larger than a map; as metres they would be a table.
-    """
+    """Return whether (n, 2) coordinates can be degrees, with an extent that a map may have."""
     low, high = points.min(axis=0), points.max(axis=0)
     within = low[0] >= -180.0 and high[0] <= 360.0 and low[1] >= -90.0 and high[1] <= 90.0
     lonlat = (points[:, 0] + 180.0) % 360.0 - 180.0
@@ -315,7 +314,7 @@ def looks_like_degrees(points: FloatArray) -> bool:
 
 
 def _in_range(points: FloatArray, where: str, crs: str) -> FloatArray:
-    """Return longitudes -180 … 180 and latitudes; those of 0 … 360 are taken as well."""
+    """Return longitudes of -180 … 180 and latitudes, for longitudes of -180 … 180 or 0 … 360."""
     x, y = np.abs(points).max(axis=0)
     if x <= 360.0 and y <= 90.0 and (x <= 180.0 or points[:, 0].min() >= 0.0):
         wrapped = np.where(points[:, 0] > 180.0, points[:, 0] - 360.0, points[:, 0])

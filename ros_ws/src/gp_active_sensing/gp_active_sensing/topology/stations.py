@@ -1,4 +1,4 @@
-"""Maps of stations and sampling sites, and of the ways between them from a table."""
+"""Maps of stations and sampling sites; a table may give the ways between them."""
 
 from __future__ import annotations
 
@@ -44,26 +44,25 @@ def load_stations(
 ) -> FreeTopology | GraphTopology:
     """Return the map of the places of a table, or of the points of a file of GIS.
 
-    Columns may be in any case and order. Positions are `x` and `y` [m], perhaps with their `zone`
-    of UTM, or `longitude` and `latitude` [degree], which are projected. Optional columns are `name`
-    (else the places are called 1, 2, …) and `height`, `z` or `depth` [m, or the title's unit].
-    Every other column of numbers is kept by its name, with gaps where a cell is empty or a usual
-    fill value.
+    Positions are columns `x` and `y` [m], perhaps with the `zone` of UTM, or `longitude` and
+    `latitude` [degree]. Optional columns are `name` (default 1, 2, …) and `height`, `z` or `depth`
+    [m, or the unit in the title]. Every other column of numbers becomes numbers of the places, NaN
+    for an empty cell or a fill value. Titles may be in any case.
 
     Args:
-        path: of the file.
-        columns_of: columns with names of their own, which come first: ``{"x": "E", "y": "N"}``.
-        crs: system of the coordinates; "" = what the file says, metres of its own, or degrees.
-        distances: a table of the ways between places; None = straight, to any place.
-        features: what the covariance is a function of; None = x, y, and z where there are heights.
-        speed: of the probe [m/s], perhaps with that up and down.
-        reach: places within so many metres may also be next.
-        name: of the map; "" = that of the file.
+        path: path of the file.
+        columns_of: titles of columns with other names: ``{"x": "E", "y": "N"}``.
+        crs: coordinate system; "" = that of the file, else local metres or degrees.
+        distances: table of the ways between places; None = straight ways to any place.
+        features: inputs of the covariance; None = x, y, and z if places have heights.
+        speed: speed of the probe [m/s], or its `Speeds`.
+        reach: driving distance within which places may be next [m].
+        name: name of the map; "" = that of the file.
         frame: metric frame of the positions.
 
     Raises:
-        MapError: with every problem found (the first ten in words), each with its line.
-        ConfigError: no such feature, or columns that contradict each other.
+        MapError: every problem of the file (the first ten in words), each with its line.
+        ConfigError: unknown feature, or columns that contradict each other.
         MissingDependencyError: the table has longitudes, and pyproj is missing.
     """
     own = named_columns(f"{key}={title}" for key, title in columns_of.items())
@@ -100,28 +99,27 @@ _LIST: Mapping[str, tuple[str, ...]] = {
     "seconds": ("seconds", "duration", "duration_s"),
     "oneway": ("oneway",),
 }
-"""Meaning of a column of a list -> its names, in any case."""
+"""Meaning of a column -> its possible titles, in any case."""
 _YES = {"1", "true", "yes"}
 _NO = {"0", "false", "no", ""}
 _ROUNDING = 1e-9
-"""Part of a way by which another one has to be shorter."""
+"""Relative difference of costs that counts as rounding."""
 _SHORT = 0.99
-"""A way of a smaller share of the straight line is shorter than can be."""
+"""Least length of a way, as a fraction of the straight line."""
 
 
 Ways = dict[tuple[int, int], tuple[float, float]]
-"""Metres and seconds of direct ways, by the places where they begin and end; seconds NaN = by the
-speed of the probe."""
+"""First and last place of a direct way -> metres and seconds; NaN = by the probe's speed."""
 
 
 def read_distances(path: Path, names: Sequence[str]) -> Ways:
-    """Read a table of the ways between places of these names.
+    """Read a table of the ways between places with some names.
 
-    It has columns `from`, `to` and `metres`, perhaps `seconds` and `oneway`. A pair that is listed
-    in one direction only holds for both, unless its `oneway` says 1, true or yes.
+    Columns are `from`, `to` and `metres`; `seconds` and `oneway` are optional. A way that is listed
+    in one direction counts for both, unless `oneway` is 1, true or yes.
 
     Raises:
-        MapError: with every problem found (the first ten in words), each with its line.
+        MapError: every problem of the table (the first ten in words), each with its line.
     """
     check_file(path, MOST_TEXT)
     places = {name: place for place, name in enumerate(names)}
@@ -183,13 +181,13 @@ def read_distances(path: Path, names: Sequence[str]) -> Ways:
 def moves_along(
     ways: Ways, points: FloatArray, speeds: Speeds, *, names: Sequence[str], where: str
 ) -> list[list[Move]]:
-    """Return the moves of at least one direct way between places at (n, 2 or 3) points [m].
+    """Return the moves of direct ways between places at (n, 2 or 3) points [m].
 
-    A way that is longer than one over other places costs as much as that: a probe takes it. Speeds
-    are for ways that say no seconds; `where` and `names` for messages.
+    The cost of a move is that of the cheapest way, which may lead over other places. `speeds` are
+    those for ways without seconds; `where` and `names` are for messages.
 
     Raises:
-        MapError: places that no ways join.
+        MapError: places that no way joins to the others.
     """
     n = len(points)
     pairs = np.array(sorted(ways), dtype=np.int64)
@@ -238,7 +236,7 @@ def moves_along(
 
 
 def _shortest(pairs: IntArray, costs: FloatArray, n: int) -> FloatArray:
-    """Return what the cheapest way costs between the places of each pair (m, 2), sorted."""
+    """Return the (m,) cost of the cheapest way between the places of sorted pairs (m, 2)."""
     from scipy.sparse import csgraph, csr_array
 
     search: Any = csgraph.dijkstra  # typed for arrays of sources only

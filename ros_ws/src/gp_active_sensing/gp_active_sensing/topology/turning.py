@@ -1,18 +1,16 @@
-r"""A map as a probe sees it that cannot turn on the spot: ways begin with its heading.
+r"""View of a map for a probe that cannot turn on the spot.
 
-What a move costs then depends on the heading at its beginning. A view of the map is made for one
-decision: it knows where the probe is and which way it faces. Ways from there are exact, along
-every place that they pass. From any other place the probe leaves as it would arrive there from
-where it is now. So a drive to a place and the way home after it, which is what a budget has to
-last for, are exact together. Where the heading is not known the longest way counts.
+The cost of a move depends on the heading at its start. A view is made for one decision, with the
+place and the heading of the probe. Ways from that place are exact. At any other place the probe has
+the heading with which it arrives from its present place. So the cost of a drive to a place and of
+the way home from there is exact. For an unknown heading the longest way counts. Roads have no such
+view, since their lines have the curves.
 
-Roads have the curves of their geometry: they are seen as they are.
-
-The shortest path from a pose to a point never turns tighter than a radius r and may arrive with any
-heading [Boissonnat1994]. It is an arc and a straight line. If the point lies within one of the two
-turning circles beside the pose, the path is two arcs. The first turns away from the point, and the
-second turns the other way through the point. The formulas have the pose at the origin, facing along
-x, and the point at (x, y). Their first arc turns left; mirror y for one to the right.
+The shortest path from a pose to a point with curves of at least a radius r is an arc and a straight
+line [Boissonnat1994]. If the point lies within one of the two turning circles beside the pose, the
+path is two arcs. The first arc turns away from the point, the second the other way. In the formulas
+the pose is at the origin, facing along x, and the point is at (x, y). The first arc turns left;
+mirror y for a turn to the right.
 
 - arc and straight: :math:`t = \sqrt{x^2 + (y - r)^2 - r^2}`, the angle of the arc
   :math:`\alpha = \mathrm{atan2}(y - r, x) + \mathrm{atan2}(r, t)`, the length :math:`r\alpha + t`;
@@ -41,35 +39,35 @@ from gp_active_sensing.types import BoolArray, Cost, FloatArray, IntArray, Route
 
 _TURN = 2.0 * math.pi
 EXCESS = 1.1 * _TURN
-"""A way is so many radii longer than the straight line at most, whatever the heading: a whole turn
-and a tenth, to a point just beside the pose."""
+"""Largest excess of a way over the straight line, for any heading [radii]."""
 _SAME = 1e-9
-"""A point nearer than that, in radii, is where the probe is."""
+"""Largest distance between two points that count as equal [radii]."""
 _STEP = math.radians(5.0)
-"""Angle between two points of an arc that is drawn: 0.03 % of its length are cut off."""
+"""Angle between two points of a drawn arc [rad]."""
 
 
 class Arrivals(NamedTuple):
-    """How points are reached: (m,) metres to each, and the heading on arriving there [rad]."""
+    """Ways to m points."""
 
-    metres: FloatArray
-    heading: FloatArray
+    metres: FloatArray  # (m,) length of each way
+    heading: FloatArray  # (m,) heading at the end of each way [rad]
 
 
 class _Ways(NamedTuple):
-    """The ways of a kind: signed angles of two arcs, and a straight after them."""
+    """Ways of two arcs and a straight line."""
 
-    first: FloatArray
-    second: FloatArray
-    straight: FloatArray
+    first: FloatArray  # (m,) angle of the first arc, positive to the left [rad]
+    second: FloatArray  # (m,) angle of the second arc [rad]
+    straight: FloatArray  # (m,) length of the straight line [m]
 
 
 def turn_to(
     start: npt.ArrayLike, heading: npt.ArrayLike, points: npt.ArrayLike, radius: float
 ) -> Arrivals:
-    """Return how (m, 2) points are reached from poses by the shortest way; O(m).
+    """Return the shortest ways from poses to (m, 2) points [m]; O(m).
 
-    Starts are (2,) or (m, 2) [m], headings there () or (m,) [rad]; radius 0 = it turns on the spot.
+    Starts are (2,) or (m, 2) [m], their headings () or (m,) [rad]. Radius 0 = the probe turns on
+    the spot.
     """
     delta = np.asarray(points, dtype=np.float64) - np.asarray(start, dtype=np.float64)
     facing = np.broadcast_to(np.asarray(heading, dtype=np.float64), len(delta))
@@ -87,9 +85,9 @@ def turn_to(
 def curve(
     start: tuple[float, float], heading: float, end: tuple[float, float], radius: float
 ) -> FloatArray:
-    """Return (m, 2) points along the shortest way to a point, both ends among them.
+    """Return (m, 2) points along the shortest way to a point, including both ends [m].
 
-    The heading at the start is in rad, points and the least radius of a curve in metres.
+    The heading at the start is in rad, the least radius of a curve in metres.
     """
     delta = np.array([end]) - np.array([start])
     if radius <= 0.0 or math.hypot(*delta[0]) <= _SAME * radius:
@@ -111,7 +109,7 @@ def curve(
 
 
 def _shortest(delta: FloatArray, facing: FloatArray, r: float) -> tuple[FloatArray, _Ways]:
-    """Return the length of the shortest way of each, and that way."""
+    """Return the (m,) lengths of the shortest ways, and these ways."""
     cos, sin = np.cos(facing), np.sin(facing)
     x, y = cos * delta[:, 0] + sin * delta[:, 1], cos * delta[:, 1] - sin * delta[:, 0]
     kinds: list[_Ways] = []
@@ -120,7 +118,7 @@ def _shortest(delta: FloatArray, facing: FloatArray, r: float) -> tuple[FloatArr
             kinds.append(_Ways(side * first, side * second, straight))
     lengths = np.array([r * (abs(w.first) + abs(w.second)) + w.straight for w in kinds])
     lengths = np.where(np.isnan(lengths), np.inf, lengths)
-    # Of equally long ones (a point straight behind) the first, whatever the rounding.
+    # Of equally long ways (to a point straight behind) take the first, despite rounding.
     best = np.argmax(lengths <= lengths.min(axis=0) + 1e-9 * r, axis=0)
     rows = np.arange(len(delta))
     chosen = (np.array([w[part] for w in kinds])[best, rows] for part in range(3))
@@ -128,7 +126,7 @@ def _shortest(delta: FloatArray, facing: FloatArray, r: float) -> tuple[FloatArr
 
 
 def _arc_and_straight(x: FloatArray, y: FloatArray, r: float) -> _Ways:
-    """Return the ways by an arc to the left; NaN for points within that circle."""
+    """Return the ways with an arc to the left; NaN for points within its circle."""
     square = x * x + y * (y - 2.0 * r)
     # A point on the circle may be within it by rounding.
     square = np.where(np.abs(square) <= 1e-12 * r * r, 0.0, square)
@@ -138,7 +136,7 @@ def _arc_and_straight(x: FloatArray, y: FloatArray, r: float) -> _Ways:
 
 
 def _arcs(x: FloatArray, y: FloatArray, r: float) -> tuple[_Ways, _Ways]:
-    """Return the ways by an arc to the left and one to the right; NaN for points too far off."""
+    """Return the ways with an arc to the left and one to the right; NaN for distant points."""
     east, north = x, y - r
     far = np.hypot(east, north)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -156,16 +154,16 @@ def _arcs(x: FloatArray, y: FloatArray, r: float) -> tuple[_Ways, _Ways]:
 
 
 def _full(angle: FloatArray) -> FloatArray:
-    """Return angles from 0 to 2π; one just below a whole turn is none, by rounding."""
+    """Return angles of 0 … 2π; an angle just below 2π becomes 0."""
     found = np.mod(angle, _TURN)
     return np.where(found > _TURN - 1e-9, 0.0, found)
 
 
 def check_radius(topology: Topology, radius: float) -> None:
-    """Refuse a radius [m] with which a probe cannot turn on a map.
+    """Check that a probe with a turning radius [m] can turn on a map.
 
     Raises:
-        ConfigError: the turning circle is wider than the map is long, or the map has heights.
+        ConfigError: the turning circle is wider than the map, or the map has heights.
     """
     if radius <= 0.0 or topology.roads or topology.n < 2:
         return
@@ -188,9 +186,9 @@ def check_radius(topology: Topology, radius: float) -> None:
 def curve_through(
     start: tuple[float, float], heading: float, points: FloatArray, radius: float
 ) -> FloatArray:
-    """Return (k, 2) points of the way through (m, 2) points, both ends among them [m].
+    """Return (k, 2) points of the way through (m, 2) points, including both ends [m].
 
-    The heading [rad] at the start may be NaN = towards the first point.
+    The heading at the start is in rad; NaN = towards the first point.
     """
     pieces = [np.array([start], dtype=np.float64)]
     for point in np.asarray(points, dtype=np.float64):
@@ -203,29 +201,31 @@ def curve_through(
 
 
 class Turning(Topology):
-    """Base class of the views of all maps; made by `turning`."""
+    """Base class of the views that `turning` returns."""
 
     straight: Topology
-    """The map without a turning radius."""
+    """Map without a turning radius."""
     turn_radius: float
+    """Least radius of a curve [m]."""
     turn_at: int | None
+    """Place of the probe; None = not on the map yet."""
     turn_heading: float
-    """Where the probe is and which way it faces there; NaN = not known."""
+    """Heading of the probe at its place [rad]; NaN = unknown."""
     _kept_ways: dict[tuple[int, str], Ways]
     _kept_rows: dict[int, FloatArray]
 
     @cached_property
     def pace(self) -> float:
-        """Seconds a metre takes; the same everywhere on maps that are no roads."""
+        """Duration of a metre [s/m]; constant on maps other than roads."""
         ways = self.straight.ways_from(0)
         reached = np.where(np.isfinite(ways.metres), ways.metres, 0.0)
         far = int(np.argmax(reached))
         return float(ways.seconds[far] / reached[far]) if reached[far] > 0.0 else 0.0
 
     def drive(self, path: Sequence[int], at: int | None = None) -> tuple[Cost, float]:
-        """Return what a drive along places costs, and the heading at its end [rad].
+        """Return the cost of a drive through places, and the heading at its end [rad].
 
-        It begins where the probe is where `at` is None.
+        The drive starts at the place `at`; None = the place of the probe.
         """
         at = self.turn_at if at is None else at
         if at is None or not path:
@@ -239,7 +239,7 @@ class Turning(Topology):
     def route(
         self, at: int | None, goal: int, observed: BoolArray, unavailable: Collection[int] = ()
     ) -> Route:
-        """Return the way of the map, and what it costs with its curves."""
+        """Return the way on the map without curves, with the cost of its curves."""
         found = self.straight.route(at, goal, observed, unavailable)
         if at is None:
             return found
@@ -249,7 +249,7 @@ class Turning(Topology):
         return Route(found.path, self.drive(found.path, at)[0])
 
     def ways_from(self, at: int | None, by: str = "seconds") -> WaysFrom:
-        """Return the ways of the map, and what they cost with their curves."""
+        """Return the ways on the map without curves, with the cost of their curves."""
         found = self.straight.ways_from(at, by)
         if at is None:
             return found
@@ -257,11 +257,11 @@ class Turning(Topology):
         return WaysFrom(metres, metres * self.pace, found.before)
 
     def ways_to(self, goal: int, by: str = "seconds") -> Ways:
-        """Return the ways of the map, and what they cost with their curves."""
+        """Return the ways on the map without curves, with the cost of their curves."""
         if (kept := self._kept_ways.get((goal, by))) is not None:
             return kept
         ways = self.straight.ways_to(goal, by)
-        # What they cost from where the probe leaves each place.
+        # Drive from each place with the heading of arrival there.
         following, own = ways.following, np.isfinite(ways.seconds)
         here, heading = np.arange(self.n), self._arrivals.copy()
         metres = np.zeros(self.n)
@@ -285,7 +285,7 @@ class Turning(Topology):
 
     @cached_property
     def _arrivals(self) -> FloatArray:
-        """(n,) heading on arriving at each place from where the probe is; NaN = not known."""
+        """(n,) heading on arrival at each place from the place of the probe; NaN = unknown."""
         if self.turn_at is None:
             return np.full(self.n, math.nan)
         found = self._along(self.turn_at, self.straight.ways_from(self.turn_at))[1]
@@ -298,7 +298,7 @@ class Turning(Topology):
     def _legs(
         self, start: IntArray, heading: FloatArray, end: IntArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return metres of direct moves and the heading after each; NaN where it is not known."""
+        """Return the lengths [m] of direct moves and the headings after them; NaN = unknown."""
         x = self.positions
         facing = np.where(np.isnan(heading), 0.0, heading)
         turn = turn_to(x[start], facing, x[end], self.turn_radius)
@@ -311,7 +311,7 @@ class Turning(Topology):
         )
 
     def _along(self, at: int, ways: WaysFrom) -> tuple[FloatArray, FloatArray]:
-        """Return (n,) metres of ways from a place, and the heading at the end of each."""
+        """Return the (n,) lengths of ways from a place [m], and the headings at their ends."""
         metres = np.where(np.isfinite(ways.metres), 0.0, math.inf)
         heading = np.full(self.n, self._leaves(at))
         reached = np.flatnonzero(np.isfinite(ways.metres))
@@ -331,9 +331,10 @@ def _view_of(kind: type) -> type:
 
 
 def turning(topology: Topology, radius: float, at: int | None, heading: float | None) -> Topology:
-    """Return a map as a probe sees it that is at a place (None = nowhere yet) with a heading [rad].
+    """Return the view of a map for a turning radius [m], a place and a heading of the probe [rad].
 
-    It is the map itself for one that turns on the spot (radius 0), and on roads.
+    A radius of 0 and roads give the map itself. `at` None = not on the map yet; `heading` None =
+    unknown.
     """
     if radius <= 0.0 or topology.roads:
         return topology

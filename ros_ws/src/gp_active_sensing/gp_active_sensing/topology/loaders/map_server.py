@@ -22,8 +22,8 @@ import numpy as np
 
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, MapError
+from gp_active_sensing.topology.geometry import MOST_GROUND, OccupancyGrid
 from gp_active_sensing.topology.loaders.files import check_file, fail, fault
-from gp_active_sensing.topology.occupancy import MOST_GROUND, OccupancyGrid
 from gp_active_sensing.types import BoolArray, FloatArray
 from gp_active_sensing.util.lazy import library
 from gp_active_sensing.util.yaml_files import load_yaml

@@ -20,8 +20,8 @@ from gp_active_sensing.report.reconstruction import replay
 from gp_active_sensing.report.source import load_run
 from gp_active_sensing.sim import load_scenario, run_scenario
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
+from gp_active_sensing.topology.geometry import OccupancyGrid
 from gp_active_sensing.topology.grids import make_occupancy_map
-from gp_active_sensing.topology.occupancy import OccupancyGrid
 from tests.unit.report.runs import bag_run
 from tests.unit.sim.scenarios import GRID, LINE, scenario
 

@@ -16,9 +16,9 @@ from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, MapError
 from gp_active_sensing.topology import MapConfig, build_topology
 from gp_active_sensing.topology.base import GraphTopology
+from gp_active_sensing.topology.geometry import OccupancyGrid
 from gp_active_sensing.topology.grids import make_occupancy_map, neighbouring
 from gp_active_sensing.topology.live import LivePlaces
-from gp_active_sensing.topology.occupancy import OccupancyGrid
 
 
 def grid_of(picture: str, resolution: float = 1.0, **at: object) -> OccupancyGrid:
