@@ -66,7 +66,7 @@ def _map(kind: str, folder: Path) -> Try:
 
 
 def _ascii_grid(folder: Path) -> Try:
-    from gp_active_sensing.topology.loaders.rasters import read_ascii_grid
+    from gp_active_sensing.topology.loaders.rasters import of_ascii
 
     path = folder / "field.asc"
     rows = "\n".join(" ".join(str(r * 7 + c) for c in range(6)) for r in range(5))
@@ -75,7 +75,7 @@ def _ascii_grid(folder: Path) -> Try:
 
     def attempt(rng: random.Random) -> None:
         path.write_bytes(spoilt(data, rng))
-        read_ascii_grid(path)
+        of_ascii(path)
 
     return attempt
 

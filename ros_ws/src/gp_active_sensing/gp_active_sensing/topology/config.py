@@ -37,6 +37,7 @@ from gp_active_sensing.topology.map_config import (
     RasterConfig,
     RoadsConfig,
     StationsConfig,
+    WeightsConfig,
 )
 from gp_active_sensing.topology.roads import Roads, keep_largest
 from gp_active_sensing.topology.stations import load_stations
@@ -108,7 +109,9 @@ def build_settled(config: MapConfig, *, base_dir: Path | None = None) -> tuple[T
         places, settled = _regular(settled)
     for note in places.notes:
         logger.info("map %r: %s", places.name, note)
-    return weighted(places, config.weights, base_dir), settled
+    if config.weights != WeightsConfig():
+        places = weighted(places, config.weights, base_dir)
+    return places, settled
 
 
 def _regular(config: MapConfig) -> tuple[FreeTopology | GraphTopology, MapConfig]:

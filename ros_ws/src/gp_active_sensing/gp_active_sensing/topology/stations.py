@@ -20,8 +20,14 @@ from gp_active_sensing.topology.base import (
     part_of,
 )
 from gp_active_sensing.topology.geometry import Speeds
-from gp_active_sensing.topology.loaders import reader_of
-from gp_active_sensing.topology.loaders.files import MOST_TEXT, check_file, fail, fault, number_of
+from gp_active_sensing.topology.loaders import (
+    MOST_TEXT,
+    check_file,
+    fail,
+    fault,
+    number_of,
+    read_as,
+)
 from gp_active_sensing.topology.loaders.tables import SitesReader, named_columns
 from gp_active_sensing.topology.search import Move
 from gp_active_sensing.types import FloatArray, IntArray
@@ -66,9 +72,7 @@ def load_stations(
         MissingDependencyError: the table has longitudes, and pyproj is missing.
     """
     own = named_columns(f"{key}={title}" for key, title in columns_of.items())
-    check_file(path, MOST_TEXT)
-    _, read = reader_of("points", path)
-    sites = SitesReader(path, read(path), own).finish(crs)
+    sites = SitesReader(path, read_as("points", path, most=MOST_TEXT), own).finish(crs)
     points, numbers = sites.points, dict(sites.numbers)
     where = name or path.name.partition(".")[0], frame, sites.names, points[:, :2]
     speeds = speed if isinstance(speed, Speeds) else Speeds(speed)

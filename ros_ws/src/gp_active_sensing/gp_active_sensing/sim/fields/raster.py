@@ -82,7 +82,7 @@ def read_field_raster(
         if config.layer is not None:
             msg = f"{path}: field.layer: an ESRI ASCII grid is one layer"
             raise MapError(msg)
-        found = of_ascii(path, "")[0]
+        found = of_ascii(path)[0]
     else:
         msg = (
             f"{path}: expected a raster .asc (ESRI ASCII grid) or .tif, got {suffix!r}; GDAL turns "

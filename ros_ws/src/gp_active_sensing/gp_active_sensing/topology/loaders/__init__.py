@@ -1,16 +1,30 @@
-"""The catalogue of map formats: one file a format, found by how the name of the map's file ends."""
+"""Map files: the catalogue of their formats, and how they are opened, checked and refused.
+
+The limits are far beyond every map; they are for files that were made to use up time or memory. No
+entity of an XML file is expanded, and a document type declaration is refused: no map format has
+one. The size of an expanded archive is limited.
+"""
 
 from __future__ import annotations
 
+import gzip
+import io
+import json
+import os
 import re
-from collections.abc import Callable
+import sys
+import xml.etree.ElementTree as ET
+import zipfile
+import zlib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from gp_active_sensing.errors import MapError, MissingDependencyError, ResourceError
 from gp_active_sensing.registry import Registry
-from gp_active_sensing.topology.loaders.files import check_file, fault
 from gp_active_sensing.topology.segments import RoadMap
+from gp_active_sensing.util.files import open_file
 from gp_active_sensing.util.resources import find_resource
 
 _HERE = __name__
@@ -44,11 +58,30 @@ for _kind, _ends, _where in _FORMATS:
     for _end in _ends:
         loaders.add(f"{_kind} {_end}", f"{_HERE}.{_where}")
 
-OF_FILE = ("roads", "grid", "points")
+_CONTENTS = {"roads": ("roads",), "grid": ("areas", "cells", "raster"), "points": ("points",)}
+"""Kind of map -> kinds of content that it is made of."""
+OF_FILE = tuple(_CONTENTS)
 """Kinds of maps that a file may hold."""
-_OF_GRID = ("areas", "cells", "raster")
 _TAKES_CRS = {".geojson", ".json", ".graphml", ".csv"}
 """Formats of roads whose coordinates may be in any system; the others say or fix theirs."""
+
+MOST_TEXT = 256 * 2**20
+"""Bytes of a file of GeoJSON or of a table."""
+MOST_BYTES = 2 << 30
+"""Largest size of a file once decompressed."""
+MOST_TOKEN = 4 * 2**20
+"""Bytes of a tag of XML with its attributes, or of a text between two."""
+MOST_FLOOR = 16 * 2**20
+MOST_RATIO = 30
+"""A gzip file may expand to `MOST_FLOOR` bytes and so many times its own size."""
+MOST_TAGS = 100_000
+BYTES_PER_TAG = 8
+"""A file of XML with more tags than that has so many bytes for each; `<nd ref="1"/>` has 13."""
+SHOWN_PROBLEMS = 10
+"""The others are counted."""
+
+
+# -- formats ---------------------------------------------------------------------------------------
 
 
 def ends_of(*kinds: str) -> tuple[str, ...]:
@@ -57,25 +90,59 @@ def ends_of(*kinds: str) -> tuple[str, ...]:
     return tuple(end for kind, _, end in named if (kind or "roads") in kinds)
 
 
-def reader_of(kind: str, path: Path) -> tuple[str, Callable[..., Any]]:
-    """Return how a name ends and what reads such a file.
+def read_as(kind: str, path: Path, *given: Any, crs: str = "", most: int = sys.maxsize) -> Any:
+    """Return what the reader of a format makes of a file of at most so many bytes.
+
+    Further arguments are for the reader; a `crs` is for one of roads.
 
     Raises:
-        MapError: the file is of another format.
+        MapError: the file is of another format, too large, or cannot be used.
+        MissingDependencyError: the format needs a library that is not installed.
         PluginError: the format is that of a plug-in that cannot be used.
     """
+    check_file(path, most)
     found = [end for end in ends_of(kind) if path.name.lower().endswith(end)]
     if not found:
-        kinds = {"roads": ("roads",), "grids": _OF_GRID, "points": ("points",)}
-        known = "; ".join(f"{what}: {', '.join(sorted(ends_of(*k)))}" for what, k in kinds.items())
+        known = "; ".join(f"{k}: {', '.join(sorted(ends_of(*c)))}" for k, c in _CONTENTS.items())
         raise fault(
             path,
             f"expected a file of a map ({known}), got one that ends in "
             f"{''.join(path.suffixes[-2:])!r}",
         )
     end = max(found, key=len)
+    if crs and end not in _TAKES_CRS:
+        raise fault(
+            path,
+            f"a coordinate system can be given for {', '.join(sorted(_TAKES_CRS))}; "
+            f"files ending in {end} have their own",
+        )
     name = f"{kind} {end}"
-    return end, loaders.factory(name if name in loaders else end)
+    read: Callable[..., Any] = loaders.factory(name if name in loaders else end)
+    made = read(path, *given, **{"crs": crs} if crs else {})
+    if kind == "roads" and not isinstance(made, RoadMap):
+        raise fault(path, f"the reader of {end} must return a RoadMap, it gave {made!r:.60}")
+    return made
+
+
+def load_roads(path: Path, *, crs: str = "") -> RoadMap:
+    """Read a road map in the format that the end of its name says; raises as `read_as`.
+
+    `crs` is the coordinate system of the file, whatever it says itself ("local" for metres,
+    "EPSG:4326" for longitude and latitude, …); "" = what it says.
+    """
+    road_map: RoadMap = read_as("roads", path, crs=crs)
+    return road_map
+
+
+def find_map(file: str, base_dir: Path | None = None) -> Path:
+    """Return the path of a file of maps: beside `base_dir`, as it is, or one that ships.
+
+    Raises:
+        ResourceError: there is none.
+    """
+    if base_dir is not None and (base_dir / file).is_file():
+        return base_dir / file
+    return find_resource("maps", file)
 
 
 def kinds_of_file(file: str) -> tuple[str, ...]:
@@ -84,8 +151,7 @@ def kinds_of_file(file: str) -> tuple[str, ...]:
     A name without an end is that of a map that ships with the package.
     """
     name = Path(file).name.lower()
-    kinds = {"roads": ends_of("roads"), "grid": ends_of(*_OF_GRID), "points": ends_of("points")}
-    return tuple(kind for kind in OF_FILE if name.endswith(kinds[kind]))
+    return tuple(kind for kind, of in _CONTENTS.items() if name.endswith(ends_of(*of)))
 
 
 def kind_of_map(file: str) -> str:
@@ -97,29 +163,22 @@ def kind_of_map(file: str) -> str:
     kinds = kinds_of_file(path.name)
     if len(kinds) < 2:
         return kinds[0] if kinds else "roads"
-    if "grid" not in kinds:
-        from gp_active_sensing.topology.loaders.tables import is_stations  # seldom wanted
-
-        return "points" if is_stations(path) else "roads"
-    return _kind_in_geojson(path) if "roads" in kinds else _kind_of_shapes(path)
-
-
-def _kind_of_shapes(path: Path) -> str:
-    """Return what a file of GIS holds: areas, or points alone."""
-    from gp_active_sensing.topology.loaders.vector import only_points
-
     try:
+        if "grid" not in kinds:
+            from gp_active_sensing.topology.loaders.table import is_edges
+
+            return "roads" if is_edges(path) else "points"
+        if "roads" in kinds:
+            return _kind_in_geojson(read_text(path))
+        from gp_active_sensing.topology.loaders.vector import only_points
+
         return "points" if only_points(path) else "grid"
     except (MapError, MissingDependencyError):
-        return "grid"  # it is refused when it is read
+        return "roads" if "roads" in kinds else "grid"  # it is refused when it is read
 
 
-def _kind_in_geojson(path: Path) -> str:
+def _kind_in_geojson(text: str) -> str:
     """Return what a file of GeoJSON holds: lines between junctions, areas, or points alone."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError):
-        return "roads"  # it is refused when it is read
     if re.search(r'"(from|startid)"\s*:', text) or not re.search('(Polygon|Point)"', text):
         return "roads"
     if 'Polygon"' in text:
@@ -136,37 +195,262 @@ def name_problems(key: str, given: object) -> list[str]:
     return [f"{key}: expected a list of corners, or a file ending in {ends}; got {given!r:.60}"]
 
 
-def find_map(file: str, base_dir: Path | None = None) -> Path:
-    """Return the path of a file of maps: beside `base_dir`, as it is, or one that ships.
+# -- files within limits ---------------------------------------------------------------------------
+
+
+def check_file(path: Path, most: int = sys.maxsize) -> None:
+    """Refuse what is no file, or has more bytes than `most` (MapError)."""
+    try:
+        with open_file(path) as stream:
+            size = os.fstat(stream.fileno()).st_size
+    except OSError as error:
+        raise fault(path, f"cannot be read: {error.strerror or error}") from error
+    if size > most:
+        raise fault(path, f"is too large: expected at most {most >> 20} MiB")
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a map, without a byte order mark.
 
     Raises:
-        ResourceError: there is none.
+        MapError: no file, no text in UTF-8, or too large.
     """
-    if base_dir is not None and (base_dir / file).is_file():
-        return base_dir / file
-    return find_resource("maps", file)
+    check_file(path, MOST_TEXT)
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise fault(path, f"cannot be read as text in UTF-8: {error}") from error
 
 
-def load_roads(path: Path, *, crs: str = "") -> RoadMap:
-    """Read a road map in the format that the end of its name says.
+def read_json(path: Path) -> Any:
+    """Return the data of a JSON file. Raises MapError where it is none."""
+    text = read_text(path)
+    if not text.strip():
+        raise fault(path, "is empty")
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:  # ValueError: also a number of 5000 digits
+        raise fault(path, f"is not valid JSON, perhaps truncated: {error}") from error
 
-    `crs` is the coordinate system of the file, whatever it says itself ("local" for metres,
-    "EPSG:4326" for longitude and latitude, …); "" = what it says.
+
+def declared_crs(whole: Mapping[str, Any]) -> str:
+    """Return the system that our header says, or GeoJSON as it was before 2016, "" for none."""
+    header, crs = whole.get("gp_active_sensing"), whole.get("crs")
+    old = crs.get("properties") if isinstance(crs, dict) else None
+    own = header.get("crs") if isinstance(header, dict) else None
+    return str(own or (old.get("name") if isinstance(old, dict) else "") or "")
+
+
+# -- XML -------------------------------------------------------------------------------------------
+
+
+def elements(
+    path: Path, wanted: Collection[str], *, root: str, opened: Collection[str] = ()
+) -> Iterator[ET.Element]:
+    """Yield the elements of some names, whole, each when it ends; everything else is forgotten.
+
+    The file is XML, or XML compressed with gzip. Names are without their namespace; of those that
+    lie within another only the outer one is given. Those in `opened` are given when they begin,
+    with their attributes only; `root` is the name that the outermost element must have.
 
     Raises:
-        MapError: unknown format, or a map that cannot be used.
-        MissingDependencyError: the format needs a library that is not installed.
-        PluginError: the format is that of a plug-in that cannot be used.
+        MapError: the file cannot be read, is damaged, cut short or too large, is no XML or another
+            kind of it, or declares a document type.
     """
-    end, load = reader_of("roads", path)
-    if crs and end not in _TAKES_CRS:
-        raise fault(
-            path,
-            f"a coordinate system can be given for {', '.join(sorted(_TAKES_CRS))}; "
-            f"files ending in {end} have their own",
-        )
-    check_file(path)
-    road_map: object = load(path, crs=crs) if crs else load(path)
-    if not isinstance(road_map, RoadMap):
-        raise fault(path, f"the reader of {end} must return a RoadMap, it gave {road_map!r:.60}")
-    return road_map
+    import defusedxml.ElementTree as safe
+    from defusedxml.common import DefusedXmlException
+
+    with _opened(path) as stream:
+        try:
+            events = safe.iterparse(stream, events=("start", "end"), forbid_dtd=True)
+            yield from _wanted(events, wanted, opened, root, path)
+        except DefusedXmlException as error:
+            raise fault(
+                path,
+                f"declares a document type or entities ({type(error).__name__}), which no map "
+                "needs and which may expand without end; it is not read",
+            ) from error
+        except ET.ParseError as error:
+            raise fault(path, f"is not valid XML, perhaps truncated: {error}") from error
+
+
+def whole_bytes(path: Path) -> bytes:
+    """Return the bytes of a file of XML, unpacked, within the limits. Raises MapError beyond."""
+    with _opened(path) as stream:
+        return b"".join(iter(lambda: stream.read(1 << 20), b""))
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[_Limited]:
+    """Open a file of XML, unpacked: as it is, of gzip, or the document of a KMZ archive.
+
+    Raises:
+        MapError: it cannot be read, is damaged, cut short or too large.
+    """
+    name = path.name.lower()
+    try:
+        file: Any
+        if name.endswith(".kmz"):
+            file = _document(path)
+        else:
+            file = gzip.open(path, "rb") if name.endswith(".gz") else path.open("rb")
+        with _Limited(path, file, packed=name.endswith((".gz", ".kmz"))) as stream:
+            yield stream
+    except EOFError as error:
+        raise fault(path, "the gzip file is cut short; copy it again") from error
+    except (gzip.BadGzipFile, zlib.error, zipfile.BadZipFile) as error:
+        kind = "KMZ" if name.endswith(".kmz") else "gzip"
+        raise fault(path, f"the {kind} file is damaged ({error}); copy it again") from error
+    except (OSError, ValueError, LookupError) as error:  # also an unknown encoding
+        if isinstance(error, MapError):
+            raise
+        raise fault(path, f"cannot be read: {error}") from error
+
+
+def tag_of(element: ET.Element) -> str:
+    """Return the name of an element without its namespace."""
+    return element.tag.rpartition("}")[2]
+
+
+def _wanted(
+    events: Any, wanted: Collection[str], opened: Collection[str], root: str, path: Path
+) -> Iterator[ET.Element]:
+    open_elements: list[ET.Element] = []
+    inside = 0
+    for event, element in events:
+        tag = tag_of(element)
+        if event == "start":
+            if not open_elements and tag != root:
+                raise fault(path, f"expected a file that begins with <{root}>, got <{tag}>")
+            open_elements.append(element)
+            inside += tag in wanted
+            if tag in opened:
+                yield element
+            continue
+        open_elements.pop()
+        inside -= tag in wanted
+        if inside:
+            continue
+        if tag in wanted:
+            yield element
+        if open_elements:  # it is the only child, since those before it are gone
+            open_elements[-1].remove(element)
+
+
+def _document(path: Path) -> Any:
+    """Open the document of a KMZ archive."""
+    try:
+        archive = zipfile.ZipFile(path)
+        names = sorted(n for n in archive.namelist() if n.lower().endswith(".kml"))
+        if not names:
+            raise fault(path, "holds no .kml file; expected a KMZ archive as Google Earth saves it")
+        return archive.open("doc.kml" if "doc.kml" in names else names[0])
+    except (zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
+        raise fault(path, f"is no KMZ archive, or a damaged one: {error}") from error
+
+
+class _Limited(io.RawIOBase):
+    """A file that gives no more than it may, and no tag or text without end."""
+
+    def __init__(self, path: Path, file: Any, *, packed: bool) -> None:
+        self._path = path
+        self._file: Any = file
+        self._most = MOST_BYTES
+        if packed:
+            self._most = min(MOST_BYTES, MOST_FLOOR + MOST_RATIO * path.stat().st_size)
+        self._given = self._token = self._tags = 0
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes.
+
+        Raises:
+            MapError: there are more than the limits.
+        """
+        data: bytes = self._file.read(size)
+        self._given += len(data)
+        if self._given > self._most:
+            raise fault(
+                self._path,
+                f"expands to more than {self._most >> 20} MiB, which is "
+                f"{MOST_FLOOR >> 20} MiB and {MOST_RATIO} times its size, or all that is read; "
+                "decompress it yourself if it is meant",
+            )
+        self._tags += data.count(b"<")
+        if self._tags > max(MOST_TAGS, self._given // BYTES_PER_TAG):
+            raise fault(
+                self._path,
+                f"holds {self._tags} tags in {self._given} bytes: no map has more "
+                f"than one in {BYTES_PER_TAG} bytes",
+            )
+        # Parsing a tag piece by piece takes the square of its length.
+        last = data.rfind(b">")
+        self._token = self._token + len(data) if last < 0 else len(data) - last
+        if self._token > MOST_TOKEN:
+            raise fault(self._path, f"holds a tag or a text of more than {MOST_TOKEN >> 20} MiB")
+        return data
+
+    def close(self) -> None:
+        """Close the file."""
+        if not self.closed:
+            self._file.close()
+        super().close()
+
+
+# -- checked values --------------------------------------------------------------------------------
+
+
+def fail(path: Path | str, problems: Sequence[str]) -> None:
+    """Raise an error with the problems, if there are any."""
+    if not problems:
+        return
+    if len(problems) == 1:
+        msg = f"{path}: {problems[0]}"
+    else:
+        lines = [f"  - {problem}" for problem in problems[:SHOWN_PROBLEMS]]
+        rest = len(problems) - SHOWN_PROBLEMS
+        if rest > 0:
+            lines.append(f"  … and {rest} more")
+        msg = f"{path}: {len(problems)} problems in the map:\n" + "\n".join(lines)
+    raise MapError(msg)
+
+
+def fault(where: Path | str, what: str) -> MapError:
+    """Return the error of a map file: where in it, what is wrong, what to do."""
+    return MapError(f"{where}: {what}")
+
+
+def expected(path: Path | str, where: str, what: str, got: Any) -> MapError:
+    """Return the error of a value of a file that is not what it has to be."""
+    return MapError(f"{path}: {where}{': ' if where else ''}expected {what}, got {shown(got)}")
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a value is a number that float can hold (NaN is one)."""
+    if isinstance(value, int) and abs(value) > 1 << 1000:
+        return False
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def number_of(value: Any) -> float | None:
+    """Return a number (NaN is one), also of a text; None where it is none."""
+    if isinstance(value, bool):
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def shown(value: Any) -> str:
+    """Return a value for a message, cut short."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def is_text(value: str) -> bool:
+    """Return whether a text can be written: JSON may name half a character (a lone surrogate)."""
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True

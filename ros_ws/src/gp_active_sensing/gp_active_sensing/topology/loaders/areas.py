@@ -18,11 +18,17 @@ from typing import Any
 
 import numpy as np
 
-from gp_active_sensing.errors import ConfigError
+from gp_active_sensing.errors import ConfigError, listed
 from gp_active_sensing.topology.base import T, Topology
 from gp_active_sensing.topology.geometry import NEAR, fault_of, inside_of, polygon, simple
-from gp_active_sensing.topology.loaders import find_map, reader_of
-from gp_active_sensing.topology.loaders.files import MOST_TEXT, check_file, fail, fault, number_of
+from gp_active_sensing.topology.loaders import (
+    MOST_TEXT,
+    fail,
+    fault,
+    find_map,
+    number_of,
+    read_as,
+)
 from gp_active_sensing.topology.loaders.vector import (
     MOST_FEATURES,
     Drawing,
@@ -84,9 +90,7 @@ def read_areas(path: Path, *, datum: Point | None = None, crs: str = "") -> Area
     """
     import shapely
 
-    check_file(path, MOST_TEXT)
-    _, read = reader_of("areas", path)
-    found: Drawing = read(path)
+    found: Drawing = read_as("areas", path, most=MOST_TEXT)
     if not found.shapes:
         has = ", ".join(f"{count} {what}" for what, count in found.others.items())
         raise fault(
@@ -348,7 +352,7 @@ def _outline(
                     ground = part if ground is None else ground.union(part)
     notes = []
     if holes:
-        shown = ", ".join(holes[:10]) + (f", … ({len(holes)})" if len(holes) > 10 else "")
+        shown = listed(holes, 10) + (f" ({len(holes)})" if len(holes) > 10 else "")
         notes.append(f"taken for holes in the outline, since they lie within it: {shown}")
     fences = [m for m, role in zip(made, roles, strict=True) if role == "fence"]
     if len(fences) > 1:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from gp_active_sensing.errors import suggest
-from gp_active_sensing.topology.loaders.files import (
+from gp_active_sensing.topology.loaders import (
     SHOWN_PROBLEMS,
     fail,
     fault,
@@ -47,6 +47,7 @@ MPH = 1609.344 / 3600.0
 _SUFFIXES = ".gz .pbf .xml .geojson .json .graphml .csv .net .osm .edges".split()
 
 _ENDS, _NUMBERS = ("id", "from", "to"), ("length", "lanes", "speed_limit")
+_SURROGATE = "half a character (a lone surrogate)"
 RESERVED = frozenset({*FEATURES, RELATIONAL})
 """Names of features that every map has: none of `Segment.extra` may be called so."""
 
@@ -94,19 +95,17 @@ class Drafts:
         road_class, which the file calls as `keys` says; `extra` are its other numbers.
         """
         before = len(self.problems)
-        called = {key: keys.get(key, key) for key in (*_ENDS, *_NUMBERS, "successors")}
         own, start, end = (
-            self.text(v, called[key], where) for key, v in zip(_ENDS, names, strict=True)
+            self.text(v, keys.get(key, key), where) for key, v in zip(_ENDS, names, strict=True)
         )
-        numbers = {key: self.number(tags.get(key), called[key], where) for key in _NUMBERS}
+        numbers = {key: self.number(tags.get(key), keys.get(key, key), where) for key in _NUMBERS}
         others = self.extra(extra, where)
-        successors = tags.get("successors")
+        successors, called = tags.get("successors"), keys.get("successors", "successors")
         if not isinstance(successors, list | tuple | None):
-            self.problems.append(
-                f"{where}: {called['successors']}: expected a list, got {shown(successors)}"
-            )
+            got = shown(successors)
+            self.problems.append(f"{where}: {called}: expected a list, got {got}")
         elif successors is not None:
-            successors = tuple(self.text(s, called["successors"], where) for s in successors)
+            successors = tuple(self.text(s, called, where) for s in successors)
         if len(self.problems) > before or not line:
             return
         self.add(
@@ -130,30 +129,21 @@ class Drafts:
     def add(self, draft: Draft) -> None:
         """Add a segment; an id that is taken is a problem."""
         texts = (draft.id, draft.start, draft.end, draft.name, draft.road_class)
-        if not all(map(is_text, texts)):
-            self.problems.append(
-                f"{draft.where}: {shown(next(t for t in texts if not is_text(t)))} holds half a "
-                "character (a lone surrogate)"
-            )
+        before, where = len(self.problems), draft.where
+        if wrong := [text for text in texts if not is_text(text)]:
+            self.problems.append(f"{where}: {shown(wrong[0])} holds {_SURROGATE}")
             return
         if any(abs(c) > MOST_NUMBER for point in draft.line for c in point):
             self.problems.append(
-                f"{draft.where}: a coordinate is beyond {MOST_NUMBER:g}, where no road is"
+                f"{where}: a coordinate is beyond {MOST_NUMBER:g}, where no road is"
             )
             return
-        taken = self._taken(draft.id, draft.where)
-        if draft.two_way:
-            taken = self._taken(f"-{draft.id}", f"{draft.where}, the reverse of it") or taken
-        if not taken:
+        twin = [(f"-{draft.id}", f"{where}, the reverse of it")] if draft.two_way else []
+        for identity, title in [(draft.id, where), *twin]:
+            if (other := self._where.setdefault(identity, title)) is not title:
+                self.problems.append(f"{title}: id {identity!r} is taken by {other}")
+        if len(self.problems) == before:
             self._drafts.append(draft)
-
-    def _taken(self, identity: str, where: str) -> bool:
-        other = self._where.get(identity)
-        if other is None:
-            self._where[identity] = where
-            return False
-        self.problems.append(f"{where}: id {identity!r} is taken by {other}")
-        return True
 
     def ignore(self, what: str) -> None:
         """Count something of the file that is not used, for a note."""
@@ -162,11 +152,6 @@ class Drafts:
     def count(self, sentence: str) -> None:
         """Count what was done, for one note."""
         self._counts[sentence] += 1
-
-    @property
-    def counted(self) -> tuple[str, ...]:
-        """The sentences that were counted, each with how often."""
-        return tuple(f"{sentence} ({n})" for sentence, n in sorted(self._counts.items()))
 
     def text(self, value: Any, key: str, where: str) -> str:
         """Return a text or a whole number as text; anything else is a problem."""
@@ -195,7 +180,7 @@ class Drafts:
             if value is None:
                 continue
             if not is_text(key):
-                self.ignore(f"{key!r}, which holds half a character")
+                self.ignore(f"{key!r}, which holds {_SURROGATE}")
             elif not is_number(value):
                 self.ignore(f"{key!r}, which is no number")
             elif not math.isfinite(value):
@@ -267,7 +252,7 @@ class Drafts:
         """
         for key, word in (("name", name), ("frame", frame)):
             if not is_text(word):
-                self.problems.append(f"{key}: {shown(word)} holds half a character")
+                self.problems.append(f"{key}: {shown(word)} holds {_SURROGATE}")
         fail(self.path, self.problems)
         if not self._drafts:
             raise fault(self.path, f"has no segments; {nothing}")
@@ -279,16 +264,15 @@ class Drafts:
             allow_small=allow_small,
         )
         pairs = list(zip(self._drafts, lines, strict=True))
-        empty = [draft for draft, line in pairs if _length(draft, line) < SHORTEST]
-        if empty and self._join:
-            pairs = self._joined(pairs)
-        else:
-            self.problems += [
-                f"{draft.where}: has zero length; join its junctions instead"
-                if draft.start != draft.end
-                else f"{draft.where}: has zero length; a loop needs the line that it follows"
-                for draft in empty
-            ]
+        if empty := [draft for draft, line in pairs if _length(draft, line) < SHORTEST]:
+            if self._join:
+                pairs = self._joined(pairs)
+            else:
+                join, loop = "join its junctions instead", "a loop needs the line that it follows"
+                self.problems += [
+                    f"{draft.where}: has zero length; {loop if draft.start == draft.end else join}"
+                    for draft in empty
+                ]
         segments: list[Segment] = []
         for draft, line in pairs:
             values = {field.name: getattr(draft, field.name) for field in fields(Segment)}
@@ -306,7 +290,6 @@ class Drafts:
             for junction, count in ended.items()
             if count * begun[junction] > MOST_TURNS
         ]
-        fail(self.path, self.problems)
         self._check_successors(segments)
         fail(self.path, self.problems)
         bare = self.path.name  # without the endings of formats of maps
@@ -317,7 +300,7 @@ class Drafts:
             frame,
             tuple(segments),
             datum if placed.datum is None else placed.datum,
-            (*self.notes, *placed.notes, *self.counted),
+            (*self.notes, *placed.notes, *(f"{k} ({n})" for k, n in sorted(self._counts.items()))),
             placed.crs,
         )
 
@@ -351,31 +334,26 @@ class Drafts:
         """Successors must exist and start where the segment ends."""
         starts = {segment.id: segment.start for segment in segments}
         for segment in segments:
+            where = f"{self._where[segment.id]}: successors"
             for successor in segment.successors or ():
                 if successor not in starts:
-                    hint = self._hint(successor, starts)
-                    self.problems.append(
-                        f"{self._where[segment.id]}: successors: no segment {successor!r} on the "
-                        f"map.{hint}"
-                    )
+                    self._unknown(f"{where}: no segment", successor, starts)
                 elif starts[successor] != segment.end:
                     self.problems.append(
-                        f"{self._where[segment.id]}: successors: {successor!r} starts at junction "
-                        f"{starts[successor]!r}, but this segment ends at {segment.end!r}"
+                        f"{where}: {successor!r} starts at junction {starts[successor]!r}, but "
+                        f"this segment ends at {segment.end!r}"
                     )
 
-    def _hint(self, name: str, known: Iterable[str]) -> str:
-        """Return the nearest name, where the problem is one of those that are shown."""
-        return suggest(name, known) if len(self.problems) < SHOWN_PROBLEMS else ""
+    def _unknown(self, what: str, name: str, known: Collection[str]) -> None:
+        hint = suggest(name, known) if len(self.problems) < SHOWN_PROBLEMS else ""
+        self.problems.append(f"{what} {name!r} on the map.{hint}")
 
-    def check_junctions(self, junctions: Iterable[str]) -> None:
+    def check_junctions(self, known: Collection[str]) -> None:
         """Segments must join junctions that exist, when the file lists junctions."""
-        known = set(junctions)
         for draft in self._drafts if known else ():
             for key, junction in (("from", draft.start), ("to", draft.end)):
                 if junction not in known:
-                    hint = self._hint(junction, known)
-                    self.problems.append(f"{draft.where}: {key}: no junction {junction!r}.{hint}")
+                    self._unknown(f"{draft.where}: {key}: no junction", junction, known)
 
 
 def _length(draft: Draft, line: Sequence[Point]) -> float:

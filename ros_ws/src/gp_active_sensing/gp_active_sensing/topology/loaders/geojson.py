@@ -14,9 +14,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gp_active_sensing.topology.loaders import (
+    declared_crs,
+    fail,
+    fault,
+    is_number,
+    read_json,
+    shown,
+)
 from gp_active_sensing.topology.loaders.drafts import Drafts
-from gp_active_sensing.topology.loaders.files import fail, fault, is_number, read_json, shown
-from gp_active_sensing.topology.loaders.vector import declared_crs
 from gp_active_sensing.topology.projection import LOCAL
 from gp_active_sensing.topology.segments import Point, RoadMap, Segment
 

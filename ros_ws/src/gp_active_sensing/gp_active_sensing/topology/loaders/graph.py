@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gp_active_sensing.errors import MapError
+from gp_active_sensing.topology.loaders import elements, fault, number_of, shown, tag_of
 from gp_active_sensing.topology.loaders.drafts import KMH, Drafts
-from gp_active_sensing.topology.loaders.files import elements, fault, number_of, shown, tag_of
 from gp_active_sensing.topology.loaders.osm import speed_of
 from gp_active_sensing.topology.projection import LOCAL
 from gp_active_sensing.topology.segments import Point, RoadMap, length_of

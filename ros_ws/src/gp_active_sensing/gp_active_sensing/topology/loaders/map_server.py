@@ -23,7 +23,7 @@ import numpy as np
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, MapError
 from gp_active_sensing.topology.geometry import MOST_GROUND, OccupancyGrid
-from gp_active_sensing.topology.loaders.files import check_file, fail, fault
+from gp_active_sensing.topology.loaders import check_file, fail, fault
 from gp_active_sensing.types import BoolArray, FloatArray
 from gp_active_sensing.util.lazy import library
 from gp_active_sensing.util.yaml_files import load_yaml
@@ -54,10 +54,7 @@ def read_image(path: Path) -> GreyImage:
         MissingDependencyError: it is no PGM, and Pillow is missing.
     """
     check_file(path, _MOST_BYTES)
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise fault(path, f"cannot be read: {error.strerror or error}") from error
+    data = path.read_bytes()
     if data[:2] in (b"P5", b"P2"):
         shades = _pgm(data, path)
         return GreyImage(shades, np.zeros(shades.shape, dtype=np.bool_))
@@ -87,13 +84,9 @@ def _pgm(data: bytes, path: Path) -> FloatArray:
             f"least one pixel, at most {MOST_PIXELS}, and values up to 1 … 65535",
         )
     if data.startswith(b"P5"):
-        kind = np.dtype(np.uint8) if largest < 256 else np.dtype(">u2")
-        available = (len(data) - at - 1) // kind.itemsize
-        values = (
-            np.frombuffer(data, kind, min(available, width * height), at + 1)
-            if available > 0
-            else None
-        )
+        kind = np.dtype(np.uint8 if largest < 256 else ">u2")
+        count = max(0, min((len(data) - at - 1) // kind.itemsize, width * height))
+        values = np.frombuffer(data, kind, count, at + 1) if count else np.empty(0)
     else:
         words = re.sub(rb"#[^\n]*", b"", data[at:]).split()
         try:
@@ -103,11 +96,10 @@ def _pgm(data: bytes, path: Path) -> FloatArray:
             raise fault(
                 path, f"expected whole numbers after the header of a P2, got {bad[:20]!r}"
             ) from None
-    if values is None or len(values) < width * height:
-        count = 0 if values is None else len(values)
+    if len(values) < width * height:
         raise fault(
             path,
-            f"its header says {width} × {height} pixels, but there are {count}; the file "
+            f"its header says {width} × {height} pixels, but there are {len(values)}; the file "
             "is cut short, or of another size; copy it again",
         )
     pixels = values[: width * height].reshape(height, width)
@@ -151,13 +143,32 @@ _UNKNOWN_SHADE = 205.0
 
 @dataclass(frozen=True)
 class _Described:
-    image: str  # beside the file
+    image: str  # name of a file beside this one
     resolution: float  # width of a pixel [m]
-    origin: tuple[float, ...]  # x, y and yaw of the lower left pixel's corner [m, m, rad]
-    negate: int | bool = 0  # white is occupied
-    occupied_thresh: float = 0.65  # from here on occupied
-    free_thresh: float = 0.196  # up to here free
-    mode: str = "trinary"  # what shades mean: one of `_MODES`
+    origin: tuple[float, ...]  # x, y and yaw of the lower left corner [m, m, rad]
+    negate: int | bool = 0  # 1: white is occupied
+    occupied_thresh: float = 0.65  # least occupancy of an occupied cell
+    free_thresh: float = 0.196  # largest occupancy of a free cell
+    mode: str = "trinary"  # meaning of shades
+
+    def __post_init__(self) -> None:
+        ordered = self.mode == "raw" or self.free_thresh < self.occupied_thresh
+        checks = (
+            ("resolution", 0.0 < self.resolution < math.inf, "metres above 0"),
+            ("origin", len(self.origin) in (2, 3), "x, y and yaw"),
+            ("negate", self.negate in (0, 1), "0 or 1"),
+            ("occupied_thresh", 0.0 <= self.occupied_thresh <= 1.0, "0 … 1"),
+            ("free_thresh", 0.0 <= self.free_thresh <= 1.0, "0 … 1"),
+            ("free_thresh", ordered, f"less than occupied_thresh, {self.occupied_thresh:g}"),
+            ("mode", self.mode in _MODES, f"one of {', '.join(_MODES)}"),
+        )
+        problems = [
+            f"{key}: expected {what}, got {getattr(self, key)!r:.60}"
+            for key, fine, what in checks
+            if not fine
+        ]
+        if problems:
+            raise ConfigError(problems)
 
 
 def load(path: Path) -> tuple[OccupancyGrid, tuple[str, ...]]:
@@ -201,31 +212,10 @@ def _described(path: Path) -> _Described:
     known = _Described.__dataclass_fields__
     given: dict[str, Any] = {key: value for key, value in whole.items() if key in known}
     try:
-        meta = from_mapping(_Described, given)
+        return from_mapping(_Described, given)
     except ConfigError as error:
         fail(path, error.problems)
         raise
-    problems = []
-    if not (math.isfinite(meta.resolution) and meta.resolution > 0.0):
-        problems.append(
-            f"resolution: must be above 0, the width of a pixel in metres; got {meta.resolution:g}"
-        )
-    if len(meta.origin) not in (2, 3):
-        problems.append(f"origin: expected x, y and yaw, got {list(meta.origin)}")
-    if meta.mode not in _MODES:
-        problems.append(f"mode: expected one of {', '.join(_MODES)}, got {meta.mode!r:.60}")
-    for key in ("occupied_thresh", "free_thresh"):
-        if not 0.0 <= getattr(meta, key) <= 1.0:
-            problems.append(f"{key}: expected 0 … 1, got {getattr(meta, key):g}")
-    if meta.negate not in (0, 1):
-        problems.append(f"negate: expected 0 or 1, got {meta.negate}")
-    if meta.mode != "raw" and not meta.free_thresh < meta.occupied_thresh:
-        problems.append(
-            f"free_thresh: must be less than occupied_thresh, {meta.occupied_thresh:g}; got "
-            f"{meta.free_thresh:g}"
-        )
-    fail(path, problems)
-    return meta
 
 
 def _values(image: GreyImage, meta: _Described) -> tuple[np.ndarray, tuple[str, ...]]:

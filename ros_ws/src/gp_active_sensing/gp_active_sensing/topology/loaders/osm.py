@@ -15,8 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from gp_active_sensing.topology.loaders import fault, number_of
 from gp_active_sensing.topology.loaders.drafts import KMH, MPH, Draft, Drafts
-from gp_active_sensing.topology.loaders.files import fault, number_of
 from gp_active_sensing.topology.projection import LONLAT
 from gp_active_sensing.topology.segments import Point, RoadMap, successors_of
 from gp_active_sensing.util.lazy import library
@@ -34,17 +34,17 @@ DRIVABLE = frozenset(
 _CLOSED = {"no", "private", "agricultural", "forestry", "delivery", "emergency"}
 _ACCESS = ("motorcar", "motor_vehicle", "vehicle", "access")
 """Keys about who may drive, the more special first."""
+_ONE_WAY = {
+    **dict.fromkeys(("yes", "true", "1"), (True, False)),
+    **dict.fromkeys(("-1", "reverse"), (False, True)),
+    **dict.fromkeys(("no", "false", "0", "alternating"), (True, True)),
+    "reversible": (False, False),
+}
+"""Value of `oneway` -> whether a way may be driven forward, and backward."""
 _KNOT = 1852.0 / 3600.0
 _WALK = 7.0 * KMH
 _SPEED = re.compile(r"(\d+(?:[.,]\d+)?)\s*(km/h|kmh|kph|mph|knots)?$")
 _UNITS = {"km/h": KMH, "kmh": KMH, "kph": KMH, "mph": MPH, "knots": _KNOT}
-
-
-class Directions(NamedTuple):
-    """In which directions of its points a way may be driven."""
-
-    forward: bool
-    backward: bool
 
 
 def drivable(tags: Mapping[str, str]) -> bool:
@@ -55,19 +55,10 @@ def drivable(tags: Mapping[str, str]) -> bool:
     return word not in _CLOSED
 
 
-def directions(tags: Mapping[str, str]) -> Directions:
-    """Return the directions; neither, when they change with the hour."""
-    word = tags.get("oneway", "")
-    if word in ("-1", "reverse"):
-        return Directions(forward=False, backward=True)
-    if word in ("yes", "true", "1"):
-        return Directions(forward=True, backward=False)
-    if word == "reversible":
-        return Directions(forward=False, backward=False)
-    if word in ("no", "false", "0", "alternating"):
-        return Directions(forward=True, backward=True)
+def directions(tags: Mapping[str, str]) -> tuple[bool, bool]:
+    """Return whether a way may be driven forward, and backward; neither if the hour decides."""
     implied = tags.get("junction") in ("roundabout", "circular") or tags["highway"] == "motorway"
-    return Directions(forward=True, backward=not implied)
+    return _ONE_WAY.get(tags.get("oneway", ""), (True, not implied))
 
 
 def speed_of(text: str) -> float | None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gp_active_sensing.topology.loaders.files import expected, fault, is_number, read_json, shown
+from gp_active_sensing.topology.loaders import expected, fault, is_number, read_json, shown
 from gp_active_sensing.topology.loaders.vector import Drawing, Shape
 
 _MOST_ITEMS = 20_000

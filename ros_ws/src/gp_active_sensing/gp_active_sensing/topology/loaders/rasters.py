@@ -27,10 +27,9 @@ from typing import Any
 
 import numpy as np
 
-from gp_active_sensing.errors import MapError, brief_repr, listed, suggest
+from gp_active_sensing.errors import brief_repr, listed, suggest
 from gp_active_sensing.topology.geometry import HEIGHTS, below_water, inflated, metres_in
-from gp_active_sensing.topology.loaders import reader_of
-from gp_active_sensing.topology.loaders.files import check_file, fault, number_of, read_text
+from gp_active_sensing.topology.loaders import fault, number_of, read_as, read_text
 from gp_active_sensing.topology.projection import (
     LOCAL,
     LONLAT,
@@ -89,10 +88,8 @@ def read_raster(path: Path, value: str = "") -> RasterFile:
             several bands, none with the name `value`; depths of both signs.
         MissingDependencyError: a GeoTIFF or netCDF file, without rasterio.
     """
-    check_file(path)
-    _, read = reader_of("raster", path)
-    found: tuple[RasterFile, str] = read(path, value)
-    raster, unit = found
+    raster: RasterFile
+    raster, unit = read_as("raster", path, value)
     if not raster.crs and (beside := path.with_suffix(".prj")).is_file():
         raster = replace(raster, crs=read_text(beside).strip())
     if np.isnan(raster.values).all():
@@ -147,19 +144,8 @@ def _layer(path: Path, found: Any, transform: Any, number: int, notes: list[str]
     return RasterFile(layer, (a, b, c, d, e, f), system, tuple(notes))
 
 
-def of_ascii(path: Path, value: str) -> tuple[RasterFile, str]:
-    """Return an ESRI ASCII grid, which says no unit."""
-    values, (west, south), (dx, dy) = read_ascii_grid(path)
-    values[are_fills(values)] = np.nan
-    return RasterFile(values, (dx, 0.0, west, 0.0, -dy, south + dy * len(values))), ""
-
-
-def read_ascii_grid(path: Path) -> tuple[FloatArray, tuple[float, float], tuple[float, float]]:
-    """Read an ESRI ASCII grid.
-
-    Returns:
-        (rows, columns) values from north to south, NaN = no data; and in the file's unit the
-        south-west corner of the south-west cell, and width and height of a cell.
+def of_ascii(path: Path, value: str = "") -> tuple[RasterFile, str]:
+    """Return an ESRI ASCII grid and its unit, which it does not say.
 
     Raises:
         MapError: a file that is none; the message says the line.
@@ -173,11 +159,11 @@ def read_ascii_grid(path: Path) -> tuple[FloatArray, tuple[float, float], tuple[
             values = np.empty(rows * columns)
             done = 0
             for number, words in chain([first], numbered):
-                row = _numbers(words, f"{path}, line {number}")
+                where = f"{path}, line {number}"
+                row = _numbers(words, where)
                 if done + row.size > values.size:
                     what = f"{values.size} values of {columns} × {rows} cells"
-                    msg = f"{path}, line {number}: more than the {what}"
-                    raise MapError(msg)
+                    raise fault(where, f"more than the {what}")
                 values[done : done + row.size] = row
                 done += row.size
     except (OSError, UnicodeDecodeError) as error:
@@ -185,18 +171,21 @@ def read_ascii_grid(path: Path) -> tuple[FloatArray, tuple[float, float], tuple[
     if done < values.size:
         raise fault(path, f"ends after {done} of {values.size} values ({columns} × {rows} cells)")
     sides = ("dx", "dy") if "cellsize" not in head and "dx" in head else ("cellsize", "cellsize")
-    width, height = (_number(path, head, key, "above") for key in sides)
-    edges = []
-    for axis, size in (("x", width), ("y", height)):
-        corner, centre = f"{axis}llcorner", f"{axis}llcenter"
-        if corner in head and centre in head:
-            raise fault(path, f"has both {corner} and {centre}; keep the one that is meant")
-        own = centre in head
-        edges.append(
-            _number(path, head, centre) - 0.5 * size if own else _number(path, head, corner)
-        )
-    values[values == head.get("nodata_value", _NO_DATA)] = np.nan
-    return values.reshape(rows, columns), (edges[0], edges[1]), (width, height)
+    dx, dy = (_number(path, head, key, "above") for key in sides)
+    west, south = _edge(path, head, "x", dx), _edge(path, head, "y", dy)
+    values[(values == head.get("nodata_value", _NO_DATA)) | are_fills(values)] = np.nan
+    transform = (dx, 0.0, west, 0.0, -dy, south + dy * rows)
+    return RasterFile(values.reshape(rows, columns), transform), ""
+
+
+def _edge(path: Path, head: Mapping[str, float], axis: str, size: float) -> float:
+    """Return the west or south edge of an ESRI ASCII grid with cells of a size."""
+    corner, centre = f"{axis}llcorner", f"{axis}llcenter"
+    if corner in head and centre in head:
+        raise fault(path, f"has both {corner} and {centre}; keep the one that is meant")
+    if centre in head:
+        return _number(path, head, centre) - 0.5 * size
+    return _number(path, head, corner)
 
 
 def _header(
@@ -259,8 +248,7 @@ def read_layer(path: Path, layer: int) -> RasterFile:
     """
     with _opened(path) as (found, transform):
         if layer >= found.count:
-            msg = f"field.layer: {path} has layers 0 … {found.count - 1}, got {layer}"
-            raise MapError(msg)
+            raise fault("field.layer", f"{path} has layers 0 … {found.count - 1}, got {layer}")
         if transform.is_identity:
             logger.warning(
                 "%s: does not say where it lies; its cells count as metres from 0, 0", path
@@ -316,8 +304,8 @@ def _opened(path: Path, value: str = "") -> Iterator[tuple[Any, Any]]:
                 if driver == "netCDF" and found.subdatasets:
                     names = {n.rpartition(":")[2].lower(): n for n in found.subdatasets}
                     if value.lower() not in names:
-                        msg = f"{path}: has several variables; name one with value: "
-                        raise MapError(msg + listed(sorted(names)))
+                        known = listed(sorted(names))
+                        raise fault(path, f"has several variables; name one with value: {known}")
                     found = rasterio.open(names[value.lower()], driver=driver)
             with found:
                 if found.tags(ns="OVERVIEWS"):

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gp_active_sensing.errors import MapError, MissingDependencyError
+from gp_active_sensing.topology.loaders import elements, fault, number_of, tag_of
 from gp_active_sensing.topology.loaders.drafts import Draft, Drafts
-from gp_active_sensing.topology.loaders.files import elements, fault, number_of, tag_of
 from gp_active_sensing.topology.projection import LOCAL, LONLAT, frame_error, geographic_of
 from gp_active_sensing.topology.segments import Point, RoadMap, length_of
 
@@ -37,12 +37,12 @@ def load(path: Path) -> RoadMap:
 
 
 class _Lane(NamedTuple):
-    """A lane that a car may use; the rightmost is 0. Its length is in metres, its speed in m/s."""
+    """A lane that a car may use; the rightmost is 0."""
 
     number: int
     shape: tuple[Point, ...]
-    length: float
-    speed: float
+    length: float  # [m]
+    speed: float  # [m/s]
 
 
 class _Net:

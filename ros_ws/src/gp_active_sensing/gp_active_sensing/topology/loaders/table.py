@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gp_active_sensing.errors import MapError, listed, suggest
+from gp_active_sensing.topology.loaders import MOST_TEXT, check_file, fault, number_of, tables
 from gp_active_sensing.topology.loaders.drafts import KMH, MPH, Drafts
-from gp_active_sensing.topology.loaders.files import MOST_TEXT, check_file, fault, number_of
 from gp_active_sensing.topology.projection import LOCAL, LONLAT
 from gp_active_sensing.topology.segments import Point, RoadMap
 from gp_active_sensing.util.tables import Table
@@ -61,6 +61,16 @@ def load(path: Path, *, crs: str = "") -> RoadMap:
     return reader.finish(crs)
 
 
+def is_edges(path: Path) -> bool:
+    """Return whether a table is one of edges, or at least none of places, by its first line."""
+    check_file(path, MOST_TEXT)
+    with Table(path, MapError) as table:
+        titles = {title.lower() for title in table.header}
+    pairs = ("x", "y"), ("lon", "lat")
+    placed = any(all(titles.intersection(tables.COLUMNS[key]) for key in pair) for pair in pairs)
+    return not placed or all(titles.intersection(COLUMNS[key]) for key in ("from", "to"))
+
+
 class _Reader:
     def __init__(self, table: Table) -> None:
         self.path = table.path
@@ -68,13 +78,14 @@ class _Reader:
         self._columns = _columns_of(table, COLUMNS)
         missing = [name for name in ("from", "to") if name not in self._columns]
         if missing:
-            msg = (
-                f"{table.path}, line 1: expected columns from and to, got {listed(table.header)}."
+            where = f"{table.path}, line 1"
+            raise fault(
+                where,
+                f"expected columns from and to, got {listed(table.header)}."
                 f"{suggest(missing[0], table.header)} See the columns in maps/README.md; a "
-                "table of places, such as stations, has columns x and y, or longitude and "
-                "latitude; map.columns_of says which they are where they have other names"
+                "table of places has columns x and y, or longitude and latitude; map.columns_of "
+                "names them where they have other names",
             )
-            raise MapError(msg)
         guessed = sorted(title for title in self._columns.values() if _plain(title) != title)
         if guessed:
             self.drafts.notes.append(f"guessed, as the file says: {', '.join(guessed)}")
@@ -154,11 +165,9 @@ class _Reader:
                 columns = _columns_of(table, _NODES)
                 keys = ("x", "y") if {"x", "y"} <= columns.keys() else ("lon", "lat")
                 if not {"node", *keys} <= columns.keys():
-                    msg = (
-                        f"{path}, line 1: expected columns node and x_m, y_m (or lon, lat), "
-                        f"got {listed(table.header)}"
-                    )
-                    raise MapError(msg)
+                    where = f"{path}, line 1"
+                    what = "expected columns node and x_m, y_m (or lon, lat)"
+                    raise fault(where, f"{what}, got {listed(table.header)}")
                 self._lonlat = keys == ("lon", "lat")
                 self._nodes = {}
                 at = table.column(columns["node"])

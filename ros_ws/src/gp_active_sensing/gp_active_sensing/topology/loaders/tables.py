@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from gp_active_sensing.errors import ConfigError, MapError, listed, suggest
 from gp_active_sensing.topology.geometry import below_water, upwards_of
-from gp_active_sensing.topology.loaders.files import MOST_TEXT, check_file, fail, fault, number_of
+from gp_active_sensing.topology.loaders import fail, fault, number_of
 from gp_active_sensing.topology.projection import (
     LOCAL,
     LONLAT,
@@ -32,7 +32,7 @@ from gp_active_sensing.util.tables import MISSING, Table, are_fills
 
 logger = logging.getLogger(__name__)
 
-_COLUMNS: Mapping[str, tuple[str, ...]] = {
+COLUMNS: Mapping[str, tuple[str, ...]] = {
     "name": ("name", "station", "site", "id", "place"),
     "x": ("x", "x_m", "easting"),
     "y": ("y", "y_m", "northing"),
@@ -89,23 +89,6 @@ class Sites:
     # (n,) further numbers by name, NaN where a place has none
     numbers: Mapping[str, FloatArray] = field(default_factory=dict)
     notes: tuple[str, ...] = ()  # what was taken as what, and what was left out, a sentence each
-
-
-def is_stations(path: Path) -> bool:
-    """Return whether any file is a table of places, by its first line; one of edges is not."""
-    if path.suffix.lower() != ".csv":
-        return False
-    try:
-        check_file(path, MOST_TEXT)
-        with Table(path, MapError) as table:
-            titles = {title.lower() for title in table.header}
-    except MapError:  # said by the one who reads it
-        return False
-    from gp_active_sensing.topology.loaders.table import COLUMNS  # of roads
-
-    pairs = ("x", "y"), ("lon", "lat")
-    placed = any(all(titles.intersection(_COLUMNS[key]) for key in pair) for pair in pairs)
-    return placed and not all(titles.intersection(COLUMNS[key]) for key in ("from", "to"))
 
 
 class PlaceTable(NamedTuple):
@@ -448,7 +431,7 @@ def _columns_of(
     unwanted = set[str]()  # where one pair is named, the other one is not looked for
     if any(own_pair) and not all(own_pair):
         unwanted = {"lon", "lat"} if own_pair[0] else {"x", "y"}
-    for key, names in _COLUMNS.items():
+    for key, names in COLUMNS.items():
         title = next((name for name in names if name in titles), None)
         if title is not None and key not in found.keys() | unwanted:
             found[key] = titles.index(title), header[titles.index(title)]
@@ -467,12 +450,13 @@ def _columns_of(
     pairs = [{"x", "y"} <= found.keys(), {"lon", "lat"} <= found.keys()]
     if not any(pairs):
         hint = suggest("longitude" if "lat" in found else "x", header)
-        msg = (
-            f"{path}, line 1: expected columns x and y [m], or longitude and latitude "
-            f"[degree], got {listed(header)}.{hint} Columns with other names are given by "
-            "columns_of, such as [x=E, y=N]"
+        where = f"{path}, line 1"
+        raise fault(
+            where,
+            "expected columns x and y [m], or longitude and latitude [degree], got "
+            f"{listed(header)}.{hint} Columns with other names are given by columns_of, such as "
+            "[x=E, y=N]",
         )
-        raise MapError(msg)
     for half in () if all(pairs) else {"x", "y"} if pairs[1] else {"lon", "lat"}:
         found.pop(half, None)
     return found, upwards

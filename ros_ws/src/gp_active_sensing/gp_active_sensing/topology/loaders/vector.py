@@ -12,6 +12,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,8 @@ import numpy as np
 
 from gp_active_sensing.errors import MapError
 from gp_active_sensing.topology.geometry import simple
-from gp_active_sensing.topology.loaders.files import (
-    MOST_TEXT,
-    check_file,
+from gp_active_sensing.topology.loaders import (
+    declared_crs,
     elements,
     expected,
     fault,
@@ -45,7 +45,7 @@ _OTHER_FILES = re.compile(rb"OGRVRT|VRTDataset|opengis\.net/(gml|wfs|wms)|GDAL_W
 """Prefixes of descriptions of data that lie elsewhere."""
 _DRAWN = ("tessellate", "extrude", "visibility")
 """Columns that GDAL makes of how KML is drawn; they say nothing of a place."""
-_DRAWN_SHAPES = re.compile(rb"<(?:\w+:)?(Point|Line\w+|Polygon|\w*Track|Model)[\s/>]")
+_DRAWN_SHAPES = re.compile(rb"<(?:\w+:)?(Point|Line\w+|Polygon)[\s/>]")
 """Tags of the shapes of KML."""
 _UNDEFINED = ("ENGCRS", "LOCAL_CS", "ENGINEERINGCRS")
 
@@ -122,7 +122,6 @@ def read_features(path: Path) -> VectorFile:
     """
     import shapely
 
-    check_file(path, MOST_TEXT)
     end = path.suffix.lower()
     read = _geojson if end in (".geojson", ".json") else _kml if end[:3] == ".km" else _file
     found = read(path)
@@ -136,18 +135,9 @@ def read_features(path: Path) -> VectorFile:
 def only_points(path: Path) -> bool:
     """Return whether a file of GIS has points and no other shapes. Raises as `read_features`."""
     if path.suffix.lower() in (".kml", ".kmz"):
-        check_file(path, MOST_TEXT)
         return set(_DRAWN_SHAPES.findall(whole_bytes(path))) == {b"Point"}
     features = read_features(path).features
     return {part.geom_type for f in features for part in simple(f.geometry)} == {"Point"}
-
-
-def declared_crs(whole: Mapping[str, Any]) -> str:
-    """Return the system that our header says, or GeoJSON as it was before 2016, "" for none."""
-    header, crs = whole.get("gp_active_sensing"), whole.get("crs")
-    old = crs.get("properties") if isinstance(crs, dict) else None
-    own = header.get("crs") if isinstance(header, dict) else None
-    return str(own or (old.get("name") if isinstance(old, dict) else "") or "")
 
 
 def _geojson(path: Path) -> VectorFile:
@@ -228,8 +218,8 @@ def _file(path: Path) -> VectorFile:
     """Read a shapefile or a GeoPackage, which GDAL knows by its first bytes."""
     with path.open("rb") as stream:
         head = stream.read(72)
-    shape, package = head[:4] == b"\x00\x00\x27\x0a", head[:15] == b"SQLite format 3"
-    if not (shape if path.suffix.lower() == ".shp" else package):
+    start = b"\x00\x00\x27\x0a" if path.suffix.lower() == ".shp" else b"SQLite format 3"
+    if not head.startswith(start):
         raise fault(path, f"does not begin as a {path.suffix} file does; save it again")
     return _gdal(path.absolute(), path)
 
@@ -277,10 +267,8 @@ def _of_bytes(data: bytes | None, where: str) -> Any:
 
     if not data:
         return None
-    try:
+    with suppress(shapely.errors.GEOSException):
         return shapely.from_wkb(data)
-    except shapely.errors.GEOSException:
-        pass
     try:
         return shapely.from_wkb(data, on_invalid="fix")
     except (ValueError, shapely.errors.GEOSException) as error:

@@ -27,7 +27,7 @@ from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.topology.base import FreeTopology
 from gp_active_sensing.topology.grids import make_grid
 from gp_active_sensing.topology.loaders.map_server import load as read_map_server
-from gp_active_sensing.topology.loaders.rasters import read_ascii_grid
+from gp_active_sensing.topology.loaders.rasters import of_ascii
 from tests.unit.report.runs import bag_run, node_run
 from tests.unit.util.hostile import HOSTILE
 
@@ -268,9 +268,9 @@ def test_cells_that_are_no_squares(tmp_path: Path) -> None:
     field = field_on(topology, (5, 22.0))
     assert lattice_of(topology).cell == (3.0, 2.0)
     mean, _ = export_map(field, tmp_path / "f", "asc")
-    raster, corner, cell = read_ascii_grid(mean)
-    assert (corner, cell) == ((-1.5, -1.0), (3.0, 2.0))
-    assert raster[::-1][1, 1] == pytest.approx(float(field.mean[5]), rel=1e-8)
+    grid, _ = of_ascii(mean)
+    assert grid.transform == (3.0, 0.0, -1.5, 0.0, -2.0, 5.0)
+    assert grid.values[::-1][1, 1] == pytest.approx(float(field.mean[5]), rel=1e-8)
     with pytest.raises(RunError, match=r"cells of 3 × 2 m; an occupancy grid has squares only"):
         export_map(field, tmp_path / "g", "pgm")
 

@@ -20,7 +20,7 @@ from gp_active_sensing.sim import load_scenario, run_scenario
 from gp_active_sensing.topology import Topology, build_topology
 from gp_active_sensing.topology.base import FreeTopology
 from gp_active_sensing.topology.loaders.map_server import load as read_map_server
-from gp_active_sensing.topology.loaders.rasters import read_ascii_grid
+from gp_active_sensing.topology.loaders.rasters import of_ascii
 
 HEIGHTS = [0.0, -3.0, -6.0, -9.0, -12.0, -15.0]
 CELLS = 36
@@ -52,11 +52,12 @@ def test_an_ascii_grid_of_each_layer_has_the_values_of_its_places(
     )
     for k, z in enumerate(HEIGHTS):
         for part, values in (("mean", column.mean), ("std", column.std)):
-            raster, corner, cell = read_ascii_grid(files[f"lake_z{z:g}m_{part}.asc"])
-            assert (corner, cell, raster.shape) == ((-20.0, -20.0), (40.0, 40.0), (6, 6))
+            grid, _ = of_ascii(files[f"lake_z{z:g}m_{part}.asc"])
+            assert grid.transform == (40.0, 0.0, -20.0, 0.0, -40.0, 220.0)
+            assert grid.values.shape == (6, 6)
             there = of_layer(column, k)
             where = np.rint(column.topology.positions[there] / 40.0).astype(int)
-            found = raster[::-1][where[:, 1], where[:, 0]]
+            found = grid.values[::-1][where[:, 1], where[:, 0]]
             np.testing.assert_allclose(found, values[there], rtol=1e-8)
 
 

@@ -15,8 +15,8 @@ import pytest
 
 from gp_active_sensing.errors import MapError
 from gp_active_sensing.topology import load_roads
-from gp_active_sensing.topology.loaders import files
-from gp_active_sensing.topology.loaders.files import elements, tag_of
+from gp_active_sensing.topology import loaders as files
+from gp_active_sensing.topology.loaders import elements, tag_of
 from tests.unit.topology.loaders.extracts import RESIDENTIAL, osm
 from tests.unit.topology.loaders.nets import net, write_net
 from tests.unit.topology.loaders.test_graphml import STREET, text_of

@@ -118,14 +118,14 @@ def test_without_pillow_a_png_says_what_to_install(
 
 def test_wrong_descriptions(tmp_path: Path) -> None:
     for changes, message in (
-        ({"resolution": 0}, "house.yaml: resolution: must be above 0, the width of a pixel"),
+        ({"resolution": 0}, "house.yaml: resolution: expected metres above 0"),
         ({"resolution": "fine"}, "resolution: expected a number"),
         ({"resolution": None}, "resolution: is required and missing"),
         ({"origin": [1]}, "origin: expected x, y and yaw"),
         ({"image": "home.pgm"}, r"there is no file .*home\.pgm; beside house.yaml.*house\.pgm"),
         ({"mode": "colour"}, "mode: expected one of trinary, scale, raw"),
         ({"negate": 2}, "negate: expected 0 or 1, got 2"),
-        ({"free_thresh": 0.7}, "free_thresh: must be less than occupied_thresh, 0.65; got 0.7"),
+        ({"free_thresh": 0.7}, "free_thresh: expected less than occupied_thresh, 0.65, got 0.7"),
     ):
         with pytest.raises(MapError, match=message):
             load(write(tmp_path, **changes))
