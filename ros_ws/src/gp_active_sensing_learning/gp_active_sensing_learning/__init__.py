@@ -1,6 +1,6 @@
-"""Learn hyper-parameters and kernels from prior readings; needs the extra ``learn``.
+"""Learning of hyper-parameters and kernels from prior readings; needs torch and GPyTorch.
 
-Length-scales by marginal likelihood are here; a belief over kernels is in `kernel_selection`.
+`fit` learns length-scales by marginal likelihood; `kernel_selection` learns a belief over kernels.
 """
 
 from __future__ import annotations

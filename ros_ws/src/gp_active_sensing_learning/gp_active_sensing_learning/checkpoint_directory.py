@@ -1,4 +1,4 @@
-"""Directory beside a model for the checkpoint and rows of its learning."""
+"""Directory beside a model file for the checkpoint and the rows of its learning."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gp_active_sensing.errors import ActiveSensingError, RunError
 from gp_active_sensing.util.files import cannot
 
 NAME = "vbks-checkpoint"
-"""Name of our folder inside the folder beside the model."""
+"""Name of the checkpoint's folder inside the folder beside the model."""
 _ROWS = "rows-"
 _BEGUN = "signature.json"
 _DONE = "group-*"
@@ -22,11 +22,11 @@ _DONE = "group-*"
 
 @dataclass(frozen=True)
 class CheckpointDirectory:
-    """Two folders.
+    """Folders of a learning.
 
     Args:
-        checkpoint: of the optimisation; stays where something is left to do.
-        rows: of a long log; never stays.
+        checkpoint: checkpoint of the optimisation; kept if the learning is not complete.
+        rows: rows of a long log; always removed.
     """
 
     checkpoint: Path
@@ -34,20 +34,20 @@ class CheckpointDirectory:
 
 
 def folder_of(file: Path) -> Path:
-    """Return the folder beside a model that has its checkpoint."""
+    """Return the folder beside a model file for the checkpoint."""
     return file.with_name(f"{file.name}.checkpoint")
 
 
 @contextmanager
 def workplace(folder: Path, *, resume: bool) -> Iterator[CheckpointDirectory]:
-    """Have a place for rows and checkpoints; remove it at the end, unless something is left to do.
+    """Provide folders for rows and a checkpoint; remove them once the learning is complete.
 
-    Only what is made here is removed: nothing else that is in the folder. Rows that a killed
-    process has left go too, as nobody else can be at work in a folder that this one has.
+    Other files in `folder` are not removed. Rows of a killed process are removed, because the lock
+    excludes other processes.
 
     Raises:
-        RunError: there is nothing to resume, something that would be overwritten, another process
-            is at work there, or a folder cannot be made.
+        RunError: there is nothing to resume, a checkpoint would be overwritten, another process
+            uses the folder, or a folder cannot be made.
     """
     checkpoint = folder / NAME
     if resume and not _begun(checkpoint):
@@ -58,7 +58,7 @@ def workplace(folder: Path, *, resume: bool) -> Iterator[CheckpointDirectory]:
     except OSError as error:
         raise cannot(folder, "make the folder", error) from error
     with _lock(checkpoint):
-        # Where it is empty but for rows, a learning was killed before it had begun.
+        # A folder with nothing but rows is from a learning that was killed before it began.
         if not resume and any(not path.name.startswith(_ROWS) for path in checkpoint.iterdir()):
             msg = (
                 f"{checkpoint}: holds a learning that was begun; go on with --resume, or remove "
@@ -79,12 +79,12 @@ def workplace(folder: Path, *, resume: bool) -> Iterator[CheckpointDirectory]:
 
 @contextmanager
 def _lock(checkpoint: Path) -> Iterator[None]:
-    """Have a folder to oneself, until the end or until this process is gone.
+    """Lock a folder until the end of the context or of this process.
 
-    Some systems and disks have no locks: there nobody is kept out.
+    On systems and disks without locks this does nothing.
 
     Raises:
-        RunError: another process has it.
+        RunError: another process has locked the folder.
     """
     with ExitStack() as stack:
         try:
@@ -113,13 +113,13 @@ def _make_rows(checkpoint: Path) -> Path:
 
 
 def _remove_rows(checkpoint: Path) -> None:
-    """Remove the rows of this process, and what a killed one has left."""
+    """Remove the rows of this process and of killed processes."""
     for path in checkpoint.glob(f"{_ROWS}*"):
         shutil.rmtree(path, ignore_errors=True)
 
 
 def _remove(checkpoint: Path) -> None:
-    """Remove a checkpoint, and the folder that it is in where nobody has put anything into it."""
+    """Remove a checkpoint, and its parent folder if that is empty."""
     shutil.rmtree(checkpoint, ignore_errors=True)
     with suppress(OSError):
         checkpoint.parent.rmdir()
@@ -130,9 +130,9 @@ def _begun(checkpoint: Path) -> bool:
 
 
 def _worth_keeping(checkpoint: Path, error: BaseException) -> bool:
-    """Return whether the same command could go on from here."""
+    """Return whether the same command could continue from the checkpoint."""
     if isinstance(error, KeyboardInterrupt):
         return _begun(checkpoint)
-    # What was asked for cannot be done: there is nothing to go on with.
+    # After an error in the request, the same command would fail again.
     vain = isinstance(error, ActiveSensingError) and not isinstance(error, RunError)
     return not vain and _begun(checkpoint) and any(checkpoint.rglob(_DONE))

@@ -1,4 +1,4 @@
-"""Length-scale, signal, noise and place part of prior readings (MAP), as a `belief:` section."""
+"""MAP estimate of length-scale, signal, noise and `place_std`, as a `belief:` section."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ logger = logging.getLogger(__name__)
 
 STARTS = 4
 SUBSET = 1000
-"""Places whose readings are used at most, unless told otherwise: the cost grows as their cube."""
+"""Default of the largest number of places in use; the cost grows with its cube."""
 _SAME = 0.01
-"""Optima within so many nats are the same."""
+"""Largest difference in log posterior of optima that count as equal [nat]."""
 _STEP = 1e-3
-"""Step of the differences that give the curvature."""
+"""Step of the finite differences for the curvature."""
 _SIGNAL = (math.log(1e-2), math.log(30.0))
 _NOISE = (math.log(1e-3), math.log(5.0))
 _OWN = (math.log(1e-3), math.log(5.0))
 """Limits of the logarithms, in standard deviations of the readings."""
 _LEAST_GAIN = 3.0
-"""Nats by which the readings are more probable with a place part, from which on there is one."""
+"""Smallest gain in log-evidence at which `place_std` is accepted [nat]."""
 
 
 @dataclass(frozen=True)
@@ -47,19 +47,18 @@ class HyperParameterEstimate:
 
     Args:
         length_scales: one, or one per feature.
-        signal_std: of the field about its mean (after the belief's transform).
-        noise_std: of a reading about the field. Where `place_gain` is None it includes the place
-            part, which the readings cannot separate from noise.
-        errors: standard errors of the logarithms of the first length-scale, signal, noise and place
-            part, from the curvature at the optimum; inf where there is none, 0 of a noise that was
-            given.
+        signal_std: standard deviation of the field about its mean (after the belief's transform).
+        noise_std: standard deviation of a reading about the field. If `place_gain` is None, it
+            includes the independent component, which the readings cannot separate from noise.
+        errors: standard errors of the logarithms of the first length-scale, `signal_std`,
+            `noise_std` and `place_std`, from the curvature at the optimum. inf = no estimate, 0 =
+            the noise was given.
         mean: coefficients of the mean: the constant, then the slopes on standardised columns.
-        log_posterior: of each start's optimum less that of the best, the best first.
-        readings: number used.
-        places: number of places they are of.
-        place_std: of the place part of the field; 0 = not learned.
-        place_gain: by how much the readings are more probable with it than without [nat]; None =
-            not learned.
+        log_posterior: value at the optimum of each start, less the best value; descending.
+        readings: number of readings used.
+        places: number of places of these readings.
+        place_std: standard deviation of the independent component of each place; 0 = not learned.
+        place_gain: gain in log-evidence by this component [nat]; None = not learned.
     """
 
     length_scales: tuple[float, ...]
@@ -75,7 +74,7 @@ class HyperParameterEstimate:
 
     @property
     def place_part_found(self) -> bool:
-        """The readings say that there is something of each place's own."""
+        """True if the readings support an independent component of each place."""
         return self.place_gain is not None and self.place_gain > _LEAST_GAIN
 
     @property
@@ -98,28 +97,28 @@ def learn(
     """Return the hyper-parameters of largest posterior density.
 
     The density is the marginal likelihood of the readings, with the mean integrated out, times
-    log-normal priors. The prior of the length-scale is that of a belief without length-scales on
-    this map. The priors of signal, noise and place part are about 1, 0.3 and 0.3 standard
-    deviations of the readings, each within a factor e. The optimum is searched from several starts
-    with L-BFGS. The place part is learned where the noise is known or places were read again, see
+    log-normal priors. The prior of the length-scale is the default prior for the map. The priors of
+    `signal_std`, `noise_std` and `place_std` have medians of 1, 0.3 and 0.3 standard deviations of
+    the readings and a logarithmic standard deviation of 1. L-BFGS searches the optimum from several
+    starts. `place_std` is learned if the noise is known or places were read repeatedly, see
     `build_problem`.
 
     Args:
-        config: kernel, mean and transform; its lists of candidates do not matter.
+        config: kernel, mean and transform; other settings are ignored.
         topology: the map.
-        readings: of some of its places.
+        readings: readings of some places of the map.
         starts: number of starting points.
-        subset: number of places whose readings are used, drawn by the seed where there are more.
-        seed: of the draw.
-        per_feature: a length-scale for each feature.
-        noise: standard deviation of the sensor's noise, where it is known, after the transform.
+        subset: largest number of places whose readings are used; they are drawn at random.
+        seed: seed of the draw.
+        per_feature: True for a length-scale for each feature.
+        noise: known standard deviation of the sensor's noise, after the transform; None = learn it.
 
     Raises:
         MissingDependencyError: GPyTorch is not installed.
-        ConfigError: a kernel that cannot be learned, or that does not fit the map; a noise that is
-            no number above 0.
-        ReadingError: a value outside the transform's domain.
-        BeliefError: no start led anywhere.
+        ConfigError: the kernel cannot be learned or does not fit the map, or `noise` is not a
+            number above 0.
+        ReadingError: a value is outside the transform's domain.
+        BeliefError: no start led to an optimum.
     """
     try:
         from gp_active_sensing_learning.model import Model
@@ -167,7 +166,7 @@ def learn(
 
 
 def _search(model: Model, start: FloatArray) -> tuple[float, FloatArray]:
-    """Return the optimum found from a start: minus the log posterior, and where."""
+    """Return the negative log posterior at the optimum from a start, and its parameters."""
     from scipy.optimize import minimize
 
     problem = model.problem
@@ -184,9 +183,9 @@ def _search(model: Model, start: FloatArray) -> tuple[float, FloatArray]:
 
 
 def _without(model: Model, at: FloatArray) -> float:
-    """Return minus the log posterior without a place part, from the optimum with it.
+    """Return the least negative log posterior without `place_std`, near the optimum with it.
 
-    What belonged to places is noise at one start and detail of the smooth part at another.
+    One start adds the independent component to the noise, another one shortens the length-scales.
     """
     noise = at[:-1].copy()
     if model.problem.noise is None:
@@ -198,7 +197,7 @@ def _without(model: Model, at: FloatArray) -> float:
 
 
 def _errors(model: Model, at: FloatArray) -> tuple[float, float, float, float]:
-    """Return standard errors of the logarithms, by differences of the gradient."""
+    """Return standard errors of the logarithms, from finite differences of the gradient."""
     problem, none = model.problem, (math.inf, math.inf, math.inf, math.inf)
     steps = _STEP * np.eye(len(at))
     rows = [(model.negative(at + s)[1] - model.negative(at - s)[1]) / (2.0 * _STEP) for s in steps]
@@ -214,24 +213,24 @@ def _errors(model: Model, at: FloatArray) -> tuple[float, float, float, float]:
 
 
 WAYS = ("grid", "paper", "point")
-"""Ways to make the candidates Λ from the estimate."""
+"""Methods that compute candidates Λ from an estimate."""
 CANDIDATES = 7
-"""Length-scales of a grid."""
+"""Number of length-scales of a grid."""
 NOISE_SHARES, OWN_SHARE = (0.2, 0.8), 0.5
-"""Shares of the unexplained variance whose parts are unknown: shares of
-the variance that may be noise, and the one that is each place's own."""
+"""Candidate fractions of the unexplained variance for the noise, and the fraction for the
+independent component, where the readings cannot separate the two."""
 _LEAST, _MOST = math.log(2.0), math.log(8.0)
-"""The grid reaches two standard errors to either side, and at least and at most so far."""
+"""Smallest and largest logarithm of the largest factor of a grid."""
 
 
 def factors(estimate: HyperParameterEstimate, way: str) -> FloatArray:
-    """Return the (K,) factors on the estimated length-scales that make Λ.
+    """Return the (K,) factors on the estimated length-scales for the candidates Λ.
 
     grid: log-spaced about the estimate, two standard errors to either side; paper: 1, 4, 6, …, 14,
     that is ℓ* and 2(i+1)ℓ* for i = 1 … 6 [Hoang2014, Sec. 4.2]; point: 1.
 
     Raises:
-        ConfigError: no such way.
+        ConfigError: `way` is unknown.
     """
     if way == "point":
         return np.ones(1)
@@ -247,15 +246,15 @@ def factors(estimate: HyperParameterEstimate, way: str) -> FloatArray:
 def belief_section(
     estimate: HyperParameterEstimate, config: BeliefConfig, way: str = "grid"
 ) -> BeliefConfig:
-    """Return the belief that an estimate gives a mission on such a field; `way` as for `factors`.
+    """Return the prior belief of a mission from an estimate; `way` is as in `factors`.
 
-    Signal and noise are taken as known. The part that belongs to each place alone is also known,
-    where the readings show one. Where they do not, zero is a second candidate. Where they could not
-    separate it from the noise, half of the unexplained variance is assumed, see `_parts`.
+    Signal and noise count as known. `place_std` has the estimated value if the readings support it,
+    and zero as a second candidate if they do not. If they cannot separate it from the noise, it
+    gets half of the unexplained variance, see `_parts`.
 
-    The mean is the one found. On another day it may differ by as much as the field does from place
-    to place, so this is its standard deviation. For a linear mean it is at least the largest slope,
-    because it is also the standard deviation of the slopes.
+    The mean has the estimated value. On another day it may differ by as much as the field does from
+    place to place, so its standard deviation is that of the field. For a linear mean it is at least
+    the largest slope, because it is also the standard deviation of the slopes.
     """
     scales = [
         tuple(_rounded(factor * ell) for ell in estimate.length_scales)
@@ -271,7 +270,7 @@ def belief_section(
         place_std=tuple(_rounded(std) for std in own),
         mean_value=_rounded(estimate.mean[0]),
         mean_std=_rounded(spread),
-        # What the mission that it was learned from may have begun with.
+        # The run that was learned from may have used a model.
         model=None,
         model_mark=None,
     )
@@ -280,12 +279,11 @@ def belief_section(
 def _parts(
     estimate: HyperParameterEstimate, way: str
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return candidates of noise and of each place's own part.
+    """Return candidates of `noise_std` and `place_std`.
 
-    Where only their sum is known, half of its variance is taken for each place's own: intervals of
-    the true value at places that were not read are then neither far too narrow nor far too wide,
-    whatever it is. The candidates of the noise are a low and a high share. Repeated readings of a
-    place distinguish them.
+    If only the sum of their variances is known, the independent component gets half of it. The
+    intervals at unobserved places are then never far too narrow or far too wide. The noise has a
+    low and a high candidate, which repeated readings of a place distinguish.
     """
     if estimate.place_gain is None:
         shares = (1.0 - OWN_SHARE,) if way == "point" else NOISE_SHARES
@@ -298,7 +296,7 @@ def _parts(
 
 
 def section_text(section: BeliefConfig, remarks: Mapping[str, str]) -> str:
-    """Return YAML with the keys that differ from their defaults, under `belief:` and remarks."""
+    """Return remarks as comments, and a YAML section `belief:` without most default values."""
     defaults = {f.name: f.default for f in dataclasses.fields(BeliefConfig)}
     kept: dict[str, Any] = {
         key: value
@@ -310,5 +308,5 @@ def section_text(section: BeliefConfig, remarks: Mapping[str, str]) -> str:
 
 
 def _rounded(value: float) -> float:
-    """Return a number with three digits: more would pretend to be known."""
+    """Return a number rounded to three significant digits."""
     return float(f"{value:.3g}")

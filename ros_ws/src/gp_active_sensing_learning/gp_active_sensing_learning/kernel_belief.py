@@ -1,15 +1,15 @@
-r"""The belief over kernels that local ELBOs give. [Teng2020, Sec. 3.1 and Eq. 13].
+r"""Belief over kernels from local ELBOs. [Teng2020, Sec. 3.1 and Eq. 13].
 
-With ``p(k_i | g) = softmax(g)_i``, ``p(g) = N(0, s² I)`` and ``q(g) = N(m, C Cᵀ)``, a full matrix,
-the ELBO is
+With ``p(k_i | g) = softmax(g)_i``, ``p(g) = N(0, s² I)`` and ``q(g) = N(m, C Cᵀ)`` with full
+covariance, the ELBO is
 
 .. math:: E_{q(g)}\Big[\sum_i softmax(g)_i L_i\Big] - KL[q(g) \| p(g)]
 
-What s does: a local ELBO many nats ahead cannot move g farther than the prior lets it, so that
-q* stays behind softmax(L). With two kernels 20 nats apart q* of the better one is 0.81, 0.92 and
-0.97 for s = 0.5, 1 and 2. And of two kernels that are equal and thousands of nats ahead of the
-others the best Gaussian takes one (0.88 and 0.12 against a third 5000 nats behind, s = 1): raising
-one g costs less than raising both. The softmax of the bounds shows the tie.
+The prior limits how far a large local ELBO moves g, so that q* is less extreme than softmax(L). For
+two kernels with a difference of 20 nats, q* of the better one is 0.81, 0.92 and 0.97 for s = 0.5, 1
+and 2. If two kernels have equal local ELBOs, thousands of nats above all others, the best Gaussian
+prefers one of them, because raising one g costs less than raising both. For s = 1 and a third
+kernel 5000 nats below, q* is 0.88 and 0.12. softmax(L) shows the tie.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from gp_active_sensing.kernel_model.model import KernelPosterior
 from gp_active_sensing.types import FloatArray
 
 SAMPLES = 2000
-"""S of Eq. 13, as in the paper."""
+"""Number S of samples in Eq. 13, as in the paper."""
 _COARSE, _FINE = 1 << 10, 1 << 13
-"""Points that expectations are taken over, on the way there and at the end."""
+"""Number of points for expectations during the search and for the final steps."""
 _LEAST = 5
-"""Binary logarithm of the points that each kernel has at least."""
+"""Binary logarithm of the smallest number of points for each kernel."""
 _ROUNDS = 200
-"""Steps at most with the fine points."""
+"""Largest number of final steps."""
 _STEP = 0.5
 _REACH = 1.0
 """Longest step of the mean, in standard deviations of q(g)."""
 _SETTLED = 1e-5
-"""Change of mean and precision, in units of q(g) itself, at which they have settled."""
+"""Change of mean and precision, in units of q(g), at which they have converged."""
 _CHUNK = 4_000_000
-"""Numbers of an array of points that are made at once."""
+"""Largest number of entries of an array of points."""
 
 
 class _Moments(NamedTuple):
@@ -63,27 +63,27 @@ def kernel_belief(
     samples: int = SAMPLES,
     seed: int = 0,
 ) -> KernelPosterior:
-    r"""Return the Gaussian q(g) of largest ELBO, and the belief over kernels that follows.
+    r"""Return the Gaussian q(g) with the largest ELBO, and the belief over kernels from it.
 
-    The gradients of an expectation under a Gaussian by its mean and covariance are those of
-    Bonnet and Price, ``E[∇f]`` and ``½ E[∇²f]``; at the optimum
+    The theorems of Bonnet and Price give the gradients of an expectation by the mean and the
+    covariance of the Gaussian, ``E[∇f]`` and ``½ E[∇²f]``. At the optimum
 
     .. math:: m = s^2 E[\nabla f], \quad (C C^T)^{-1} = I / s^2 - E[\nabla^2 f]
 
-    Natural-gradient steps go there [Khan2017], in a form that keeps the precision positive definite
-    [Lin2020], from several starts, since there may be an optimum for each of several kernels; the
-    best is taken. The expectations are over points of a scrambled Sobol sequence, the same in every
-    step. O(K² N) a step. The ELBO is that of the best Gaussian within 0.01 nat for s up to 3; with
-    s of 10 or more, within some tenths.
+    The search takes natural-gradient steps [Khan2017] in a form that keeps the precision positive
+    definite [Lin2020]. It has several starts, because several kernels may each have an optimum.
+    Expectations use the same points of a scrambled Sobol sequence in every step. A step costs
+    O(K² N) for N points. The ELBO is exact within 0.01 nat for s up to 3, and within some tenths
+    for s of 10 or more.
 
     Args:
         bounds: (K,) local ELBOs L_i [nat].
-        prior_std: s.
-        samples: S; q*(k) is their mean, with a standard error proportional to 1/√S.
-        seed: of the points and of the samples.
+        prior_std: standard deviation s.
+        samples: number S of samples; the standard error of q*(k) is proportional to 1/√S.
+        seed: seed of the points and of the samples.
 
     Raises:
-        ValueError: no bound, one that is not finite, or an s or S that is not above 0.
+        ValueError: there is no bound, a bound is not finite, s is not above 0, or S is below 2.
     """
     L = np.asarray(bounds, dtype=np.float64)
     if L.ndim != 1 or not L.size or not np.isfinite(L).all():
@@ -99,11 +99,11 @@ def kernel_belief(
         one = np.ones(1)
         root = np.array([[float(prior_std)]])
         return KernelPosterior(0.0 * one, root, float(prior_std), one, 0.0 * one, one, float(L[0]))
-    # In the order of the bounds, so that the order they came in has no consequence.
+    # Sort the bounds, so that the order of the kernels has no effect.
     order = np.argsort(-L, kind="stable")
     highest = float(L[order[0]])
     mean, root = _best_gaussian(L[order] - highest, prior_std, seed)
-    # The points are other ones than those that q(g) was made with.
+    # The points differ from those of the search.
     elbo = highest + _value(
         L[order] - highest, mean, root, prior_std, _points(L.size, 4 * _FINE, seed)
     )
@@ -123,7 +123,7 @@ def kernel_belief(
 
 
 def _best_gaussian(L: FloatArray, s: float, seed: int) -> tuple[FloatArray, FloatArray]:
-    """Return mean (K,) and lower root (K, K) of q(g); L is (K,) less its maximum."""
+    """Return mean (K,) and lower root (K, K) of q(g), for bounds L (K,) with maximum 0."""
     K = L.size
     points = _points(K, _COARSE, seed)
     found = [_raised(L, s, points)]
@@ -134,10 +134,7 @@ def _best_gaussian(L: FloatArray, s: float, seed: int) -> tuple[FloatArray, Floa
 
 
 def _raised(L: FloatArray, s: float, points: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the optimum that is reached when the bounds are raised from almost equal ones.
-
-    Bounds that differ by little move q(g) by little: from there up to what they are.
-    """
+    """Return the optimum from a continuation that scales the bounds up from almost equal ones."""
     mean, precision = np.zeros(L.size), np.eye(L.size) / s**2
     share = min(1.0, 1.0 / max(-float(L[-1]), 1.0))
     while share < 1.0:
@@ -147,7 +144,7 @@ def _raised(L: FloatArray, s: float, points: FloatArray) -> tuple[FloatArray, Fl
 
 
 def _starts(L: FloatArray, s: float, points: FloatArray) -> list[FloatArray]:
-    """Return means (K,) to begin with: towards the best kernel, or the few best, by so much."""
+    """Return initial means (K,) in the direction of the best kernel, or of the few best."""
     spread = -float(L[-1])
     found: list[FloatArray] = []
     for temperature in (1e-9, 2.0, 20.0, 200.0):
@@ -171,7 +168,7 @@ def _settled(
     tolerance: float = 1e-2,
     rounds: int = 60,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return mean and precision after as many steps as it takes, or as there may be."""
+    """Return mean and precision after convergence, or after the largest number of steps."""
     for _ in range(rounds):
         mean, precision, change = _stepped(L, mean, precision, s, points)
         if change < tolerance:
@@ -182,7 +179,7 @@ def _settled(
 def _stepped(
     L: FloatArray, mean: FloatArray, precision: FloatArray, s: float, points: FloatArray
 ) -> tuple[FloatArray, FloatArray, float]:
-    """Return mean and precision after a step, and how far they went."""
+    """Return mean and precision after a step, and their change."""
     root = _root(precision)
     found = _moments(L, mean, root, points)
     # P ← P + ρ G + ½ ρ² G P⁻¹ G = ½ [P + (P + ρ G) P⁻¹ (P + ρ G)] is positive definite for any G.
@@ -199,14 +196,14 @@ def _stepped(
 
 def _root(precision: FloatArray) -> FloatArray:
     """Return a lower Cholesky factor (K, K) of the inverse."""
-    # With the rows and columns turned round, the inverse of an upper factor is lower.
+    # In reverse order of rows and columns, the inverse of an upper factor is lower.
     upper = np.linalg.cholesky(precision[::-1, ::-1])[::-1, ::-1]
     return np.asarray(solve_triangular(upper, np.eye(len(precision)), lower=False).T)
 
 
 def _points(K: int, count: int, seed: int) -> FloatArray:
-    """Return (2^b, K) points that stand for a standard normal, as many as for each of K kernels."""
-    from scipy.stats import qmc  # a third of what a node takes to start
+    """Return (2^b, K) quasi-random points of a standard normal, about `count` / K of them."""
+    from scipy.stats import qmc  # here, since it is slow to import
 
     power = max(_LEAST, math.ceil(math.log2(count / K)))
     sobol = qmc.Sobol(K, scramble=True, seed=np.random.default_rng([seed, count]))
@@ -220,9 +217,9 @@ def _moments(L: FloatArray, mean: FloatArray, root: FloatArray, points: FloatArr
     .. math:: \nabla p_i = p_i (e_i - p), \quad
         \nabla^2 p_i = p_i [(e_i - p)(e_i - p)^T + p p^T - diag(p)]
 
-    Where p_i is small and L_i large, E[p_i L_i] is made by few of the g. Each p_i has points of its
-    own therefore, moved by τ Σ a along ``a = ∇ log p_i`` at the mean to where most of E[p_i] is,
-    with weights ``exp(-τ aᵀ C ε - ½ τ² aᵀ Σ a)``.
+    If p_i is small and L_i large, few values of g dominate E[p_i L_i]. Importance sampling shifts
+    the points of each p_i by τ Σ a with ``a = ∇ log p_i`` at the mean, and weights them by
+    ``exp(-τ aᵀ C ε - ½ τ² aᵀ Σ a)``.
     """
     K, N = L.size, len(points)
     middle = log_softmax(mean)

@@ -1,4 +1,4 @@
-"""The learning of kernels on the console: progress, then the belief as lines or plain data."""
+"""Console output of learning kernels: progress, then the belief as lines or plain data."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _PARTS = 4
-"""Lines a stage of a group, where there is no terminal."""
+"""Number of lines for a stage of a group without a terminal."""
 
 
 class LearningDisplay:
-    """Shows where the learning is.
+    """Display of the learning's progress.
 
     Args:
-        console: where to.
-        bars: on a terminal, None elsewhere.
+        console: console for lines.
+        bars: progress bars on a terminal; None = lines.
     """
 
     def __init__(self, console: Console, bars: Any = None) -> None:
@@ -41,17 +41,17 @@ class LearningDisplay:
         key = (part, now.kernels)
         if self._bars is None:
             at = (now.stage, _PARTS * now.iteration // max(1, now.iterations))
-            # The whole of a stage is said, and its quarters; not what was said already.
+            # Print a line for each quarter of a stage, and none twice.
             if self._shown.get(key, (0, 0)) < at:
                 self._shown[key] = at
                 self._console.out(progress_line(part, now), highlight=False)
             return
         if part not in self._whole:
-            self.done()  # with the part before
+            self.done()  # ends the previous part
             self._whole[part] = self._bars.add_task(part, total=now.total, note="")
         if key not in self._groups:
             self._groups[key] = self._bars.add_task("", total=now.iterations, note="")
-        # Kernels of a group are on their way together: the share of their steps counts, too.
+        # The kernels of a group advance together: count the fraction of their steps.
         steps = (now.stage - 1 + now.iteration / max(1, now.iterations)) / now.stages
         self._shares[key] = len(now.kernels) * steps
         under_way = sum(share for (other, _), share in self._shares.items() if other == part)
@@ -72,7 +72,7 @@ class LearningDisplay:
         )
 
     def done(self) -> None:
-        """Show that everything so far has come to its end."""
+        """Show all parts so far as complete."""
         for task in self._whole.values():
             total = self._bars.tasks[task].total
             self._bars.update(task, completed=total)
@@ -82,7 +82,7 @@ class LearningDisplay:
 
 
 def progress_line(part: str, now: TrainingProgress) -> str:
-    """Return where the learning is, in a line."""
+    """Return the progress of the learning in a line."""
     width = len(str(now.total))
     stage = f"{now.rows} rows, " if now.stages > 1 else ""
     line = (
@@ -94,7 +94,7 @@ def progress_line(part: str, now: TrainingProgress) -> str:
 
 
 def _group(now: TrainingProgress) -> str:
-    """Return which kernels these are."""
+    """Return the names of the group's kernels, and the stage."""
     first, rest = now.kernels[0], len(now.kernels) - 1
     stage = f" [{now.stage}/{now.stages}]" if now.stages > 1 else ""
     return (f"{first} and {rest} more" if rest else first) + stage
@@ -114,7 +114,7 @@ def _or_least(bound: float) -> float:
 
 @contextmanager
 def show_learning(console: Console) -> Iterator[LearningDisplay]:
-    """Yield what shows the learning as it goes: progress bars on a terminal, else lines."""
+    """Yield a display of the learning: progress bars on a terminal, else lines."""
     if not console.is_terminal:
         yield LearningDisplay(console)
         return
@@ -135,9 +135,9 @@ def show_learning(console: Console) -> Iterator[LearningDisplay]:
 
 
 SHOWN = 12
-"""Kernels that are listed, unless told otherwise."""
+"""Default number of listed kernels."""
 _MOST_INPUTS = 4
-"""Inputs whose lengths are listed."""
+"""Largest number of inputs with listed lengths."""
 
 
 def noise_of(fit: KernelFit, scaling: Scaling) -> float:
@@ -147,10 +147,9 @@ def noise_of(fit: KernelFit, scaling: Scaling) -> float:
 
 
 def lengths_of(fit: KernelFit, scaling: Scaling) -> tuple[float, ...] | None:
-    """Return how far the field stays alike along each input, in its unit; None: without end.
+    """Return the length of variation along each input, in the input's unit; None = no length.
 
-    The geometric mean over the leaves that have a length, as `Composite.typical_length`, for each
-    input on its own: inputs need not have the same unit.
+    It is the geometric mean over the leaves with a length, as in `Composite.typical_length`.
     """
     logs = fit.composite.log_lengths(fit.theta_mean)
     if not logs:
@@ -160,7 +159,7 @@ def lengths_of(fit: KernelFit, scaling: Scaling) -> tuple[float, ...] | None:
 
 
 def model_lines(model: KernelModel, top: int = SHOWN) -> list[str]:
-    """Return what was learned: from what, a line for each of the `top` kernels, how it ended."""
+    """Return lines on the data, on each of the `top` kernels, and on the end of the learning."""
     inputs = ", ".join(_few(model.input_names))
     head = f"{model.output_name} of {inputs}, {model.rows} rows of {model.source}"
     lines = [head, "", *_table(model, top)]
@@ -182,7 +181,7 @@ def model_lines(model: KernelModel, top: int = SHOWN) -> list[str]:
 
 
 def _table(model: KernelModel, top: int) -> list[str]:
-    """Return the kernels, aligned."""
+    """Return aligned lines of the kernels."""
     head = ("kernel", "q*", "s.e.", "softmax(L)", "L [nat]", "noise", "steps", "ended", "lengths")
     rows = [head]
     belief = model.belief
@@ -238,7 +237,7 @@ def _endings(outcomes: Sequence[str]) -> list[str]:
 
 
 def model_mapping(model: KernelModel) -> dict[str, Any]:
-    """Return the same, and more, as plain data."""
+    """Return the belief, the kernels, the history and the settings as plain data."""
     belief, history = model.belief, model.history
     kernels = []
     for k, fit in enumerate(model.fits):
@@ -280,5 +279,5 @@ def model_mapping(model: KernelModel) -> dict[str, Any]:
 
 
 def _finite(values: Any) -> list[list[float | None]]:
-    """Return a table with null where a number is not finite: JSON has no word for it."""
+    """Return a table with null for numbers that are not finite, which JSON does not have."""
     return [[float(v) if math.isfinite(v) else None for v in row] for row in values]

@@ -1,4 +1,4 @@
-"""Predict with a belief over kernels, and keep the most probable of them. [Teng2020]."""
+"""Predict with a belief over kernels, and prune it to the most probable ones. [Teng2020]."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from gp_active_sensing_learning.kernel_belief import SAMPLES as DRAWS
 from gp_active_sensing_learning.kernel_belief import kernel_belief
 
 _BLOCK = 2_000_000
-"""Numbers of a matrix (M, rows) that are made at once, so that memory does not grow with rows."""
+"""Largest number of entries of a matrix (M, rows), which limits the memory."""
 SAMPLES = 32
-"""Samples of θ for the moments of a prediction where q(θ) is no point."""
+"""Default number of samples of θ for the moments of a prediction."""
 
 
 def drawn(fit: KernelFit, samples: int, seed: int) -> FloatArray:
-    """Return (S, P) of q(θ), in pairs on either side of its mean; of a point the one there is."""
+    """Return (S, P) samples of q(θ), in pairs symmetric about its mean; a point has one sample."""
     if fit.point:
         return fit.theta_mean[None]
     half = np.random.default_rng([seed, fit.composite.size]).standard_normal(
@@ -33,7 +33,7 @@ def drawn(fit: KernelFit, samples: int, seed: int) -> FloatArray:
 def moments(
     fit: KernelFit, Z: FloatArray, *, noisy: bool, samples: int, seed: int
 ) -> tuple[FloatArray, FloatArray]:
-    r"""Return mean and variance (m,) under one kernel, over samples of θ, in normalised units.
+    r"""Return mean and variance (m,) for one kernel, over samples of θ, in normalised units.
 
     .. math:: \mu_i = \frac{1}{S} \sum_s \mu_{i|\theta_s}, \quad
         \sigma_i^2 = \frac{1}{S} \sum_s (\sigma_{i|\theta_s}^2 + \mu_{i|\theta_s}^2) - \mu_i^2
@@ -41,14 +41,14 @@ def moments(
     [Teng2020, App. D.2]. O(S M² (M + m)).
 
     Args:
-        fit: the kernel's.
+        fit: fit of the kernel.
         Z: (m, d) inputs in normalised units.
-        noisy: of a new output instead of the noise-free function.
-        samples: S where q(θ) is no point.
-        seed: of the samples.
+        noisy: True for a new output instead of the noise-free function.
+        samples: number S of samples, if q(θ) is not a point.
+        seed: seed of the samples.
 
     Raises:
-        BeliefError: a covariance that is not positive definite.
+        BeliefError: the covariance is not positive definite.
     """
     thetas = drawn(fit, samples, seed)
     total, square = np.zeros(len(Z)), np.zeros(len(Z))
@@ -59,7 +59,7 @@ def moments(
         if noisy:
             noise = fit.composite.where("noise")[0]
             variance = variance + fit.noise_floor**2 + np.exp(2.0 * theta[noise])
-        # The spread is that about the first mean, so that nothing large cancels.
+        # Compute the spread about the first mean, which avoids cancellation.
         first = mean if first is None else first
         total += mean - first
         square += (mean - first) ** 2
@@ -155,13 +155,13 @@ def predict(
 def prune(
     model: KernelModel, top: int, *, samples: int | None = None, seed: int | None = None
 ) -> KernelModel:
-    """Return the model of the `top` most probable kernels: local ELBOs as they are, q(g) again.
+    """Return the model of the `top` most probable kernels, with the same fits and a new q(g).
 
     Args:
-        model: the larger one.
-        top: number of kernels that stay, at least 1.
-        samples: S of Eq. 13; None = as the model was learned with, or else as by default.
-        seed: of the samples; None = that of the model, or else 0.
+        model: the model to prune.
+        top: number of remaining kernels, at least 1.
+        samples: number S of samples in Eq. 13; None = that of the model's learning, or default.
+        seed: seed of the samples; None = that of the model's learning, or 0.
 
     Raises:
         ValueError: `top` is below 1.

@@ -1,4 +1,4 @@
-"""Sets of kernels to learn from: all up to some size, and those of the paper. [Teng2020]."""
+"""Sets of candidate kernels: all up to some size, and those of the paper. [Teng2020]."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from gp_active_sensing.kernels.grammar import BASES, MOST, base_kernel, parse
 
 
 def sentences(level: int = 3) -> tuple[Expression, ...]:
-    """Return all expressions of up to `level` base kernels; 4, 24, 144 with the paper's four.
+    """Return all expressions of up to `level` base kernels of the paper.
 
-    From one level to the next every part of an expression is added to, or multiplied by, every base
-    kernel.
+    Levels 1, 2 and 3 have 4, 24 and 144 expressions. Each level joins every base kernel to every
+    part of the expressions of the level before, by addition or multiplication.
 
     Raises:
-        ConfigError: a level that is not 1 … `MOST`.
+        ConfigError: `level` is not 1 … `MOST`.
     """
     if not 1 <= level <= MOST:
         msg = f"level: expected 1 or more, {MOST} at most, got {level}"
@@ -72,14 +72,14 @@ KERNEL_SETS = ("base", "level2", "k12", "k144")
 
 
 def kernel_set(text: str) -> tuple[Expression, ...]:
-    """Return the kernels that a word or a list asks for.
+    """Return the kernels of a list.
 
     Args:
-        text: one of `KERNEL_SETS`, ``k12`` and ``k144`` those of the paper; or kernels with commas
-            between them; or both, as in ``k12,MATERN32``.
+        text: names of `KERNEL_SETS` or of kernels, with commas between them, such as
+            ``k12,MATERN32``. ``k12`` and ``k144`` are the sets of the paper.
 
     Raises:
-        ConfigError: neither a set nor a kernel.
+        ConfigError: a name is neither a set nor a kernel, or there is no name.
     """
     sets = {
         "base": lambda: sentences(1),

@@ -1,4 +1,4 @@
-"""Model files with the settings that they were learned with, each entry checked."""
+"""Model files with checked settings of their learning."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from gp_active_sensing.kernel_model.schema import CorruptModelError, HeaderReade
 
 
 def read_model(path: Path) -> KernelModel:
-    """Return the model in a file, whose settings can be used.
+    """Return the model in a file, with checked settings.
 
     Raises:
-        ConfigError: as `gp_active_sensing.kernel_model.read_model`, or settings that mean nothing.
+        ConfigError: as in `kernel_model.model_file.read_model`, or the settings are invalid.
     """
     model = read_any(path)
     try:
@@ -30,7 +30,7 @@ def write_model(path: Path, model: KernelModel) -> Path:
     """Write a model that `read_model` can read again.
 
     Raises:
-        ValueError: it could not.
+        ValueError: the model could not be read again.
         RunError: the file cannot be written.
     """
     _check(HeaderReader(model.settings, "settings"))
@@ -38,7 +38,7 @@ def write_model(path: Path, model: KernelModel) -> Path:
 
 
 def _check(settings: HeaderReader) -> None:
-    """Refuse settings that cannot be used as they are meant to be; names the entry."""
+    """Reject invalid settings with an error that names the entry."""
     if settings.has("recipe"):
         recipe = settings.inside("recipe")
         _check_recipe(recipe)
@@ -64,7 +64,7 @@ def _check(settings: HeaderReader) -> None:
 
 
 def _check_recipe(recipe: HeaderReader) -> None:
-    """Check how rows were read; what it takes to read others in the same way."""
+    """Check the settings for reading rows, which are needed to read other rows alike."""
     for key in ("kind", "map", "scenario"):
         if recipe.has(key):
             recipe.text(key)
@@ -89,7 +89,7 @@ def _check_recipe(recipe: HeaderReader) -> None:
 
 
 def _check_vbks(vbks: HeaderReader) -> None:
-    """Check the settings that a model is pruned, shown and continued with."""
+    """Check the settings of VBKS that pruning and reports use."""
     for key, low in (("inducing", 1), ("batch", 1), ("iterations", 1), ("samples", 2), ("seed", 0)):
         if vbks.has(key):
             vbks.whole(key, low)
@@ -104,7 +104,7 @@ def _check_vbks(vbks: HeaderReader) -> None:
 
 
 def _check_screening(screening: HeaderReader) -> None:
-    """Check what is known of kernels that were fitted twice."""
+    """Check the results of a screening."""
     screening.whole("inducing", 1)
     count = len(screening.texts("kernels", least=1))
     for key in ("bounds", "probabilities", "softmax"):

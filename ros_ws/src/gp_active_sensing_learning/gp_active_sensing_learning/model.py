@@ -1,4 +1,4 @@
-"""The Gaussian process that is learned, with kernels of GPyTorch."""
+"""Log posterior density of a Gaussian process's hyper-parameters, with kernels of GPyTorch."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _JITTERS = (0.0, 1e-8, 1e-7)
 
 
 class _GraphMatern(gpytorch.kernels.Kernel):  # type: ignore[misc]
-    """`kernels.GraphMatern` with a derivative; inputs are places."""
+    """`kernels.GraphMatern` with derivatives; inputs are numbers of places."""
 
     has_lengthscale = True
 
@@ -54,7 +54,7 @@ class _GraphMatern(gpytorch.kernels.Kernel):  # type: ignore[misc]
 
 
 def _correlation(problem: MarginalLikelihoodProblem) -> Any:
-    """Return the kernel without its variance, its length-scale by its logarithm."""
+    """Return the kernel without its variance, parametrised by the log length-scale."""
     options: dict[str, Any] = {
         "lengthscale_constraint": gpytorch.constraints.Positive(
             transform=torch.exp, inv_transform=torch.log
@@ -74,15 +74,15 @@ def _correlation(problem: MarginalLikelihoodProblem) -> Any:
 class Model:
     """Log posterior density of `MarginalLikelihoodProblem.stds`, with its gradient.
 
-    With n_i readings of place i, of mean z̄_i, and W the sum of their squares about these means:
+    With n_i readings of place i, their mean z̄_i, and the sum W of squares about these means:
 
         log p(z) = log N(z̄; 0, σ_s² K + VAGUE² H Hᵀ + σ_u² I + σ_n² diag(1 / n_i))
                    - ½ Σ_i ((n_i - 1) log 2πσ_n² + log n_i) - W / 2σ_n²
 
-    which is the density of all readings, with the mean's coefficients integrated out.
+    This is the density of all readings, with the mean's coefficients integrated out.
 
     Args:
-        problem: what is learned.
+        problem: readings, priors and limits.
     """
 
     def __init__(self, problem: MarginalLikelihoodProblem) -> None:
@@ -91,7 +91,7 @@ class Model:
         self._y = torch.from_numpy(problem.values)
         self._counts = torch.from_numpy(problem.counts)
         H = torch.from_numpy(problem.basis)
-        # A vague mean, integrated out: h(x)ᵀ h(x') VAGUE².
+        # A vague mean is integrated out: h(x)ᵀ h(x') VAGUE².
         self._trend = VAGUE**2 * H @ H.T
         self._kernel = _correlation(problem)
 
@@ -106,7 +106,7 @@ class Model:
         repeats = self.problem.repeats
         loss = loss + 0.5 * (repeats * noise.log() + self.problem.within / noise)
         loss = loss + 0.5 * (self.problem.readings * _LOG_2PI + self._counts.log().sum())
-        # Normal priors of the logarithms, so that they do not depend on the parametrisation.
+        # The normal priors are densities of the logarithms.
         lengths = torch.tensor(parameters[:k])
         loss = loss - _normal(lengths, 0.0, self.problem.spread).sum()
         for value, centre in zip(rest, self._centres(), strict=True):
@@ -119,7 +119,7 @@ class Model:
         return float(loss.detach()), gradient.astype(np.float64)
 
     def own_prior(self, parameters: FloatArray) -> float:
-        """Return the log prior density of the place part; 0 where there is none."""
+        """Return the log prior density of `place_std`; 0 if it is not learned."""
         if not self.problem.own:
             return 0.0
         return float(_normal(torch.tensor(parameters[-1]), math.log(PLACE_SHARE), SPREAD))
@@ -133,7 +133,7 @@ class Model:
         return np.asarray(VAGUE**2 * self.problem.basis.T @ weights)
 
     def _factor(self, parameters: FloatArray, rest: Any) -> tuple[Any, Any]:
-        """Return the Cholesky factor of the means' covariance, and the variance of the noise."""
+        """Return the Cholesky factor of the places' covariance, and the noise variance."""
         problem = self.problem
         with torch.no_grad():
             lengths = torch.as_tensor(parameters[: problem.scales]).reshape(1, -1)
@@ -156,7 +156,7 @@ def _cholesky(K: Any) -> Any:
     """Return the lower factor of a matrix.
 
     Raises:
-        BeliefError: it is far from positive definite, or not finite.
+        BeliefError: the matrix is far from positive definite, or not finite.
     """
     for jitter in _JITTERS:
         factor, failed = torch.linalg.cholesky_ex(K + jitter * torch.eye(len(K)).to(K))

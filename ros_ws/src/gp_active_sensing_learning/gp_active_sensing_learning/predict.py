@@ -29,8 +29,8 @@ class Predicted:
     """Result of the predictions of a table.
 
     Args:
-        rows: that were written.
-        notes: what a user has to know about them, a sentence each.
+        rows: number of rows that were written.
+        notes: notes for the user, a sentence each.
     """
 
     rows: int
@@ -46,22 +46,22 @@ def predict_table(
     place: str = "",
     progress: Callable[[int], None] = lambda rows: None,
 ) -> Predicted:
-    """Write what a model expects at the rows of a CSV table: that table and three columns more.
+    """Write a CSV table with three added columns of a model's predictions (`COLUMNS`).
 
-    The rows are read and written some at a time. One that lacks an input gets empty cells.
+    The rows are read and written in parts. A row that lacks an input gets empty cells.
 
     Args:
         model: the model.
-        source: a table with the model's inputs as columns; or, with a map, with names of places.
-        out: file to be written.
-        topology: a map whose features are the model's inputs.
-        place: column with the names of its places; "" = a usual one.
-        progress: told how many rows are done.
+        source: a table with the model's inputs as columns; with a map, with names of places.
+        out: file to write.
+        topology: a map whose features are the model's inputs; None = no map.
+        place: column with the names of places; "" = a usual name.
+        progress: callback with the number of finished rows.
 
     Raises:
-        ConfigError: a map that has other features.
-        ReadingError: a table, column, name or number that cannot be used, or time stamps where the
-            model was learned from numbers.
+        ConfigError: the map has other features than the model.
+        ReadingError: a table, column, name or number cannot be used, or a column has time stamps
+            and the model was learned from numbers.
         RunError: the file cannot be written.
     """
     if out.exists() and source.exists() and out.samefile(source):
@@ -89,7 +89,7 @@ def predict_table(
                     lacking += int(np.isnan(found[:, 0]).sum())
                     progress(rows)
                 table.check_rows()
-                stream.detach()  # all that it holds is written by then
+                stream.detach()  # write_rows has flushed it
         except OSError as error:
             raise cannot(out, "write", error) from error
         notes = _stamp_notes(model, table) if topology is None else ()
@@ -148,13 +148,13 @@ def _of_places(
 
 
 def _noise(model: KernelModel, X: FloatArray) -> float:
-    """Return the variance of a reading beyond that of the field: it is the same everywhere."""
+    """Return the noise variance of a reading, which is the same for all rows."""
     one = X[np.isfinite(X).all(axis=1)][:1]
     return float(predict(model, one, noisy=True)[1][0] - predict(model, one)[1][0])
 
 
 def _predicted(model: KernelModel, X: FloatArray, noise: float) -> FloatArray:
-    """Return (m, 3) what `COLUMNS` names, in the unit of the readings; NaN without inputs."""
+    """Return the (m, 3) `COLUMNS` in the unit of the readings; NaN for rows that lack an input."""
     found = np.full((len(X), len(COLUMNS)), np.nan)
     whole = np.isfinite(X).all(axis=1)
     if whole.any():
@@ -167,7 +167,7 @@ def _predicted(model: KernelModel, X: FloatArray, noise: float) -> FloatArray:
 
 
 def _names(header: Sequence[str]) -> list[str]:
-    """Return names of the new columns that the table has not, however often it was predicted."""
+    """Return names of the new columns that are not in the header yet."""
     found = list(COLUMNS)
     for k in range(len(found)):
         while found[k] in header:

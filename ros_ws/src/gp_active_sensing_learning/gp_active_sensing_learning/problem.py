@@ -1,4 +1,4 @@
-"""The marginal-likelihood problem: inputs, priors and starting points, without autograd."""
+"""Marginal-likelihood problem: inputs, priors and starting points, without torch."""
 
 from __future__ import annotations
 
@@ -25,41 +25,41 @@ LEARNABLE = (
 NOISE_SHARE = 0.3
 """Median of the prior of the noise, as a share of the readings' standard deviation."""
 PLACE_SHARE = 0.3
-"""Median of the prior of the place part, as a share of the readings' standard deviation."""
+"""Median of the prior of `place_std`, as a share of the readings' standard deviation."""
 SPREAD = 1.0
-"""Standard deviation of the logarithms of signal, noise and place part in the prior."""
+"""Standard deviation of the logarithms of signal, noise and `place_std` in the prior."""
 REPEATS = 8
-"""Number of repeated readings from which on noise and place part can be separated:
-the noise is then known within a quarter."""
+"""Smallest number of repeated readings that separate noise and independent component. The noise is
+then known within a quarter."""
 VAGUE = 100.0
-"""Standard deviation of the mean's coefficients, in multiples of the readings' one."""
+"""Standard deviation of the mean's coefficients, in standard deviations of the readings."""
 
 
 @dataclass(frozen=True, eq=False)
 class MarginalLikelihoodProblem:
-    """Readings as the Gaussian process sees them, with everything in units of order one.
+    """Readings after the transform, in units of order one.
 
-    Readings of one place are kept as their number, their mean and, of all places together, the sum
-    of squares about these means: with a normal noise these are sufficient.
+    The statistics of the readings are their number and mean at each place, and the sum of squares
+    about these means over all places. They are sufficient for normal noise.
 
     Args:
         kernel: one of `LEARNABLE`.
-        inputs: (m, p) features of each place read in units of `shape` times the prior's median
-            length-scale; for graph_matern32 (m, 1) the place.
+        inputs: (m, p) features of each observed place, in units of `shape` times the prior's median
+            length-scale; for graph kernels (m, 1) numbers of the places.
         basis: (m, q) functions of the mean.
-        values: (m,) means of the readings of each place less `centre`, in units of `unit`.
-        counts: (m,) readings of each place.
-        within: sum of the squares of the readings about the means of their places, in units of
-            `unit` squared.
+        values: (m,) mean reading of each place less `centre`, in units of `unit`.
+        counts: (m,) number of readings of each place.
+        within: sum of squares of the readings about the means of their places, in units of `unit`
+            squared.
         centre, unit: mean and standard deviation of the readings.
-        median: of the prior over the length-scale.
-        spread: standard deviation of its logarithm.
-        low, high: hard limits of the length-scale.
+        median: median of the prior over the length-scale.
+        spread: standard deviation of the prior over the log length-scale.
+        low, high: limits of the length-scale.
         shape: (p,) factor of each feature's length-scale; (1,) = the same for all.
         scales: number of length-scales that are learned, 1 or p.
-        spectrum: of the graph, for graph_matern32.
-        noise: standard deviation of the noise in units of `unit`, where it is known.
-        own: the place part is learned as well.
+        spectrum: spectrum of the graph, for graph kernels.
+        noise: known standard deviation of the noise, in units of `unit`; None = it is learned.
+        own: True if `place_std` is learned.
     """
 
     kernel: str
@@ -87,20 +87,20 @@ class MarginalLikelihoodProblem:
 
     @property
     def repeats(self) -> int:
-        """Readings beyond the first of their place."""
+        """Number of readings beyond the first of each place."""
         return self.readings - len(self.counts)
 
     @property
     def size(self) -> int:
-        """Number of parameters: see `stds`."""
+        """Number of parameters, see `stds`."""
         return self.scales + 1 + (self.noise is None) + self.own
 
     def stds(self, at: FloatArray) -> tuple[float, float, float]:
-        """Return standard deviations of signal, noise and place part, in units of `unit`.
+        """Return standard deviations of signal, noise and independent component, in `unit`.
 
         Args:
-            at: (size,) logarithms of the length-scales, the signal, the noise unless it is known,
-                and the place part where it is learned.
+            at: (size,) logarithms of the length-scales and of the signal, noise (unless known) and
+                independent component (if learned).
         """
         k = self.scales
         noise = math.exp(at[k + 1]) if self.noise is None else self.noise
@@ -109,8 +109,8 @@ class MarginalLikelihoodProblem:
     def starts(self, count: int) -> FloatArray:
         """Return (count, size) starting points, logarithms in the order of `stds`.
 
-        Length-scales at the quantiles of the prior, those of low and of high noise in turn, with a
-        high and a low place part.
+        Length-scales are quantiles of the prior. In turn, the noise is low and `place_std` high, or
+        the noise high and `place_std` low.
         """
         from scipy.stats import norm
 
@@ -132,21 +132,21 @@ def build_problem(
     per_feature: bool = False,
     noise: float | None = None,
 ) -> MarginalLikelihoodProblem:
-    """Return the problem of learning a belief's length-scale, signal, noise and place part.
+    """Return the problem of learning a belief's length-scale, signal, noise and `place_std`.
+
+    `place_std` is learned if the noise is known or there are `REPEATS` repeated readings of places.
 
     Args:
-        config: kernel, mean and transform; its lists of candidates do not matter.
+        config: kernel, mean and transform; other settings are ignored.
         topology: the map.
-        readings: of some of its places.
-        per_feature: a length-scale for each feature; else one, of the shape that the belief's own
-            grid has.
-        noise: standard deviation of the sensor's noise, after the transform, where it is known;
-            None = to be learned. The place part is learned where it is known, or where there are
-            `REPEATS` readings of places that were read before.
+        readings: readings of some places of the map.
+        per_feature: True for a length-scale for each feature; else the features share one, with the
+            factors of the default grid.
+        noise: known standard deviation of the sensor's noise, after the transform; None = learn it.
 
     Raises:
-        ConfigError: a kernel that cannot be learned, or that does not fit the map.
-        ReadingError: a value outside the transform's domain.
+        ConfigError: the kernel cannot be learned, or does not fit the map.
+        ReadingError: a value is outside the transform's domain.
     """
     kernel = config.kernel
     if not isinstance(kernel, str) or kernel not in LEARNABLE:

@@ -1,4 +1,4 @@
-"""Options of commands on kernels, and ``learn --kernels …``: a belief over kernels as a model."""
+"""Options of commands for kernels, and ``learn --kernels …``, which writes a kernel model."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class KernelOptions:
     pose_topic: str | None
 
     def asked(self, data: str, **more: Any) -> RowRequest:
-        """Return what the data are: these options, and those that `learn` always has."""
+        """Return the request for the data, from these options and the other ones of `learn`."""
         from gp_active_sensing_learning.data.request import RowRequest
 
         return RowRequest(
@@ -60,7 +60,7 @@ class KernelOptions:
 
 
 def factor(context: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
-    """Refuse a factor on values that would make them no numbers, or all the same; a callback."""
+    """Reject a factor that is 0 or not finite; callback of an option."""
     if value is not None and (not math.isfinite(value) or value == 0.0):
         msg = f"expected a finite number other than 0, got {value:g}"
         raise click.BadParameter(msg)
@@ -70,7 +70,7 @@ def factor(context: click.Context, parameter: click.Parameter, value: float | No
 def distance(
     context: click.Context, parameter: click.Parameter, value: float | None
 ) -> float | None:
-    """Refuse a distance that is none; a callback."""
+    """Reject a distance that is negative or not finite; callback of an option."""
     if value is not None and not 0.0 <= value < math.inf:
         msg = f"expected a finite number of metres, 0 or more, got {value:g}"
         raise click.BadParameter(msg)
@@ -126,7 +126,7 @@ _OPTIONS = (
 )
 
 KERNEL_OPTIONS = tuple(KernelOptions.__dataclass_fields__)
-"""Names of the parameters that are for kernels only."""
+"""Names of parameters for kernels only."""
 
 
 def kernel_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -137,19 +137,19 @@ def kernel_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def bag_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of bags to a command; they are parameters named as those of `RowRequest`."""
+    """Add the options of bags to a command; their names are as in `RowRequest`."""
     for option in reversed(_OF_BAG):
         command = option(command)
     return command
 
 
 def check_new_file(option: str, path: Path, suffix: str, what: str = "") -> Path:
-    """Return where a file goes, if it can go there and its name says what it is.
+    """Return the path of a new file, after a check of its suffix and folder.
 
-    Without the suffix a slip, such as the name of the table that is read, would cost a file.
+    The suffix protects other files, such as the input table, against being overwritten.
 
     Raises:
-        click.UsageError: another suffix, or no such folder.
+        click.UsageError: the path has another suffix, or the folder does not exist.
     """
     if path.suffix.lower() != suffix:
         hint = f" ({what})" if what else ""
@@ -172,7 +172,7 @@ def learn_kernels(
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """Learn a belief over kernels and write the model; `out` None = DATA's ``-kernels.npz``."""
+    """Learn a belief over kernels and write the model; default of `out`: ``DATA-kernels.npz``."""
     from gp_active_sensing_learning.checkpoint_directory import NAME, folder_of, workplace
     from gp_active_sensing_learning.kernel_sets import kernel_set
 
@@ -220,7 +220,7 @@ def _learn(
 
     config, expressions = what
     rows = load_rows(asked, place.rows)
-    try:  # before the first word
+    try:  # before any output
         for module in ("torch", "gpytorch"):
             importlib.import_module(module)
     except ImportError as error:
@@ -264,7 +264,7 @@ def _learn(
 def _print_model(
     model: KernelModel, file: Path, asked: RowRequest, options: KernelOptions, *, as_json: bool
 ) -> None:
-    """Print what was learned."""
+    """Print the learned model and the next commands."""
     from gp_active_sensing_learning.kernel_lines import SHOWN, model_lines, model_mapping
 
     if as_json:
@@ -316,7 +316,7 @@ def _shares(text: str) -> list[float]:
 def _next(
     file: Path, model: KernelModel, asked: RowRequest, *, report: bool
 ) -> Iterator[tuple[str, str]]:
-    """Yield what can be done with the model now."""
+    """Yield next commands for the model, each with a word for its purpose."""
     if not report:
         yield "page", f"gp-active-sensing model report {file} --out {file.stem}.html"
     recipe = model.settings["recipe"]

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from gp_active_sensing_learning import DataRequest, HyperParameterEstimate
 
 _LENGTHS_ONLY = ("way", "per_feature", "starts", "subset", "noise")
-"""Parameters that are for length-scales only."""
+"""Names of parameters for length-scales only."""
 
 
 def _deviation(context: click.Context, parameter: click.Parameter, value: float | None) -> Any:
-    """Return a standard deviation, None where none is given."""
+    """Check a standard deviation; None = not given."""
     if value is not None and not (math.isfinite(value) and value > 0.0):
         msg = f"expected a finite number above 0, got {value:g}"
         raise click.BadParameter(msg)
@@ -190,7 +190,7 @@ def learn(
 
 
 def _refuse(names: Sequence[str], why: str) -> None:
-    """Refuse options that were given and do not belong here."""
+    """Reject given options with these names."""
     context = click.get_current_context()
     for parameter in context.command.params:
         given = context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
@@ -202,7 +202,7 @@ def _refuse(names: Sequence[str], why: str) -> None:
 def _remarks(
     job: DataRequest, estimate: HyperParameterEstimate, overrides: tuple[str, ...]
 ) -> dict[str, str]:
-    """Return what the section was learned from, and how sure it is."""
+    """Return remarks on the source and the uncertainty of a section."""
     from gp_active_sensing.kernels import graph_kernels
 
     names = job.topology.feature_names
@@ -219,7 +219,7 @@ def _remarks(
     shown = [f"{word} {number}{_within(error)}" for word, number, error in numbers]
     mean = " ".join(f"{value:.3g}" for value in estimate.mean)
     starts = len(estimate.log_posterior)
-    # What belongs to the section and is not in it: the map that its length-scales are of.
+    # The length-scales hold for this map, which is not in the section.
     of_map = [given for given in overrides if given.startswith("map.")]
     return {
         "learned from": f"{job.readings.source}: {estimate.readings} readings of "
@@ -234,14 +234,14 @@ def _remarks(
 
 
 def _within(error: float) -> str:
-    """Return how sure a number is."""
+    """Return the uncertainty of a number in words."""
     if error == 0.0:
         return " (given)"
     return f" (within {100 * error:.0f} %)" if error < 3.0 else " (not certain)"
 
 
 def _of_places(estimate: HyperParameterEstimate) -> str:
-    """Return the message about each place's own variation."""
+    """Return the message about the independent component of each place."""
     if estimate.place_gain is None:
         again = estimate.readings - estimate.places
         read = f"only {again} readings are" if again else "no reading is"
@@ -256,7 +256,7 @@ def _of_places(estimate: HyperParameterEstimate) -> str:
 
 
 def _finite(found: dict[str, Any]) -> dict[str, Any]:
-    """Return plain data with null where a number is not finite: JSON has no word for it."""
+    """Return plain data with null for numbers that are not finite, which JSON does not have."""
     errors = [e if math.isfinite(e) else None for e in found["errors"]]
     gain = found["place_gain"]
     known = gain is not None and math.isfinite(gain)

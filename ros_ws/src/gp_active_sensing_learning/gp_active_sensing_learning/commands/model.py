@@ -1,4 +1,4 @@
-"""The commands ``gp-active-sensing model …``: inspect a kernel model and predict with it."""
+"""Commands ``gp-active-sensing model …``: inspect a kernel model and predict with it."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def predict(
 def _map(
     scenario: str | None, map_file: str | None, overrides: tuple[str, ...], place: str
 ) -> Topology | None:
-    """Return the map that rows have places of, None = they have the inputs themselves."""
+    """Return the map with the places of the rows; None = rows have inputs as columns."""
     from gp_active_sensing.config import from_mapping
     from gp_active_sensing.sim.scenario import load_scenario
     from gp_active_sensing.topology import MapConfig, build_topology

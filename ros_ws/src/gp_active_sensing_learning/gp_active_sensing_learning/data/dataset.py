@@ -1,4 +1,4 @@
-"""Data set that kernels are learned from: inputs and an output, in memory or on disk."""
+"""Data set for learning kernels: inputs and an output, in memory or on disk."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing.util.files import cannot
 
 LEAST_ROWS = 8
-"""Rows that kernels can be learned from, at least."""
+"""Smallest number of rows for learning kernels."""
 _CHUNK = 65_536
-"""Rows that are looked at together, so that a log on disk is never in memory as a whole."""
+"""Number of rows in memory at a time, for a log on disk."""
 _VARIES = 1e-9
-"""Spread below which, as a share of the size of the values, a column is constant."""
+"""Relative spread below which a column is constant."""
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How rows are read, whatever they are read from.
+    """Options for reading rows from any source.
 
     Args:
         scale: factor on the outputs.
-        transform: of the outputs, after it; as of a belief.
-        folder: where a long log is kept, so that memory does not grow with it; None = in memory.
-        origins: time stamps from which hours are counted, by input; where it is not the first one.
-        held_out: nothing is learned from the rows, see `Dataset.checked`.
+        transform: transform of the outputs, after `scale`; as in a belief.
+        folder: folder for a long log, so that memory does not grow with it; None = in memory.
+        origins: time stamp of hour 0 by input; None = the first stamp.
+        held_out: True for rows that are not learned from, see `Dataset.checked`.
     """
 
     scale: float = 1.0
@@ -47,7 +47,7 @@ class ReadOptions:
     held_out: bool = False
 
     def output(self, values: FloatArray, where: str) -> FloatArray:
-        """Return the outputs (m,) of values in the sensor's unit; as `transformed`."""
+        """Return the outputs (m,) from values in the sensor's unit; see `transformed`."""
         return transformed(self.scale * values, self.transform, where)
 
 
@@ -56,16 +56,16 @@ class Dataset:
     """Inputs and outputs, row by row.
 
     Args:
-        inputs: (n, d) in the units given; may be a numpy memmap, float64 or float32.
-        outputs: (n,); may be a memmap.
-        input_names: (d,) such as x and y, or the names of a map's features.
-        output_name: of the outputs.
-        source: where they are from, for messages.
-        notes: what was noticed as they were read, a sentence each.
-        recipe: how they were read, as plain data: what it takes to read others in the same way.
+        inputs: (n, d) inputs in their original units; may be a numpy memmap, float64 or float32.
+        outputs: (n,) outputs; may be a memmap.
+        input_names: (d,) names such as x and y, or of a map's features.
+        output_name: name of the output.
+        source: source of the rows, for messages.
+        notes: notes about the rows, a sentence each.
+        recipe: settings for reading other rows in the same way, as plain data.
 
     Raises:
-        ValueError: shapes that do not fit together.
+        ValueError: the shapes do not fit together.
     """
 
     inputs: FloatArray
@@ -93,7 +93,7 @@ class Dataset:
 
     @property
     def dimensions(self) -> int:
-        """d, the number of inputs."""
+        """Number d of inputs."""
         return len(self.input_names)
 
     def take(self, index: IntArray | slice) -> tuple[FloatArray, FloatArray]:
@@ -112,19 +112,19 @@ class Dataset:
         return np.random.default_rng([seed, 0x5045]).permutation(len(self))
 
     def sample(self, count: int, seed: int) -> tuple[FloatArray, FloatArray]:
-        """Return inputs and outputs of so many rows at most, drawn by the seed, in their order."""
+        """Return inputs and outputs of at most `count` rows, drawn by the seed, in their order."""
         if count >= len(self):
             return self.take(slice(None))
         rng = np.random.default_rng([seed, 0x5341])
         return self.take(np.sort(rng.choice(len(self), count, replace=False)))
 
     def chunks(self, size: int = _CHUNK) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """Yield inputs and outputs of all rows, so many at a time, as float64."""
+        """Yield inputs and outputs of all rows, `size` rows at a time, as float64."""
         for start in range(0, len(self), size):
             yield self.take(slice(start, start + size))
 
     def digest(self) -> str:
-        """Return a hash of all numbers, in their order; O(n) time once, bounded memory."""
+        """Return a hash of all numbers in their order; bounded memory, O(n) at the first call."""
         return self._digest
 
     @cached_property
@@ -135,18 +135,18 @@ class Dataset:
         return found.hexdigest()
 
     def checked(self, *, held_out: bool = False) -> Dataset:
-        """Return rows that can be learned from: those with a number in every column.
+        """Return the rows with a number in every column, which can be learned from.
 
-        Rows without one are left out, which `notes` then says, as it does repeated inputs and
-        inputs that never change. The same object where there is nothing to leave out or to say.
+        `notes` reports skipped rows, repeated inputs and constant inputs. Without any of these, the
+        result is this object.
 
         Args:
-            held_out: nothing is learned from them, they are compared with predictions: one will do,
-                and nothing has to vary.
+            held_out: True for rows that are only compared with predictions. A single row then
+                suffices, and values need not vary.
 
         Raises:
-            ReadingError: a column without any number or with one that is too large, fewer than
-                `LEAST_ROWS` rows, or outputs that do not vary.
+            ReadingError: a column has no number or one that is too large, there are fewer than
+                `LEAST_ROWS` rows, or the outputs do not vary.
         """
         columns = (*self.input_names, self.output_name)
         present = np.ones(len(self), dtype=np.bool_)
@@ -226,10 +226,10 @@ class Dataset:
 
 
 def transformed(values: FloatArray, transform: str, where: str) -> FloatArray:
-    """Return values (m,) as the Gaussian process sees them.
+    """Return transformed values (m,).
 
     Raises:
-        ReadingError: one that the transform does not take.
+        ReadingError: a value is outside the transform's domain.
     """
     if transform == "identity":
         return values
@@ -241,7 +241,7 @@ def transformed(values: FloatArray, transform: str, where: str) -> FloatArray:
 
 
 def check_inputs(inputs: Sequence[str], known: Sequence[str], whose: str) -> None:
-    """Refuse names that are none of the known inputs, or come twice. Raises ConfigError."""
+    """Reject unknown or repeated names of inputs. Raises ConfigError."""
     for name in inputs:
         if name not in known:
             hint = suggest(name, known)
@@ -253,10 +253,10 @@ def check_inputs(inputs: Sequence[str], known: Sequence[str], whose: str) -> Non
 
 
 def refuse_empty(source: str, columns: Sequence[str], known: IntArray, total: int) -> None:
-    """Refuse a column without any number; `known` (c,) are the numbers in each.
+    """Reject a column without any number; `known` (c,) counts the numbers of each column.
 
     Raises:
-        ReadingError: naming it.
+        ReadingError: a column has no number; the message names it.
     """
     for name, count in zip(columns, known.tolist(), strict=True):
         if total and not count:
@@ -268,7 +268,7 @@ def refuse_empty(source: str, columns: Sequence[str], known: IntArray, total: in
 
 
 def _hashes(X: FloatArray) -> Any:
-    """Return a hash (m,) of every row of X (m, d); equal numbers have equal ones."""
+    """Return a hash (m,) of every row of X (m, d); equal rows have equal hashes."""
     words = np.ascontiguousarray(X + 0.0).view(np.uint64)  # + 0.0: -0.0 is 0.0
     found = np.zeros(len(X), dtype=np.uint64)
     for column in words.T:
@@ -280,16 +280,16 @@ def _hashes(X: FloatArray) -> Any:
 logger = logging.getLogger(__name__)
 
 IN_MEMORY = 100_000
-"""Rows that are kept in memory; where there are more, all are on disk."""
+"""Largest number of rows in memory; more rows are all stored on disk."""
 
 
 class MemmapWriter:
-    """Takes rows, a few at a time, and gives them back as two arrays.
+    """Writer that collects rows and returns them as two arrays.
 
     Args:
-        dimensions: d.
-        folder: where more than `IN_MEMORY` rows are kept, in a file of float64 beside whatever
-            there is; it must be there. None = in memory, however many they are.
+        dimensions: number d of inputs.
+        folder: existing folder for a file of float64 with more than `IN_MEMORY` rows; None = all
+            rows stay in memory.
     """
 
     def __init__(self, dimensions: int, folder: Path | None) -> None:
@@ -311,7 +311,7 @@ class MemmapWriter:
             self._write(self._folder)
 
     def arrays(self) -> tuple[FloatArray, FloatArray]:
-        """Return inputs (n, d) and outputs (n,); those on disk as read-only memmaps."""
+        """Return inputs (n, d) and outputs (n,); from disk as read-only memmaps."""
         if self._stream is not None:
             stored = np.memmap(self._stream.name, np.float64, "r", shape=(self.rows, self._width))
             return stored[:, :-1], stored[:, -1]
@@ -319,7 +319,7 @@ class MemmapWriter:
         return np.ascontiguousarray(whole[:, :-1]), np.ascontiguousarray(whole[:, -1])
 
     def close(self) -> None:
-        """Close the file; the arrays stay."""
+        """Close the file; the arrays stay valid."""
         if self._stream is not None:
             self._stream.close()
 
@@ -327,7 +327,7 @@ class MemmapWriter:
         try:
             if self._stream is None:
                 logger.info("more than %d rows: they are kept in %s", IN_MEMORY, folder)
-                # With a name: processes that learn side by side map it too.
+                # The file has a name, because parallel processes map it too.
                 self._stream = tempfile.NamedTemporaryFile(
                     dir=folder, prefix="rows-", suffix=".f64", delete=False
                 )

@@ -1,4 +1,4 @@
-"""Prior readings: values at places of a map, from a table, a scenario or a run."""
+"""Prior readings of places of a map, from a table, a scenario or a run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from gp_active_sensing_learning.data.table import (
 )
 
 LEAST_PLACES = 8
-"""Places with a reading that hyper-parameters can be learned from, at least."""
+"""Smallest number of places with a reading for learning hyper-parameters."""
 SNAP = 50.0
 """Default of the largest distance of a position from its place [m]."""
 _SHOWN = 5
@@ -40,12 +40,12 @@ class PriorReadings:
     """Readings of some places of a map.
 
     Args:
-        places: (r,) place of each reading; a place may have several.
-        values: (r,) in the sensor's unit.
-        source: where they are from, for messages.
-        held_out: nothing is learned from them: one will do, and nothing has to vary.
-        notes: what was noticed as they were read, a sentence each.
-        snap: farthest that a position could be from its place [m]; None = places had their names.
+        places: (r,) place of each reading; a place may have several readings.
+        values: (r,) values in the sensor's unit.
+        source: source of the readings, for messages.
+        held_out: True for readings that are not learned from; a single one then suffices.
+        notes: notes about the readings, a sentence each.
+        snap: largest distance of a position from its place [m]; None = places were named.
     """
 
     places: IntArray
@@ -76,7 +76,7 @@ class PriorReadings:
             raise ReadingError("constant", msg)
 
     def subset(self, places: int, seed: int) -> PriorReadings:
-        """Return the readings of so many places, drawn by the seed."""
+        """Return the readings of at most `places` places, drawn by the seed."""
         known = np.unique(self.places)
         if places >= len(known):
             return self
@@ -98,24 +98,24 @@ def read_csv(
 ) -> PriorReadings:
     """Read a table with a column of place names, or columns x and y, and a column of values.
 
-    Columns are divided by commas, semicolons or tabs, see `Table`. A row without a place or a
-    value is left out; so is one farther than `snap` from every place. Both are counted, and said
-    in `notes`.
+    Columns are separated by commas, semicolons or tabs, see `Table`. Rows without a place or a
+    value are skipped, and so are rows farther than `snap` from every place. `notes` gives their
+    numbers.
 
     Args:
-        path: of a CSV file with a header.
+        path: CSV file with a header.
         topology: the map.
-        place: column with the names of places; "" = the first of place, id, segment, name, edge,
-            location that is there, else x and y.
+        place: column with the names of places; "" = the first of `PLACE_COLUMNS` in the table, else
+            x and y.
         value: column with the values; "" = value, reading or speed, or the only other one.
         scale: factor on the values.
-        snap: farthest that a position may be from its place [m]; None = not said: `usual_snap`.
-        usual_snap: where it is not said.
-        held_out: nothing is learned from them, see `PriorReadings`.
+        snap: largest distance of a position from its place [m]; None = `usual_snap`.
+        usual_snap: default of `snap` [m].
+        held_out: True for readings that are not learned from, see `PriorReadings`.
 
     Raises:
-        ConfigError: `snap` for a table with the names of places.
-        ReadingError: a file, column, name or value that cannot be used; or too few readings.
+        ConfigError: `snap` is given, and the table has names of places.
+        ReadingError: a file, column, name or value cannot be used, or there are too few readings.
     """
     names = {name: i for i, name in enumerate(topology.names)}
     reach = usual_snap if snap is None else snap
@@ -176,11 +176,11 @@ def read_scenario(scenario: Scenario, topology: Topology) -> PriorReadings:
 def read_run(
     path: Path, topology: Topology, *, quantity: str = "", held_out: bool = False
 ) -> PriorReadings:
-    """Return the readings of a run, from its journal; `held_out` as of `PriorReadings`.
+    """Return the readings in the journal of a run; `held_out` is as in `PriorReadings`.
 
     Raises:
-        RunError: not a run directory.
-        ReadingError: too few readings.
+        RunError: `path` is not a run directory.
+        ReadingError: there are too few readings.
     """
     events = parse_events(RunDirectory.open(path).events())
     every = (event.reading for event in events if isinstance(event, ReadingUsed))
@@ -201,9 +201,9 @@ def read_run(
 
 
 def _snapping(topology: Topology, reach: float) -> Callable[[FloatArray], IntArray]:
-    """Return a function that finds the places (m,) of positions (m, 2), as `Topology.snap` does.
+    """Return a function that finds the places (m,) of positions (m, 2), like `Topology.snap`.
 
-    It returns -1 for a position without a place.
+    The function returns -1 for a position without a place.
     """
     from scipy.spatial import cKDTree
 
@@ -219,7 +219,7 @@ def _snapping(topology: Topology, reach: float) -> Callable[[FloatArray], IntArr
 
 
 def _place_column(table: Table, given: str) -> str:
-    """Return the column with the names of places, "" where there are positions."""
+    """Return the column with the names of places; "" for a table with positions."""
     name = given or next((name for name in PLACE_COLUMNS if name in table.header), "")
     if name:
         table.column(name)
@@ -236,7 +236,7 @@ def _place_column(table: Table, given: str) -> str:
 def _named(
     chunk: Chunk, rows: IntArray, at: int, places: Mapping[str, int], unknown: dict[str, int]
 ) -> IntArray:
-    """Return the places that rows name, -1 where they name none or one that goes to `unknown`."""
+    """Return the places named in rows; -1 for no name or an unknown one, added to `unknown`."""
     found: list[int] = []
     for k in rows.tolist():
         name = chunk.rows[k][at].strip()

@@ -1,4 +1,4 @@
-"""Resolve what a user asked to learn from: map, belief configuration and readings."""
+"""Find the map, the belief configuration and the readings of a user's request."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from gp_active_sensing_learning.data.readings import (
 )
 
 ON_ROADS, ON_FEATURES = "graph_matern32", "matern32"
-"""Kernel that is learned where none is given."""
+"""Default kernels for learning, on road maps and on other maps."""
 
 
 @dataclass(frozen=True)
@@ -38,16 +38,16 @@ class RowRequest:
     Args:
         data: a CSV file, a run directory, a scenario or a bag.
         inputs: columns of a table; () = the features of a map.
-        value: column with the values; of a run, name of the quantity.
+        value: column with the values; for a run, name of the quantity.
         place: column with the names of places.
         scale: factor on the values.
-        snap: farthest that a position may be from its place [m]; None = not said: `usual_snap`.
-        usual_snap: where it is not said: that of a model.
-        scenario, map_file: whose map.
-        overrides: ``a.b=value``.
-        reading_topic, reading_field, pose_topic: of a bag.
-        transform: of the values, whatever a scenario or a run has: that of a model; None = theirs.
-        held_out: nothing is learned from the rows, see `Dataset.checked`.
+        snap: largest distance of a position from its place [m]; None = `usual_snap`.
+        usual_snap: default of `snap` [m]; that of a model, if any.
+        scenario, map_file: source of the map.
+        overrides: overrides of the form ``a.b=value``.
+        reading_topic, reading_field, pose_topic: topics and field of a bag.
+        transform: transform of the values; None = that of the scenario or run.
+        held_out: True for rows that are not learned from, see `Dataset.checked`.
     """
 
     data: str
@@ -73,19 +73,19 @@ class RowRequest:
 
     @property
     def of_bag(self) -> dict[str, str]:
-        """Return the given options that only a bag has."""
+        """Return the given options that are for bags only."""
         names = ("reading_topic", "reading_field", "pose_topic")
         return {name: text for name in names if (text := getattr(self, name))}
 
 
 @dataclass(frozen=True, eq=False)
 class DataRequest:
-    """Everything that learning needs.
+    """Data and configuration for learning.
 
     Args:
         config: kernel, mean and transform.
         topology: the map.
-        readings: of some of its places.
+        readings: readings of some places of the map.
     """
 
     config: BeliefConfig
@@ -94,14 +94,14 @@ class DataRequest:
 
 
 def load_readings(asked: RowRequest) -> DataRequest:
-    """Find what is asked for: map, configuration and readings of places.
+    """Return the map, the configuration and the readings of a request.
 
     Args:
-        asked: a CSV file, a run directory, or a scenario. Without a scenario, its overrides are of
-            the sections `map` and `belief`.
+        asked: request for a CSV file, a run directory, or a scenario. Without a scenario, overrides
+            are for the sections `map` and `belief`.
 
     Raises:
-        ActiveSensingError: something that cannot be found or used.
+        ActiveSensingError: something cannot be found or used.
     """
     data, path = asked.data, Path(asked.data)
     table = path.suffix.lower() in (".csv", ".tsv", ".txt") or asked.of_map
@@ -152,7 +152,7 @@ def load_readings(asked: RowRequest) -> DataRequest:
 
 
 def is_bag(data: str) -> bool:
-    """Return whether a path, or the name of a shipped bag, is one."""
+    """Return whether `data` is the path of a bag, or the name of a shipped one."""
     path = Bag(data).path
     if path.is_dir():
         files = (file.suffix for file in path.iterdir())
@@ -161,13 +161,13 @@ def is_bag(data: str) -> bool:
 
 
 def _job(config: BeliefConfig, topology: Topology, readings: PriorReadings) -> DataRequest:
-    """Return the job of learning one kernel: the one that is given, or one for the kind of map."""
+    """Return the data with the configured kernel, or with the default for the kind of map."""
     if config.kernel is None:
         along = topology.roads and set(topology.feature_names) <= {"x", "y"}
         config = dataclasses.replace(
             config,
             kernel=ON_ROADS if along else ON_FEATURES,
-            # What a mission began with that had a belief over kernels.
+            # The run may have used a belief over kernels.
             model=None,
             model_mark=None,
         )
@@ -175,10 +175,10 @@ def _job(config: BeliefConfig, topology: Topology, readings: PriorReadings) -> D
 
 
 def found_map(asked: RowRequest) -> tuple[BeliefConfig, Topology]:
-    """Return the belief's configuration and the map that a CSV file's places are of.
+    """Return the belief's configuration and the map with the places of a CSV file.
 
     Raises:
-        ConfigError: both, or none of `scenario` and `map_file`, or something that cannot be used.
+        ConfigError: not exactly one of `scenario` and `map_file` is given, or it cannot be used.
     """
     if (asked.scenario is None) == (asked.map_file is None):
         msg = (
@@ -194,7 +194,7 @@ def found_map(asked: RowRequest) -> tuple[BeliefConfig, Topology]:
 
 
 def refuse(asked: RowRequest, names: Sequence[str], what: str) -> None:
-    """Refuse options that would not be used; `what` they are for, and why not here."""
+    """Reject given options that have no effect; `what` is the end of the message."""
     for name in names:
         if getattr(asked, name) not in (None, ""):
             msg = f"--{name} is for {what}"

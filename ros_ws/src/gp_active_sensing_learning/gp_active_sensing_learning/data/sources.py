@@ -1,4 +1,4 @@
-"""Rows to learn kernels from, or to hold a model against: a table, a scenario, a run or a bag."""
+"""Rows to learn kernels from, or to check a model with: a table, a scenario, a run or a bag."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ _TRANSFORM = "belief.transform"
 def load_rows(
     asked: RowRequest, folder: Path | None = None, origins: Mapping[str, str] | None = None
 ) -> Dataset:
-    """Read the rows that are asked for.
+    """Read the requested rows.
 
-    With a map (of the scenario, the run, the bag's own mission, or the one that is named) the
-    inputs are the features of the place of each reading; with `inputs` they are what is named.
+    With a map (named, or of the scenario, run or bag) the inputs are the features of the place of
+    each reading. With `asked.inputs` they are these columns.
 
     Args:
-        asked: what the user said.
-        folder: where a long log is kept, see `MemmapWriter`; None = in memory.
-        origins: stamps from which hours are counted, by input: those of an earlier model.
+        asked: the user's options.
+        folder: folder for a long log, see `MemmapWriter`; None = in memory.
+        origins: time stamp of hour 0 by input, from an earlier model.
 
     Raises:
-        ActiveSensingError: something that cannot be found or used; the message says what to do.
+        ActiveSensingError: something cannot be found or used; the message has a remedy.
     """
     path = Path(asked.data)
     how = ReadOptions(asked.scale, "identity", folder, origins, asked.held_out)
@@ -119,9 +119,9 @@ def map_rows(job: DataRequest, output_name: str = "value", transform: str | None
 
 
 def is_table(data: str) -> bool:
-    """Return whether data are a file that is read as a CSV table, by its name if it is missing.
+    """Return whether `data` is a CSV table and not a run, bag or scenario.
 
-    No run, bag or scenario is one.
+    A missing file is judged by its name.
     """
     path = Path(data)
     suffix = path.suffix.lower()
@@ -131,15 +131,14 @@ def is_table(data: str) -> bool:
 
 
 def transform_override(overrides: Sequence[str], *, alone: bool = False) -> str | None:
-    """Return the transform that overrides ask for; None = they do not.
+    """Return the transform that overrides set; None = none of them does.
 
     Args:
-        overrides: ``a.b=value``.
-        alone: there is no scenario that anything else could override.
+        overrides: overrides of the form ``a.b=value``.
+        alone: True if there is no scenario, so that no other key can be overridden.
 
     Raises:
-        ConfigError: another key than `belief.transform` where it is alone, or another word than a
-            transform.
+        ConfigError: with `alone`, a key other than `belief.transform`; or an unknown transform.
     """
     for text in overrides:
         key = text.partition("=")[0].strip()
@@ -172,7 +171,7 @@ def _of_bag(asked: RowRequest, how: ReadOptions) -> Dataset:
         given = replace(given, overrides=(*given.overrides, f"reading.scale={asked.scale}"))
     with tempfile.TemporaryDirectory(dir=how.folder, prefix="bag-") as inside:
         run = Path(inside) / "run"
-        # As the node would have taken it in: every reading at its place on the map.
+        # As in the node, every reading gets its place on the map.
         replay_bag(asked.data, run, given, belief_only=True)
         job = load_readings(RowRequest(str(run), held_out=asked.held_out))
         rows = map_rows(job, transform=asked.transform)
@@ -181,7 +180,7 @@ def _of_bag(asked: RowRequest, how: ReadOptions) -> Dataset:
 
 
 def asked_of(model: KernelModel, data: str, options: Mapping[str, Any]) -> RowRequest:
-    """Return how rows are read that a model is held against, and nothing is learned from."""
+    """Return the request for rows to check a model with, which are not learned from."""
     recipe = model.recipe
     bag, table = is_bag(data), is_table(data)
     of_map = "scenario" in options or "map_file" in options

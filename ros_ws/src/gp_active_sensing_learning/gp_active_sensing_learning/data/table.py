@@ -1,4 +1,4 @@
-"""Read rows from CSV tables: some columns are the inputs, or each place of a map has a column."""
+"""Read rows from CSV tables with columns of inputs, or with a column for each place of a map."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ from gp_active_sensing_learning.data.dataset import (
 PLACE_COLUMNS = ("place", "id", "segment", "name", "edge", "location")
 """Usual names of a column with the names of places."""
 HOURS = "hours"
-"""Input that is the time of a line."""
+"""Name of the input with the time of a line [h]."""
 _VALUE_COLUMNS = ("value", "reading", "speed")
 _TIMES = (HOURS, "time", "timestamp", "date", "datetime")
 _LINES = 3
-"""Lines without a number that are named, of each column."""
+"""Largest number of named lines without a number, for each column."""
 _SEARCHED, _HINTS = 12, 3
 """Largest number of columns without a place that are compared and listed."""
 
 
 def open_table(path: Path) -> Table:
-    """Return a table of readings; cells that its rows lack are missing values."""
+    """Return a table of readings; cells beyond the end of a row are missing values."""
     return Table(path, partial(ReadingError, "table"), ragged=True)
 
 
 def value_column(table: Table, given: str, taken: Collection[str]) -> str:
-    """Return the column with the values: the given one, a usual one, or the only one left.
+    """Return the column with the values: the given one, a usual one, or the only other one.
 
     Raises:
-        ReadingError: no such column, or more than one.
+        ReadingError: there is no such column, or several are possible.
     """
     left = [name for name in table.header if name not in taken]
     usual = [given] if given else [name for name in _VALUE_COLUMNS if name in left]
@@ -56,11 +56,11 @@ def value_column(table: Table, given: str, taken: Collection[str]) -> str:
 
 
 class WholeRows:
-    """Finds the rows of a table with a number in every column, and counts the others.
+    """Filter for rows of a table with a number in every column; it counts the others.
 
     Args:
-        table: that is read.
-        columns: (c,) names.
+        table: the table.
+        columns: (c,) names of the columns.
     """
 
     def __init__(self, table: Table, columns: Sequence[str]) -> None:
@@ -83,7 +83,7 @@ class WholeRows:
         return np.flatnonzero(whole)
 
     def notes(self) -> list[str]:
-        """Return the notes on skipped rows, once all are read.
+        """Return the notes on skipped rows, after all rows were read.
 
         Raises:
             ReadingError: there are no rows, or a column has no number.
@@ -103,20 +103,20 @@ class WholeRows:
 
 
 def read_table(path: Path, inputs: Sequence[str], value: str, how: ReadOptions) -> Dataset:
-    """Read the rows of a table in one pass, some at a time; no map is needed.
+    """Read the rows of a table in one pass, in parts; no map is needed.
 
-    Rows without a number in one of the columns are left out, and `notes` says how many and where.
+    Rows without a number in one of the columns are skipped; `notes` gives their number and lines.
 
     Args:
-        path: of a CSV file with a header.
-        inputs: (d,) columns; one of time stamps becomes hours since its first.
+        path: CSV file with a header.
+        inputs: (d,) columns of inputs; time stamps become hours since the first stamp.
         value: column of the outputs; "" = value, reading or speed, or the only other one.
-        how: scale and transform of the outputs, and the like.
+        how: options such as scale and transform of the outputs.
 
     Raises:
-        ConfigError: no inputs, or one of them twice.
-        ReadingError: a file, column or number that cannot be used; or rows that kernels cannot be
-            learned from, see `Dataset.checked`.
+        ConfigError: there are no inputs, or one is repeated.
+        ReadingError: a file, column or number cannot be used, or kernels cannot be learned from the
+            rows, see `Dataset.checked`.
     """
     _check_inputs(inputs, value)
     with open_table(path) as table, closing(MemmapWriter(len(inputs), how.folder)) as store:
@@ -148,10 +148,10 @@ def _check_inputs(inputs: Sequence[str], value: str) -> None:
 
 
 def is_wide(path: Path, topology: Topology) -> bool:
-    """Return whether columns of a table have the names of places, and none says the place of a row.
+    """Return whether a table has columns for places, and none with the place of a row.
 
     Raises:
-        ReadingError: a file that cannot be read.
+        ReadingError: the file cannot be read.
     """
     with open_table(path) as table:
         header = set(table.header)
@@ -161,22 +161,22 @@ def is_wide(path: Path, topology: Topology) -> bool:
 
 
 def read_wide(path: Path, topology: Topology, inputs: Sequence[str], how: ReadOptions) -> Dataset:
-    """Read a value of each place at each time, some lines at a time; a cell is a row.
+    """Read a table with a line for each time and a column for each place, in parts.
 
-    An empty cell is no row, nor is one of a line without a time where that is an input. Columns
-    that are no place are left out. All that is counted, and said in `notes`.
+    Each cell becomes a row. Empty cells are skipped, and so are lines without a time if `HOURS` is
+    an input. Columns other than places are ignored. `notes` reports all of these.
 
     Args:
-        path: of a CSV file with a header.
+        path: CSV file with a header.
         topology: the map.
-        inputs: (d,) features of the places, and `HOURS`: column hours as it is, or a column of time
-            stamps (or of seconds, named time), from its first on; () = all features.
-        how: scale and transform of the values, and the like.
+        inputs: (d,) features of the places and `HOURS`; () = all features. `HOURS` is the column
+            hours, or hours since the first entry of a column of time stamps or of time [s].
+        how: options such as scale and transform of the values.
 
     Raises:
-        ConfigError: inputs that the map does not have.
-        ReadingError: a file, column or number that cannot be used; or rows that kernels cannot be
-            learned from.
+        ConfigError: the map does not have an input.
+        ReadingError: a file, column or number cannot be used, or kernels cannot be learned from the
+            rows.
     """
     names = tuple(inputs) or tuple(topology.feature_names)
     known = {name: k for k, name in enumerate(topology.feature_names)}
@@ -234,7 +234,7 @@ def read_wide(path: Path, topology: Topology, inputs: Sequence[str], how: ReadOp
 def _no_places(header: Sequence[str], topology: Topology) -> str:
     """Return the note on columns that are neither places nor the time; "" = none.
 
-    Those that are nearly the name of a place that has no column may be misspelt.
+    The note has hints on columns that may be misspelt names of places.
     """
     free = [name for name in topology.names if name not in header]
     places = set(topology.names)
@@ -263,21 +263,21 @@ def _clock(table: Table, places: Collection[str]) -> str:
 
 
 def check_stamps(model: KernelModel, stamps: Mapping[str, str], source: str) -> tuple[str, ...]:
-    """Refuse time stamps where a model was learned from numbers: nobody knows when those are 0.
+    """Reject time stamps for an input that a model has learned from numbers.
 
-    Counted from the first stamp, every row would be at another time.
+    The time at which such numbers are 0 is not known.
 
     Args:
-        model: whose inputs they are.
-        stamps: from when hours are counted, by columns that have stamps, of any names.
-        source: where they are, for the message.
+        model: the model.
+        stamps: time stamp of hour 0, by columns with time stamps.
+        source: source of the stamps, for the message.
 
     Returns:
-        Warnings where the model does not record which of its inputs are times. A model that was not
+        Warnings, if the model does not record which of its inputs are times. A model that was not
         learned from files does not record it.
 
     Raises:
-        ReadingError: naming the column.
+        ReadingError: a column has time stamps; the message names it.
     """
     known = model.time_origins
     strange = [name for name in stamps if name in model.input_names and name not in known]

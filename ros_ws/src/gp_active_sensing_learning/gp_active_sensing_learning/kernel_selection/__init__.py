@@ -1,4 +1,4 @@
-"""VBKS: a belief over kernels from big logs; needs the extra ``learn``. [Teng2020]."""
+"""VBKS: a belief over kernels from large logs; needs torch. [Teng2020]."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from gp_active_sensing.errors import ConfigError
 
 @dataclass(frozen=True)
 class VbksConfig:
-    """How a belief over kernels is learned. [Teng2020, Sec. 4]."""
+    """Configuration of learning a belief over kernels. [Teng2020, Sec. 4]."""
 
     REMOVED: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
@@ -80,9 +80,9 @@ class VbksConfig:
     seed: int = param(0, help="key of the draws of rows, starts and samples", low=0, high=2**63 - 1)
 
     def natural_step(self, inducing: int) -> float:
-        """Return the largest step, up to 0.5, of the natural gradient of q(u).
+        """Return the largest step of the natural gradient of q(u), at most 0.5.
 
-        With it q(u) remembers four rows an inducing variable. It shrinks with the step of Adam.
+        With this step q(u) averages about four rows for each inducing variable.
         """
         return min(0.5, self.batch / (4.0 * inducing))
 
@@ -94,16 +94,16 @@ class VbksConfig:
 
 @dataclass(frozen=True)
 class TrainingProgress:
-    """Where the learning is.
+    """Progress of the learning.
 
     Args:
-        kernels: names of those of one group, which are optimised together.
-        finished: kernels that are done, in all groups.
-        total: kernels in all groups.
-        stage, stages: which share of the rows, from 1.
-        iteration, iterations: steps in this stage, done and at most.
-        rows: used in this stage.
-        bounds: estimates of the local ELBOs of `kernels` [nat]; NaN of a dropped one.
+        kernels: names of the kernels of one group, which are optimised together.
+        finished: number of finished kernels in all groups.
+        total: number of kernels in all groups.
+        stage, stages: number of the present stage, from 1, and number of stages.
+        iteration, iterations: number of steps taken in this stage, and largest number.
+        rows: number of rows used in this stage.
+        bounds: estimates of the local ELBOs of `kernels` [nat]; NaN for a dropped kernel.
     """
 
     kernels: tuple[str, ...]

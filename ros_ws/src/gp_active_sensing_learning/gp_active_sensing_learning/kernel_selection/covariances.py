@@ -1,4 +1,4 @@
-"""Composite kernels in torch, many at once: one tensor for all leaves of a kind."""
+"""Composite kernels in torch, many at once: one tensor for all leaves with the same base kernel."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gp_active_sensing_learning.kernel_selection.group import shape_of
 
 @dataclass(frozen=True)
 class _Leaves:
-    """Leaves of one kind: their kernels, and the places of their parameters in θ."""
+    """Leaves with one base kernel: their kernels, and indices of their parameters in θ."""
 
     kernels: Any  # (l,)
     lengths: Any  # (l, d)
@@ -26,7 +26,7 @@ class _Leaves:
 
 @dataclass(frozen=True)
 class _Shape:
-    """Kernels of one shape: rows first … last, and where their scales are in θ."""
+    """Kernels of one shape: rows from `first` to `last`, and indices of their scales in θ."""
 
     expression: Expression
     first: int
@@ -37,12 +37,12 @@ class _Shape:
 class Covariances:
     """Covariances of K kernels under K vectors θ, with derivatives.
 
-    θ is (K, P), P the most parameters of one, the rest padding that nothing depends on. Kernels
-    must come in the order of `order_by_shape`: those of one shape follow one another.
+    θ is (K, P) with the largest number P of parameters of a kernel; other kernels have unused
+    padding. Kernels must have the order of `order_by_shape`, so that equal shapes are neighbours.
 
     Args:
-        composites: the kernels, all of the same dimensions.
-        device: of torch.
+        composites: the kernels, all over the same number of inputs.
+        device: device of torch.
     """
 
     def __init__(self, composites: Sequence[Composite], device: Any) -> None:
@@ -99,9 +99,9 @@ class Covariances:
         """Return the (K, n, m) covariances.
 
         Args:
-            theta: (K, P).
+            theta: (K, P) hyper-parameters.
             A: (K, n, d) inputs of each kernel.
-            B: (K, m, d), or (1, m, d) the same for all.
+            B: (K, m, d) inputs of each kernel, or (1, m, d) for all.
         """
         parts = []
         for base, leaves in self._leaves.items():
@@ -119,16 +119,16 @@ class Covariances:
         return self._joined(theta, torch.cat(parts))
 
     def _warped(self, base: BaseKernel, leaves: _Leaves, theta: Any, X: Any) -> Any:
-        """Return inputs (l, n, d or 2d) of each leaf, such that r² is their squared distance."""
+        """Return inputs (l, n, d or 2d) of each leaf, with r² as their squared distance."""
         rows = leaves.kernels[:, None]
         lengths = torch.exp(theta[rows, leaves.lengths])[:, None, :]
         periods = torch.exp(theta[rows, leaves.periods])[:, None, :]
         return base.warped(X if X.shape[0] == 1 else X[leaves.kernels], lengths, periods, torch)
 
     def _joined(self, theta: Any, stack: Any) -> Any:
-        """Return the sums and products (K, …) of the leaves in the stack (l, …)."""
+        """Return the values (K, …) of the expressions from the values (l, …) of the leaves."""
         ones = (1,) * (stack.dim() - 1)
-        # One permutation and one split: their derivatives touch every entry once.
+        # One permutation and one split, whose derivatives access every entry once.
         parts = iter(stack.index_select(0, self._order).split(self._sizes))
         joined = []
         for shape in self._shapes:

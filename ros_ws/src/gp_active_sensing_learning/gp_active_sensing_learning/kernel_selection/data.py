@@ -1,4 +1,4 @@
-"""Rows as the Gaussian processes see them: scaled, in stages, in mini-batches, in one pass."""
+"""Normalised rows for the Gaussian processes: stages, mini-batches and a full pass."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from gp_active_sensing_learning.kernel_selection.config import VbksConfig
 logger = logging.getLogger(__name__)
 
 _SAMPLE = 100_000
-"""Rows that means and standard deviations are taken of, at most."""
+"""Largest number of rows for means and standard deviations."""
 _CLUSTERED = 20_000
-"""Rows that the inducing inputs are chosen among, at most."""
+"""Largest number of rows for the choice of inducing inputs."""
 _PASS = 65_536
-"""Rows that are read at a time in one pass."""
+"""Number of rows that a full pass reads at a time."""
 _BLOCK = 64
-"""Mini-batches that are drawn at a time; a resumed run draws the same."""
+"""Number of mini-batches that are drawn together; a resumed run draws the same ones."""
 
 
 def scaling_of(rows: Dataset, config: VbksConfig) -> Scaling:
-    """Return the units of inputs and outputs: mean 0 and standard deviation 1, of a sample.
+    """Return the scaling of inputs and outputs to mean 0 and standard deviation 1 of a sample.
 
-    With ``centre: false`` nothing is shifted and the unit is the root mean square.
+    With ``centre: false`` there is no shift, and the root mean square becomes 1.
 
     Raises:
-        ReadingError: outputs that are all the same.
+        ReadingError: all outputs are equal.
     """
     rng = np.random.default_rng([config.seed, 0x5CA1])
     n = len(rows.outputs)
@@ -48,7 +48,7 @@ def scaling_of(rows: Dataset, config: VbksConfig) -> Scaling:
         )
         raise ReadingError("constant", msg)
     if config.centre:
-        # The spread of a column that does not vary is rounding, and no unit.
+        # The spread of a constant column is only rounding.
         varies = np.ptp(X, axis=0) > 1e-9 * np.abs(X).max(axis=0)
         unit = np.where(varies, X.std(axis=0), 1.0)
         return Scaling(X.mean(axis=0), unit, float(y.mean()), float(y.std()))
@@ -63,9 +63,9 @@ class Data:
     """Rows in the order in which they are used.
 
     Args:
-        rows: in their own units, possibly on disk.
-        scaling: to those of the Gaussian processes.
-        order: (n,) the order of use.
+        rows: rows in their original units, possibly on disk.
+        scaling: normalisation of the rows.
+        order: (n,) order of use.
         config: seed and sizes.
     """
 
@@ -76,7 +76,7 @@ class Data:
 
     @cached_property
     def inducing(self) -> FloatArray:
-        """(M, d) inducing inputs that all kernels begin with, scaled; found once."""
+        """(M, d) initial inducing inputs of all kernels, normalised."""
         return inducing_inputs(self, self.config.inducing)
 
     @staticmethod
@@ -86,23 +86,23 @@ class Data:
         return Data(rows, scaling, rng.permutation(len(rows.outputs)), config)
 
     def rows_of(self, stage: int) -> int:
-        """Return how many rows a stage uses, counted from 0."""
+        """Return the number of rows of a stage; stages are counted from 0."""
         n = len(self.order)
         return max(1, min(n, round(self.config.stages[stage] * n)))
 
     def take(self, chosen: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return inputs (b, d) and outputs (b,) of rows, scaled."""
+        """Return normalised inputs (b, d) and outputs (b,) of rows."""
         s = self.scaling
         X = (np.asarray(self.rows.inputs[chosen], dtype=np.float64) - s.input_shift) / s.input_scale
         y = np.asarray(self.rows.outputs[chosen], dtype=np.float64)
         return X, (y - s.output_shift) / s.output_scale
 
     def whole(self, stage: int) -> bool:
-        """Return whether a mini-batch is all rows of the stage."""
+        """Return whether a mini-batch contains all rows of the stage."""
         return self.config.batch >= self.rows_of(stage)
 
     def batches(self, stage: int, start: int) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """Yield mini-batches, drawn uniformly; the first is number `start` of the stage."""
+        """Yield mini-batches, drawn uniformly, from number `start` of the stage on."""
         n = self.rows_of(stage)
         if self.whole(stage):
             everything = self.take(np.sort(self.order[:n]))
@@ -116,7 +116,7 @@ class Data:
             start += _BLOCK - start % _BLOCK
 
     def sample(self, stage: int, size: int) -> tuple[FloatArray, FloatArray]:
-        """Return rows of a stage to estimate a bound from, always the same."""
+        """Return the rows of a stage from which bounds are estimated, always the same ones."""
         n = self.rows_of(stage)
         chosen = self.order[:n]
         if size < n:
@@ -132,9 +132,9 @@ class Data:
 
 
 def inducing_inputs(data: Data, count: int) -> FloatArray:
-    """Return at most `count` inducing inputs (M, d), scaled: centres of clusters of distinct rows.
+    """Return at most `count` normalised inducing inputs (M, d): centres of clusters of rows.
 
-    Fewer where there are fewer distinct inputs, which is logged.
+    With fewer distinct inputs the number is smaller, which is logged.
     """
     from scipy.cluster.vq import kmeans2
 
@@ -156,6 +156,6 @@ def inducing_inputs(data: Data, count: int) -> FloatArray:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "One of the clusters is empty", UserWarning)
         centres, label = kmeans2(X, start, iter=10, minit="matrix", missing="warn")
-    # A cluster that lost all its rows is where one of them began.
+    # A cluster without rows keeps its initial centre.
     empty = np.bincount(label, minlength=count) == 0
     return np.where(empty[:, None], start, centres)

@@ -1,4 +1,4 @@
-"""Kernels that are optimised together, what comes of them, and its checkpoint (no pickle)."""
+"""Kernels that are optimised together, their results, and their checkpoint (without pickle)."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class KernelGroup:
     """Kernels that are optimised together.
 
     Args:
-        names: of the kernels.
-        data: what from.
-        checkpoint: file, None = none is written.
-        resume: go on from it, where it is there.
+        names: names of the kernels.
+        data: rows to learn from.
+        checkpoint: file of the checkpoint; None = no checkpoint.
+        resume: True to continue from the checkpoint, if it exists.
     """
 
     names: tuple[str, ...]
@@ -44,9 +44,9 @@ class FinishedGroup:
     """Result of a group.
 
     Args:
-        fits: by name.
-        dropped: why, by name.
-        bounds: (stages,) local ELBOs of each kernel, by name; NaN once it is dropped.
+        fits: fits by name.
+        dropped: reasons for dropping kernels, by name.
+        bounds: (stages,) local ELBOs of each kernel, by name; NaN after it was dropped.
     """
 
     fits: dict[str, KernelFit] = field(default_factory=dict)
@@ -55,14 +55,14 @@ class FinishedGroup:
 
 
 def memory_of(composites: Sequence[Composite], inducing: int, batch: int) -> float:
-    """Return about how many bytes the optimisation of kernels needs at once."""
+    """Return the approximate memory for the optimisation of kernels [bytes]."""
     leaves = sum(len(c.leaves) for c in composites)
     blocks = inducing**2 + inducing * min(batch, 100_000)
     return 8.0 * (8.0 * leaves + 14.0 * len(composites)) * blocks
 
 
 def shape_of(expression: Expression) -> str:
-    """Return the expression without names: kernels of one shape are joined by one operation."""
+    """Return the expression without names; kernels of one shape are computed together."""
     if isinstance(expression, BaseKernel):
         return "k"
     inside = [shape_of(part) for part in expression.parts]
@@ -72,7 +72,7 @@ def shape_of(expression: Expression) -> str:
 
 
 def order_by_shape(composites: Sequence[Composite]) -> list[int]:
-    """Return an order of kernels in which those of one shape follow one another."""
+    """Return an order of kernels in which kernels of one shape are neighbours."""
     return sorted(range(len(composites)), key=lambda k: shape_of(composites[k].expression))
 
 
@@ -83,7 +83,7 @@ _ARRAYS = ("theta_mean", "theta_root", "inducing", "mean", "root", "trace")
 def write_checkpoint(
     path: Path, facts: Mapping[str, Any], arrays: Mapping[str, FloatArray], finished: FinishedGroup
 ) -> None:
-    """Write a checkpoint whole, or leave the one that is there.
+    """Write a checkpoint; an existing one stays if that fails.
 
     Raises:
         RunError: the file cannot be written.
@@ -108,7 +108,7 @@ def write_checkpoint(
     kept = dict(arrays)
     for name, fit in finished.fits.items():
         kept |= {f"fit.{name}.{part}": getattr(fit, part) for part in _ARRAYS}
-    # NaN and infinity stand for bounds that there are none of: Python's own reader takes them.
+    # Missing bounds are NaN or infinite, which Python's JSON reader accepts.
     text = np.frombuffer(json.dumps(head).encode(), dtype=np.uint8)
     whole = io.BytesIO()
     np.savez(whole, head=text, **kept)  # type: ignore[arg-type]
@@ -118,10 +118,10 @@ def write_checkpoint(
 def read_checkpoint(
     path: Path, names: Sequence[str]
 ) -> tuple[dict[str, Any], dict[str, FloatArray], FinishedGroup]:
-    """Return what `write_checkpoint` was given.
+    """Return the facts, arrays and result that `write_checkpoint` stored.
 
     Raises:
-        ConfigError: not such a file, or one of other kernels.
+        ConfigError: the file is not a checkpoint, or is of other kernels.
     """
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
@@ -142,7 +142,7 @@ def read_checkpoint(
 
 
 def no_checkpoint(path: Path, error: Exception) -> ConfigError:
-    """Return the error for a file that cannot be resumed from."""
+    """Return the error for a file from which an optimisation cannot be resumed."""
     return ConfigError(
         f"{path}: is no checkpoint that can be resumed ({error}); remove it to begin again"
     )

@@ -1,4 +1,4 @@
-"""Groups of kernels that fit into the memory, optimised in turn or on several cores."""
+"""Groups of kernels that fit into memory, optimised in turn or on several cores."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def partition(
     data: Data,
     jobs: int,
 ) -> list[KernelGroup]:
-    """Return at least `jobs` groups of kernels of like shape that fit into the memory."""
+    """Return at least `jobs` groups of kernels of similar shape that fit into memory."""
     config = data.config
     ordered = [composites[k] for k in order_by_shape(composites)]
     most = config.memory * 1e9 / max(jobs, 1)
@@ -69,7 +69,7 @@ def train_all(
     jobs: int,
     progress: Callable[[TrainingProgress], None] | None,
 ) -> FinishedGroup:
-    """Optimise all groups; on several cores where that is asked for.
+    """Optimise all groups, on several cores if `jobs` is above 1.
 
     Raises:
         MissingDependencyError: joblib is not installed.

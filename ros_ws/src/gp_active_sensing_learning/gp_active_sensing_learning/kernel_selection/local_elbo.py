@@ -1,15 +1,15 @@
-r"""The local ELBO of each kernel, [Teng2020, Eq. 9], for many kernels at once.
+r"""Local ELBO of each kernel [Teng2020, Eq. 9], for many kernels at once.
 
 .. math:: L_i = E_q\Big[\sum_x \log N(y; \mu_x, \sigma_n^2) -
     \frac{k(x,x) - A_x^T A_x}{2\sigma_n^2}\Big]
     - KL[q(u_i)q(\theta_i) \| p(u_i|\theta_i)p(\theta_i)]
 
-with ``A_x = chol(K_UU)⁻¹ k_U(x)``, that is with the trace kept [Teng2020, App. C.1]. Whitened, the
-inducing variables are ``v = chol(K_UU)⁻¹ u`` with ``q(v)q(θ)`` and prior ``N(0, I)``, so that the
-divergence of v does not depend on θ; else they are u with the paper's ``q(u)q(θ)``.
+with ``A_x = chol(K_UU)⁻¹ k_U(x)``. The trace term is included [Teng2020, App. C.1]. If whitened,
+the inducing variables are ``v = chol(K_UU)⁻¹ u`` with ``q(v)q(θ)`` and prior ``N(0, I)``. The
+divergence of v then does not depend on θ. Otherwise they are u with the paper's ``q(u)q(θ)``.
 
-Gaussian noise makes the best q(u) given q(θ) a Gaussian with natural parameters linear in sums over
-the rows, `Sums`; a part of the rows gives its natural gradient [Hensman2013, Sec. 3].
+With Gaussian noise, the best q(u) given q(θ) is Gaussian. Its natural parameters are linear in sums
+over the rows (`Sums`). A sample of the rows gives a natural gradient [Hensman2013, Sec. 3].
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from gp_active_sensing.kernel_model.model import JITTER
 from gp_active_sensing_learning.kernel_selection.covariances import Covariances
 
 _TABLE = 4_000_000
-"""Covariances of leaves that are held at once in a pass over many rows."""
+"""Largest number of covariances of leaves in memory during a pass over many rows."""
 
 
 @dataclass
 class Inducing:
-    """q(v), or q(u) where not whitened, by natural parameters.
+    """Natural parameters of q(v), or of q(u) if not whitened.
 
     Args:
-        precision: (K, M, M).
-        linear: (K, M), precision times mean.
+        precision: (K, M, M) precision.
+        linear: (K, M) precision times mean.
     """
 
     precision: Any
@@ -54,9 +54,9 @@ class Sums:
     """Natural parameters of q(u) from rows under one θ, and the rest of the bound.
 
     Args:
-        precision: (K, M, M) prior precision, and ``Σ_x B_x B_xᵀ / σ_n²``.
+        precision: (K, M, M) prior precision plus ``Σ_x B_x B_xᵀ / σ_n²``.
         linear: (K, M) ``Σ_x B_x y_x / σ_n²``.
-        rest: (K,) the bound's part without q(u), the prior's normalisation among it.
+        rest: (K,) term of the bound without q(u), including the prior's normalisation.
     """
 
     precision: Any
@@ -64,7 +64,7 @@ class Sums:
     rest: Any
 
     def plus(self, other: Sums) -> Sums:
-        """Return the sums over the rows of both; one of them has the prior."""
+        """Return the sums over the rows of both; one of the two includes the prior."""
         return Sums(
             self.precision + other.precision, self.linear + other.linear, self.rest + other.rest
         )
@@ -79,20 +79,20 @@ class Sums:
 
 
 def factor(K: Any) -> Any:
-    """Return lower Cholesky factors (K, M, M), NaN for a matrix that has none; never raises."""
+    """Return lower Cholesky factors (K, M, M); NaN for a matrix without one."""
     L, failed = torch.linalg.cholesky_ex(K)
     return torch.where((failed != 0)[:, None, None], torch.full_like(L, math.nan), L)
 
 
 def prior_factor(covariances: Covariances, theta: Any, Z: Any) -> Any:
-    """Return chol(K_UU) (K, M, M), with the jitter that makes inducing variables a little noisy."""
+    """Return chol(K_UU) (K, M, M), with `JITTER` on the diagonal of K_UU."""
     K = covariances.between(theta, Z, Z)
     size = JITTER * torch.diagonal(K, dim1=1, dim2=2).mean(1)
     return factor(K + torch.diag_embed(size[:, None].expand(-1, K.shape[1])))
 
 
 def noise_variance(theta: Any, floor: float) -> Any:
-    """Return σ_n² (K,)."""
+    """Return the (K,) noise variances σ_n²."""
     return floor**2 + torch.exp(2.0 * theta[:, 0])
 
 
@@ -112,16 +112,16 @@ def sums(
     """Return the sums over rows under one θ. O(K b M²).
 
     Args:
-        covariances: of K kernels.
-        theta: (K, P).
+        covariances: covariances of K kernels.
+        theta: (K, P) hyper-parameters.
         Z: (K, M, d) inducing inputs.
         X: (b, d) inputs of the rows.
-        y: (b,) outputs.
-        weight: how many rows each one stands for.
-        floor: of the noise.
-        whitened: see the module.
-        prior: with the prior's part, which is wanted once.
-        chunk: rows at a time; None = as many as fit into the cache, about.
+        y: (b,) outputs of the rows.
+        weight: number of rows that each given row represents.
+        floor: least noise standard deviation.
+        whitened: True for q(v), False for q(u).
+        prior: True to include the prior's terms, which count once.
+        chunk: rows at a time; None = about as many as fit into the cache.
     """
     L = prior_factor(covariances, theta, Z)
     noise = noise_variance(theta, floor)
@@ -147,7 +147,7 @@ def sums(
         AA = AA + eye
     if whitened:
         return Sums(AA, Ay, rest)
-    # u = L v: the same sums seen from u.
+    # Convert the sums from v to u = L v.
     inverse = torch.linalg.solve_triangular(L, eye.expand_as(L), upper=False)
     if prior:
         rest = rest - torch.log(torch.diagonal(L, dim1=1, dim2=2)).sum(1)
@@ -158,7 +158,7 @@ def sums(
 def collapsed(total: Sums) -> Any:
     """Return the bound (K,) at the best q(u), without the divergence of q(θ). [Titsias2009].
 
-    ``total`` are the sums over all rows, averaged over samples of θ where there are several.
+    ``total`` are the sums over all rows, averaged over samples of θ.
     """
     C = factor(total.precision)
     half = torch.linalg.solve_triangular(C, total.linear.unsqueeze(2), upper=False).squeeze(2)
@@ -178,20 +178,20 @@ def batch_bound(
     floor: float,
     whitened: bool,
 ) -> tuple[Any, Sums]:
-    """Return an unbiased estimate (K,) of what of the bound depends on θ and Z, and its sums.
+    """Return an unbiased estimate (K,) of the bound's terms in θ and Z, and the rows' sums.
+
+    The divergence of q(θ) and the constant entropy of q(u) are not included.
 
     Args:
-        covariances: of K kernels.
-        theta: (K, P), a sample of q(θ).
+        covariances: covariances of K kernels.
+        theta: (K, P) sample of q(θ).
         Z: (K, M, d) inducing inputs.
         X: (b, d) inputs of the rows.
-        y: (b,) outputs.
-        q: q(u), taken as constant; None = the best one for these rows.
-        weight: how many rows each one stands for.
-        floor: of the noise.
-        whitened: see the module.
-
-    The divergence of q(θ) is not in it; the constant entropy of q(u) neither.
+        y: (b,) outputs of the rows.
+        q: q(u), a constant of the estimate; None = the best q(u) for these rows.
+        weight: number of rows that each given row represents.
+        floor: least noise standard deviation.
+        whitened: True for q(v), False for q(u).
     """
     L = prior_factor(covariances, theta, Z)
     noise = noise_variance(theta, floor)
@@ -225,7 +225,7 @@ def _prior(L: Any, mean: Any, C: Any) -> Any:
 
 
 def _natural(L: Any, B: Any, y: Any, noise: Any, weight: float, *, whitened: bool) -> Sums:
-    """Return the natural parameters that a mini-batch, taken for all rows, asks for."""
+    """Return the best natural parameters for a mini-batch that represents all rows."""
     scale = weight / noise
     precision = scale[:, None, None] * (B @ B.transpose(1, 2))
     if whitened:
@@ -243,11 +243,11 @@ def divergence(mean: Any, root: Any, prior_mean: Any, prior_std: Any, used: Any)
     """Return KL[q(θ)‖p(θ)] (K,), for q = N(mean, root rootᵀ) and independent normals p.
 
     Args:
-        mean: (K, P).
-        root: (K, P, P) lower triangular.
-        prior_mean: (K, P).
-        prior_std: (K, P).
-        used: (K, P) False where θ is padding.
+        mean: (K, P) mean of q(θ).
+        root: (K, P, P) lower Cholesky factor of q(θ)'s covariance.
+        prior_mean: (K, P) mean of p(θ).
+        prior_std: (K, P) standard deviation of p(θ).
+        used: (K, P) mask, False where θ is padding.
     """
     scaled = root / prior_std.unsqueeze(2)
     away = (mean - prior_mean) / prior_std
@@ -257,7 +257,7 @@ def divergence(mean: Any, root: Any, prior_mean: Any, prior_std: Any, used: Any)
 
 
 def log_density(theta: Any, prior_mean: Any, prior_std: Any, used: Any) -> Any:
-    """Return log p(θ) (K,), which a point estimate has in place of the divergence."""
+    """Return log p(θ) (K,), which replaces the divergence for a point estimate."""
     away = (theta - prior_mean) / prior_std
     each = -0.5 * (away * away + math.log(2.0 * math.pi)) - torch.log(prior_std)
     return torch.where(used, each, torch.zeros_like(each)).sum(1)

@@ -1,6 +1,6 @@
-"""One step of all kernels of a group: natural gradient of q(u), Adam for q(θ) and inducing inputs.
+"""Optimisation steps for a group: natural gradient of q(u), Adam for q(θ) and inducing inputs.
 
-Kernels do not see each other: every row of every tensor depends on that row only.
+Kernels are independent: every row of a result depends on the same row of the inputs only.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from gp_active_sensing_learning.kernel_selection.state import State, theta_root
 _DECAY = (0.9, 0.99)
 _TINY = 1e-12
 _LARGEST = 10.0
-"""A component of the gradient over its usual size counts as this much at most."""
+"""Largest component of a gradient, relative to its running root mean square."""
 
 
 @dataclass(frozen=True)
 class _Prior:
-    """Normal priors of θ (K, P), and where θ is no padding."""
+    """Normal priors of θ (K, P), and a mask that is False where θ is padding."""
 
     mean: Any
     std: Any
@@ -46,10 +46,10 @@ class Optimiser:
     """Steps and bounds of the kernels of a group.
 
     Args:
-        composites: of the rows of the state, in the order of `Covariances.order`.
-        config: how.
-        device: of torch.
-        width: P.
+        composites: kernels of the rows of the state, in the order of `order_by_shape`.
+        config: settings of the optimisation.
+        device: device of torch.
+        width: size P of θ with padding.
     """
 
     def __init__(
@@ -74,12 +74,12 @@ class Optimiser:
         self._prior = _Prior(self.tensor(mean), self.tensor(std), torch.tensor(used, device=device))
 
     def tensor(self, values: Any) -> Any:
-        """Return a tensor of floats where the others are."""
+        """Return a float64 tensor on the device."""
         return torch.as_tensor(np.asarray(values), dtype=torch.float64, device=self.device)
 
     @property
     def whitened(self) -> bool:
-        """Return whether q(u) is stored as q(v): both agree for a point, and v is faster."""
+        """Return whether q(u) is stored as q(v), which is faster and possible for a point θ."""
         return not self.full
 
     def root(self, state: State) -> Any:
@@ -87,7 +87,7 @@ class Optimiser:
         return theta_root(state.raw, self._prior.used, point=not self.full)
 
     def price(self, mean: Any, root: Any) -> Any:
-        """Return what q(θ) costs (K,): KL[q(θ)‖p(θ)]; of a point -log p(θ)."""
+        """Return the (K,) divergence KL[q(θ)‖p(θ)]; -log p(θ) for a point."""
         prior = self._prior
         if not self.full:
             return -log_density(mean, prior.mean, prior.std, prior.used)
@@ -99,10 +99,10 @@ class Optimiser:
         """Return the sums over rows, averaged over samples of q(θ), with the prior once.
 
         Args:
-            state: of the kernels.
+            state: state of the kernels.
             parts: iterable of inputs (b, d) and outputs (b,).
-            weight: how many rows each one stands for.
-            etas: (S, K, P) standard normal; one of zeros for a point.
+            weight: number of rows that each given row represents.
+            etas: (S, K, P) standard normal samples; a single zero for a point.
         """
         with torch.no_grad():
             root = self.root(state)
@@ -131,7 +131,7 @@ class Optimiser:
             return mean
 
     def bound(self, state: State, total: Sums) -> Any:
-        """Return the local ELBOs (K,) at the best q(u); -inf where one is not finite."""
+        """Return the local ELBOs (K,) at the best q(u); -inf for a value that is not finite."""
         with torch.no_grad():
             bound = collapsed(total) - self.price(state.mean, self.root(state))
             bad = ~torch.isfinite(bound)
@@ -153,12 +153,12 @@ class Optimiser:
         """Move q(u), q(θ) and the inducing inputs by one step.
 
         Args:
-            state: changed in place.
+            state: state of the kernels, changed in place.
             X: (b, d) inputs of a mini-batch.
-            y: (b,) outputs.
-            eta: (K, P) standard normal.
-            rows: that the mini-batch stands for.
-            whole: it is all rows, so that the best q(u) is known.
+            y: (b,) outputs of the mini-batch.
+            eta: (K, P) standard normal samples.
+            rows: number of rows that the mini-batch represents.
+            whole: True if the mini-batch has all rows, so that the best q(u) is known.
             pace: factor on the steps of Adam.
         """
         config = self.config
@@ -168,8 +168,8 @@ class Optimiser:
         theta = mean + (root @ eta.unsqueeze(2)).squeeze(2)
         X, y = self.tensor(X), self.tensor(y)
         weight = rows / len(y)
-        # With all rows at hand and one θ, q(u) is put at its best, and the gradient is that of the
-        # collapsed bound; else q(u) must not have seen this mini-batch, or the estimate is biased.
+        # With all rows and one θ, q(u) is optimal, and the gradient is that of the collapsed bound.
+        # Otherwise q(u) must be independent of this mini-batch, or the estimate is biased.
         best = whole and not self.full
         bound, natural = batch_bound(
             self.covariances,
@@ -183,7 +183,7 @@ class Optimiser:
             whitened=self.whitened,
         )
         value = bound - self.price(mean, root)
-        # A kernel whose bound is not finite gives no gradient; the others are not touched by it.
+        # A kernel with an infinite or NaN bound gets no gradient and does not affect the others.
         finite = torch.isfinite(value.detach())
         gradients = torch.autograd.grad(
             torch.where(finite, value, torch.zeros_like(value)).sum(), variables, allow_unused=True
@@ -194,7 +194,7 @@ class Optimiser:
                 continue
             self._adam(state, k, torch.nan_to_num(gradient, 0.0, 0.0, 0.0), pace)
         good = torch.isfinite(natural.precision).all(2).all(1) & finite
-        # Smaller steps of θ, smaller steps of q(u): else its noise would be taken for the field's.
+        # Steps of q(u) shrink with those of θ; otherwise θ would fit the noise of q(u).
         natural_step = config.natural_step(Z.shape[1])
         share = torch.ones_like(state.rate) if best else natural_step * state.rate / config.rate
         share_of = torch.where(good, share, torch.zeros_like(share))
@@ -204,7 +204,7 @@ class Optimiser:
         state.linear = torch.lerp(state.linear, safe, share_of[:, None])
 
     def _adam(self, state: State, k: int, gradient: Any, pace: float) -> None:
-        """Move one variable up its gradient, each kernel with its own step. [Kingma2015]."""
+        """Move a variable along its gradient, with a step size for each kernel. [Kingma2015]."""
         first, second = state.moments[k], state.moments[k + 3]
         shape = (-1, *([1] * (gradient.dim() - 1)))
         steps = state.steps.double().reshape(shape)
@@ -217,23 +217,23 @@ class Optimiser:
     # -- the curvature of q(θ) -------------------------------------------------------------------
 
     def settle(self, state: State, X: Any, y: Any, weight: float, total: Sums) -> None:
-        """Put C_θ where the bound's curvature at the mean of q(θ) wants it, given q(u).
+        """Set C_θ from the curvature of the bound at the mean of q(θ), given q(u).
 
-        At the best Gaussian the precision of q(θ) is minus the expected second derivative of the
-        bound [Opper2009, Eq. 14]; here that at the mean, by differences of gradients. Where the
-        bound is not concave, which is not at its best, the size of the curvature stands for it.
+        For the best Gaussian, the precision of q(θ) is minus the expected second derivative of the
+        bound [Opper2009, Eq. 14]. It is approximated at the mean by finite differences of the
+        gradient. In directions without concavity, the absolute value of the curvature is used.
 
         Args:
-            state: its `raw` is changed.
+            state: state of the kernels; `raw` is changed.
             X: (b, d) inputs of rows.
-            y: (b,) outputs.
-            weight: how many rows each one stands for.
+            y: (b,) outputs of the rows.
+            weight: number of rows that each given row represents.
             total: natural parameters of q(u).
         """
         X, y = self.tensor(X), self.tensor(y)
         q = Inducing(total.precision, total.linear)
         prior = self._prior
-        difference = 1e-4  # of rounding and of the third derivative there is as much
+        difference = 1e-4  # balances rounding and the third derivative
         slopes = []
         for j in range(-1, state.mean.shape[1]):
             theta = state.mean.detach().clone()
@@ -257,7 +257,7 @@ class Optimiser:
         curvature = 0.5 * (curvature + curvature.transpose(1, 2))
         both = prior.used[:, :, None] & prior.used[:, None, :]
         curvature = torch.where(both, torch.nan_to_num(curvature, 0.0, 0.0, 0.0), 0.0)
-        # In units of the prior: no direction is wider than it.
+        # In units of the prior, so that no direction is wider than the prior.
         scale = prior.std[:, :, None] * prior.std[:, None, :]
         values, vectors = torch.linalg.eigh(curvature * scale)
         spread = (vectors / (1.0 + values.abs()).unsqueeze(1)) @ vectors.transpose(1, 2)

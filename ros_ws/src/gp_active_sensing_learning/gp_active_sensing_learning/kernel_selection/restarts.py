@@ -1,4 +1,4 @@
-"""The starts of a group's kernels that are being optimised, and those that wait for the others."""
+"""Starts of a group's kernels: those under optimisation, and finished ones that wait."""
 
 from __future__ import annotations
 
@@ -19,19 +19,18 @@ from gp_active_sensing_learning.kernel_selection.optimiser import Optimiser
 from gp_active_sensing_learning.kernel_selection.state import Draws, State, begin, best_starts
 
 CUTS = 3
-"""Plateaus after which a kernel has converged; after each the step is divided."""
+"""Number of plateaus after which a kernel has converged; each plateau divides the step."""
 CUTS_OF_FULL = 1
-"""The same where q(θ) is a Gaussian: it begins at an optimum, with a small step."""
+"""Number of plateaus after which a kernel with a Gaussian q(θ) has converged."""
 FAULTS = 3
-"""Bounds that are not finite after which a start is given up."""
+"""Number of bounds that are not finite after which a start is dropped."""
 _DIVISOR = 4.0
 RACE = (0.125, 0.25, 0.5)
-"""Shares of the steps of the starts; at the first estimate after each, the worse half of a kernel's
-starts is dropped."""
+"""Fractions of the steps after which the worse half of a kernel's starts is dropped."""
 
 
 def begin_phase(state: State, rate: float) -> None:
-    """Forget what was the best, which was another bound, and take steps of another size."""
+    """Reset the best bounds, which do not hold in a new phase, and set the step size."""
     state.stale.zero_()
     state.cuts.zero_()
     state.faults.zero_()
@@ -40,14 +39,14 @@ def begin_phase(state: State, rate: float) -> None:
 
 
 def judge(state: State, bound: Any, config: VbksConfig, rows: int, *, first: bool) -> None:
-    """Keep what is better, put back what is not finite, and shorten steps on a plateau.
+    """Store better states, restore states with bad bounds, and shorten steps on a plateau.
 
     Args:
-        state: changed in place.
+        state: state of the kernels, changed in place.
         bound: (K,) estimates of the local ELBOs.
-        config: what a gain is, and patience.
-        rows: that the bounds are of.
-        first: of a phase, when there is nothing to compare with.
+        config: tolerance and patience.
+        rows: number of rows of the bounds.
+        first: True for the first estimate of a phase, which is compared with nothing.
     """
     gained = bound > state.best + config.tolerance * rows
     better = bound > state.best
@@ -66,7 +65,7 @@ def judge(state: State, bound: Any, config: VbksConfig, rows: int, *, first: boo
 
 
 def _put_back(state: State, bad: Any) -> None:
-    """Put kernels back to where their bound was best, with a smaller step."""
+    """Restore kernels to the state of their best bound, with a smaller step."""
     for variable, kept in zip(state.variables, state.kept, strict=True):
         variable[bad] = kept[bad]
     for moment in state.moments:
@@ -80,19 +79,19 @@ def _put_back(state: State, bad: Any) -> None:
 
 
 def restore(state: State) -> None:
-    """Put all kernels to where their bound was best."""
+    """Restore all kernels to the state of their best bound."""
     for variable, kept in zip(state.variables, state.kept, strict=True):
         variable.copy_(kept)
 
 
 def leaving(state: State, bound: Any, *, first: bool, full: bool) -> tuple[Any, Any]:
-    """Return which kernels (K,) have converged, and which are given up.
+    """Return masks (K,) of kernels that have converged, and of kernels to drop.
 
     Args:
-        state: after `judge`.
+        state: state after `judge`.
         bound: (K,) estimates of the local ELBOs.
-        first: of a phase.
-        full: q(θ) is a Gaussian, not a point.
+        first: True for the first estimate of a phase.
+        full: True if q(θ) is a Gaussian, False for a point.
     """
     given_up = state.faults >= FAULTS
     if first:
@@ -105,11 +104,11 @@ class Restart:
     """Report of one start of a kernel.
 
     Args:
-        kernel: its index in the group.
-        start: 0, 1, … of that kernel.
-        iterations: steps taken.
-        outcome: why it has left, "" as long as it goes on.
-        trace: of iterations, rows and bound [nat].
+        kernel: index of the kernel in the group.
+        start: number 0, 1, … of the start.
+        iterations: number of steps taken.
+        outcome: reason for its end; "" while it is optimised.
+        trace: iterations, rows and bound [nat] of each estimate.
     """
 
     kernel: int
@@ -123,9 +122,9 @@ class Restarts:
     """Starts of kernels: row i of `state` is the start `member(i)`.
 
     Args:
-        composites: the kernels, those of like shape together.
-        config: how they are optimised.
-        device: of torch.
+        composites: the kernels, in the order of `order_by_shape`.
+        config: settings of the optimisation.
+        device: device of torch.
     """
 
     def __init__(self, composites: Sequence[Composite], config: VbksConfig, device: Any) -> None:
@@ -133,16 +132,16 @@ class Restarts:
         self.names = [c.name for c in self.composites]
         self.members: list[Restart] = []
         self.full = False
-        """q(θ) is a Gaussian, not a point."""
+        """True if q(θ) is a Gaussian, False for a point."""
         self.optimiser: Optimiser
         self.draws: Draws
         self.state: State
         self._size = max(c.size for c in self.composites)
         self._waiting: list[State] = []
-        """Those that have converged or were given up in this part of a stage."""
+        """Starts that have converged or were dropped in this phase."""
 
     def begin(self, Z: FloatArray, sample: tuple[FloatArray, FloatArray]) -> None:
-        """Start every kernel at inducing inputs (M, d), and at the best of some draws for rows."""
+        """Start every kernel with inducing inputs (M, d), at its best starts for a sample."""
         config = self.config
         self.members = [
             Restart(k, number)
@@ -154,7 +153,7 @@ class Restarts:
         self.prepare()
 
     def prepare(self) -> None:
-        """Make what computes with the rows of the state as they are now."""
+        """Create the optimiser and the draws for the present rows of the state."""
         members = [self.member(i) for i in range(self.going)]
         if not members:
             return
@@ -165,7 +164,7 @@ class Restarts:
         self.draws = Draws(chosen, starts, self.config.seed, self._size)
 
     def set_full(self, full: bool) -> None:
-        """Let q(θ) be a Gaussian, or a point."""
+        """Set whether q(θ) is a Gaussian or a point."""
         self.full = full
         if self.going:
             self.optimiser.full = full
@@ -174,17 +173,17 @@ class Restarts:
 
     @property
     def going(self) -> int:
-        """Starts that are being optimised."""
+        """Number of starts under optimisation."""
         return len(self.state.number)
 
     @property
     def alive(self) -> bool:
-        """There are starts that go on, or such that wait."""
+        """True if some starts are under optimisation or wait."""
         return self.going > 0 or bool(self._waiting)
 
     @property
     def several(self) -> bool:
-        """A kernel had more than one start."""
+        """True if a kernel had more than one start."""
         return len(self.members) > len(self.names)
 
     def member(self, i: int) -> Restart:
@@ -192,11 +191,11 @@ class Restarts:
         return self.members[int(self.state.number[i])]
 
     def name(self, i: int) -> str:
-        """Return the kernel of row i."""
+        """Return the name of the kernel of row i."""
         return self.names[self.member(i).kernel]
 
     def best(self, bound: Any) -> dict[str, float]:
-        """Return each kernel's largest bound: of those given (K,) and of its starts that wait."""
+        """Return each kernel's largest bound, of `bound` (K,) and of its waiting starts."""
         found = {name: math.nan for name in self.names}
         numbers, values = self.state.number.tolist(), bound.tolist()
         for part in self._waiting:
@@ -209,7 +208,7 @@ class Restarts:
     # -- leaving, and coming back --------------------------------------------------------------
 
     def set_aside(self, bound: Any, *, first: bool) -> bool:
-        """Let those wait that have converged or were given up; return whether any did."""
+        """Set starts aside that have converged or are dropped; return whether any were."""
         state, config = self.state, self.config
         converged, given_up = leaving(state, bound, first=first, full=self.full)
         going = converged | given_up
@@ -234,15 +233,15 @@ class Restarts:
         return True
 
     def keep(self, these: Any) -> None:
-        """Go on with some rows of the state (K,) alone."""
+        """Keep some rows of the state, given by indices or a mask (K,)."""
         self.state = self.state.cut(these)
         self.prepare()
 
     def race(self, share: float) -> bool:
-        """Drop starts behind others of their kernel at this share of the steps; return whether any.
+        """Drop the worse starts of each kernel by a fraction of the steps; return whether any were.
 
-        Successive halving [Jamieson2016]: of S starts of a kernel ``ceil(S / 2^h)`` stay once h of
-        the shares in `RACE` have passed. One that has converged keeps its place.
+        Successive halving [Jamieson2016] keeps ``ceil(S / 2^h)`` of S starts after h of the
+        fractions in `RACE`. Converged starts are ranked as well.
         """
         halvings = sum(share >= at for at in RACE)
         placed: dict[int, list[tuple[float, int]]] = {}
@@ -261,7 +260,7 @@ class Restarts:
         return True
 
     def gather(self) -> None:
-        """Bring those that wait back, in their order, each where its bound was best."""
+        """Return waiting starts to the state, in order, each restored to its best bound."""
         parts = [*self._waiting, self.state]
         values: dict[str, Any] = {}
         for item in dataclasses.fields(State):
@@ -277,7 +276,7 @@ class Restarts:
         self.prepare()
 
     def choose(self) -> None:
-        """Go on with the best start of each kernel."""
+        """Keep only the best start of each kernel."""
         best: dict[int, int] = {}
         bounds = self.state.best.tolist()
         for i, bound in enumerate(bounds):
@@ -287,14 +286,14 @@ class Restarts:
         self.keep(torch.tensor(sorted(best.values()), device=self.device))
 
     def forget_outcomes(self) -> None:
-        """Reset the verdicts of a part of a stage for the next."""
+        """Clear the outcomes of a phase before the next one."""
         for member in self.members:
             member.outcome = ""
 
     # -- results, and checkpoints --------------------------------------------------------------
 
     def fit(self, i: int, bound: float, mean: Any, root: Any) -> KernelFit:
-        """Return what was learned of row i, q(u) having this mean (M,) and root (M, M)."""
+        """Return the fit of row i, with mean (M,) and root (M, M) of q(u)."""
         member = self.member(i)
         composite = self.composites[member.kernel]
         size = composite.size
@@ -318,7 +317,7 @@ class Restarts:
         )
 
     def stored(self) -> tuple[dict[str, Any], dict[str, FloatArray]]:
-        """Return plain facts and arrays, from which `restored` makes it again."""
+        """Return plain facts and arrays for `restored`."""
         arrays = {f"state.{k}": v for k, v in self.state.arrays().items()}
         for n, part in enumerate(self._waiting):
             arrays |= {f"done{n}.{k}": v for k, v in part.arrays().items()}
@@ -330,10 +329,10 @@ class Restarts:
         return facts, arrays
 
     def restored(self, facts: Mapping[str, Any], arrays: Mapping[str, FloatArray]) -> None:
-        """Take up what `stored` said.
+        """Restore the facts and arrays of `stored`.
 
         Raises:
-            LookupError, TypeError, ValueError: it is something else.
+            LookupError, TypeError, ValueError: they have another content.
         """
 
         def part(prefix: str) -> State:

@@ -1,4 +1,4 @@
-"""VBKS: optimise each kernel alone, then the belief over them; if asked for, the best again."""
+"""VBKS: optimise each kernel, then the belief over kernels; optionally fit the best ones again."""
 
 from __future__ import annotations
 
@@ -45,19 +45,19 @@ def select_kernels(
     """Learn a belief over kernels, and a sparse Gaussian process under each. [Teng2020, Sec. 4].
 
     Args:
-        rows: what from; on disk they are never read whole.
+        rows: data set; rows on disk are read in parts.
         expressions: the kernels.
-        config: how.
-        jobs: processes.
-        progress: told now and then; after every group where there are several processes.
-        checkpoint: directory for where the optimisation is.
-        resume: go on from there.
+        config: settings of VBKS.
+        jobs: number of processes.
+        progress: callback, called regularly; with several processes after every group.
+        checkpoint: directory for the state of the optimisation.
+        resume: True to continue from the checkpoint.
 
     Raises:
-        ConfigError: no kernels, a checkpoint of something else, or no kernel whose optimisation
-            succeeded.
-        ReadingError: outputs that do not vary.
-        MissingDependencyError: joblib is wanted and not installed.
+        ConfigError: there are no kernels, the checkpoint is of another optimisation, or no kernel
+            could be optimised.
+        ReadingError: the outputs do not vary.
+        MissingDependencyError: several processes need joblib, which is not installed.
     """
     from gp_active_sensing_learning.kernel_selection.group import KernelGroup
     from gp_active_sensing_learning.kernel_selection.kernel_groups import partition, train_all
@@ -85,10 +85,10 @@ def select_kernels(
 def _prepare(
     directory: Path, signature: str, groups: Sequence[Sequence[str]], *, resume: bool
 ) -> Sequence[Sequence[str]]:
-    """Make the directory of a checkpoint, or see that it is of the same optimisation.
+    """Create the directory of a checkpoint, or check that it is of the same optimisation.
 
     Returns:
-        The groups of kernels: those that it was begun with, with however many processes.
+        Groups of kernels; those of the checkpoint, whatever the number of processes is now.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -122,9 +122,9 @@ def _prepare(
 
 
 def _signature(rows: Dataset, names: Sequence[str], config: VbksConfig) -> str:
-    """Return what tells whether a checkpoint is of the same optimisation.
+    """Return a checksum of rows, kernels and settings that determine an optimisation.
 
-    The belief over the kernels comes after it: what only concerns that may be another.
+    Settings of the belief over the kernels, which follows the optimisation, are left out.
     """
     settings = to_mapping(config)
     for key in ("prior_std", "samples"):
@@ -191,19 +191,19 @@ def _history(names: Sequence[str], finished: FinishedGroup, data: Data) -> Histo
 
 
 REFITTED = 10
-"""Kernels that are fitted again, unless told otherwise."""
+"""Default number of kernels that are fitted again."""
 
 
 @dataclass(frozen=True)
 class TwoStageSettings:
-    """How kernels are learned, besides `VbksConfig`.
+    """Settings of learning kernels, in addition to `VbksConfig`.
 
     Args:
-        top: kernels that the model keeps; None = all, or `REFITTED` where they are fitted again.
-        refit: inducing points with which those are fitted again; None = they are not.
-        jobs: processes.
-        checkpoint: folder.
-        resume: go on with what it holds.
+        top: number of kernels of the model; None = all, or `REFITTED` with a refit.
+        refit: number of inducing points of the refit; None = no refit.
+        jobs: number of processes.
+        checkpoint: folder of the checkpoint.
+        resume: True to continue from the checkpoint.
     """
 
     top: int | None = None
@@ -221,21 +221,21 @@ def learn_model(
     *,
     progress: Callable[[str, TrainingProgress], None] = lambda part, now: None,
 ) -> KernelModel:
-    """Return the belief over kernels, screened and fitted again where that is asked for.
+    """Return a learned belief over kernels; with `way.refit` after screening and a refit.
 
-    The model of a refit keeps the history of the screening, which is of all kernels, and has what
-    the screening found in ``settings["screening"]``.
+    After a refit, the model has the history of the screening, which includes all kernels. Results
+    of the screening are in ``settings["screening"]``.
 
     Args:
-        rows: to learn from.
-        expressions: kernels.
-        config: of VBKS; its inducing points are those of the screening.
-        way: the other options.
-        progress: told which part it is (learning, screening, refit) and where it is.
+        rows: data set.
+        expressions: the kernels.
+        config: settings of VBKS; with a refit, `inducing` is for the screening.
+        way: other settings.
+        progress: callback with the part (learning, screening, refit) and its progress.
 
     Raises:
-        ConfigError: there is no GPU.
-        ActiveSensingError: as `select_kernels`.
+        ConfigError: a GPU is required, and there is none.
+        ActiveSensingError: as in `select_kernels`.
     """
     if config.device == "cuda":
         _check_gpu()

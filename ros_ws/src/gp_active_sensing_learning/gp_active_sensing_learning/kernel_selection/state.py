@@ -1,4 +1,4 @@
-"""State of the optimisation of a group of kernels, as tensors that can be split by kernel."""
+"""State of the optimisation of a group of kernels, as tensors with an axis of kernels."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from gp_active_sensing_learning.kernel_selection.covariances import Covariances
 from gp_active_sensing_learning.kernel_selection.local_elbo import collapsed, sums
 
 _BEGIN = 0.1
-"""Standard deviation of the logarithms of θ that q(θ) begins with."""
+"""Initial standard deviation of q(θ) for the entries of θ, which are logarithms."""
 _NOISE = math.log(0.3)
-"""Logarithm of the noise that a kernel begins with: large, so that nothing is fitted too early."""
+"""Initial logarithm of the noise, large against overfitting in the first steps."""
 
 
 @dataclass
 class State:
-    """The variables of K kernels; every tensor's first axis is the kernel.
+    """Variables of K kernels; the first axis of every tensor is the kernel.
 
     Args:
         number: (K,) index into the group's list of starts, each a start of one kernel.
-        mean: (K, P) of q(θ).
-        raw: (K, P, P) lower triangle of C_θ with the logarithm of its diagonal.
-        inducing: (K, M, d).
+        mean: (K, P) mean of q(θ).
+        raw: (K, P, P) lower triangle of C_θ, with logarithms on the diagonal.
+        inducing: (K, M, d) inducing inputs.
         precision, linear: (K, M, M), (K, M) natural parameters of q(u).
         moments: first and second moments of Adam for each of mean, raw and inducing.
-        steps: (K,) steps of Adam taken.
-        rate: (K,) its step.
-        best: (K,) best bound so far; stale: (K,) estimates since; cuts: (K,) divisions of the rate;
-            faults: (K,) how often it was not finite.
+        steps: (K,) number of steps of Adam.
+        rate: (K,) step size of Adam.
+        best: (K,) best bound so far; stale: (K,) number of estimates since a gain; cuts: (K,)
+            number of divisions of the rate; faults: (K,) number of bounds that were not finite.
         kept: mean, raw and inducing at the best bound.
     """
 
@@ -84,7 +84,7 @@ class State:
 
     @staticmethod
     def from_arrays(arrays: Mapping[str, FloatArray], device: Any) -> State:
-        """Return the state that `arrays` was made of."""
+        """Return the state from the arrays of the method `arrays`."""
         parts: dict[str, Any] = {}
         for item in dataclasses.fields(State):
             names = sorted(
@@ -97,7 +97,7 @@ class State:
 
 
 def theta_root(raw: Any, used: Any, *, point: bool) -> Any:
-    """Return C_θ (K, P, P) of its raw form; zeros where θ is padding, or a point."""
+    """Return C_θ (K, P, P) from the raw form; zeros where θ is padding, or a point."""
     if point:
         return torch.zeros_like(raw)
     diagonal = torch.exp(torch.diagonal(raw, dim1=1, dim2=2))
@@ -121,11 +121,11 @@ def begin(
     """Return the state at the start.
 
     Args:
-        composites: of the group.
+        composites: kernels of the group.
         starts: (kernel, number of the start) of each row.
-        inducing: (M, d) of all kernels.
+        inducing: (M, d) inducing inputs of all kernels.
         config: seed and rate.
-        device: of torch.
+        device: device of torch.
     """
     size = max(c.size for c in composites)
     K, M = len(starts), len(inducing)
@@ -162,28 +162,28 @@ def begin(
 
 
 def start_of(composite: Composite, number: int, seed: int) -> FloatArray:
-    """Return where a start of a kernel begins, (P,): about the prior's mean, then drawn from it."""
+    """Return the θ (P,) of a start: near the prior's mean for number 0, else a draw."""
     rng = np.random.default_rng([seed, zlib.crc32(composite.name.encode()), number])
     mean, std = composite.prior
-    # A little apart in any case: two leaves of one kind that are alike would stay so for ever.
+    # Number 0 is random too: two equal leaves with one base kernel would stay equal.
     theta = mean + (0.2 if number == 0 else 0.8) * std * rng.standard_normal(composite.size)
     theta[composite.where("noise")] = _NOISE
     return np.asarray(theta)
 
 
 _BLOCK = 64
-"""Steps whose numbers are drawn together; a resumed run draws the same."""
+"""Number of steps whose samples are drawn together; a resumed run draws the same ones."""
 _SPREAD = 0xE7A
 
 
 class Draws:
-    """Numbers for the rows of a state.
+    """Random samples for the rows of a state.
 
     Args:
-        kernels: (K,) the kernel of each row.
-        starts: (K,) the number of its start.
-        seed: of all.
-        width: P, of θ with its padding, which gets zeros.
+        kernels: (K,) kernel of each row.
+        starts: (K,) number of the start of each row.
+        seed: seed of all samples.
+        width: size P of θ with padding, which gets zeros.
     """
 
     def __init__(
@@ -197,7 +197,7 @@ class Draws:
         return np.zeros((1, len(self._rows), self._width))
 
     def steps(self, stage: int, step: int) -> Iterator[FloatArray]:
-        """Yield (K, P) for one step after the other, from number `step` of a stage on."""
+        """Yield (K, P) standard normal samples for each step of a stage, from `step` on."""
         while True:
             block = np.zeros((_BLOCK, len(self._rows), self._width))
             for i, (kernel, start) in enumerate(self._rows):
@@ -207,9 +207,9 @@ class Draws:
             step += _BLOCK - step % _BLOCK
 
     def spread(self, count: int) -> FloatArray:
-        """Return (S, K, P) that cover the normal distribution evenly, always the same.
+        """Return (S, K, P) quasi-random points of a normal distribution, always the same.
 
-        A scrambled Sobol sequence [Owen1998]; S is a power of two.
+        They come from a scrambled Sobol sequence [Owen1998]; S is a power of two.
         """
         from scipy.special import ndtri
         from scipy.stats.qmc import Sobol
@@ -226,13 +226,13 @@ class Draws:
 
 
 _DRAWS = 64
-"""Draws of each kernel's prior that are looked at; the first is near its mean."""
+"""Number of candidate starts of each kernel, draws of the prior; the first is near its mean."""
 _NOISES = (0.05, 0.3)
-"""Each is looked at with these, as shares of the outputs' standard deviation."""
+"""Noise levels tried with each candidate start, relative to the outputs' standard deviation."""
 _ROWS, _INDUCING = 192, 24
-"""Rows and inducing inputs that this is done with, at most."""
+"""Largest numbers of rows and of inducing inputs for the bounds of candidate starts."""
 _APART = 0.3
-"""Least root mean square difference of θ between two starts of a kernel, in prior deviations."""
+"""Least root mean square difference of θ between two starts, in prior standard deviations."""
 
 
 def best_starts(
@@ -244,14 +244,14 @@ def best_starts(
 ) -> list[int]:
     """Return the numbers (see `start_of`) of the starts with the largest bounds, best first.
 
-    The bound is the collapsed one at θ, a point.
+    The bound is the collapsed bound for a point θ.
 
     Args:
         composite: the kernel.
         rows: inputs (b, d) and outputs (b,).
         inducing: (M, d) inducing inputs.
         config: restarts, seed and noise_floor.
-        device: of torch.
+        device: device of torch.
     """
     rng = np.random.default_rng([config.seed, 0x57A7])
     few = np.sort(rng.permutation(len(rows[1]))[:_ROWS])
@@ -268,8 +268,8 @@ def best_starts(
         tried = thetas.copy()
         tried[:, composite.where("noise")] = np.log(noise)
         with torch.no_grad():
-            # The rows count as they are, not as what they stand for: far from the best θ the few
-            # dimensions that the inducing inputs can explain would decide alone.
+            # Weight 1: with larger weights the few dimensions that the inducing inputs explain
+            # would dominate the bound far from the best θ.
             found = sums(
                 covariances,
                 tensor(tried),
@@ -287,7 +287,7 @@ def best_starts(
 
 
 def _apart(thetas: FloatArray, order: IntArray, count: int) -> list[int]:
-    """Return the first of an order that differ from those before, `count` at most."""
+    """Return the first numbers of `order` whose θ differ from each other, at most `count`."""
     chosen: list[int] = []
     for number in order.tolist():
         away = [float(np.sqrt(np.mean((thetas[number] - thetas[c]) ** 2))) for c in chosen]

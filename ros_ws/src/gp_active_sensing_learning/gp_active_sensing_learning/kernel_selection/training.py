@@ -1,4 +1,4 @@
-"""The optimisation of a group of kernels: starts, stages, plateaus, faults; it can be resumed."""
+"""Resumable optimisation of a group of kernels: starts, stages, plateaus and faults."""
 
 from __future__ import annotations
 
@@ -30,33 +30,33 @@ from gp_active_sensing_learning.kernel_selection.restarts import (
 from gp_active_sensing_learning.kernel_selection.state import scaled_root
 
 _SOME = 0.3
-"""Share of the steps with some of the rows; all starts take them, then the best of each kernel."""
+"""Fraction of the steps that use a sample of the rows; the best start of each kernel goes on."""
 _WIDTHS = (1.0, 0.5, 0.2, 0.05, 0.01)
-"""Factors on the width that curvature gives q(θ)."""
+"""Candidate factors on the width of q(θ) that follows from the curvature."""
 _RATES = {"starts": 4.0, "some": 4.0, "point": 0.25, "full": 0.1}
-"""Factors of the step: large where gradients are exact, small near the best and in mini-batches."""
+"""Factors of the step by phase: large for exact gradients, small in mini-batches."""
 _POINT = 0.7
-"""Share of the steps until which q(θ) is a point."""
+"""Fraction of the steps after which q(θ) is no longer a point."""
 _BATCHES, _PER_INDUCING, _SAMPLE = 8, 8, 512
-"""Mini-batches that a bound is estimated from; at least so many rows an inducing variable, and
-so many."""
+"""Smallest numbers of mini-batches, of rows per inducing variable, and of rows for an estimate of
+a bound."""
 _CURVED = 256
-"""Rows that curvature is seen from, or four an inducing variable."""
+"""Smallest number of rows for the curvature; at least four per inducing variable are used."""
 _ESTIMATES = 8
-"""Samples of θ in such an estimate."""
+"""Number of samples of θ in an estimate of a bound."""
 _PASSED = 1_000_000
-"""Rows times samples of θ of the last, exact bound, about."""
+"""Approximate number of rows times samples of θ for the final, exact bound."""
 _FEW, _MOST = 20_000, 256
-"""With few rows there are as many samples as make so many rows, up to so many."""
+"""Number of rows times samples for few rows, and largest number of samples."""
 
 
 class Training:
-    """Optimises a group.
+    """Optimisation of a group of kernels.
 
     Args:
-        group: what.
-        device: of torch.
-        progress: told now and then.
+        group: the kernels and the data.
+        device: device of torch.
+        progress: callback, called after each estimate of the bounds.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Training:
         self._finished = FinishedGroup(bounds={name: [] for name in self.population.names})
 
     def run(self) -> FinishedGroup:
-        """Return what came of it."""
+        """Optimise the group and return the result."""
         population = self.population
         if not self._resumed():
             sample = self.data.sample(0, _SAMPLE)
@@ -99,17 +99,17 @@ class Training:
         return self._finished
 
     def _pad(self, stages: int) -> None:
-        """Give kernels that were dropped a bound for every stage: none."""
+        """Add a bound of NaN to dropped kernels for every stage without one."""
         for name in self._finished.dropped:
             found = self._finished.bounds[name]
             found.extend([math.nan] * (stages - len(found)))
 
     def _phases(self) -> list[tuple[str, int]]:
-        """Return what a stage consists of, and the number of the step that each part ends with.
+        """Return the phases of a stage, each with the number of its last step.
 
-        First some rows stand for all, q(u) always at its best for them: that is the shortest way
-        from a start to the neighbourhood of an optimum. Then mini-batches of all rows. q(θ) is a
-        point while it is far from its best: samples of it only add noise there.
+        The first phase uses a sample of the rows and the best q(u) for it, which quickly leads near
+        an optimum. Later phases use mini-batches of all rows. q(θ) is a point until it is near its
+        optimum, because samples of θ only add noise before.
         """
         steps = self.config.iterations
         several = self._stage == 0 and self.population.several
@@ -121,7 +121,7 @@ class Training:
     # -- the steps -----------------------------------------------------------------------------
 
     def _optimise(self, limit: int, phase: str) -> None:
-        """Take steps up to number `limit` of the stage, or until all kernels have converged."""
+        """Take steps up to step `limit` of the stage, or until all kernels have converged."""
         population = self.population
         population.set_full(phase == "full")
         if not population.going:
@@ -163,7 +163,7 @@ class Training:
                 self._checkpoint()
 
     def _etas(self) -> Iterator[FloatArray]:
-        """Yield a sample of η (K, P) for every step; zeros of a point."""
+        """Yield a sample of η (K, P) for every step; zeros for a point."""
         draws = self.population.draws
         if self.population.full:
             return draws.steps(self._stage, self._step)
@@ -189,7 +189,7 @@ class Training:
         self._narrow(sample, weight)
 
     def _narrow(self, sample: tuple[FloatArray, FloatArray], weight: float) -> None:
-        """Take of several widths of q(θ) the best: curvature at one point may say too little."""
+        """Select the best of several widths of q(θ), because the curvature is a local estimate."""
         state, optimiser = self.population.state, self.population.optimiser
         etas = self._spread(_ESTIMATES)
         given = state.raw
@@ -207,14 +207,14 @@ class Training:
     # -- estimates -----------------------------------------------------------------------------
 
     def _estimate(self, sample: tuple[FloatArray, FloatArray], *, first: bool = False) -> bool:
-        """Estimate the bounds, and see what follows; return whether kernels have left."""
+        """Estimate and judge the bounds; return whether kernels have converged or were dropped."""
         population, config = self.population, self.config
         state, optimiser = population.state, population.optimiser
         rows = self.data.rows_of(self._stage)
         total = optimiser.total(state, [sample], rows / len(sample[1]), self._spread(_ESTIMATES))
         bound = optimiser.bound(state, total)
         if first:
-            # The best q(u) for what the sample says: mini-batches take over from there.
+            # Start mini-batches from the best q(u) for the sample.
             state.precision, state.linear = total.precision, total.linear
             begin_phase(state, config.rate * _RATES[self._phases()[self._phase][0]])
         judge(state, bound, config, rows, first=first)
@@ -228,7 +228,7 @@ class Training:
     # -- the end of a stage --------------------------------------------------------------------
 
     def _conclude(self) -> None:
-        """Compute the bounds of all rows of the stage exactly, and q(u) with them."""
+        """Compute the exact bounds and q(u) from all rows of the stage."""
         population, config, finished = self.population, self.config, self._finished
         state, optimiser = population.state, population.optimiser
         rows = self.data.rows_of(self._stage)
@@ -294,7 +294,7 @@ class Training:
         write_checkpoint(self.group.checkpoint, facts, arrays, self._finished)
 
     def _resumed(self) -> bool:
-        """Take up where a checkpoint is; return whether there is one."""
+        """Restore a checkpoint; return whether there is one."""
         path = self.group.checkpoint
         if path is None or not self.group.resume or not path.exists():
             return False
@@ -312,8 +312,8 @@ class Training:
 
 
 def _pace(share: float) -> float:
-    """Return the factor of a step after so much of a part of a stage: half a cosine, 1 … 0.05.
+    """Return the factor of a step after a fraction of a phase: half a cosine from 1 to 0.05.
 
-    Large steps first, which leave poor maxima, and small ones in the end. [Loshchilov2017]
+    The first, large steps leave poor maxima. [Loshchilov2017]
     """
     return 0.05 + 0.475 * (1.0 + math.cos(math.pi * share))

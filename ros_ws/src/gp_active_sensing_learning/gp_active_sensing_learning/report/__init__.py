@@ -1,1 +1,1 @@
-"""The page of a kernel model."""
+"""Page about a kernel model."""

@@ -1,4 +1,4 @@
-"""Check a kernel model against rows, and predict over its inputs, as curves and maps."""
+"""Compare a kernel model with rows, and predict curves and maps over its inputs."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from gp_active_sensing_learning.data.dataset import Dataset
 from gp_active_sensing_learning.kernel_predictor import predict
 
 MOST_ROWS = 1500
-"""Rows that are predicted."""
+"""Largest number of rows that are predicted."""
 LEVELS = (0.50, 0.90, 0.95)
 """Probabilities of the intervals whose coverage is counted."""
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """How many of the values an interval holds.
+    """Coverage of prediction intervals.
 
     Args:
-        level: how many it should hold, as a share.
-        share: how many it holds.
-        error: standard error of the share, as of independent rows.
+        level: nominal probability of the intervals.
+        share: fraction of the values inside their intervals.
+        error: standard error of the fraction, for independent rows.
     """
 
     level: float
@@ -40,14 +40,14 @@ class Coverage:
 
 @dataclass(frozen=True, eq=False)
 class ModelCheck:
-    """Predictions of rows beside their values.
+    """Predictions of rows, with the observed values.
 
     Args:
-        total: rows there are.
-        inputs: (m, d) of those predicted.
-        observed: (m,) their values.
-        mean, std: (m,) of the prediction of a new reading, noise included.
-        seen: the model was learned from these rows.
+        total: number of all rows.
+        inputs: (m, d) inputs of the predicted rows.
+        observed: (m,) values of the predicted rows.
+        mean, std: (m,) predictions of a new reading, including noise.
+        seen: True if the model was learned from these rows.
     """
 
     total: int
@@ -75,12 +75,12 @@ class ModelCheck:
 
     @property
     def spread(self) -> float:
-        """Standard deviation of the values: the error of a constant."""
+        """Standard deviation of the values: the error of a constant prediction."""
         return float(np.std(self.observed))
 
     @property
     def coverage(self) -> tuple[Coverage, ...]:
-        """Return the coverage of central intervals of the predicted normal."""
+        """Coverage of central intervals of the normal predictions."""
         distance = np.abs(self.residuals)
         found = []
         for level in LEVELS:
@@ -93,17 +93,17 @@ class ModelCheck:
 def check(
     model: KernelModel, rows: Dataset, kernels: list[int] | None = None, *, samples: int, seed: int
 ) -> ModelCheck:
-    """Predict rows, at most `MOST_ROWS` of them, drawn by the seed.
+    """Predict at most `MOST_ROWS` rows, drawn by the seed.
 
     Args:
-        model: that predicts.
-        rows: those with a number in every column are used.
-        kernels: that are averaged over, None = all.
-        samples: of θ.
-        seed: of the rows and the samples.
+        model: the model.
+        rows: data set; rows with a number in every column are used.
+        kernels: numbers of the averaged kernels; None = all.
+        samples: number of samples of θ.
+        seed: seed of the rows and the samples.
 
     Raises:
-        ConfigError: inputs of other names than the model's, or no row that can be used.
+        ConfigError: the inputs have other names than the model's, or no row can be used.
     """
     order = arranged(model, rows)
     inputs, observed = rows.sample(MOST_ROWS, seed)
@@ -125,9 +125,9 @@ def check(
 
 
 def _seen(model: KernelModel, rows: Dataset, order: list[int]) -> bool:
-    """Return whether the model was learned from these rows: the same numbers, from any file.
+    """Return whether the model was learned from these rows, by the digest of their numbers.
 
-    Of an older model, which does not know its rows: as many, from a file of the same name.
+    For an older model without a digest, number and source of the rows are compared.
     """
     if len(rows) != model.rows:
         return False
@@ -141,10 +141,10 @@ def _seen(model: KernelModel, rows: Dataset, order: list[int]) -> bool:
 
 
 def arranged(model: KernelModel, rows: Dataset) -> list[int]:
-    """Return which column of the rows is which input of the model.
+    """Return the column in the rows of each input of the model.
 
     Raises:
-        ConfigError: their names are not those of the model.
+        ConfigError: the inputs have other names than the model's.
     """
     if sorted(rows.input_names) != sorted(model.input_names):
         msg = (
@@ -156,26 +156,26 @@ def arranged(model: KernelModel, rows: Dataset) -> list[int]:
 
 
 CURVE = 161
-"""Points of a curve."""
+"""Number of points of a curve."""
 POINTS = 400
-"""Rows drawn over a map or a curve."""
+"""Largest number of rows shown on a map or a curve."""
 _SIDE = 44
-"""Cells along the longer side of a map."""
+"""Number of cells along the longer side of a map."""
 _MARGIN = 0.05
 _MOST_SLICES = 8
 _METRIC = ({"x", "y"}, {"easting", "northing"})
-"""Inputs with one unit, drawn to scale."""
+"""Pairs of inputs with the same unit, drawn to scale."""
 
 Predict = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
-"""From inputs (m, d) to mean and standard deviation (m,) of the noise-free function."""
+"""Function from inputs (m, d) to mean and standard deviation (m,) of the noise-free function."""
 
 
 def domain(
     model: KernelModel, check: ModelCheck | None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return least, largest and middle (d,) of the inputs shown, in given units.
+    """Return minimum, maximum and median (d,) of the shown inputs, in original units.
 
-    They are those of the rows; without rows those of the inducing inputs of the first kernel.
+    The inputs are those of the rows, or the inducing inputs of the first kernel without rows.
     """
     if check is not None:
         X = check.inputs
@@ -190,10 +190,10 @@ def domain(
 def fields(
     model: KernelModel, predict: Predict, check: ModelCheck | None
 ) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
-    """Return a curve for each input, and a map where there are two.
+    """Return a curve for each input, and a map for a model with two inputs.
 
-    Along a curve the other inputs are at their medians. All of it is predicted at once, since a
-    prediction costs much that does not depend on the number of its inputs.
+    Along a curve the other inputs are at their medians. One prediction serves all curves and the
+    map, because it has a high fixed cost.
     """
     lines, plane = _lines(model, check), _plane(model, check)
     parts = [X for _, X in lines] + ([] if plane is None else [plane[1]])
@@ -251,7 +251,7 @@ def _every(check: ModelCheck) -> int:
 
 
 def significant(values: Any, digits: int = 5) -> Any:
-    """Return plain numbers with so many digits; what is not finite becomes None."""
+    """Return plain numbers rounded to significant digits; None for numbers that are not finite."""
     if isinstance(values, np.ndarray):
         values = values.tolist()
     if isinstance(values, list):
@@ -260,22 +260,22 @@ def significant(values: Any, digits: int = 5) -> Any:
 
 
 FIRST = 24
-"""Kernels that are compared with each other, the most probable ones."""
+"""Number of the most probable kernels that are compared with each other."""
 _NATS = 1.0
 _PREDICTION = 0.1
-"""Root mean squared difference of means, and that of deviations, as a share of the deviation."""
+"""Largest root mean squared difference of equal predictions, in standard deviations."""
 _COVARIANCE = 0.01
-"""Difference of covariances, as a share (Frobenius norms)."""
+"""Largest relative difference of equal covariances, in the Frobenius norm."""
 _POINTS = 60
 
 
 @dataclass(frozen=True)
 class Alike:
-    """Kernels that cannot be distinguished from the first of them.
+    """Group of kernels that cannot be distinguished from the first one.
 
     Args:
-        kernels: their numbers, the most probable first.
-        why: for each but the first.
+        kernels: numbers of the kernels, the most probable first.
+        why: reason for each kernel except the first.
     """
 
     kernels: tuple[int, ...]
@@ -285,10 +285,10 @@ class Alike:
 def alike(model: KernelModel, X: FloatArray, *, samples: int, seed: int) -> tuple[Alike, ...]:
     """Return groups of two or more of the first kernels that agree with each other over X (m, d).
 
-    Two kernels agree when their covariances at the means of q(θ) differ by less than one per cent,
-    whatever their local ELBOs. They also agree when their local ELBOs are less than 1 nat apart and
-    their predictions differ by less than a tenth of their standard deviation. Each kernel joins the
-    most probable one that it agrees with.
+    Two kernels agree if their covariances at the means of q(θ) differ by less than one per cent.
+    They also agree if their local ELBOs differ by less than 1 nat, and their predictions by less
+    than a tenth of the standard deviation. Each kernel joins the most probable kernel with which it
+    agrees.
     """
     first = min(FIRST, len(model.fits))
     points = model.scaling.inputs(X[np.linspace(0, len(X) - 1, min(_POINTS, len(X))).astype(int)])

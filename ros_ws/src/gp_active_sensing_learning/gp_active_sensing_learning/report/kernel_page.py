@@ -1,4 +1,4 @@
-"""The page of a kernel model: what was learned, and how well it predicts."""
+"""Page about a kernel model: its kernels, and the quality of its predictions."""
 
 from __future__ import annotations
 
@@ -25,26 +25,27 @@ from gp_active_sensing_learning.report.kernel_check import Alike, ModelCheck, al
 from gp_active_sensing_learning.report.kernel_payload import kernel_payload, output_of
 
 AVERAGED = 12
-"""Kernels that predictions on the page are averaged over, at most."""
+"""Largest number of kernels that predictions on the page are averaged over."""
 _ENOUGH = 0.995
-"""Share of the belief that they need not exceed."""
+"""Probability of the averaged kernels at which no further kernel is added."""
 SAMPLES = 16
-"""Samples of the hyper-parameters for a prediction; fewer with many inducing points."""
+"""Number of samples of θ for a prediction; fewer with many inducing points."""
 _LEAST_SAMPLES, _WORK = 4, 2048
 _LEFT_OUT = ("pruned", "screened out")
-"""Kernels that did not fail: they were not probable enough."""
+"""Reasons for dropping kernels without a fault, because of low probability."""
 _COMPARED = 200
-"""Inputs at which kernels are compared."""
+"""Largest number of inputs at which kernels are compared."""
 _SCRIPTS = ("base.js", "chart.js", "map.js", "heat.js", "kernels.js")
 
 
 def write_kernel_page(model: KernelModel, path: Path | str, rows: Dataset | None = None) -> Path:
-    """Write the page of a model, with predictions of rows if there are any; return its path.
+    """Write the page of a model, with predictions of `rows` if given; return its path.
 
-    One HTML file that needs no network. Of many rows and kernels it shows a part, and says which.
+    The page is one HTML file that needs no network. It shows only some of many rows and kernels,
+    and states which.
 
     Raises:
-        ConfigError: rows whose inputs are not those of the model, or none that can be used.
+        ConfigError: the rows have other inputs than the model, or no row can be used.
         RunError: the page cannot be written.
     """
     model, seed = model.ordered(), _seed(model)
@@ -86,14 +87,14 @@ def write_kernel_page(model: KernelModel, path: Path | str, rows: Dataset | None
 
 
 def _seed(model: KernelModel) -> int:
-    """Return the seed that it was learned with, 0 where that is not known."""
+    """Return the seed of the model's learning; 0 if it is not known."""
     settings = model.settings.get("vbks")
     seed = settings.get("seed") if isinstance(settings, Mapping) else None
     return seed if isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0 else 0
 
 
 def _averaged_kernels(model: KernelModel) -> list[int]:
-    """Return the kernels that predictions are averaged over: nearly all of the belief."""
+    """Return the most probable kernels, with nearly all of the belief, for averaging."""
     below = np.cumsum(model.belief.probabilities) < _ENOUGH
     return list(range(min(int(below.sum()) + 1, AVERAGED, len(model.fits))))
 
@@ -104,7 +105,7 @@ def _samples(model: KernelModel) -> int:
 
 
 def _compared(model: KernelModel, found: ModelCheck | None, seed: int) -> FloatArray:
-    """Return inputs (m, d) at which kernels are compared: of rows, or drawn from their range."""
+    """Return inputs (m, d) at which kernels are compared: those of rows, or random ones."""
     if found is not None:
         some = np.linspace(0, len(found.inputs) - 1, min(_COMPARED, len(found.inputs)))
         return np.asarray(found.inputs[np.unique(some.astype(int))])
@@ -114,7 +115,7 @@ def _compared(model: KernelModel, found: ModelCheck | None, seed: int) -> FloatA
 
 
 def _learned(model: KernelModel) -> str:
-    """Return in a sentence what was learned from what, and what came of it."""
+    """Return sentences on the data and on the most probable kernels."""
     names = model.input_names
     by = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
     text = f"Learned from {model.rows:,} rows of {model.source}: {output_of(model)} by {by}."
@@ -164,7 +165,7 @@ def _notes(model: KernelModel) -> Iterator[str]:
 def _tiles(model: KernelModel, found: ModelCheck | None) -> Iterator[str]:
     belief = model.belief
     error = float(belief.errors[0])
-    # A long name may break after a sign.
+    # Allow a line break after each sign of a long name.
     name = re.sub("([+×])", "\\1\u200b", model.names[0])
     yield tile(name, f"most probable: {_percent(float(belief.probabilities[0]), error)}")
     if len(model.fits) > 1:
@@ -244,19 +245,19 @@ _WORDS = {
     "PER": "roughness within a period",
     "LIN": "length of the slope",
 }
-"""Meaning of a length-scale that is not the length over which the field varies."""
+"""Names for length-scales of base kernels that are not lengths of variation."""
 
 
 @dataclass(frozen=True)
 class Number:
-    """A hyper-parameter, in the unit of the input or output that it is of.
+    """Hyper-parameter in the unit of its input or of the output.
 
     Args:
-        of: the base kernel or term that it belongs to.
-        what: length-scale, period, …
-        along: name of the input, "" where it is not of one.
-        value: median of its log-normal belief.
-        low, high: two standard deviations of the logarithm to either side; both `value` of a point.
+        of: base kernel or term with the hyper-parameter.
+        what: kind, such as length-scale or period.
+        along: name of the input; "" without an input.
+        value: median of the log-normal belief.
+        low, high: limits at two standard deviations of the logarithm; `value` for a point.
     """
 
     of: str
@@ -288,7 +289,7 @@ def numbers(fit: KernelFit, model: KernelModel) -> Iterator[Number]:
 def _described(
     parameter: Parameter, leaves: tuple[BaseKernel, ...], shown: tuple[str, ...], model: KernelModel
 ) -> tuple[str, str, str]:
-    """Return whose it is, what it is, and along which input."""
+    """Return the attributes `of`, `what` and `along` of a hyper-parameter's `Number`."""
     if parameter.kind == "noise":
         return "readings", "noise, standard deviation", ""
     if parameter.kind == "scale":
@@ -303,15 +304,15 @@ def _described(
 
 
 _FIRST = 16
-"""Kernels in the table that is open; all others are in one to unfold."""
+"""Number of kernels in the open table; all others are in a table to unfold."""
 _DESCRIBED = 12
-"""Kernels whose hyper-parameters are listed."""
+"""Largest number of kernels with listed hyper-parameters."""
 _MOST_LENGTHS = 4
-"""Inputs with a column of their own."""
+"""Largest number of inputs with a column for lengths."""
 
 
 def rounded(value: float, digits: int = 3) -> str:
-    """Return a number as people write it."""
+    """Return a number rounded to significant digits, for readers."""
     size = abs(value)
     if value == 0.0:
         return "0"
@@ -321,7 +322,7 @@ def rounded(value: float, digits: int = 3) -> str:
 
 
 def kernel_table(model: KernelModel) -> str:
-    """Return a row for each kernel, the first ones open, the others to unfold."""
+    """Return a table of the first kernels, and a table of the others to unfold."""
     table = _rows(model, range(min(_FIRST, len(model.fits))))
     first = f'<figure class="table">{table}</figure>'
     if len(model.fits) <= _FIRST:
@@ -364,7 +365,7 @@ def _rows(model: KernelModel, which: Sequence[int]) -> str:
 
 
 def number_tables(model: KernelModel) -> str:
-    """Return the hyper-parameters of the first kernels, each to unfold."""
+    """Return a table of hyper-parameters for each of the first kernels, to unfold."""
     found = []
     for k, fit in enumerate(model.fits[:_DESCRIBED]):
         point = fit.point
@@ -390,7 +391,7 @@ def _number(number: Number, point: bool) -> tuple[str, ...]:
 
 
 def coverage_table(found: ModelCheck) -> str:
-    """Return how many values the intervals hold, beside how many they should."""
+    """Return a table of the nominal and the actual coverage of intervals."""
     body = [
         (f"{100 * c.level:.0f} %", f"{100 * c.share:.1f} %", f"± {100 * c.error:.1f} %")
         for c in found.coverage
@@ -399,7 +400,7 @@ def coverage_table(found: ModelCheck) -> str:
 
 
 def dropped_table(model: KernelModel) -> str:
-    """Return the kernels that are not in the model, and why; "" when all are."""
+    """Return a table of dropped kernels with reasons; "" without any."""
     if not model.dropped:
         return ""
     columns = [("kernel", "text"), ("why it is not in the model", "text wrap")]

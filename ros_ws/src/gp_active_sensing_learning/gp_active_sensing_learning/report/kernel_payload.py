@@ -20,19 +20,18 @@ from gp_active_sensing_learning.report.kernel_check import (
 )
 
 BARS, LINES, MATRIX = 16, 8, 24
-"""Kernels with a bar, a line of their own, a row of the matrix."""
+"""Largest numbers of kernels with a bar, with a line, and with a row of the matrix."""
 _FEW, _LEAST = 6, 0.001
-"""Bars at least; of kernels with less than that of either belief there are no more than make so
-many."""
+"""Smallest number of bars, and smallest probability of a further bar."""
 _FAINT = 40
-"""Kernels whose trace is drawn behind the others."""
+"""Largest number of kernels with a faint trace in the background."""
 _TRACE = 160
-"""Points of a trace."""
+"""Largest number of points of a trace."""
 _DOTS = 800
-"""Rows drawn as points."""
+"""Largest number of rows drawn as points."""
 _BINS = 30
 _WIDEST = 5.0
-"""Standard deviations that the histogram of residuals reaches to."""
+"""Limit of the histogram of residuals, in standard deviations."""
 
 
 def kernel_payload(
@@ -55,13 +54,13 @@ def kernel_payload(
 
 
 def output_of(model: KernelModel) -> str:
-    """Return what the outputs are, with the transform that they went through."""
+    """Return the name of the outputs, with their transform."""
     transform = str(model.settings.get("transform") or "identity")
     return model.output_name if transform == "identity" else f"{transform} {model.output_name}"
 
 
 def _belief(model: KernelModel) -> dict[str, Any]:
-    """Return the kernels with most of either belief, in the order of q*, and what is left."""
+    """Return the most probable kernels by q* or softmax, in the order of q*, and the rest."""
     belief = model.belief
     larger = np.maximum(belief.probabilities, belief.softmax)
     count = min(max(int((larger >= _LEAST).sum()), _FEW), BARS, len(larger))
@@ -80,7 +79,7 @@ def _belief(model: KernelModel) -> dict[str, Any]:
 
 
 def _lines(model: KernelModel) -> list[str]:
-    """Return the kernels that have lines: those that ever were the most probable ones."""
+    """Return the names of kernels with lines: those with the largest probability at any stage."""
     history = model.history
     if not len(history.rows):
         return list(model.names[:LINES])
@@ -91,7 +90,7 @@ def _lines(model: KernelModel) -> list[str]:
         key=lambda k: (-ever[k], last.get(history.names[k], len(last))),
     )
     chosen = [history.names[k] for k in order[:LINES]]
-    for name in reversed(model.names[:2]):  # what is believed in now is always among them
+    for name in reversed(model.names[:2]):  # always include the two most probable now
         if name not in chosen and name in history.names:
             chosen = [name, *chosen[: LINES - 1]]
     return sorted(chosen, key=lambda name: last.get(name, len(last)))
@@ -126,7 +125,7 @@ def _history(model: KernelModel, shown: list[str]) -> dict[str, Any] | None:
 
 
 def _traces(model: KernelModel, shown: list[str]) -> dict[str, Any] | None:
-    """Return estimates of the local ELBOs a row against the iterations, at common iterations."""
+    """Return estimates of the local ELBOs per row at common iterations."""
     fits = {fit.name: fit for fit in model.fits if len(_steps(fit)[0])}
     known = [name for name in shown if name in fits]
     known += [name for name in fits if name not in known][: max(0, 2 - len(known))]
@@ -139,7 +138,7 @@ def _traces(model: KernelModel, shown: list[str]) -> dict[str, Any] | None:
     at = np.unique(np.rint(np.linspace(first, last, _TRACE))) if last > first else np.array([last])
     values = {name: _resampled(*steps[name], at) for name in steps}
     known_values = np.concatenate(list(values.values()))
-    # The first steps are far below all others, and would flatten what comes of them.
+    # Leave the first steps out of the range, because they are far below all others.
     low, high = np.nanquantile(known_values, [0.12, 1.0]).tolist()
     margin = 0.08 * (high - low) or 1.0
     return {
@@ -160,7 +159,7 @@ def _traces(model: KernelModel, shown: list[str]) -> dict[str, Any] | None:
 
 
 def _steps(fit: KernelFit) -> tuple[FloatArray, FloatArray]:
-    """Return iterations, ascending over all stages, and the bound a row, where both are known."""
+    """Return iterations, counted over all stages, and the bound per row, where both are finite."""
     trace = np.asarray(fit.trace, dtype=np.float64).reshape(-1, 3)
     iteration, rows, bound = trace[np.isfinite(trace).all(axis=1)].T
     again = np.zeros(len(iteration))
@@ -169,7 +168,7 @@ def _steps(fit: KernelFit) -> tuple[FloatArray, FloatArray]:
 
 
 def _resampled(x: FloatArray, values: FloatArray, at: FloatArray) -> FloatArray:
-    # A kernel that ended early has no value later on.
+    # A kernel has no values after its end.
     half = 0.5 * (at[1] - at[0]) if len(at) > 1 else 0.5
     there = (at >= x[0] - half) & (at <= x[-1] + half)
     return np.where(there, np.interp(at, x, values), np.nan)
@@ -231,7 +230,7 @@ def _quantiles(residuals: FloatArray) -> dict[str, Any]:
     ordered = np.sort(residuals)
     count = len(ordered)
     normal = ndtri((np.arange(count) + 0.5) / count)
-    # All of the tails, and of the middle as much as can be told apart.
+    # All points of the tails, and a sample of the middle.
     some = np.unique(
         np.concatenate(
             [np.arange(min(count, 40)), _some(count, POINTS), np.arange(max(0, count - 40), count)]
@@ -241,7 +240,7 @@ def _quantiles(residuals: FloatArray) -> dict[str, Any]:
 
 
 def _trend(x: FloatArray, residuals: FloatArray) -> dict[str, Any]:
-    """Return residuals against an input, with mean and two standard errors of groups along it."""
+    """Return residuals by an input, with means and two standard errors of groups along it."""
     some = _some(len(x), _DOTS)
     order = np.argsort(x[some], kind="stable")
     found = {"x": x[some][order], "y": residuals[some][order]}
