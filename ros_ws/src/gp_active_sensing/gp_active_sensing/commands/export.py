@@ -1,4 +1,4 @@
-"""The command ``export``: take the map of a run home."""
+"""Command ``export``: write the map of a run for other programs."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def export(
             raise click.UsageError(msg)
         _export_route(run_dir, format, out, altitude, overwrite=overwrite)
         return
-    suffix = format_of(format).suffix  # a wrong name is said before the run is read
+    suffix = format_of(format).suffix  # checked before the run is read
     check_out(out)
     levels = () if contours is None else _levels(contours)
     if not all(map(math.isfinite, (*above, *below))):
@@ -152,7 +152,7 @@ def _export_route(
 
 
 def _levels(text: str) -> tuple[float, ...]:
-    """Return the levels of contours. Raises BadParameter: they are not finite numbers."""
+    """Return the levels of contours. Raises BadParameter for anything but finite numbers."""
     try:
         levels = tuple(sorted({float(each) for each in text.split(",")}))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Figures of a map before driving on it, and what may surprise."""
+"""Figures of a map, and warnings before a mission."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Survey:
     """Description of a map: figures for scripts, lines for people, and a summary."""
 
     figures: dict[str, Any]  # plain data; lengths [m], speeds [m/s]
-    lines: list[tuple[str, str]]  # what, and how much of it
+    lines: list[tuple[str, str]]  # label and text of each line
     short: str
-    warnings: list[str]  # a sentence each
+    warnings: list[str]  # sentences
     notes: tuple[str, ...]
 
     def to_mapping(self) -> dict[str, Any]:
@@ -51,9 +51,9 @@ def survey_places(places: Topology, kind: str) -> Survey:
         "spacing": list(spacing),
         "low": low,
         "high": high,
-        "moves": moves,  # directed; 0 where any place may be next
+        "moves": moves,  # number of directed moves; 0 = free moves
         "parts": parts,
-        "largest": largest,  # places of the largest part
+        "largest": largest,  # number of places of the largest part
         "lost": len(places.lost),
         "numbers": list(places.numbers),
     }
@@ -86,13 +86,13 @@ def survey_places(places: Topology, kind: str) -> Survey:
 
 
 def _step(values: np.ndarray) -> float:
-    """Return the distance between neighbouring columns or rows [m], 0 where there is one only."""
+    """Return the distance between neighbouring columns or rows [m], 0 for a single one."""
     apart = np.diff(np.unique(np.round(values, 6)))
     return float(np.round(apart.min(), 6)) if len(apart) else 0.0
 
 
 def survey_roads(road_map: RoadMap, u_turns: str = "dead_ends") -> Survey:
-    """Return the description of a road map, with U-turns as one of `U_TURNS` says."""
+    """Return the description of a road map with U-turns as in `U_TURNS`."""
     segments, n = road_map.segments, len(road_map.segments)
     parts = parts_of(road_map, u_turns)
     ends = Counter((segment.start, segment.end) for segment in segments)
@@ -114,15 +114,15 @@ def survey_roads(road_map: RoadMap, u_turns: str = "dead_ends") -> Survey:
         "segments": n,
         "junctions": junctions,
         "metres": sum(lengths),
-        "width": width,  # along x
-        "height": height,  # along y
-        "one_way": one_way,  # segments without one in the opposite direction
+        "width": width,  # extent along x
+        "height": height,  # extent along y
+        "one_way": one_way,  # segments without a reverse twin
         "one_way_share": one_way / n,
         "dead_ends": dead_ends,  # junctions with one neighbour only
-        "parts": parts.weak,  # that no move joins
-        "largest": len(parts.largest),  # segments with a way from each to each
+        "parts": parts.weak,  # parts without a move between them
+        "largest": len(parts.largest),  # segments of the largest part with a way from each to each
         "outside": outside,
-        "traps": traps,  # segments that no other one may follow
+        "traps": traps,  # segments without a successor
         "shortest": min(lengths),
         "median_length": statistics.median(lengths),
         "longest": max(lengths),
@@ -131,7 +131,7 @@ def survey_roads(road_map: RoadMap, u_turns: str = "dead_ends") -> Survey:
         "fastest": max(limits, default=None),
         "lanes": _counted("?" if s.lanes is None else f"{s.lanes:g}" for s in segments),
         "classes": _counted(segment.road_class for segment in segments),
-        "features": list(features),  # what every segment has
+        "features": list(features),  # features that every segment has
         "partly": sorted(known - set(features)),
         "constant": [k for k in own if n > 1 and not np.ptp(numbers[k])],
     }

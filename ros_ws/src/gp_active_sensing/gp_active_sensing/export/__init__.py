@@ -1,4 +1,4 @@
-"""The map as other programs read it: tables, GIS rasters and vectors, maps of a map server."""
+"""Export of a map as a table, a GIS raster, GIS vectors, or a map of map_server."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Files = dict[str, str | bytes]
 
 
 class Format(NamedTuple):
-    """How a map is written.
+    """Format of an export.
 
     Args:
-        suffix: of its file, or of its files.
-        render: map and name without suffix -> what is written, by file name.
-        check: raises RunError where a map cannot be written so, MissingDependencyError where what
-            the format needs is not installed; `render` likewise.
-        several: it writes several files, whose names say before the suffix what each is.
+        suffix: suffix of the files.
+        render: returns the contents by file name, from a map and a name without suffix.
+        check: raises RunError for a map that the format cannot store, MissingDependencyError for a
+            missing library; so does `render`.
+        several: the format writes several files, with a word before the suffix of each.
         besides: suffixes of further files.
     """
 
@@ -57,7 +57,7 @@ FORMATS: Mapping[str, Format] = {
         ".tif", lambda field, name: {f"{name}.tif": as_geotiff(field)}, check_geotiff
     ),
 }
-"""Each format by its name."""
+"""Formats by name."""
 
 
 def export_map(
@@ -71,21 +71,20 @@ def export_map(
     """Write a map and return the files.
 
     Args:
-        field: the map.
-        out: file; a format of several files puts ``_mean`` and ``_std`` before its suffix, and
-            before that the layer, where the map has some.
+        field: map to write.
+        out: file; a format of several files adds the layer and ``_mean`` or ``_std`` to its name.
         format: one of `FORMATS`.
-        overwrite: files that are there are written again.
-        levels: of contours, written beside the map as ``_contours.geojson``; () = none.
+        overwrite: replace existing files.
+        levels: levels of contours, for a further file ``_contours.geojson``; () = none.
 
     Raises:
-        RunError: no such format, a map that it cannot take, a file that is there or cannot be
-            written.
-        MissingDependencyError: what the format needs is not installed.
+        RunError: no such format, a map that the format cannot store, or a file that exists or
+            cannot be written.
+        MissingDependencyError: a library that the format needs is not installed.
     """
     check_out(out)
     kind = format_of(format)
-    exact = not kind.several and bool(out.suffix)  # one file, as it was named
+    exact = not kind.several and bool(out.suffix)  # the given name as it is
     named = out.suffix.lower() in {kind.suffix, *kind.besides, f".{format}"}
     name = out.stem if exact or named else out.name
     contents = kind.render(field, name)
@@ -98,7 +97,7 @@ def export_map(
 
 
 def check_out(out: Path | None) -> None:
-    """Refuse a file that is a folder, or that lies in a folder that is not there (RunError)."""
+    """Raise RunError if the file to write is a folder, or its folder does not exist."""
     if out is not None and out.is_dir():
         msg = f"{out}: is a folder; expected the name of a file, such as {out / 'map'}"
         raise RunError(msg)
@@ -108,7 +107,7 @@ def check_out(out: Path | None) -> None:
 
 
 def write_new(folder: Path, contents: Files, *, overwrite: bool = False) -> list[Path]:
-    """Write files, by their names, and return them. Raises RunError: one is there already."""
+    """Write files by name and return their paths. Raises RunError if a file exists."""
     there = [str(path) for each in contents if (path := folder / each).exists()]
     if there and not overwrite:
         msg = (
@@ -119,7 +118,7 @@ def write_new(folder: Path, contents: Files, *, overwrite: bool = False) -> list
 
 
 def format_of(name: str) -> Format:
-    """Return a format by its name. Raises RunError where there is none."""
+    """Return a format by its name. Raises RunError for an unknown name."""
     if name == "ros":
         msg = "format ros was removed: export pgm, and Nav2's map_server publishes it"
         raise RunError(msg)

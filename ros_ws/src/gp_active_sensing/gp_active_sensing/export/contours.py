@@ -21,16 +21,15 @@ PROBABILITIES = (0.5, 0.9, 0.99)
 
 
 def as_contours(field: FieldMap, levels: Sequence[float]) -> str:
-    """Return contour lines of the estimate, and the areas of each limit of the map.
+    """Return contour lines of the estimate, and areas beyond each limit of the map, as GeoJSON.
 
-    An area is where the probability of lying above (or below) the limit is at least so large.
-    Lines and areas end at the centres of the cells on the edge of the map. Levels are in the
+    In an area the probability of a value above (or below) the limit is at least one of
+    `PROBABILITIES`. Lines and areas end at the centres of the outermost cells. Levels are in the
     sensor's unit.
 
     Raises:
         RunError: the map is no grid, or one cell wide.
-        MissingDependencyError: contourpy is not installed, or the map has a datum and pyproj is
-            not.
+        MissingDependencyError: contourpy is missing, or pyproj for a map with a datum.
     """
     lattice = lattice_of(field.topology)
     if min(lattice.shape) < 2:
@@ -75,7 +74,7 @@ def _generator(lattice: Lattice, values: FloatArray) -> Any:
 
 
 def _geometry(field: FieldMap, shape: Any) -> dict[str, Any]:
-    """Return a shape [m] as GeoJSON, in degrees where the map has a datum."""
+    """Return a shape [m] as GeoJSON, in degrees if the map has a datum."""
     import shapely
 
     if field.topology.datum is not None:

@@ -1,4 +1,4 @@
-"""What is exported: estimate, deviation and readings of every place of a map."""
+"""Map of a run for export: estimate, standard deviation and readings of each place."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from gp_active_sensing.types import FloatArray, IntArray
 
 
 class Limit(NamedTuple):
-    """A limit whose exceedance is asked for.
+    """Limit for a probability of values beyond it.
 
     Args:
-        value: in the sensor's unit.
-        above: the probability is that of lying above it; False = below.
+        value: limit in the sensor's unit.
+        above: values above the limit; False = below.
     """
 
     value: float
@@ -32,7 +32,7 @@ class Limit(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Such as ``above_10``, for columns and files."""
+        """Name for columns and files, such as ``above_10``."""
         return f"{'above' if self.above else 'below'}_{self.value:.12g}"
 
 
@@ -44,20 +44,19 @@ def _beyond(found: Mixture, limits: Sequence[Limit]) -> Iterator[FloatArray]:
 
 @dataclass(frozen=True)
 class FieldMap:
-    """The map that a belief has made.
+    """Map from a belief.
 
     Args:
-        topology: its places.
+        topology: places of the map.
         mean: (n,) estimate of the noise-free field, in the sensor's unit.
-        std: (n,) its standard deviation, in the same unit.
-        readings: (n,) number of readings of each place, or of the places nearest to a point of a
-            finer map.
-        values: (n,) average of these, NaN where there is none.
-        unit: of the field, "" when not said.
-        quantity: what the field is.
-        title: of the run, for headers.
-        probabilities: (n,) of each limit asked for, by name, such as ``above_10``: that the
-            noise-free field lies beyond it.
+        std: (n,) standard deviation of the estimate, in the sensor's unit.
+        readings: (n,) number of readings of each place, or nearest to each point of a finer map.
+        values: (n,) average of these readings, NaN without any.
+        unit: unit of the field, "" = unknown.
+        quantity: name of the measured quantity.
+        title: title of the run, for headers.
+        probabilities: (n,) probability of the noise-free field beyond each limit, by the name of
+            the limit, such as ``above_10``.
         further: maps of further quantities over the same places, by name.
     """
 
@@ -84,13 +83,13 @@ class FieldMap:
         limits: Sequence[Limit] = (),
         spacing: float | None = None,
     ) -> FieldMap:
-        """Return the map of a belief, which has one reading at least and is not changed meanwhile.
+        """Return the map of a belief with at least one reading.
 
-        `limits` are those whose probabilities the map has, `spacing` that of the points of a map
-        finer (or coarser) than the places [m], see `fine.fine_points`; None = the places.
+        The map has the probabilities of `limits`. With a `spacing` [m] it has the points of
+        `fine.fine_points` in place of the places.
 
         Raises:
-            RunError: nothing was read, or no map of that spacing.
+            RunError: no reading, or a spacing that makes no map.
         """
         observed = np.flatnonzero(belief.observed)
         if not len(observed):
@@ -126,10 +125,10 @@ class FieldMap:
         )
 
     def at_height(self, height: float) -> FieldMap:
-        """Return the layer at a height [m], or near it, as a map that has nothing else.
+        """Return the layer near a height [m] as a map of its own.
 
         Raises:
-            RunError: there is none; the message lists those there are.
+            RunError: no such layer; the message lists the layers.
         """
         layer = layer_at(self.topology, height)
         whole, which = self.topology, layer.places
@@ -161,7 +160,7 @@ class FieldMap:
 
     @property
     def label(self) -> str:
-        """The quantity with its unit."""
+        """Name of the quantity with its unit."""
         return f"{self.quantity} [{self.unit}]" if self.unit else self.quantity
 
     def geographic(self, points: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Maps finer than the places: points of a lattice inside the map, or along its roads."""
+"""Points of a map that is finer than the places: a lattice, or points along roads."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ class FinePoints(NamedTuple):
     """Points of a fine map.
 
     Args:
-        topology: the points as places of a map of their own; their weights are the area or the
-            length that each stands for [m² or m].
-        within: (m,) road segment that each point is a part of; None on maps without roads.
+        topology: points as places; their weights are areas [m²], or lengths of road [m].
+        within: (m,) road segment of each point; None on maps without roads.
     """
 
     topology: FreeTopology
@@ -33,12 +32,12 @@ class FinePoints(NamedTuple):
 def fine_points(topology: Topology, spacing: float) -> FinePoints:
     """Return the points of a map at another spacing [m].
 
-    Roads get points along each segment. Cells, areas and scattered places get a square lattice:
-    inside the cells, inside the ground where the map has an outline or obstacles, and inside the
-    convex hull of scattered places.
+    Roads get points along each segment. Other maps get a square lattice: inside the cells of a
+    grid, inside the ground of a map with an outline or obstacles, or inside the convex hull of
+    scattered places.
 
     Raises:
-        RunError: a spacing that is not above 0, or one that makes no point or too many.
+        RunError: a spacing that is not above 0, makes no point, or makes too many points.
     """
     if not (math.isfinite(spacing) and spacing > 0.0):
         msg = f"expected a spacing in metres, above 0, got {spacing:g}"
@@ -58,7 +57,7 @@ def fine_points(topology: Topology, spacing: float) -> FinePoints:
 
 
 def _along_roads(topology: Topology, spacing: float) -> FinePoints:
-    """Return the middles of pieces of segments, none longer than the spacing."""
+    """Return the middles of equal pieces of each segment, at most as long as the spacing."""
     positions, names, within = [], list[str](), list[int]()
     lengths = [
         np.hypot(*np.diff(topology.geometry(i), axis=0).T) for i in range(topology.n)
@@ -80,7 +79,7 @@ def _along_roads(topology: Topology, spacing: float) -> FinePoints:
 
 
 def _different(names: list[str]) -> list[str]:
-    """Return the names, with a number where two pieces of a segment have the same one."""
+    """Return the names, all with a number if two are the same."""
     if len(set(names)) == len(names):
         return names
     return [f"{name}#{number}" for number, name in enumerate(names)]
@@ -92,13 +91,13 @@ def _inside_layer(
     """Return points (m, 2) inside the cells of a layer, and their heights (m,)."""
     lattice, ground = layer.lattice, topology.ground
     bounded = ground is not None and ground.bounded
-    margin = lattice.cell if bounded else (0.0, 0.0)  # up to the shore
+    margin = lattice.cell if bounded else (0.0, 0.0)  # one cell, up to the shore
     low = np.array(lattice.corner)
     high = low + np.array(lattice.cell) * lattice.shape[::-1]
     points = _lattice(low, high, spacing, margin)
     filled = np.zeros((lattice.shape[0] + 2, lattice.shape[1] + 2), dtype=np.bool_)
     filled[lattice.row + 1, lattice.column + 1] = True
-    if bounded:  # cells beside places as well: the outline cuts through them
+    if bounded:  # The outline cuts cells beside places.
         grown = filled.copy()
         for axis in (0, 1):
             grown |= np.roll(grown, 1, axis) | np.roll(grown, -1, axis)
@@ -137,9 +136,9 @@ def _inside_hull(topology: Topology, spacing: float) -> FinePoints:
 def _lattice(
     low: FloatArray, high: FloatArray, spacing: float, margin: tuple[float, float]
 ) -> FloatArray:
-    """Return the (m, 2) middles of squares from one corner to the other, row by row.
+    """Return the (m, 2) middles of squares between two corners, row by row.
 
-    They begin at the corner; with a margin [m], so many whole squares before it.
+    The first square begins at the lower corner, or whole squares before it within the margin [m].
     """
     before = np.ceil(np.array(margin) / spacing - 1e-9)
     counts = np.ceil((high - low) / spacing - 1e-9) + 2.0 * before
@@ -154,7 +153,7 @@ def _lattice(
 def _made(
     topology: Topology, positions: FloatArray, heights: FloatArray | None, spacing: float
 ) -> FinePoints:
-    """Return points of a lattice as a map. Raises RunError: none, or too many."""
+    """Return points of a lattice as a map. Raises RunError for no point or too many."""
     _check_count(len(positions), spacing)
     if not len(positions):
         msg = f"map {topology.name!r}: no point at a spacing of {spacing:g} m; take a smaller one"

@@ -1,4 +1,4 @@
-"""The cells of a grid: which row and column each place has, and where the grid lies; its layers."""
+"""Cells and layers of a grid: row and column of each place, and position of the grid."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import FloatArray, IntArray
 
 _NEAR = 0.25
-"""A height is that of a layer which is no farther off, in distances to the next layer."""
+"""Largest distance of a height from its layer, as a share of the distance between layers."""
 _OFF = 1e-3
-"""Share of a cell by which a place may lie beside its centre."""
+"""Largest distance of a place from the centre of its cell [cell]."""
 MOST_CELLS = 25_000_000
 """Largest number of cells of a raster."""
 
@@ -26,11 +26,11 @@ class Lattice:
     """Places as cells of a raster, row 0 in the south and column 0 in the west.
 
     Args:
-        centre: of the south-west cell [m].
+        centre: centre of the south-west cell [m].
         cell: width and height of a cell [m].
-        shape: rows and columns.
-        row: (n,) of each place.
-        column: (n,) of each place.
+        shape: numbers of rows and columns.
+        row: (n,) row of each place.
+        column: (n,) column of each place.
     """
 
     centre: tuple[float, float]
@@ -50,7 +50,7 @@ class Lattice:
         return self.corner[1] + self.shape[0] * self.cell[1]
 
     def filled(self, values: npt.ArrayLike, empty: float = np.nan) -> FloatArray:
-        """Return (rows, columns) of values (n,) from south to north; `empty` without a place."""
+        """Return values (n,) as (rows, columns) from south to north; `empty` without a place."""
         raster = np.full(self.shape, empty, dtype=np.float64)
         raster[self.row, self.column] = values
         return raster
@@ -61,9 +61,9 @@ class Layer:
     """Places of a grid at one height.
 
     Args:
-        places: (k,) which.
-        lattice: their cells; of all layers of a map it has the same rows and columns.
-        height: upwards [m]; None = all there is: the map has no layers.
+        places: (k,) indices of the places.
+        lattice: cells of the places, with the same rows and columns in all layers of a map.
+        height: height of the layer, upwards [m]; None = a map without layers.
     """
 
     places: IntArray
@@ -72,19 +72,19 @@ class Layer:
 
     @property
     def word(self) -> str:
-        """Return its part of a file name, such as ``z-3m``; "" for a single layer."""
+        """Return the layer's part of a file name, such as ``z-3m``; "" without layers."""
         return "" if self.height is None else f"z{self.height:.12g}m"  # no two are the same
 
     def named(self, what: str) -> str:
-        """Return the word for something of this layer, such as ``z-3m_mean``."""
+        """Return a name with the part of the layer, such as ``z-3m_mean``."""
         return f"{self.word}_{what}" if self.word else what
 
 
 def layers_of(topology: Topology) -> tuple[Layer, ...]:
-    """Return the layers of a map, the highest first; one without a height where it has none.
+    """Return the layers of a map, the highest first; one layer for a map without heights.
 
     Raises:
-        RunError: its places are no cells of grids: roads, scattered points.
+        RunError: the places are no cells of grids, but roads or scattered points.
     """
     cells = _cells(topology)
     rows, columns = cells.shape
@@ -109,10 +109,10 @@ def layers_of(topology: Topology) -> tuple[Layer, ...]:
 
 
 def layer_at(topology: Topology, height: float) -> Layer:
-    """Return the layer of a map at a height [m], or near it.
+    """Return the layer of a map near a height [m].
 
     Raises:
-        RunError: there is none; the message lists those there are.
+        RunError: no such layer; the message lists the layers.
     """
     if topology.heights is None:
         msg = f"map {topology.name!r} lies in the plane, it has no layers; leave the layer out"
@@ -135,10 +135,10 @@ def layer_at(topology: Topology, height: float) -> Layer:
 
 
 def lattice_of(topology: Topology) -> Lattice:
-    """Return the cells of a map that is one grid.
+    """Return the cells of a map of one grid.
 
     Raises:
-        RunError: its places are no cells of one grid: roads, scattered points, layers.
+        RunError: the places are no cells of one grid, but roads, scattered points or layers.
     """
     layers = layers_of(topology)
     if len(layers) > 1:
@@ -147,7 +147,7 @@ def lattice_of(topology: Topology) -> Lattice:
 
 
 def _cells(topology: Topology) -> Lattice:
-    """Return the cells in which places stand, perhaps several in one."""
+    """Return the cell of each place; several places may share a cell."""
     if topology.roads or any(len(topology.geometry(i)) > 1 for i in range(min(topology.n, 2))):
         raise _refused(topology, "its places are pieces of roads")
     x, y = topology.positions.T
@@ -169,7 +169,7 @@ def _cells(topology: Topology) -> Lattice:
 
 
 def _step(values: FloatArray) -> float:
-    """Return the smallest distance of two different coordinates; 0 where all are one."""
+    """Return the smallest distance of two different coordinates; 0 if all are equal."""
     gaps = np.diff(np.unique(values))
     gaps = gaps[gaps > 1e-6 * max(float(np.ptp(values)), 1e-9)]
     return float(np.median(gaps[gaps < (1.0 + 2.0 * _OFF) * gaps.min()])) if len(gaps) else 0.0
@@ -186,7 +186,7 @@ def _off(values: FloatArray, first: float, step: float) -> float:
 
 
 def _share_beside(lattices: Sequence[Lattice]) -> float:
-    """Return the share of places with another one in the cell to the east, west, north or south."""
+    """Return the share of places with a neighbour to the east, west, north or south."""
     beside = []
     for lattice in lattices:
         occupied = np.zeros((lattice.shape[0] + 2, lattice.shape[1] + 2), dtype=np.bool_)

@@ -1,4 +1,4 @@
-"""Mission files of ground stations: a route as positions on Earth."""
+"""Mission files of ground stations with a route as positions on Earth."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WAYPOINT, _ABOVE_HOME = 16, 3
 
 
 def as_plan(home: Point, route: Sequence[Point]) -> str:
-    """Return a route as a plan of QGroundControl (``.plan``); home is where the vehicle is."""
+    """Return a route as a plan of QGroundControl (``.plan``); `home` is the vehicle's position."""
     items = [
         {
             "type": "SimpleItem",
@@ -47,7 +47,7 @@ def as_plan(home: Point, route: Sequence[Point]) -> str:
 
 
 def as_waypoints(home: Point, route: Sequence[Point]) -> str:
-    """Return a route as a file of Mission Planner (``QGC WPL 110``); arguments as of `as_plan`."""
+    """Return a route as a file of Mission Planner (``QGC WPL 110``); see `as_plan`."""
     lines = ["QGC WPL 110"]
     for number, (latitude, longitude, height) in enumerate([home, *route]):
         current, frame = (0, _ABOVE_HOME) if number else (1, 0)
@@ -60,4 +60,4 @@ MISSIONS: Mapping[str, Callable[[Point, Sequence[Point]], str]] = {
     "plan": as_plan,
     "waypoints": as_waypoints,
 }
-"""Each format by its name, which is also the suffix of its file."""
+"""Formats by name, which is also the suffix of the file."""

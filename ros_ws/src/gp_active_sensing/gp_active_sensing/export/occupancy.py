@@ -1,4 +1,4 @@
-"""The map of a grid as an occupancy grid: levels 0 … 100 between two limits, -1 = no place."""
+"""Map of a grid as an occupancy grid: levels 0 … 100 between two limits, -1 = no place."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.yaml_files import check_meaning, comment, scalar
 
 LEVELS = 100
-"""The highest level."""
+"""Highest level."""
 UNKNOWN = -1
-"""Level of a cell that is no place."""
+"""Level of a cell without a place."""
 _SKEW = 1e-6
-"""Share by which width and height of a cell may differ."""
+"""Largest difference of width and height of a square cell, as a share of the width."""
 
 
 class Limits(NamedTuple):
@@ -30,9 +30,9 @@ class Limits(NamedTuple):
 
 
 def limits_of(values: FloatArray, low: float | None = None, high: float | None = None) -> Limits:
-    """Return the limits of the levels of values (n,); the higher one is above the lower one.
+    """Return the limits for levels of values (n,); the high limit is above the low one.
 
-    None = the smallest or the largest value.
+    A limit of None is the smallest or the largest value.
     """
     first = float(values.min()) if low is None else low
     last = float(values.max()) if high is None else high
@@ -42,19 +42,19 @@ def limits_of(values: FloatArray, low: float | None = None, high: float | None =
 
 
 def levels_of(lattice: Lattice, values: FloatArray, limits: Limits) -> npt.NDArray[np.int8]:
-    """Return (rows, columns) levels of values (n,) from south to north, cut at the limits."""
+    """Return levels of values (n,) as (rows, columns) from south to north, cut at the limits."""
     share = (values - limits.low) / (limits.high - limits.low)
     level = np.rint(LEVELS * np.clip(np.nan_to_num(share), 0.0, 1.0))
     return lattice.filled(level, UNKNOWN).astype(np.int8)
 
 
 def square_lattice(topology: Topology) -> Lattice:
-    """Return the cells of a map that is one grid of squares. Raises RunError: it is none."""
+    """Return the cells of a map. Raises RunError unless the map is one grid of squares."""
     return _of_squares(topology, lattice_of(topology))
 
 
 def square_layers(topology: Topology) -> tuple[Layer, ...]:
-    """Return the layers of a map, which are grids of squares. Raises RunError: they are none."""
+    """Return the layers of a map. Raises RunError unless the layers are grids of squares."""
     layers = layers_of(topology)
     _of_squares(topology, layers[0].lattice)
     return layers
@@ -72,10 +72,10 @@ def _of_squares(topology: Topology, lattice: Lattice) -> Lattice:
 
 
 def as_map_server(field: FieldMap, name: str) -> dict[str, str | bytes]:
-    """Return the image and the YAML of Nav2's map_server for mean and deviation, by file name.
+    """Return images and YAML files of map_server for mean and deviation, by file name.
 
-    Of each layer, where the map has some; a level stands for the same value in all of them. The
-    mode is ``raw``: a pixel is the level, 255 = no place. `name` begins the names of all files.
+    Each layer of the map has files of its own, with the same value for a level. In the mode ``raw``
+    a pixel is the level, 255 = no place. All file names begin with `name`.
 
     Raises:
         RunError: the map is no grid of squares.
@@ -96,7 +96,7 @@ def as_map_server(field: FieldMap, name: str) -> dict[str, str | bytes]:
         for kind, title, values, limits in kinds:
             image = f"{name}_{layer.named(kind)}.pgm"
             levels = levels_of(layer.lattice, values[layer.places], limits)
-            pixels = levels[::-1].astype(np.uint8)  # from north to south; -1 becomes 255
+            pixels = levels[::-1].astype(np.uint8)  # rows from north to south; -1 becomes 255
             files[image] = f"P5\n{columns} {rows}\n255\n".encode("ascii") + pixels.tobytes()
             step = (limits.high - limits.low) / LEVELS
             files[f"{name}_{layer.named(kind)}.yaml"] = _yaml(
@@ -116,7 +116,7 @@ def as_map_server(field: FieldMap, name: str) -> dict[str, str | bytes]:
 
 
 def _yaml(title: str, data: dict[str, Any]) -> str:
-    """Return data as YAML below a comment. Raises ConfigError where it would be read otherwise."""
+    """Return data as YAML below a comment. Raises ConfigError if YAML reads other data."""
     text = "\n".join([comment(title), *(f"{k}: {scalar(v)}" for k, v in data.items())]) + "\n"
     check_meaning(text, data, what=title)
     return text

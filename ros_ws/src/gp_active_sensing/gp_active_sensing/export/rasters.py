@@ -1,4 +1,4 @@
-"""The map of a grid as rasters: ESRI ASCII grids and GeoTIFF; of each of its layers."""
+"""Map of a grid as rasters, for each layer: ESRI ASCII grids and GeoTIFF."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ _NO_DATA = -9999.0
 
 
 def as_ascii_grids(field: FieldMap) -> dict[str, str]:
-    """Return ESRI ASCII grids of `FieldMap.quantities`, by the word for the name of their file.
+    """Return an ESRI ASCII grid for each of `FieldMap.quantities` and each layer, by name.
 
-    Of each layer, where the map has some, all of them with the same rows and columns.
-    Cells that are no squares have ``dx`` and ``dy`` in place of ``cellsize``, which GDAL reads.
-    Coordinates are metres of the map.
+    Grids of all layers have the same rows and columns. Cells that are no squares have ``dx`` and
+    ``dy``, which GDAL reads. Coordinates are metres of the map.
 
     Raises:
         RunError: the map is no grid.
@@ -44,16 +43,16 @@ def _ascii_grid(lattice: Lattice, values: FloatArray) -> str:
         f"ncols {columns}\nnrows {rows}\nxllcorner {lattice.corner[0]:.12g}\n"
         f"yllcorner {lattice.corner[1]:.12g}\n{size}\nNODATA_value {nothing:g}\n"
     )
-    raster = lattice.filled(values, nothing)[::-1]  # from north to south
+    raster = lattice.filled(values, nothing)[::-1]  # rows from north to south
     return head + "".join(" ".join(f"{v:.9g}" for v in row) + "\n" for row in raster.tolist())
 
 
 def as_geotiff(field: FieldMap) -> bytes:
-    """Return a GeoTIFF of `FieldMap.quantities` and the number of readings, a band each (float32).
+    """Return a GeoTIFF with a float32 band for each of `FieldMap.quantities`, and for readings.
 
-    As many of each layer, where the map has some, the highest first; each band says its height.
-    Its coordinate system is the map's own about the datum, a transverse Mercator of WGS 84; none
-    where the map has no datum.
+    Each layer has bands of its own, the highest layer first, tagged with the height. The
+    coordinate system is a transverse Mercator of WGS 84 about the map's datum. Without a datum
+    there is none.
 
     Raises:
         RunError: the map is no grid.
@@ -102,7 +101,7 @@ def as_geotiff(field: FieldMap) -> bytes:
 
 
 def check_geotiff(topology: Topology) -> None:
-    """Refuse a map that is no grid (RunError), and do without rasterio (MissingDependencyError)."""
+    """Raise RunError for a map that is no grid, MissingDependencyError without rasterio."""
     layers_of(topology)
     _rasterio()
 

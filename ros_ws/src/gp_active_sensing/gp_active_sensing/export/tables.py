@@ -1,4 +1,4 @@
-"""The map as CSV and as GeoJSON."""
+"""Map as CSV and as GeoJSON."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from gp_active_sensing.util.tables import write_rows
 logger = logging.getLogger(__name__)
 
 _METRES = 3
-"""Decimals of metres: a millimetre."""
+"""Number of decimals of metres, for millimetres."""
 _AXES = ("longitude", "latitude")
 _DEGREES = 8
-"""Decimals of degrees: about a millimetre."""
+"""Number of decimals of degrees, for about a millimetre."""
 
 
 def as_csv(field: FieldMap) -> str:
-    """Return a table, one row a place: where it is, estimate, deviation, readings, weight.
+    """Return a table with a row per place: position, estimate, deviation, readings, weight.
 
-    The columns ``longitude`` and ``latitude`` are there where the map has a datum and pyproj is
-    installed. ``value``, the average of the readings, is empty where there is none.
+    The columns ``longitude`` and ``latitude`` need a map with a datum, and pyproj. ``value`` is the
+    average of the readings, empty without any.
     """
     lonlat = None
     if field.topology.datum is not None:
@@ -47,17 +47,17 @@ def as_csv(field: FieldMap) -> str:
 
 
 def check_geojson(topology: Topology) -> None:
-    """Refuse a map with a datum where pyproj is not installed (MissingDependencyError)."""
+    """Raise MissingDependencyError for a map with a datum if pyproj is missing."""
     if topology.datum is not None:
         geographic_of([(0.0, 0.0)], local_system(topology.datum), where=f"map {topology.name!r}")
 
 
 def as_geojson(field: FieldMap) -> str:
-    """Return a FeatureCollection [RFC 7946]: a line a road, a square a cell, otherwise a point.
+    """Return a FeatureCollection [RFC 7946] with a line per road, square per cell, or point.
 
-    Coordinates are longitude and latitude where the map has a datum; otherwise metres, which the
-    header says as that of a road map does. A road or cell across the meridian of 180 degrees is
-    cut there. Points of a map with heights have z, as the map counts it.
+    Coordinates are longitude and latitude if the map has a datum, otherwise metres as declared in
+    the header. A road or cell across the meridian of 180 degrees is cut. Points of a map with
+    heights have z.
 
     Raises:
         MissingDependencyError: the map has a datum, and pyproj is not installed.
@@ -128,7 +128,7 @@ def _further(field: FieldMap, place: int) -> dict[str, float | int]:
 
 
 def _shapes(field: FieldMap) -> tuple[list[FloatArray], str]:
-    """Return the (m, 2) corners of each place [m], and the kind of geometry that they are."""
+    """Return the (m, 2) corners of each place [m], and the kind of geometry."""
     topology = field.topology
     lines = [np.asarray(topology.geometry(i), dtype=np.float64) for i in range(topology.n)]
     if any(len(line) > 1 for line in lines):
@@ -148,7 +148,7 @@ def _square(centre: FloatArray, lattice: Lattice) -> FloatArray:
 def _geometry(
     shape: FloatArray, kind: str, decimals: int, above: Sequence[float] = ()
 ) -> dict[str, Any]:
-    """Return a geometry of GeoJSON; a point has its height after its coordinates [m]."""
+    """Return a geometry of GeoJSON; a point may have a height [m]."""
     points = shape.round(decimals)
     if kind == "Point":
         return {"type": kind, "coordinates": [*points[0].tolist(), *above]}
@@ -170,9 +170,9 @@ def _cut(points: FloatArray, kind: str) -> list[FloatArray]:
 
 
 def cut_at_180(whole: Any) -> list[Any]:
-    """Return the parts of a line or polygon on either side of the meridian of 180 degrees.
+    """Cut a line or polygon at the meridian of 180 degrees and return its parts.
 
-    It is a shape of shapely [degree], with a jump of 360 at the meridian.
+    The coordinates [degree] jump by 360 at the meridian.
     """
     import shapely
 
@@ -185,7 +185,7 @@ def cut_at_180(whole: Any) -> list[Any]:
     for west, shift in ((0.0, 0.0), (180.0, -360.0)):
         piece = shapely.clip_by_rect(east, west, -90.0, west + 180.0, 90.0)
         for part in shapely.get_parts(piece):
-            if part.geom_type == whole.geom_type:  # nor a corner that touches the meridian
+            if part.geom_type == whole.geom_type:  # no corner that touches the meridian
                 turned = part.geom_type == "Polygon"
                 whole_part = shapely.geometry.polygon.orient(part) if turned else part
                 found.append(shifted(whole_part, np.inf, shift))

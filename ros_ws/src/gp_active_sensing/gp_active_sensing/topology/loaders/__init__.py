@@ -1,8 +1,7 @@
-"""Map files: the catalogue of their formats, and how they are opened, checked and refused.
+"""Catalogue of map formats, and the checks of every map file.
 
-The limits are far beyond every map; they are for files that were made to use up time or memory. No
-entity of an XML file is expanded, and a document type declaration is refused: no map format has
-one. The size of an expanded archive is limited.
+The limits only stop files that were made to use up time or memory. XML with a document type
+declaration is refused.
 """
 
 from __future__ import annotations
@@ -43,62 +42,67 @@ _FORMATS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("points", (".csv",), "tables:of_csv"),
     ("points", _GIS, "tables:of_features"),
 )
-"""Kind of content and ending of a file -> its reader; add a format here.
+"""Kind of content, endings of file names, and reader of each format; add a format here.
 
-roads: a function of a path that returns a `RoadMap`; areas: a `Drawing`; cells: an `OccupancyGrid`
-and notes; raster: of a path and a value, a `RasterFile` and its unit; points: a `PlaceTable`.
+A reader takes a path and returns a `RoadMap` (roads), a `Drawing` (areas), an `OccupancyGrid` and
+notes (cells), or a `PlaceTable` (points). A reader of a raster takes a path and a value, and
+returns a `RasterFile` and its unit.
 
-Every reader raises MapError for a file that cannot be used, with every problem found (the first ten
-in words) and where it is, and MissingDependencyError where a library is missing.
+Every reader raises MapError with all problems of a file, and MissingDependencyError where a library
+is missing.
 """
 loaders: Registry[Any] = Registry("map format", group="gp_active_sensing.map_loaders")
-"""Kind of content and ending, such as "areas .kml" -> reader. A plug-in whose name is an
-end alone reads roads."""
+"""Readers by kind of content and ending, such as "areas .kml".
+
+The name of a plug-in that reads roads is an ending alone.
+"""
 for _kind, _ends, _where in _FORMATS:
     for _end in _ends:
         loaders.add(f"{_kind} {_end}", f"{_HERE}.{_where}")
 
 _CONTENTS = {"roads": ("roads",), "grid": ("areas", "cells", "raster"), "points": ("points",)}
-"""Kind of map -> kinds of content that it is made of."""
+"""Kinds of content of each kind of map."""
 OF_FILE = tuple(_CONTENTS)
 """Kinds of maps that a file may hold."""
 _TAKES_CRS = {".geojson", ".json", ".graphml", ".csv"}
-"""Formats of roads whose coordinates may be in any system; the others say or fix theirs."""
+"""Formats of roads whose coordinates may be in any system."""
 
 MOST_TEXT = 256 * 2**20
-"""Bytes of a file of GeoJSON or of a table."""
+"""Largest size of a file of GeoJSON or of a table [bytes]."""
 MOST_BYTES = 2 << 30
-"""Largest size of a file once decompressed."""
+"""Largest size of an XML file, decompressed [bytes]."""
 MOST_TOKEN = 4 * 2**20
-"""Bytes of a tag of XML with its attributes, or of a text between two."""
+"""Largest size of an XML tag with its attributes, or of a text between two tags [bytes]."""
 MOST_FLOOR = 16 * 2**20
+"""Size to which any archive may expand [bytes]."""
 MOST_RATIO = 30
-"""A gzip file may expand to `MOST_FLOOR` bytes and so many times its own size."""
+"""Largest ratio of the further decompressed size to the size of an archive."""
 MOST_TAGS = 100_000
+"""Largest number of tags of a file of any size."""
 BYTES_PER_TAG = 8
-"""A file of XML with more tags than that has so many bytes for each; `<nd ref="1"/>` has 13."""
+"""Least number of bytes per tag of a file with more than `MOST_TAGS`."""
 SHOWN_PROBLEMS = 10
-"""The others are counted."""
+"""Largest number of problems that an error shows."""
 
 
 # -- formats ---------------------------------------------------------------------------------------
 
 
 def ends_of(*kinds: str) -> tuple[str, ...]:
-    """Return how the names of files end that hold one of these, such as "roads" and "areas"."""
+    """Return the endings of file names for kinds of content, such as "roads" and "areas"."""
     named = [name.rpartition(" ") for name in loaders]
     return tuple(end for kind, _, end in named if (kind or "roads") in kinds)
 
 
 def read_as(kind: str, path: Path, *given: Any, crs: str = "", most: int = sys.maxsize) -> Any:
-    """Return what the reader of a format makes of a file of at most so many bytes.
+    """Read a file of at most `most` bytes with the reader of its format.
 
-    Further arguments are for the reader; a `crs` is for one of roads.
+    The reader gets the further arguments; only readers of roads take a `crs`.
 
     Raises:
-        MapError: the file is of another format, too large, or cannot be used.
-        MissingDependencyError: the format needs a library that is not installed.
-        PluginError: the format is that of a plug-in that cannot be used.
+        MapError: a file of another format, a file that is too large, or one that cannot be used.
+        MissingDependencyError: a library that the format needs is not installed.
+        PluginError: the plug-in of the format cannot be used.
     """
     check_file(path, most)
     found = [end for end in ends_of(kind) if path.name.lower().endswith(end)]
@@ -125,20 +129,20 @@ def read_as(kind: str, path: Path, *given: Any, crs: str = "", most: int = sys.m
 
 
 def load_roads(path: Path, *, crs: str = "") -> RoadMap:
-    """Read a road map in the format that the end of its name says; raises as `read_as`.
+    """Read a road map in the format of its file name. Raises the errors of `read_as`.
 
-    `crs` is the coordinate system of the file, whatever it says itself ("local" for metres,
-    "EPSG:4326" for longitude and latitude, …); "" = what it says.
+    `crs` overrides the coordinate system of the file: "local" for metres, "EPSG:4326" for longitude
+    and latitude, …; "" = the system that the file declares.
     """
     road_map: RoadMap = read_as("roads", path, crs=crs)
     return road_map
 
 
 def find_map(file: str, base_dir: Path | None = None) -> Path:
-    """Return the path of a file of maps: beside `base_dir`, as it is, or one that ships.
+    """Return the path of a map: in `base_dir`, as given, or shipped with the package.
 
     Raises:
-        ResourceError: there is none.
+        ResourceError: no such file.
     """
     if base_dir is not None and (base_dir / file).is_file():
         return base_dir / file
@@ -146,16 +150,13 @@ def find_map(file: str, base_dir: Path | None = None) -> Path:
 
 
 def kinds_of_file(file: str) -> tuple[str, ...]:
-    """Return the kinds of map that a file may be by the end of its name, () where it says nothing.
-
-    A name without an end is that of a map that ships with the package.
-    """
+    """Return the kinds of map that files of this name may hold; () for an unknown ending."""
     name = Path(file).name.lower()
     return tuple(kind for kind, of in _CONTENTS.items() if name.endswith(ends_of(*of)))
 
 
 def kind_of_map(file: str) -> str:
-    """Return the kind of map that a file is; "roads" where it cannot be found, or is no map."""
+    """Return the kind of map in a file; "roads" where no map can be read."""
     try:
         path = find_map(file)
     except ResourceError:
@@ -174,11 +175,11 @@ def kind_of_map(file: str) -> str:
 
         return "points" if only_points(path) else "grid"
     except (MapError, MissingDependencyError):
-        return "roads" if "roads" in kinds else "grid"  # it is refused when it is read
+        return "roads" if "roads" in kinds else "grid"  # The reader refuses the file.
 
 
 def _kind_in_geojson(text: str) -> str:
-    """Return what a file of GeoJSON holds: lines between junctions, areas, or points alone."""
+    """Return the kind of map in a text of GeoJSON."""
     if re.search(r'"(from|startid)"\s*:', text) or not re.search('(Polygon|Point)"', text):
         return "roads"
     if 'Polygon"' in text:
@@ -187,7 +188,7 @@ def _kind_in_geojson(text: str) -> str:
 
 
 def name_problems(key: str, given: object) -> list[str]:
-    """Return what is wrong with a text that stands for corners: it has to name a file of areas."""
+    """Return the problems of a file name that is given in place of corners."""
     known = ends_of("areas")
     if not isinstance(given, str) or given.lower().endswith(known):
         return []
@@ -199,7 +200,7 @@ def name_problems(key: str, given: object) -> list[str]:
 
 
 def check_file(path: Path, most: int = sys.maxsize) -> None:
-    """Refuse what is no file, or has more bytes than `most` (MapError)."""
+    """Raise MapError for a missing file, or one of more than `most` bytes."""
     try:
         with open_file(path) as stream:
             size = os.fstat(stream.fileno()).st_size
@@ -213,7 +214,7 @@ def read_text(path: Path) -> str:
     """Return the text of a map, without a byte order mark.
 
     Raises:
-        MapError: no file, no text in UTF-8, or too large.
+        MapError: the file is missing, too large, or no text in UTF-8.
     """
     check_file(path, MOST_TEXT)
     try:
@@ -223,7 +224,7 @@ def read_text(path: Path) -> str:
 
 
 def read_json(path: Path) -> Any:
-    """Return the data of a JSON file. Raises MapError where it is none."""
+    """Return the data of a JSON file. Raises MapError for any other file."""
     text = read_text(path)
     if not text.strip():
         raise fault(path, "is empty")
@@ -234,7 +235,7 @@ def read_json(path: Path) -> Any:
 
 
 def declared_crs(whole: Mapping[str, Any]) -> str:
-    """Return the system that our header says, or GeoJSON as it was before 2016, "" for none."""
+    """Return the coordinate system that GeoJSON declares: in our header, or as before 2016."""
     header, crs = whole.get("gp_active_sensing"), whole.get("crs")
     old = crs.get("properties") if isinstance(crs, dict) else None
     own = header.get("crs") if isinstance(header, dict) else None
@@ -247,15 +248,15 @@ def declared_crs(whole: Mapping[str, Any]) -> str:
 def elements(
     path: Path, wanted: Collection[str], *, root: str, opened: Collection[str] = ()
 ) -> Iterator[ET.Element]:
-    """Yield the elements of some names, whole, each when it ends; everything else is forgotten.
+    """Yield the XML elements of the wanted names, each when its end is read.
 
-    The file is XML, or XML compressed with gzip. Names are without their namespace; of those that
-    lie within another only the outer one is given. Those in `opened` are given when they begin,
-    with their attributes only; `root` is the name that the outermost element must have.
+    The file may be compressed with gzip. Names have no namespace. An element within another wanted
+    one is not yielded. Elements in `opened` are yielded at their start, with attributes only. The
+    name of the outermost element must be `root`.
 
     Raises:
-        MapError: the file cannot be read, is damaged, cut short or too large, is no XML or another
-            kind of it, or declares a document type.
+        MapError: the file cannot be read, is damaged, cut short or too large, is no XML, has
+            another root, or declares a document type.
     """
     import defusedxml.ElementTree as safe
     from defusedxml.common import DefusedXmlException
@@ -275,17 +276,17 @@ def elements(
 
 
 def whole_bytes(path: Path) -> bytes:
-    """Return the bytes of a file of XML, unpacked, within the limits. Raises MapError beyond."""
+    """Return the decompressed bytes of an XML file. Raises MapError beyond the limits."""
     with _opened(path) as stream:
         return b"".join(iter(lambda: stream.read(1 << 20), b""))
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[_Limited]:
-    """Open a file of XML, unpacked: as it is, of gzip, or the document of a KMZ archive.
+    """Open an XML file, decompressed; of a KMZ archive its document.
 
     Raises:
-        MapError: it cannot be read, is damaged, cut short or too large.
+        MapError: the file cannot be read, is damaged, cut short or too large.
     """
     name = path.name.lower()
     try:
@@ -333,7 +334,7 @@ def _wanted(
             continue
         if tag in wanted:
             yield element
-        if open_elements:  # it is the only child, since those before it are gone
+        if open_elements:  # Earlier children were removed.
             open_elements[-1].remove(element)
 
 
@@ -350,7 +351,7 @@ def _document(path: Path) -> Any:
 
 
 class _Limited(io.RawIOBase):
-    """A file that gives no more than it may, and no tag or text without end."""
+    """Stream of a file with limits on its size, its tags and its texts."""
 
     def __init__(self, path: Path, file: Any, *, packed: bool) -> None:
         self._path = path
@@ -361,11 +362,7 @@ class _Limited(io.RawIOBase):
         self._given = self._token = self._tags = 0
 
     def read(self, size: int = -1) -> bytes:
-        """Return the next bytes.
-
-        Raises:
-            MapError: there are more than the limits.
-        """
+        """Return the next bytes. Raises MapError beyond the limits."""
         data: bytes = self._file.read(size)
         self._given += len(data)
         if self._given > self._most:
@@ -382,7 +379,7 @@ class _Limited(io.RawIOBase):
                 f"holds {self._tags} tags in {self._given} bytes: no map has more "
                 f"than one in {BYTES_PER_TAG} bytes",
             )
-        # Parsing a tag piece by piece takes the square of its length.
+        # Parsing a tag in pieces takes time in the square of its length.
         last = data.rfind(b">")
         self._token = self._token + len(data) if last < 0 else len(data) - last
         if self._token > MOST_TOKEN:
@@ -400,7 +397,7 @@ class _Limited(io.RawIOBase):
 
 
 def fail(path: Path | str, problems: Sequence[str]) -> None:
-    """Raise an error with the problems, if there are any."""
+    """Raise MapError if there are problems."""
     if not problems:
         return
     if len(problems) == 1:
@@ -415,24 +412,24 @@ def fail(path: Path | str, problems: Sequence[str]) -> None:
 
 
 def fault(where: Path | str, what: str) -> MapError:
-    """Return the error of a map file: where in it, what is wrong, what to do."""
+    """Return the error of a map file."""
     return MapError(f"{where}: {what}")
 
 
 def expected(path: Path | str, where: str, what: str, got: Any) -> MapError:
-    """Return the error of a value of a file that is not what it has to be."""
+    """Return the error of a wrong value in a map file."""
     return MapError(f"{path}: {where}{': ' if where else ''}expected {what}, got {shown(got)}")
 
 
 def is_number(value: Any) -> bool:
-    """Return whether a value is a number that float can hold (NaN is one)."""
+    """Return whether a value is an int or float within the range of float, or NaN."""
     if isinstance(value, int) and abs(value) > 1 << 1000:
         return False
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def number_of(value: Any) -> float | None:
-    """Return a number (NaN is one), also of a text; None where it is none."""
+    """Convert a number or text to float; return None for anything else."""
     if isinstance(value, bool):
         return None
     try:
@@ -442,13 +439,13 @@ def number_of(value: Any) -> float | None:
 
 
 def shown(value: Any) -> str:
-    """Return a value for a message, cut short."""
+    """Return the beginning of a value for a message."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def is_text(value: str) -> bool:
-    """Return whether a text can be written: JSON may name half a character (a lone surrogate)."""
+    """Return whether a text can be encoded: JSON may contain a lone surrogate."""
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:

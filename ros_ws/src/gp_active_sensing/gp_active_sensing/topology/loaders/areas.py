@@ -1,9 +1,8 @@
 """Areas from files: outlines, geofences, obstacles and regions of interest, in local metres.
 
-The purpose of a polygon is read from its properties, from its folder or layer, or from its name. A
-name counts only where it describes nothing else ("Exclusion zone A", "no-go: reeds"). A word within
-a proper name ("Rock Lake") does not count. A polygon without a purpose is an outline, or a hole in
-one where it lies within another: lake, island, pond on the island.
+Properties, the folder or layer, or the name of a polygon give its role. A name gives a role only if
+it describes nothing else ("Exclusion zone A", "no-go: reeds"), unlike "Rock Lake". A polygon
+without a role is an outline. Within another polygon without a role it is a hole.
 """
 
 from __future__ import annotations
@@ -42,35 +41,34 @@ from gp_active_sensing.topology.segments import Point
 from gp_active_sensing.types import FloatArray
 
 _FAR = 500e3
-"""Areas farther from the origin of the map are those of another place [m]."""
+"""Largest distance of an area from the given origin of the map [m]."""
 _CIRCLE = 16
-"""Sides of a quarter of a circle, and of the bend of a corridor."""
+"""Number of sides of a quarter circle."""
 _MOST_BENDS = 10_000
 """Largest number of points of all corridors of a plan."""
 _SAME = 1e-3
-"""Part of its area by which a polygon may differ from another one and is the same."""
+"""Largest difference of two polygons that count as the same, as a share of the area."""
 _MEET = 1e-6
-"""Ends of a path that are no farther apart meet, about 0.1 m [degree]; in metres 0.1 m do."""
+"""Largest distance of the ends of a closed path in degrees, about 0.1 m [degree]."""
 
 
 @dataclass(frozen=True)
 class Areas:
     """Areas of a file, in metres."""
 
-    # Polygon or MultiPolygon of shapely that places lie in; None where the file has obstacles or
-    # regions only
+    # Polygon or MultiPolygon around all places; None where the file has obstacles or regions only
     outline: Any
-    obstacles: tuple[Any, ...]  # Polygons that they avoid
-    # name, Polygon and weight of each part that counts more or less than the rest
+    obstacles: tuple[Any, ...]  # Polygons without places
+    # name, Polygon and weight of each region of interest
     regions: tuple[tuple[str, Any, float], ...]
     # longitude and latitude of the frame's origin [degree], None for metres of its own
     datum: Point | None
-    home: Point | None  # where the file says that a mission begins [m], None where it does not
-    notes: tuple[str, ...]  # what was taken as what, for granted, or left out, a sentence each
+    home: Point | None  # start of a mission [m], None where the file has none
+    notes: tuple[str, ...]  # sentences on roles, assumptions and omissions
 
     @property
     def everything(self) -> Any:
-        """All its polygons as one: what they are for does not matter."""
+        """Union of all polygons, whatever their roles."""
         import shapely
 
         shapes = [shape for _, shape, _ in self.regions]
@@ -78,14 +76,13 @@ class Areas:
 
 
 def read_areas(path: Path, *, datum: Point | None = None, crs: str = "") -> Areas:
-    """Read the areas of a file in one of the formats of areas in `loaders`.
+    """Read the areas of a file.
 
     `datum` is longitude and latitude of the origin of the map's frame [degree]; None = the middle
-    of the areas, where they are in degrees. `crs` is that of the coordinates; "" = what the file
-    says.
+    of areas in degrees. `crs` is the coordinate system; "" = the one that the file declares.
 
     Raises:
-        MapError: no such file, no polygon, or polygons that cannot be used; all problems at once.
+        MapError: no such file, no polygon, or polygons that cannot be used.
         MissingDependencyError: a library that the format or the coordinates need is missing.
     """
     import shapely
@@ -143,17 +140,17 @@ _WORDS = {
     "fence": r"((geo ?)?fences?|geofence|inclu[a-z]*)",
     "outline": r"(outlines?|boundary|boundaries|perimeter|shores?|shorelines?|surveys?)",
 }
-"""Role -> words of a property that mean it, with blanks between words."""
+"""Words in a property for each role."""
 _WHOLE = {
     role: re.compile(rf"{words}{_LABEL}( ?[#:]?( ?\d+| ?[a-z]))?", re.IGNORECASE)
     for role, words in _WORDS.items()
 }
-"""Role -> names that say nothing else: its word, perhaps a zone, and a number or a letter."""
+"""Names of nothing but a role: its word, perhaps "zone", and a number or a letter."""
 _FIRST = {
     role: re.compile(rf"{words}( ?(zones?|areas?|polygons?|regions?))( .*)|{words} ?[:(] ?.*")
     for role, words in _WORDS.items()
 }
-"""Role -> names that begin with it as with a title: "Exclusion zone by the weir", "rock: low"."""
+"""Names that begin with a role as a title: "Exclusion zone by the weir", "rock: low"."""
 _WATERS = (
     r"(lakes?|bay|ponds?|islands?|creek|river|lagoon|cove|loch|tarn|reservoir|harbou?r|marsh|basin"
     r"|waters?|quarry|canal|sound|reef|beach|dam)"
@@ -167,7 +164,7 @@ _REGION = re.compile(r"regions?( of interest)?|roi|interest")
 
 
 def _plain(text: str) -> str:
-    """Return words in lower case with blanks between them, whatever stood there."""
+    """Return words in lower case, separated by blanks."""
     split = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text)
     return re.sub(r"[\s_\-–]+", " ", split).strip().lower()
 
@@ -182,7 +179,7 @@ def _role_of_name(name: str) -> str:
 
 
 def _role(feature: Feature, notes: list[str]) -> str:
-    """Return what a shape is for: by its properties, its folder, its name, its weight."""
+    """Return the role of a shape by its properties, its folder, its name or its weight."""
     for key in filter(feature.tags.get, _ROLE_KEYS):
         text = _plain(feature.tags[key])
         for role, words in _WORDS.items():
@@ -203,7 +200,7 @@ def _role(feature: Feature, notes: list[str]) -> str:
 
 
 def of_features(path: Path) -> Drawing:
-    """Return the polygons of a file of GIS; beside polygons a path without a role is a track."""
+    """Return the polygons of a file of GIS; closed paths count where no polygon is drawn."""
     import shapely
 
     file = read_features(path)
@@ -238,7 +235,7 @@ _KINDS = {"Point": "points", "LineString": "lines", "LinearRing": "lines"}
 
 
 def _closed(line: Any) -> FloatArray | None:
-    """Return the corners that a path goes round, None where its ends do not meet."""
+    """Return the corners of a closed path, None for any other shape."""
     import shapely
 
     points = shapely.get_coordinates(line)
@@ -247,7 +244,7 @@ def _closed(line: Any) -> FloatArray | None:
     apart = float(np.hypot(*(points[-1] - points[0])))
     degrees = bool((np.abs(points) <= (360.0, 90.0)).all())
     if apart > (_MEET if degrees else 0.1) or len(np.unique(points[:-1], axis=0)) < 3:
-        return None  # to and fro is no outline
+        return None  # A path there and back has no area.
     return np.asarray(points[:-1])
 
 
@@ -257,7 +254,7 @@ def _closed(line: Any) -> FloatArray | None:
 def _in_metres(
     found: Drawing, crs: str, path: Path, datum: Point | None, *, chosen: bool
 ) -> tuple[list[Any], Point | None, Point | None, list[str]]:
-    """Return the shapes in local metres, in their order, the origin, the home and notes."""
+    """Return the shapes in local metres, in order, the datum, the home and notes."""
     import shapely
 
     shapes = np.array([shape.geometry for shape in found.shapes], dtype=object)
@@ -291,8 +288,7 @@ def _widened(shape: Shape, geometry: Any, path: Path) -> Any:
         return geometry
     import shapely
 
-    # Leg by leg, and a disc at each bend: the whole line at once takes minutes where it crosses
-    # itself.
+    # Buffer each leg and each bend: the buffer of a long line that crosses itself takes minutes.
     points = shapely.get_coordinates(geometry)
     legs = shapely.linestrings(np.stack([points[:-1], points[1:]], axis=1))
     bands = shapely.buffer(legs, shape.width / 2.0, cap_style="flat")
@@ -304,7 +300,7 @@ def _widened(shape: Shape, geometry: Any, path: Path) -> Any:
 
 
 def _once(shapes: list[Shape], made: list[Any]) -> tuple[list[Shape], list[Any], list[str]]:
-    """Return shapes without those that are there twice in one role, and notes on them."""
+    """Drop repeated shapes of one role; return the others, and notes."""
     import shapely
 
     tree = shapely.STRtree(made)
@@ -327,7 +323,7 @@ def _once(shapes: list[Shape], made: list[Any]) -> tuple[list[Shape], list[Any],
 def _outline(
     shapes: Sequence[Shape], made: Sequence[Any], path: Path
 ) -> tuple[Any, list[str], list[str]]:
-    """Return the ground of all outlines within all geofences, the role of each shape, and notes."""
+    """Return the ground within outlines and geofences, the role of each shape, and notes."""
     import shapely
 
     roles = [shape.role or "outline" for shape in shapes]
@@ -369,7 +365,7 @@ def _outline(
 
 
 def _as_what(of: Sequence[tuple[Shape, Any, str]]) -> Iterator[str]:
-    """Yield what was taken as what, with counts, names and areas, a sentence a role."""
+    """Yield a sentence for each role: number, names and area of its shapes."""
     for role, count in Counter(role for *_, role in of).items():
         each = [(s.name or s.where, m.area) for s, m, r in of if r == role]
         named = ", ".join(dict.fromkeys(name for name, _ in each[:5]))
@@ -383,14 +379,14 @@ def _as_what(of: Sequence[tuple[Shape, Any, str]]) -> Iterator[str]:
 
 
 def weighted(places: T, config: WeightsConfig, base_dir: Path | None = None) -> T:
-    """Return places with the weights that a configuration says, at least one of them above 0.
+    """Return places with the weights of a configuration, at least one of them above 0.
 
-    A place lies in an area when its position does, edges included.
+    Places on the edge of an area lie in the area.
 
     Raises:
-        ConfigError: no such column, a weight below 0, areas that are no polygons or hold no place,
-            or nothing that counts.
-        MapError: a column that a place lacks.
+        ConfigError: no such column, a weight below 0, areas that are no polygons or have no place,
+            or no weight above 0.
+        MapError: a place has no value in the column.
     """
     if not (config.column or config.areas):
         return places

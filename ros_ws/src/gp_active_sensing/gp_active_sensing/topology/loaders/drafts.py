@@ -1,7 +1,7 @@
-"""What the readers of all map formats share: checked values, and the segments of a file.
+"""Collection of the segments of a road file, with checks of their values.
 
-A reader collects `Draft`s in the coordinates of its file; `Drafts.finish` brings them into local
-metres and makes the road map of them, or fails with every problem at once.
+A reader adds segments in the coordinates of its file. `Drafts.finish` projects the segments to
+local metres and builds the road map, or raises an error with all problems.
 """
 
 from __future__ import annotations
@@ -36,36 +36,36 @@ from gp_active_sensing.topology.segments import (
 MOST_NUMBER = 1e9
 """Largest length, limit, number of lanes or coordinate [m, m/s, 1, m]."""
 MOST_TURNS = 10_000
-"""Segments that end at a junction, times those that begin there."""
+"""Largest number of pairs of an arriving and a leaving segment at a junction."""
 SHORTEST = 1e-3
-"""Segments shorter than this [m] are taken for zero-length ones."""
+"""Shortest segment; shorter ones have zero length [m]."""
 KMH = 1.0 / 3.6
-"""[m/s]"""
+"""One kilometre per hour [m/s]."""
 MPH = 1609.344 / 3600.0
-"""[m/s]"""
+"""One mile per hour [m/s]."""
 
 _SUFFIXES = ".gz .pbf .xml .geojson .json .graphml .csv .net .osm .edges".split()
 
 _ENDS, _NUMBERS = ("id", "from", "to"), ("length", "lanes", "speed_limit")
 _SURROGATE = "half a character (a lone surrogate)"
 RESERVED = frozenset({*FEATURES, RELATIONAL})
-"""Names of features that every map has: none of `Segment.extra` may be called so."""
+"""Names of built-in features, which `Segment.extra` must not contain."""
 
 
 @dataclass(frozen=True)
 class Draft(Segment):
-    """A segment in the coordinates of its file; a length of NaN is that of its line."""
+    """Segment in the coordinates of its file; a length of NaN = the length of the line."""
 
     length: float = math.nan
-    where: str = ""  # in the file, for messages
-    two_way: bool = False  # wants the reverse twin as well
+    where: str = ""  # position in the file, for messages
+    two_way: bool = False  # the reverse twin is added to the map
 
 
 class Drafts:
-    """The segments of one file while it is read, its problems and notes.
+    """Segments, problems and notes of a road file.
 
-    With `join_zero_length` (a file not written by hand) segments without length are dropped and
-    their ends made one junction; otherwise they are problems.
+    With `join_zero_length` the ends of a segment without length become one junction. Otherwise a
+    segment without length is a problem.
     """
 
     def __init__(self, path: Path, *, join_zero_length: bool = False) -> None:
@@ -88,11 +88,11 @@ class Drafts:
         extra: Mapping[str, Any] = MappingProxyType({}),
         two_way: bool = False,
     ) -> None:
-        """Add a segment of raw values; wrong ones are problems.
+        """Add a segment of raw values; count a wrong value as a problem.
 
-        `names` are its id and the junctions that it leaves and leads to; a line of () is wrong
-        already. `tags` may have length [m], lanes, speed_limit [m/s], successors, name and
-        road_class, which the file calls as `keys` says; `extra` are its other numbers.
+        `names` are the id, the start junction and the end junction. `tags` may have length [m],
+        lanes, speed_limit [m/s], successors, name and road_class. `keys` are the names of tags in
+        the file, for messages. `extra` has further numbers. A line of () adds no segment.
         """
         before = len(self.problems)
         own, start, end = (
@@ -127,7 +127,7 @@ class Drafts:
         )
 
     def add(self, draft: Draft) -> None:
-        """Add a segment; an id that is taken is a problem."""
+        """Add a segment; count a repeated id as a problem."""
         texts = (draft.id, draft.start, draft.end, draft.name, draft.road_class)
         before, where = len(self.problems), draft.where
         if wrong := [text for text in texts if not is_text(text)]:
@@ -146,15 +146,15 @@ class Drafts:
             self._drafts.append(draft)
 
     def ignore(self, what: str) -> None:
-        """Count something of the file that is not used, for a note."""
+        """Count an unused part of the file, for a note."""
         self.count(f"left out: {what}")
 
     def count(self, sentence: str) -> None:
-        """Count what was done, for one note."""
+        """Count repetitions of a sentence, for one note."""
         self._counts[sentence] += 1
 
     def text(self, value: Any, key: str, where: str) -> str:
-        """Return a text or a whole number as text; anything else is a problem."""
+        """Return a text or a whole number as text; count anything else as a problem."""
         if isinstance(value, int) and not isinstance(value, bool):
             return str(value)
         if not isinstance(value, str) or not value:
@@ -163,7 +163,7 @@ class Drafts:
         return value
 
     def number(self, value: Any, key: str, where: str) -> float | None:
-        """Return a number above 0, or None where there is none; anything else is a problem."""
+        """Return a number above 0, or None for None; count anything else as a problem."""
         if value is None:
             return None
         number = float(value) if is_number(value) else math.nan
@@ -174,7 +174,7 @@ class Drafts:
         return number
 
     def extra(self, values: Mapping[str, Any], where: str) -> dict[str, float]:
-        """Return the other numbers of a segment; what is none is counted, NaN is a problem."""
+        """Return the finite numbers among values; count NaN as a problem, text in a note."""
         found: dict[str, float] = {}
         for key, value in values.items():
             if value is None:
@@ -195,7 +195,7 @@ class Drafts:
         return found
 
     def line(self, coordinates: Any, where: str) -> tuple[Point, ...]:
-        """Return the points of a line of GeoJSON; anything else is a problem."""
+        """Return the points of a line of GeoJSON; count anything else as a problem."""
         if not isinstance(coordinates, list) or len(coordinates) < 2:
             count = len(coordinates) if isinstance(coordinates, list) else shown(coordinates)
             self.problems.append(f"{where}: a LineString needs 2 or more points, got {count}")
@@ -214,12 +214,12 @@ class Drafts:
         return tuple(points)
 
     def wkt(self, text: Any, key: str, where: str) -> tuple[Point, ...]:
-        """Return the points of a line of shapely, or of its text; anything else is a problem."""
+        """Return the points of a LineString or its text; count anything else as a problem."""
         import numpy as np
         import shapely
 
         try:
-            with np.errstate(all="ignore"):  # what is not finite is found below
+            with np.errstate(all="ignore"):  # `line` finds what is not finite.
                 shape: Any = shapely.from_wkt(text) if text and isinstance(text, str) else text
         except shapely.errors.GEOSException as error:
             self.problems.append(f"{where}: {key}: {error}"[:200])
@@ -240,15 +240,19 @@ class Drafts:
         allow_small: bool = False,
         nothing: str = "expected at least one segment",
     ) -> RoadMap:
-        """Make the road map of coordinates in a system; see `projection.place`.
+        """Build the road map from coordinates in a system; see `projection.place`.
 
-        A name of "" is that of the file; `datum` is longitude and latitude of the origin of local
-        metres; `allow_small` = a map of less than a metre is meant; `nothing` is the text of the
-        error where there is no segment.
+        Args:
+            crs: coordinate system; "" = by the look of the coordinates.
+            name: name of the map; "" = the name of the file.
+            frame: metric frame of the map.
+            datum: longitude and latitude of the origin of local metres.
+            allow_small: accept a map of less than a metre.
+            nothing: advice of the error for a file without segments.
 
         Raises:
-            MapError: with every problem found (the first ten in words).
-            MissingDependencyError: pyproj is needed and missing.
+            MapError: all problems of the file.
+            MissingDependencyError: the coordinates need pyproj, which is missing.
         """
         for key, word in (("name", name), ("frame", frame)):
             if not is_text(word):
@@ -292,7 +296,7 @@ class Drafts:
         ]
         self._check_successors(segments)
         fail(self.path, self.problems)
-        bare = self.path.name  # without the endings of formats of maps
+        bare = self.path.name  # name without the endings of map formats
         for end in _SUFFIXES:
             bare = bare.removesuffix(end)
         return RoadMap(
@@ -307,7 +311,7 @@ class Drafts:
     def _joined(
         self, pairs: Sequence[tuple[Draft, tuple[Point, ...]]]
     ) -> list[tuple[Draft, tuple[Point, ...]]]:
-        """Drop the segments without length and give the junctions at their ends one name."""
+        """Drop segments without length, and unite the junctions at their ends."""
         other: dict[str, str] = {}
 
         def root(junction: str) -> str:
@@ -331,7 +335,7 @@ class Drafts:
         ]
 
     def _check_successors(self, segments: Sequence[Segment]) -> None:
-        """Successors must exist and start where the segment ends."""
+        """Check that successors exist and start at the end of their segment."""
         starts = {segment.id: segment.start for segment in segments}
         for segment in segments:
             where = f"{self._where[segment.id]}: successors"
@@ -349,7 +353,7 @@ class Drafts:
         self.problems.append(f"{what} {name!r} on the map.{hint}")
 
     def check_junctions(self, known: Collection[str]) -> None:
-        """Segments must join junctions that exist, when the file lists junctions."""
+        """Check the ends of segments against the junctions of the file, if it lists any."""
         for draft in self._drafts if known else ():
             for key, junction in (("from", draft.start), ("to", draft.end)):
                 if junction not in known:

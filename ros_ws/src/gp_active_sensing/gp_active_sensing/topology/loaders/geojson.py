@@ -1,8 +1,7 @@
-"""Road maps from GeoJSON: our own format, which is also written, and graphs of Nav2's route server.
+"""Road maps from GeoJSON: our own format (``maps/README.md``), and graphs of Nav2's route server.
 
-Ours is described in ``maps/README.md``. Nodes of a Nav2 graph are Point features with a whole
-number as `id`; edges are directed MultiLineString (or LineString) features with `id`, `startid` and
-`endid`. The server drives straight from node to node and ignores the geometry of edges.
+Nodes of a Nav2 graph are Point features with an `id`. Edges are directed lines with `id`, `startid`
+and `endid`. The server ignores the geometry of edges and drives straight from node to node.
 """
 
 from __future__ import annotations
@@ -30,19 +29,19 @@ _CALLED = {
     **{key: key for key in ("lanes", "successors", "name")},
     **{"length": "length_m", "speed_limit": "speed_limit_mps", "road_class": "class"},
 }
-"""Our names of what a segment says -> those of the file."""
+"""Property in the file for each attribute of a segment."""
 _KEYS = ("id", "from", "to", "oneway", *_CALLED.values())
 _LIMIT = "abs_speed_limit"
-"""Metadata that Nav2's TimeScorer takes for the speed limit of an edge [m/s]."""
+"""Metadata key of the speed limit of an edge for Nav2's TimeScorer [m/s]."""
 _SHARE = "speed_limit"
-"""Metadata that its DistanceScorer takes for a share of the full speed."""
+"""Metadata key of the share of the full speed for Nav2's DistanceScorer."""
 
 
 def load(path: Path, *, crs: str = "") -> RoadMap:
     """Read a road map, or the graph of a Nav2 route server, from a GeoJSON FeatureCollection.
 
-    `crs` is that of the coordinates, whatever the file says; "" = what it says, and where it says
-    nothing what they look like.
+    `crs` overrides the coordinate system of the file; "" = the declared system, or by the look of
+    the coordinates.
     """
     data = read_json(path)
     kind = data.get("type") if isinstance(data, dict) else type(data).__name__
@@ -75,7 +74,7 @@ def load(path: Path, *, crs: str = "") -> RoadMap:
 
 
 def text_of(road_map: RoadMap) -> str:
-    """Return a road map as GeoJSON, a feature a line, coordinates to the millimetre."""
+    """Return a road map as GeoJSON: one line per feature, coordinates in millimetres precision."""
     header: dict[str, Any] = {
         "schema": 1,
         "name": road_map.name,
@@ -92,7 +91,7 @@ def text_of(road_map: RoadMap) -> str:
 
 
 def collection(header: Mapping[str, Any], features: Iterable[Mapping[str, Any]]) -> str:
-    """Return a FeatureCollection with our own header, a line a feature."""
+    """Return a FeatureCollection with our own header, one line per feature."""
     lines = [
         json.dumps(each, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         for each in features
@@ -122,7 +121,7 @@ def _of_segment(segment: Segment) -> dict[str, Any]:
 
 
 def _part(feature: Any, key: str) -> Mapping[str, Any]:
-    """Return the properties or the geometry of a feature, {} where it has none."""
+    """Return the properties or the geometry of a feature, or {}."""
     part = feature.get(key) if isinstance(feature, dict) else None
     return part if isinstance(part, dict) else {}
 
@@ -132,7 +131,7 @@ def _properties(feature: Any) -> Mapping[str, Any]:
 
 
 def _check_named(features: Sequence[Any], path: Path) -> None:
-    """Refuse plain lines without the properties of a segment, in one sentence."""
+    """Raise one error if no line has the properties of a segment."""
     lines = [f for f in features if _part(f, "geometry").get("type") == "LineString"]
     tags = [_properties(line) for line in lines]
     missing = [key for key in ("from", "to") if not any(key in names for names in tags)]
@@ -147,7 +146,7 @@ def _check_named(features: Sequence[Any], path: Path) -> None:
 
 
 def _header(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """Return the map's own header, checked; a missing one means the defaults."""
+    """Return the checked header of a map; {} where the file has none."""
     header = data.get("gp_active_sensing", {})
     if not isinstance(header, dict):
         raise fault(path, f"gp_active_sensing: expected an object, got {type(header).__name__}")
@@ -175,7 +174,7 @@ def _header(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
 
 
 def _take(drafts: Drafts, junctions: set[str], feature: Any, index: int) -> None:
-    """Add a feature: a LineString is a segment, a Point a junction."""
+    """Add a feature: a LineString as a segment, a Point as a junction."""
     where, problems = f"feature {index}", drafts.problems
     if not isinstance(feature, dict) or feature.get("type") != "Feature":
         problems.append(f"{where}: expected a GeoJSON Feature, got {shown(feature)}")
@@ -206,10 +205,10 @@ def _take(drafts: Drafts, junctions: set[str], feature: Any, index: int) -> None
 
 
 class _GraphReader:
-    """Collects the nodes of a Nav2 graph first, then the edges between them.
+    """Reader of a Nav2 graph: first its nodes, then its edges.
 
-    Coordinates are those of the frame that the nodes name: what the file declares as its `crs`
-    (Nav2 writes EPSG:3857 whatever the frame) is not looked at.
+    Coordinates are in the frame of the nodes. The declared `crs` is ignored, since Nav2 writes
+    EPSG:3857 for any frame.
     """
 
     def __init__(self, path: Path) -> None:
@@ -250,7 +249,7 @@ class _GraphReader:
         before = len(drafts.problems)
         identity = drafts.text(properties.get("id"), "id", where)
         self._taken[identity] += 1
-        if self._taken[identity] > 1:  # the server tells edges apart by their nodes
+        if self._taken[identity] > 1:  # The server identifies edges by their nodes.
             identity = f"{identity}/{self._taken[identity]}"
             drafts.count("edges whose id another one has got a number besides")
         ends = []

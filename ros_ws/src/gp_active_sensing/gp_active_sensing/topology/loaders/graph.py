@@ -1,8 +1,7 @@
-"""Road maps from graphs: those of networkx and osmnx, and GraphML files of the same shape.
+"""Road maps from graphs of networkx and osmnx, and from GraphML files of ``osmnx.save_graphml``.
 
-Nodes have `x` and `y` (longitude and latitude, or projected: the graph's `crs` says), edges perhaps
-`length` [m], `geometry` (a shapely LineString, or its text), `maxspeed` [km/h], `speed_kph`,
-`lanes`, `highway`, `name`. GraphML is what ``osmnx.save_graphml`` writes.
+Nodes have `x` and `y` in the system of the graph's `crs`. Edges may have `length` [m], `geometry`
+(a LineString or its text), `maxspeed` [km/h], `speed_kph`, `lanes`, `highway` and `name`.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ _USED = {
     *("length", "geometry", "maxspeed", "speed_kph", "lanes", "highway", "name", "successors"),
     *("osmid", "oneway", "reversed", "ref", "service", "from", "to", "u", "v", "key"),
 }
-"""Attributes that are in the segments already, or say nothing about them."""
+"""Attributes of edges that become no feature."""
 _ONE = re.compile(r"'([^']*)'|\"([^\"]*)\"|([^\s,\[\]'\"]+)")
 _POSITIONS = (("x", "y"), ("lon", "lat"))
 _ONE_WAY = {"true", "yes", "1", "-1", "reverse"}
-"""Values of `oneway`; a merged edge is one-way where any of its parts is."""
+"""Values of `oneway` of a one-way edge, or of any part of a merged edge."""
 
 
 class _Edge(NamedTuple):
-    """An edge as a graph has it; `one_way` = from its start to its end only."""
+    """Edge of a graph; `one_way` = from start to end only."""
 
     name: str
     start: str
@@ -44,7 +43,7 @@ class _Edge(NamedTuple):
 
 
 class _Graph:
-    """Collects the nodes, then the edges between them."""
+    """Reader of a graph: first its nodes, then its edges."""
 
     def __init__(self, source: Path) -> None:
         self.drafts = Drafts(source, join_zero_length=True)
@@ -68,9 +67,9 @@ class _Graph:
             self.nodes[identity] = (x, y)
 
     def edge(self, edge: _Edge) -> None:
-        """Add an edge: in its direction, or both ways unless its `oneway` is true.
+        """Add a directed edge, or both directions of an undirected edge.
 
-        An edge without a direction says that of a one-way street with `from` and `to`.
+        An undirected edge with `oneway` needs `from` and `to`.
         """
         name, start, end, values, one_way = edge
         where, words = f"edge {name!r}", {w.lower() for w in _each(values.get("oneway"))}
@@ -96,7 +95,8 @@ class _Graph:
             lanes = max(1.0, lanes / 2.0)  # OpenStreetMap counts both directions
         length, line, successors = (values.get(k) for k in ("length", "geometry", "successors"))
         number = None if _missing(length) else number_of(length)
-        known = not _missing(length) and number != 0.0  # those of length 0 are joined, see Drafts
+        # `Drafts` joins the ends of an edge of length 0.
+        known = not _missing(length) and number != 0.0
         ends = (self.nodes[start], self.nodes[end])
         self.drafts.edge(
             where,
@@ -119,7 +119,7 @@ class _Graph:
         )
 
     def _limit(self, values: Mapping[str, Any]) -> float | None:
-        """Return the lowest limit of an edge that several ways were merged into [m/s]."""
+        """Return the lowest speed limit of a merged edge [m/s], None where none is known."""
         found = [speed_of(text) for text in _each(values.get("maxspeed"))]
         known = [speed for speed in found if speed is not None]
         if len(found) > 1:
@@ -131,16 +131,14 @@ class _Graph:
 
 
 def road_map_of(graph: Any, *, name: str = "", crs: str = "") -> RoadMap:
-    """Return the road map of a graph of networkx, such as osmnx makes.
+    """Return the road map of a graph of networkx or osmnx.
 
-    Nodes have x and y (or lon and lat, or pos), edges perhaps a length [m]. An edge of a directed
-    graph is a segment in its direction; one of an undirected graph is a segment each way, unless
-    its `oneway` is true: then it leads from its `from` to its `to`. An edge without `length` is as
-    long as it is drawn. Name and crs of "" are the graph's own; without a crs coordinates are what
-    they look like.
+    Nodes have x and y, lon and lat, or pos. A directed edge is a segment. An undirected edge is a
+    segment in each direction, or with `oneway` one segment from `from` to `to`. An edge without
+    `length` [m] has the length of its line. A name or crs of "" is the one of the graph.
 
     Raises:
-        MapError: with every problem found (the first ten in words), each with its node or edge.
+        MapError: all problems, each with its node or edge.
         MissingDependencyError: coordinates are not metres, and pyproj is missing.
     """
     nx = library("networkx", "graphs are read with networkx")
@@ -154,7 +152,7 @@ def road_map_of(graph: Any, *, name: str = "", crs: str = "") -> RoadMap:
         data=True, **{"keys": True} if graph.is_multigraph() else {}
     ):
         key = keys[0] if keys else 0
-        # A key that is a text is a name; osmnx counts parallel edges.
+        # A text as key is a name; osmnx numbers parallel edges.
         title = key if isinstance(key, str) and key else f"{start}_{end}_{key}"
         edges.append(_Edge(title, str(start), str(end), values, graph.is_directed()))
     if not edges:
@@ -178,7 +176,7 @@ def road_map_of(graph: Any, *, name: str = "", crs: str = "") -> RoadMap:
 
 
 def _at_one_place(nodes: Mapping[str, Point], edges: Iterable[_Edge]) -> list[str]:
-    """Return what is wrong with nodes at one place that no edge without length joins."""
+    """Return a problem for two nodes at one position, unless an edge without length joins them."""
     places: dict[Point, list[str]] = defaultdict(list)
     for node, point in nodes.items():
         places[point].append(node)
@@ -199,7 +197,7 @@ def _at_one_place(nodes: Mapping[str, Point], edges: Iterable[_Edge]) -> list[st
 
 
 def _from_start(values: Mapping[str, Any], start: Point | None) -> Mapping[str, Any]:
-    """Return the values of an undirected edge with its line as from `start`."""
+    """Return the values of an undirected edge, with a line that begins at `start`."""
     line: Any = values.get("geometry")
     if start is None or _missing(line):
         return values
@@ -209,7 +207,7 @@ def _from_start(values: Mapping[str, Any], start: Point | None) -> Mapping[str, 
         try:
             line = shapely.from_wkt(line)
         except shapely.errors.GEOSException:
-            return values  # which is said where the edge is read
+            return values  # `Drafts.wkt` reports the problem.
     points: Any = getattr(line, "coords", ())
     if len(points) < 2:
         return values
@@ -220,7 +218,7 @@ def _from_start(values: Mapping[str, Any], start: Point | None) -> Mapping[str, 
 
 
 def _each(value: Any) -> list[str]:
-    """Return the entries of a list, of one as Python writes it, or the value itself, as text."""
+    """Return a value, or the entries of a list or of the text of a list, as texts."""
     if _missing(value):
         return []
     if isinstance(value, list | tuple | set):
@@ -236,7 +234,7 @@ def _missing(value: Any) -> bool:
 
 
 def load(path: Path, *, crs: str = "") -> RoadMap:
-    """Read a graph; `crs` is that of its coordinates, "" = what the file says."""
+    """Read a GraphML file; `crs` overrides its coordinate system, "" = the declared one."""
     reader = _Graph(path)
     names: dict[str, str] = {}
     edges: list[_Edge] = []

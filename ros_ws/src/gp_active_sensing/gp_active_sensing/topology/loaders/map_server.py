@@ -1,13 +1,12 @@
-"""Maps as Nav2's map_server keeps them: a YAML file that names an image, and says what it means.
+"""Maps of Nav2's map_server: a YAML file with the name and the meaning of an image.
 
-The meaning of `mode`, `negate` and the thresholds is that of map_server: a shade v of 0 … 255 is
-an occupancy of 1 - v / 255, or v / 255 where `negate` is set.
+A shade v of 0 … 255 is an occupancy of 1 - v / 255, or of v / 255 with `negate`. The modes are:
 
-- trinary: `occupied_thresh` and more is occupied, `free_thresh` and less is free, the rest unknown;
-- scale: the same, but what lies between is 0 … 100 % of the way from free to occupied;
-- raw: the shade itself is the value, 0 … 100 %; others are unknown.
+- trinary: from `occupied_thresh` occupied, up to `free_thresh` free, between them unknown;
+- scale: as trinary, but between the thresholds 0 … 100 %, linear in the occupancy;
+- raw: shades 0 … 100 are the value in percent, others are unknown.
 
-A pixel that is not wholly opaque is unknown.
+A pixel that is not opaque is unknown.
 """
 
 from __future__ import annotations
@@ -29,18 +28,18 @@ from gp_active_sensing.util.lazy import library
 from gp_active_sensing.util.yaml_files import load_yaml
 
 MOST_PIXELS = MOST_GROUND
-"""Number of pixels of the largest image that is read."""
+"""Largest number of pixels of an image."""
 _FORMATS = ("PNG", "JPEG", "BMP")
-"""Formats that Pillow may open; others start programs (EPS: Ghostscript) or are no picture."""
+"""Image formats that Pillow may open; others start programs (EPS: Ghostscript)."""
 _MOST_BYTES = 4 * MOST_PIXELS
 _MOST_HEADER = 1 << 16
-"""Bytes of a PGM before its pixels."""
+"""Largest size of the header of a PGM [bytes]."""
 _TOKEN = re.compile(rb"(?:\s|#[^\n]*\n)*(\d+)")
 
 
 @dataclass(frozen=True, eq=False)
 class GreyImage:
-    """An image, top row first: shades 0 black … 255 white, and pixels not wholly opaque."""
+    """Image, top row first: shades 0 black … 255 white, and pixels that are not opaque."""
 
     shades: FloatArray
     transparent: BoolArray
@@ -50,8 +49,8 @@ def read_image(path: Path) -> GreyImage:
     """Read an image.
 
     Raises:
-        MapError: a file that is none, is cut short, or is too large.
-        MissingDependencyError: it is no PGM, and Pillow is missing.
+        MapError: the file is no image, is cut short, or is too large.
+        MissingDependencyError: an image other than PGM needs Pillow, which is missing.
     """
     check_file(path, _MOST_BYTES)
     data = path.read_bytes()
@@ -172,11 +171,7 @@ class _Described:
 
 
 def load(path: Path) -> tuple[OccupancyGrid, tuple[str, ...]]:
-    """Read a map of map_server: the YAML file, and the image beside it.
-
-    Returns:
-        The occupancy grid in the map's frame, and notes on what was taken for granted.
-    """
+    """Read a map of map_server; return the occupancy grid in the map's frame, and notes."""
     check_file(path)
     meta = _described(path)
     picture = Path(meta.image).expanduser()
@@ -219,12 +214,12 @@ def _described(path: Path) -> _Described:
 
 
 def _values(image: GreyImage, meta: _Described) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return (rows, columns) -1 … 100, the top row first, and notes."""
+    """Return the (rows, columns) values -1 … 100, the top row first, and notes."""
     if meta.mode == "raw":
         raw = np.rint(image.shades)
         return np.where(raw <= 100.0, raw, -1.0).astype(np.int8), ()
     unknown = np.rint(image.shades) == _UNKNOWN_SHADE
-    # In its place: an image of most pixels has 200 MB.
+    # Computed in place: the largest image takes 200 MB.
     occupancy = np.divide(image.shades, 255.0, out=image.shades)
     if not meta.negate:
         np.subtract(1.0, occupancy, out=occupancy)

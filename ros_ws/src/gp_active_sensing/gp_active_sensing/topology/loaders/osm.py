@@ -1,8 +1,8 @@
 """Road maps from OpenStreetMap (``.osm``, ``.osm.pbf``), with osmium.
 
-A segment is a stretch of a street between two junctions, in one direction. Junctions are the nodes
-that two streets share, the ends of streets, and where a street meets itself. Tags are understood
-after the pages Key:highway, Key:oneway, Key:maxspeed, Key:lanes and Key:access of its wiki.
+A segment is one direction of a street between two junctions. Junctions are the ends of streets and
+the nodes where streets meet. The pages Key:highway, Key:oneway, Key:maxspeed, Key:lanes and
+Key:access of the OpenStreetMap wiki define the tags.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ DRIVABLE = frozenset(
         *("unclassified", "residential", "living_street", "road"),
     }
 )
-"""Values of `highway` that are streets; no service ways, tracks or paths."""
+"""Values of `highway` of streets, without service ways, tracks and paths."""
 
 _CLOSED = {"no", "private", "agricultural", "forestry", "delivery", "emergency"}
 _ACCESS = ("motorcar", "motor_vehicle", "vehicle", "access")
-"""Keys about who may drive, the more special first."""
+"""Keys of access rights, the most specific first."""
 _ONE_WAY = {
     **dict.fromkeys(("yes", "true", "1"), (True, False)),
     **dict.fromkeys(("-1", "reverse"), (False, True)),
     **dict.fromkeys(("no", "false", "0", "alternating"), (True, True)),
     "reversible": (False, False),
 }
-"""Value of `oneway` -> whether a way may be driven forward, and backward."""
+"""Directions in which a way may be driven, forward and backward, by value of `oneway`."""
 _KNOT = 1852.0 / 3600.0
 _WALK = 7.0 * KMH
 _SPEED = re.compile(r"(\d+(?:[.,]\d+)?)\s*(km/h|kmh|kph|mph|knots)?$")
@@ -48,7 +48,7 @@ _UNITS = {"km/h": KMH, "kmh": KMH, "kph": KMH, "mph": MPH, "knots": _KNOT}
 
 
 def drivable(tags: Mapping[str, str]) -> bool:
-    """Return whether cars of the public may drive along a way."""
+    """Return whether public cars may drive along a way."""
     if tags.get("highway") not in DRIVABLE or tags.get("area") == "yes":
         return False
     word = next((tags[key] for key in _ACCESS if key in tags), "yes")
@@ -56,13 +56,13 @@ def drivable(tags: Mapping[str, str]) -> bool:
 
 
 def directions(tags: Mapping[str, str]) -> tuple[bool, bool]:
-    """Return whether a way may be driven forward, and backward; neither if the hour decides."""
+    """Return whether a way may be driven forward, and backward; neither if hours decide."""
     implied = tags.get("junction") in ("roundabout", "circular") or tags["highway"] == "motorway"
     return _ONE_WAY.get(tags.get("oneway", ""), (True, not implied))
 
 
 def speed_of(text: str) -> float | None:
-    """Return a speed limit [m/s], None where the text is no number ("none", "RO:urban")."""
+    """Return a speed limit [m/s], None for a text without a number ("none", "RO:urban")."""
     if text.strip() == "walk":
         return _WALK
     found = _SPEED.match(text.strip())
@@ -72,16 +72,15 @@ def speed_of(text: str) -> float | None:
 
 
 def limit_of(tags: Mapping[str, str], *, backward: bool) -> float | None:
-    """Return the speed limit in a direction [m/s], None where it is not known."""
+    """Return the speed limit in a direction [m/s], None if unknown."""
     own = tags.get("maxspeed:backward" if backward else "maxspeed:forward")
     return speed_of(own if own is not None else tags.get("maxspeed", ""))
 
 
 def lanes_of(tags: Mapping[str, str], *, backward: bool, both: bool) -> float | None:
-    """Return the lanes in a direction, None where they are not known.
+    """Return the number of lanes in a direction, None if unknown.
 
-    `lanes` counts both directions of a two-way street; half of them are taken where
-    `lanes:forward` and `lanes:backward` do not say.
+    The tag `lanes` counts both directions; a direction without its own tag gets half of them.
     """
     own = _count(tags.get("lanes:backward" if backward else "lanes:forward", ""))
     if own is not None:
@@ -104,7 +103,7 @@ class _Way(NamedTuple):
 
 
 class _Restriction(NamedTuple):
-    """A turn from one way to another at a node: forbidden, or the only one allowed."""
+    """Turn from one way to another at a node: forbidden, or the only one allowed."""
 
     first: int
     via: int
@@ -118,9 +117,9 @@ _KEPT = re.compile(
 
 
 def load(path: Path) -> RoadMap:
-    """Read an extract of OpenStreetMap; nothing is fetched."""
+    """Read an extract of OpenStreetMap."""
     osmium = library("osmium", "OpenStreetMap files are read with osmium")
-    local = path.absolute()  # osmium would fetch a name that begins with ``http:``
+    local = path.absolute()  # osmium fetches a name that begins with ``http:``
     with _with_path(path):
         ways = _ways(osmium, local)
         wanted = osmium.filter.IdFilter({node for way in ways for node in way.nodes})
@@ -147,7 +146,7 @@ def _with_path(path: Path) -> Iterator[None]:
         raise fault(path, "cannot be read: no such file")
     try:
         yield
-    except Exception as error:  # osmium has errors of its own, without a common parent
+    except Exception as error:  # errors of osmium have no common parent
         raise fault(
             path, f"is no OpenStreetMap file, or a damaged or truncated one: {error}"
         ) from error
@@ -210,7 +209,7 @@ def _add(drafts: Drafts, way: _Way, nodes: Mapping[int, Point], junctions: set[i
 def _stretches(
     drafts: Drafts, way: _Way, nodes: Mapping[int, Point], junctions: set[int]
 ) -> Iterator[list[int]]:
-    """Yield the nodes of a way from junction to junction; nodes that are not in the file end it."""
+    """Yield the nodes of a way between junctions; a node that is not in the file is a gap."""
     stretch: list[int] = []
     for node in way.nodes:
         if node not in nodes:
@@ -230,10 +229,10 @@ def _stretches(
 
 
 def _with_restrictions(road_map: RoadMap, listed: Sequence[_Restriction]) -> RoadMap:
-    """Return the map with successors listed where a restriction speaks.
+    """Return the map with the successors that turn restrictions leave.
 
-    The other successors of such a segment are those it has by default, with U-turns at dead ends
-    and where nothing else is allowed.
+    Other successors are the default ones, with U-turns at dead ends. A segment without any other
+    successor keeps its U-turns.
     """
     if not listed:
         return road_map

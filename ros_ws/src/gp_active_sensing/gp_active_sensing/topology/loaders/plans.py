@@ -22,7 +22,7 @@ _IGNORED = ("version", "breachReturn", "params")
 
 
 def read_plan(path: Path) -> Drawing:
-    """Read a plan; one with a fence or a survey of a kind that is not known is refused."""
+    """Read a plan. Raises MapError for a fence or a survey of an unknown kind."""
     whole = read_json(path)
     if not isinstance(whole, dict) or whole.get("fileType") != "Plan":
         kind = whole.get("fileType") if isinstance(whole, dict) else type(whole).__name__
@@ -43,7 +43,7 @@ def read_plan(path: Path) -> Drawing:
 
 
 def _fence(fence: Mapping[str, Any], found: Drawing, path: Path) -> None:
-    if fence.get("version") == 1 and "polygon" in fence:  # the only fence of that time
+    if fence.get("version") == 1 and "polygon" in fence:  # version 1 has one fence
         ring = _geometry("Polygon", fence["polygon"], "geofence", path)
         found.shapes.append(Shape("geofence", ring, "geofence", "fence"))
         fence = {key: value for key, value in fence.items() if key != "polygon"}
@@ -135,7 +135,7 @@ def _metres(data: Mapping[str, Any], key: str, where: str, path: Path) -> float:
 
 
 def _geometry(kind: str, value: Any, where: str, path: Path) -> Any:
-    """Return a shape of points that are latitude and longitude, in longitude and latitude."""
+    """Return a shape in longitude and latitude from points in latitude and longitude."""
     import shapely
 
     least = {"Point": 1, "LineString": 2, "Polygon": 3}[kind]

@@ -1,14 +1,13 @@
-"""Rasters as they are stored: values in rows and columns, and where on Earth or on a map they lie.
+"""Rasters: values in rows and columns, and their position on Earth or on a map.
 
-A GeoTIFF (``.tif``) and a netCDF file (``.nc``) are read by GDAL (rasterio) with scale, offset,
-unit, no-data value, mask and control points. An ESRI ASCII grid (``.asc``) needs no library: GDAL
-takes what is no number, and what is missing at its end, for 0. Its header has ncols, nrows,
-xllcorner and yllcorner (or xllcenter and yllcenter, the centre of the south-west cell), cellsize
-(or dx and dy) and perhaps NODATA_value; rows run from north to south, over any number of lines.
+GDAL (rasterio) reads GeoTIFF (``.tif``) and netCDF (``.nc``) with scale, offset, unit, no-data
+value, mask and control points. An ESRI ASCII grid (``.asc``) needs no library: GDAL reads wrong and
+missing values as 0. The header of a grid has ncols, nrows, xllcorner and yllcorner (or xllcenter
+and yllcenter), cellsize (or dx and dy) and perhaps NODATA_value. Rows run from north to south.
 
-GDAL picks a driver by content and follows files beside a raster: a VRT or a WMS description with
-the name of a TIFF reads other files and calls servers. A file is therefore opened by the driver
-that its name says, and nothing beside it is read except its ``.prj`` and its world file.
+GDAL chooses a driver by content: a VRT or WMS description with the name of a TIFF reads other files
+and calls servers. Each file is therefore opened with the driver of its ending. Beside the file only
+its ``.prj`` and its world file are read.
 """
 
 from __future__ import annotations
@@ -45,33 +44,32 @@ from gp_active_sensing.util.tables import are_fills
 logger = logging.getLogger(__name__)
 
 MAX_CELLS = 25_000_000
-"""Largest raster that is read (5000 × 5000, 200 MB in memory)."""
+"""Largest number of cells of a raster (5000 × 5000, 200 MB in memory)."""
 _CORNERS = ("xllcorner", "xllcenter", "yllcorner", "yllcenter")
 _KEYS = ("ncols", "nrows", *_CORNERS, "cellsize", "dx", "dy", "nodata_value")
 _NO_DATA = -9999.0
-"""No-data value of an ESRI ASCII grid without one in its header."""
+"""No-data value of an ESRI ASCII grid without NODATA_value."""
 _DRIVERS = {".tif": "GTiff", ".tiff": "GTiff", ".nc": "netCDF"}
 _EDGE = 1e-9
-"""Part of a raster's cell by which a point may lie beyond the edge (rounding)."""
+"""Largest distance of a point beyond the edge of a raster, by rounding [cell]."""
 _OFF = 0.5
-"""Control points that lie farther from where a plane puts them are those of a bent picture [1]."""
+"""Largest deviation of a control point from an affine transform [cell]."""
 
 
 @dataclass(frozen=True)
 class RasterFile:
-    """One layer of a file."""
+    """Layer of a raster file."""
 
-    values: FloatArray  # (rows, columns), heights [m] where they are heights; NaN = no data
-    # a, b, c, d, e, f: the outer corner of the cell in column k and row l has the coordinates x = a
-    # k + b l + c and y = d k + e l + f
+    values: FloatArray  # (rows, columns), heights in metres; NaN = no data
+    # a, b, c, d, e, f: the outer corner of the cell in column k and row l lies at
+    # x = a k + b l + c and y = d k + e l + f
     transform: tuple[float, float, float, float, float, float]
-    # system of the coordinates as PROJ reads it, or "local" for metres of the map; "" where neither
-    # the file nor one beside it says any
+    # coordinate system for PROJ, or "local" for metres of the map; "" = not declared
     crs: str = ""
-    notes: tuple[str, ...] = ()  # what was taken for granted, a sentence each
+    notes: tuple[str, ...] = ()  # sentences on assumptions
 
     def flipped(self) -> RasterFile:
-        """Return it with its rows in the other order."""
+        """Return the layer with its rows in the other order."""
         a, b, c, d, e, f = self.transform
         rows = len(self.values)
         turned = (a, -b, c + b * rows, d, -e, f + e * rows)
@@ -79,13 +77,13 @@ class RasterFile:
 
 
 def read_raster(path: Path, value: str = "") -> RasterFile:
-    """Read a raster; of several bands the one that is called `value`.
+    """Read a raster; of several bands the one with the name `value`.
 
-    A height, such as "depth" or "height", is given upwards and in metres; "" = only where data are.
+    Values of a height, such as "depth" or "height", become metres upwards.
 
     Raises:
-        MapError: a file that cannot be read, that is damaged, too large, or without any data;
-            several bands, none with the name `value`; depths of both signs.
+        MapError: a file that cannot be read, is damaged, too large, or without any data; several
+            bands, none with the name `value`; depths of both signs.
         MissingDependencyError: a GeoTIFF or netCDF file, without rasterio.
     """
     raster: RasterFile
@@ -118,7 +116,7 @@ def read_raster(path: Path, value: str = "") -> RasterFile:
 
 
 def of_gdal(path: Path, value: str) -> tuple[RasterFile, str]:
-    """Return a band of a file that GDAL reads, and the unit of its values, "" = none."""
+    """Read a band of a file with GDAL; return the band and its unit, "" = none."""
     with _opened(path, value) as (found, transform):
         band, notes = _band(path, found, value)
         made = _layer(path, found, transform, band, notes)
@@ -126,7 +124,7 @@ def of_gdal(path: Path, value: str) -> tuple[RasterFile, str]:
 
 
 def _layer(path: Path, found: Any, transform: Any, number: int, notes: list[str]) -> RasterFile:
-    """Return a band (from 1) with scale and offset; what was done is added to `notes`."""
+    """Return a band (from 1) with scale and offset applied; add to `notes`."""
     _check_size(path, found.width, found.height)
     a, b, c, d, e, f = (float(number) for number in transform[:6])
     crs = found.crs or found.gcps[1]
@@ -145,11 +143,7 @@ def _layer(path: Path, found: Any, transform: Any, number: int, notes: list[str]
 
 
 def of_ascii(path: Path, value: str = "") -> tuple[RasterFile, str]:
-    """Return an ESRI ASCII grid and its unit, which it does not say.
-
-    Raises:
-        MapError: a file that is none; the message says the line.
-    """
+    """Read an ESRI ASCII grid, which has no unit. Raises MapError with the line of a problem."""
     try:
         with path.open(encoding="utf-8-sig") as stream:
             numbered = ((k, words) for k, line in enumerate(stream, 1) if (words := line.split()))
@@ -191,7 +185,7 @@ def _edge(path: Path, head: Mapping[str, float], axis: str, size: float) -> floa
 def _header(
     path: Path, lines: Iterator[tuple[int, list[str]]]
 ) -> tuple[dict[str, float], tuple[int, list[str]]]:
-    """Return what the header of an ESRI ASCII grid says, and the first line after it."""
+    """Return the header of an ESRI ASCII grid, and the first line after the header."""
     head: dict[str, float] = {}
     for line, words in lines:
         key, where = words[0].lower(), f"{path}, line {line}"
@@ -213,7 +207,7 @@ def _header(
 
 
 def _number(path: Path, head: Mapping[str, float], key: str, kind: str = "finite") -> float:
-    """Return the number of a key that is "finite", "above" 0, or "whole" and above 0."""
+    """Return the number of a key: "finite", "above" 0, or "whole" and above 0."""
     if key not in head:
         has = ", ".join(head) or "none"
         raise fault(path, f"the header of an ESRI ASCII grid needs {key}; it has: {has}")
@@ -227,7 +221,7 @@ def _number(path: Path, head: Mapping[str, float], key: str, kind: str = "finite
 
 
 def _numbers(words: Sequence[str], where: str) -> FloatArray:
-    """Return the values of a line; NaN is one."""
+    """Return the values of a line; NaN is allowed."""
     try:
         row = np.array(words, dtype=np.float64)
     except ValueError:
@@ -243,7 +237,7 @@ def read_layer(path: Path, layer: int) -> RasterFile:
     """Read a layer (from 0) of a GeoTIFF.
 
     Raises:
-        MapError: a file that cannot be read or has too many cells, or no such layer.
+        MapError: the file cannot be read, has too many cells, or has no such layer.
         MissingDependencyError: rasterio is not installed.
     """
     with _opened(path) as (found, transform):
@@ -262,7 +256,7 @@ def _plain(text: str | None) -> str:
 
 
 def _band(path: Path, found: Any, value: str) -> tuple[int, list[str]]:
-    """Return the number of the band of a name, from 1, and notes on it."""
+    """Return the number of a band by its name, from 1, and notes."""
     named = [_plain(text) for text in found.descriptions]
     wanted = _plain(value)
     if wanted and wanted in named:
@@ -281,10 +275,10 @@ def _band(path: Path, found: Any, value: str) -> tuple[int, list[str]]:
 
 @contextmanager
 def _opened(path: Path, value: str = "") -> Iterator[tuple[Any, Any]]:
-    """Open a file by the driver that its name says; yield the dataset and its transform.
+    """Open a file with the driver of its ending; yield the dataset and its transform.
 
     Raises:
-        MapError: the file is of another kind, is damaged, or names another file as its overviews.
+        MapError: the file is of another kind, is damaged, or names another file for overviews.
         MissingDependencyError: rasterio is not installed.
     """
     rasterio = library(
@@ -297,9 +291,9 @@ def _opened(path: Path, value: str = "") -> Iterator[tuple[Any, Any]]:
     try:
         with rasterio.Env(GDAL_DISABLE_READDIR_ON_OPEN="EMPTY_DIR", GDAL_PAM_ENABLED="NO"):
             with warnings.catch_warnings():
-                # Without a position, the cells are metres.
+                # The cells of a file without a position are metres.
                 warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
-                # An absolute path is never taken as a name of GDAL's own (GTIFF_DIR:…).
+                # GDAL never reads an absolute path as a dataset name (GTIFF_DIR:…).
                 found = rasterio.open(path.absolute(), driver=driver)
                 if driver == "netCDF" and found.subdatasets:
                     names = {n.rpartition(":")[2].lower(): n for n in found.subdatasets}
@@ -318,7 +312,7 @@ def _opened(path: Path, value: str = "") -> Iterator[tuple[Any, Any]]:
 
 
 def _transform(rasterio: Any, path: Path, found: Any) -> Any:
-    """Return the transform of a file: its own, of its control points, or of its world file."""
+    """Return the transform of a file, of its control points, or of its world file."""
     if not found.transform.is_identity:
         return found.transform
     points, _ = found.gcps
@@ -338,7 +332,7 @@ def _transform(rasterio: Any, path: Path, found: Any) -> Any:
                 a, d, b, e, x, y = map(float, read_text(beside).split())
             except ValueError as error:
                 raise fault(beside, "expected the six numbers of a world file") from error
-            # A world file has the centre of the first cell.
+            # A world file gives the centre of the first cell.
             return rasterio.Affine(a, b, x - 0.5 * (a + b), d, e, y - 0.5 * (d + e))
     return found.transform
 
@@ -355,23 +349,22 @@ def _check_size(path: Path, columns: int, rows: int) -> None:
 # -- in the frame of a map -------------------------------------------------------------------------
 
 _ALONG = 16
-"""Points of an edge of a raster: its edges are bent in the map's frame."""
+"""Number of points of each edge of a raster, which is bent in the map's frame."""
 
 
 @dataclass(frozen=True, eq=False)
 class RasterCells:
-    """A raster in the frame of a map."""
+    """Raster in the frame of a map."""
 
     where: str  # the file, for messages
-    raster: RasterFile  # as it is stored
-    crs: str  # system of its coordinates, `LOCAL` for metres of the map
+    raster: RasterFile  # in its own coordinates
+    crs: str  # coordinate system of the raster, `LOCAL` for metres of the map
     # longitude and latitude of the origin of the map's frame; None with `LOCAL`
     datum: Point | None
     corners: FloatArray  # (m, 2) points of the edge of its data in the map's frame [m]
-    # centre of its cell in the first column of the last row, mostly the south-west one, in the
-    # map's frame [m]
+    # centre of the first cell of the last row, mostly the south-west one, in the map's frame [m]
     first: Point
-    notes: tuple[str, ...]  # what was taken for granted, a sentence each
+    notes: tuple[str, ...]  # sentences on assumptions
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -385,7 +378,7 @@ class RasterCells:
         return np.isnan(self.raster.values)
 
     def blocked(self, inflation: float = 0.0) -> BoolArray:
-        """(rows, columns) cells without data, or nearer than `inflation` to one or the edge [m]."""
+        """(rows, columns) cells nearer than `inflation` [m] to a cell without data or the edge."""
         if not inflation:
             return self.empty
         edged = np.pad(self.empty, 1, constant_values=True)
@@ -409,7 +402,7 @@ class RasterCells:
         middle = 0.5 * (self.corners.min(axis=0) + self.corners.max(axis=0))
         step = 1e-3 * max(float(np.ptp(self.corners, axis=0).max()), 1e-3)
         at = self.cells_of(middle + step * np.array([(0.0, 0.0), (1.0, 0.0), (0.0, 1.0)]))
-        # Columns: what a column and what a row is, in metres.
+        # Columns of `sides`: the vectors of a column and of a row [m].
         sides = np.linalg.inv((at[1:] - at[0]).T / step)
         width, height = np.hypot(sides[0], sides[1]).tolist()
         return round(width, 6), round(height, 6)
@@ -422,10 +415,10 @@ class RasterCells:
         return np.asarray(within.all(axis=1))
 
     def values_at(self, points: FloatArray, *, whole: bool = False) -> FloatArray:
-        """(m,) values at points (m, 2): bilinear between four centres, level beyond the outer ones.
+        """(m,) values at points (m, 2), bilinear between centres, constant beyond the outer ones.
 
-        Where one of the four has no data it is the value of the cell that the point is in; with
-        `whole` it is NaN.
+        Without data at one of the four centres, the value is that of the cell of the point. With
+        `whole` the value is NaN.
         """
         size = np.array(self.shape[::-1])
         cells = self.cells_of(points)
@@ -440,12 +433,12 @@ class RasterCells:
             (low[:, 0], high[:, 1], ty * (1.0 - tx)),
             (high[:, 0], high[:, 1], ty * tx),
         ):
-            # What has no part in the value, but for rounding, does no harm.
+            # A weight that is 0 but for rounding keeps NaN out of the value.
             part = weight > (0.0 if whole else 1e-6)
             total += np.where(part, weight * self.raster.values[row, column], 0.0)
         if whole:
             return total
-        # A point at an edge may be just beyond the data by rounding.
+        # Rounding may put a point at an edge beyond the data.
         own = np.clip(np.floor(cells).astype(np.int64), 0, size - 1)
         nearest = self.raster.values[own[:, 1], own[:, 0]]
         return np.asarray(np.where(np.isnan(total), nearest, total))
@@ -454,11 +447,11 @@ class RasterCells:
 def load_raster_cells(
     path: Path, datum: Point | None = None, value: str = "", crs: str = ""
 ) -> RasterCells:
-    """Read a raster and lay it into local metres, see `read_raster`.
+    """Read a raster (see `read_raster`) and project it to local metres.
 
-    `datum` is longitude and latitude of the origin of the map's frame; None = that of the raster's
-    own frame where it is a local one, as an export of a map has it, else the middle of its data.
-    `crs` is that of its coordinates, "" = what the file says.
+    `datum` is longitude and latitude of the origin of the map's frame; None = the origin of a
+    raster in a local frame (an export), or else the middle of the data. `crs` overrides the
+    coordinate system; "" = the declared one.
 
     Raises:
         MapError: a file that cannot be used; an unknown coordinate system.
@@ -476,10 +469,10 @@ def load_raster_cells(
 def to_map(
     raster: RasterFile, path: Path, datum: Point | None, *, chosen: bool = False
 ) -> RasterCells:
-    """Lay a raster into local metres; `chosen` = the user has named its system.
+    """Project a raster to local metres; `chosen` = the user has named its system.
 
     Raises:
-        MapError: an unknown coordinate system, or one that its coordinates are not in.
+        MapError: an unknown coordinate system, or coordinates outside of it.
         MissingDependencyError: pyproj is needed and missing.
     """
     known = ~np.isnan(raster.values)
@@ -511,9 +504,9 @@ def to_map(
 
 
 def usual_step(cells: RasterCells, usual: float) -> float | tuple[float, float]:
-    """Return a spacing near a usual one that is not finer than the raster's cells [m].
+    """Return a spacing near a usual one, at least as large as the raster's cells [m].
 
-    Of a raster in metres of the map whole multiples of its cells, so that places are at centres.
+    For a raster in metres of the map the spacing is a multiple of the cells.
     """
     width, height = cells.cell
     if cells.crs != LOCAL:

@@ -1,8 +1,7 @@
 """Road maps from SUMO networks (``.net.xml``, ``.net.xml.gz``).
 
-A segment is an edge that passenger cars may use, on the middle of those of its lanes; it may be
-followed by the edges that SUMO connects it with. Coordinates stay those of the network, so that
-places on the map are places in the simulation.
+A segment is an edge for passenger cars, drawn in the middle of its open lanes. Its successors are
+the connections of SUMO. Coordinates stay those of the network, so that a map fits the simulation.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from gp_active_sensing.topology.segments import Point, RoadMap, length_of
 
 CAR = "passenger"
 _TRUE_ENOUGH = 1.0
-"""Largest error of positions from longitude and latitude about a datum [m]."""
+"""Largest difference between the network's frame and the local frame about its datum [m]."""
 
 
 def load(path: Path) -> RoadMap:
-    """Read a network; one that no car can use is refused."""
+    """Read a network. Raises MapError if cars can use no edge."""
     net = _Net(path)
     for element in elements(path, ("location", "edge", "connection"), root="net"):
         if (tag := tag_of(element)) == "location":
@@ -37,7 +36,7 @@ def load(path: Path) -> RoadMap:
 
 
 class _Lane(NamedTuple):
-    """A lane that a car may use; the rightmost is 0."""
+    """Lane for cars; the rightmost lane has number 0."""
 
     number: int
     shape: tuple[Point, ...]
@@ -55,7 +54,7 @@ class _Net:
         self._links: list[tuple[str, str, str, str, str]] = []
         self._connected = False
         self._closed = set[str]()
-        """Lanes within junctions that no car may use."""
+        """Lanes within junctions that are closed to cars."""
 
     def connection(self, element: ET.Element) -> None:
         keys = ("from", "fromLane", "to", "toLane", "via")
@@ -141,7 +140,7 @@ class _Net:
         )
 
     def _datum(self) -> Point | None:
-        """Return where the network's origin lies, if its axes point east and north there."""
+        """Return the datum of the network's origin, if its axes point east and north."""
         projection = self.place.get("projParameter", "!")
         offset = _shape(self.place.get("netOffset", ""))
         if projection == "!" or not offset or not self._edges:
@@ -190,7 +189,7 @@ def _is_index(text: str) -> bool:
 
 
 def _shape(text: str) -> tuple[Point, ...]:
-    """Return the points of "x,y x,y …", () where it is not that."""
+    """Return the points of a text "x,y x,y …", () for any other text."""
     points: list[Point] = []
     for word in text.split():
         try:
@@ -204,7 +203,7 @@ def _shape(text: str) -> tuple[Point, ...]:
 
 
 def _middle(shapes: list[tuple[Point, ...]]) -> tuple[Point, ...]:
-    """Return the line between the outer lanes, or one of the lanes where they do not match."""
+    """Return the line between the outer lanes, or a lane if their numbers of points differ."""
     first, last = shapes[0], shapes[-1]
     if len(first) != len(last):
         return shapes[len(shapes) // 2]

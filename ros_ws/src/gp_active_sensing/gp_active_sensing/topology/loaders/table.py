@@ -1,6 +1,6 @@
-"""Road maps from a table of edges (CSV), with a table of nodes beside it where edges have no line.
+"""Road maps from a table of edges (CSV); a table of nodes beside it gives missing lines.
 
-The columns are described in ``maps/README.md``.
+``maps/README.md`` describes the columns.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "class": ("class", "type", "highway"),
     "name": ("name", "street"),
 }
-"""Meaning of a column -> its names; the first one found counts. A name may hold a
-word besides that says it is guessed, as `lanes_guess` does."""
+"""Names of each column; the first match counts. A name may also have a word of `_GUESSED`."""
 
 _NODES: Mapping[str, tuple[str, ...]] = {
     "node": ("node", "id", "node_id"),
@@ -45,13 +44,13 @@ _NODES: Mapping[str, tuple[str, ...]] = {
 _YES = {"1", "true", "yes"}
 _NO = {"0", "false", "no"}
 _GUESSED = ("_guess", "_inferred")
-"""Words in the name of a column whose values nobody measured."""
+"""Words in the names of columns with estimated values, such as `lanes_guess`."""
 
 
 def load(path: Path, *, crs: str = "") -> RoadMap:
-    """Read a table of edges; `NAME_nodes.csv` or so beside it is read when needed.
+    """Read a table of edges, and a table of nodes where edges have no line.
 
-    `crs` is that of the coordinates; "" = metres, or what the names of the columns say.
+    `crs` is the coordinate system; "" = by the names of the columns, or metres.
     """
     check_file(path, MOST_TEXT)
     with Table(path, MapError) as table:
@@ -62,7 +61,7 @@ def load(path: Path, *, crs: str = "") -> RoadMap:
 
 
 def is_edges(path: Path) -> bool:
-    """Return whether a table is one of edges, or at least none of places, by its first line."""
+    """Return whether the first line of a table has edges, or at least no places."""
     check_file(path, MOST_TEXT)
     with Table(path, MapError) as table:
         titles = {title.lower() for title in table.header}
@@ -141,7 +140,7 @@ class _Reader:
         )
 
     def _value(self, row: Mapping[str, str], key: str) -> float | str | None:
-        """Return the number of a cell, or its text where that is none; None = empty."""
+        """Return the number of a cell, or any other text; None = empty."""
         text = self._cell(row, key)
         return (text if (value := number_of(text)) is None else value) if text else None
 
@@ -195,10 +194,7 @@ class _Reader:
 
 
 def _columns_of(table: Table, names: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
-    """Return what is known -> the title of its column, the first of its names that is there.
-
-    A title may hold a word besides that says that its values are guessed; none may be there twice.
-    """
+    """Return the title of each known column. Raises MapError for a repeated title."""
     for title in filter(None, table.header):
         table.column(title)
     by_name = {_plain(title): title for title in table.header} | {t: t for t in table.header}
@@ -207,7 +203,7 @@ def _columns_of(table: Table, names: Mapping[str, tuple[str, ...]]) -> dict[str,
 
 
 def _plain(title: str) -> str:
-    """Return the title of a column without the words that say it is guessed."""
+    """Return the title of a column without words of `_GUESSED`."""
     for word in _GUESSED:
         title = title.replace(word, "")
     return title

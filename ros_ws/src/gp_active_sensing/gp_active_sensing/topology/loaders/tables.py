@@ -1,4 +1,4 @@
-"""Places from a table, or from points of a file of GIS: meaning of columns, units, signs, gaps."""
+"""Places from a table, or from the points of a file of GIS."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "lon": ("lon", "longitude", "lng"),
     "lat": ("lat", "latitude"),
 }
-"""Meaning of a column -> its names, in any case; the first one found counts."""
+"""Names of each column, in any case; the first match counts."""
 _MEANING: Mapping[str, str] = {
     "name": "name",
     "x": "x",
@@ -49,14 +49,14 @@ _MEANING: Mapping[str, str] = {
     "height": "z",
     "depth": "z",
 }
-"""Key of `map.columns_of` -> what its column means here."""
+"""Key of `COLUMNS`, or z, for each key of `map.columns_of`."""
 
 
 def named_columns(entries: Iterable[str]) -> dict[str, str]:
-    """Return the columns that entries such as "x=E" name, by their meaning.
+    """Return the titles of columns in entries such as "x=E", by their keys.
 
     Raises:
-        ConfigError: an entry that is none, a meaning that is not known, or two of one column.
+        ConfigError: a wrong entry, an unknown or repeated key, or a repeated title.
     """
     found: dict[str, str] = {}
     problems: list[str] = []
@@ -80,19 +80,19 @@ def named_columns(entries: Iterable[str]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Sites:
-    """Places as a table or a graph gives them."""
+    """Places of a table."""
 
     names: tuple[str, ...]  # (n,) of the places
     points: FloatArray  # (n, 2) x, y, or (n, 3) with z upwards [m]
-    # longitude and latitude of the origin; None = not known
+    # longitude and latitude of the origin; None = unknown
     datum: tuple[float, float] | None = None
-    # (n,) further numbers by name, NaN where a place has none
+    # (n,) further numbers by name; NaN = missing
     numbers: Mapping[str, FloatArray] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()  # what was taken as what, and what was left out, a sentence each
+    notes: tuple[str, ...] = ()  # sentences on assumptions and omissions
 
 
 class PlaceTable(NamedTuple):
-    """A table of places as text, each row with its line or the like; crs "" = not said."""
+    """Table of places as text; each row has its position in the file. A crs of "" = unknown."""
 
     header: Sequence[str]
     rows: Iterable[tuple[int | str, Sequence[str]]]
@@ -100,7 +100,7 @@ class PlaceTable(NamedTuple):
 
 
 def of_csv(path: Path) -> PlaceTable:
-    """Return the table of a CSV file."""
+    """Read the table of a CSV file."""
     with Table(path, MapError) as table:
         header = list(table.header)
     if len(header) > _MOST_COLUMNS:
@@ -114,7 +114,7 @@ def of_csv(path: Path) -> PlaceTable:
 
 
 def of_features(path: Path) -> PlaceTable:
-    """Return the points of a file of GIS as a table."""
+    """Read the points of a file of GIS as a table."""
     from gp_active_sensing.topology.geometry import simple
     from gp_active_sensing.topology.loaders.vector import read_features
 
@@ -138,20 +138,19 @@ def of_features(path: Path) -> PlaceTable:
 
 _MOST_COLUMNS, _MOST_PLACES = 1_000, 1_000_000
 _AT_ONCE = 300
-"""Rows that are made numbers at a time: of a thousand and more the garbage collector looks at each
-again and again, which takes three times as long."""
+"""Number of rows per chunk; with 1,000 rows garbage collection takes three times as long."""
 _NOWHERE = 1.0
-"""A place at 0, 0 is none where all others are so far away [degree] …"""
+"""Distance of all other places from 0, 0 from which a place at 0, 0 is dropped [degree]."""
 _NOWHERE_METRES = 1e5
-"""… or so far [m]."""
+"""Distance of all other places from 0, 0 from which a place at 0, 0 is dropped [m]."""
 _SAME = 0.05
-"""Metres and degrees of a place that differ by more are not of one place [m] …"""
+"""Largest difference of local metres and degrees of the same place [m]."""
 _ABOUT = 100.0
-"""… but where the metres are UTM, degrees may be as coarse [m]."""
+"""Largest difference of UTM coordinates and degrees of the same place [m]."""
 
 
 class SitesReader:
-    """Makes places of a table of them; `own` names the columns with other titles."""
+    """Reader of the places of a table; `own` has titles of columns by their keys."""
 
     def __init__(self, path: Path, table: PlaceTable, own: Mapping[str, str]) -> None:
         where = str(path)
@@ -174,7 +173,7 @@ class SitesReader:
             self._add(piece)
 
     def _add(self, rows: Sequence[tuple[int | str, Sequence[str]]]) -> None:
-        """Add some rows, each with its line."""
+        """Add rows, each with its position in the file."""
         if len(self._lines) + len(rows) > _MOST_PLACES:
             raise fault(self._path, f"has more than {_MOST_PLACES} places")
         first = len(self._lines)
@@ -201,7 +200,7 @@ class SitesReader:
         return found
 
     def finish(self, crs: str) -> Sites:
-        """Return the places; `crs` is that of their coordinates, "" = as the table says."""
+        """Return the places; `crs` overrides the coordinate system of the table."""
         path, columns, n = self._path, self._columns, len(self._lines)
         crs = crs or self._crs
         if not n:
@@ -270,7 +269,7 @@ class SitesReader:
     def _somewhere(
         self, points: FloatArray, names: Sequence[str], *, degrees: bool
     ) -> tuple[npt.NDArray[np.bool_], tuple[str, ...]]:
-        """Return which places are somewhere: a receiver without a fix writes 0, 0."""
+        """Return the places without those at 0, 0, which a receiver without a fix writes."""
         nowhere = (points == 0.0).all(axis=1)
         kept = np.ones(len(points), dtype=np.bool_)
         if degrees and nowhere.all():
@@ -307,11 +306,11 @@ class SitesReader:
             return made, (*notes, *made.notes)
         plain = not self._columns["x"][1].lower().endswith("_m")
         if plain and np.ptp(points, axis=0).max() > 0.0 and looks_like_degrees(points):
-            locate(points, LOCAL, where=where, degrees=True)  # which refuses it
+            locate(points, LOCAL, where=where, degrees=True)  # raises MapError
         return locate(points, "", where=where, degrees=False), ()
 
     def _of_zones(self, points: FloatArray) -> tuple[FloatArray, tuple[str, ...]]:
-        """Return longitudes and latitudes of UTM coordinates, each in the zone of its row."""
+        """Return longitude and latitude of UTM coordinates in the zone of each row."""
         zones = [word.upper().replace(" ", "") for word in self._words["zone"]]
         halves = self._words.get("hemisphere", [""] * len(zones))
         labels = [zone + half[:1].upper() for zone, half in zip(zones, halves, strict=True)]
@@ -319,7 +318,7 @@ class SitesReader:
         lonlat, notes = np.empty_like(points), []
         for zone in dict.fromkeys(labels):
             plain = re.sub("UTM|ZONE|[-_:]", "", zone)
-            if code := re.fullmatch(r"EPSG(32[67])(\d\d)", plain):  # as EPSG numbers the zones
+            if code := re.fullmatch(r"EPSG(32[67])(\d\d)", plain):  # EPSG codes of zones
                 plain = f"{code[2]}{'N' if code[1] == '326' else 'S'}"
             match = re.fullmatch(r"(\d{1,2})([C-HJ-NP-X]?)([NS]?)", plain)
             if match is None or not 1 <= int(match[1]) <= 60:
@@ -338,10 +337,10 @@ class SitesReader:
     def _of_both(
         self, made: Located, metres: FloatArray, degrees: FloatArray
     ) -> tuple[Located, tuple[str, ...]]:
-        """Return the places of a table that has metres and degrees, which check each other.
+        """Check metres and degrees of a table against each other; return the places.
 
-        A table that `export` wrote has both: positions stay as they were, in the frame that they
-        were in. Where the metres are those of UTM, positions are made of the degrees.
+        Metres of a local frame, as `export` writes them, are the positions. For UTM coordinates the
+        degrees give the positions.
         """
         where = self._path
         middle = made.datum or (0.0, 0.0)
@@ -349,7 +348,7 @@ class SitesReader:
         off = math.inf
         if float(np.abs(shift).max()) < 1e6:
             exact = in_system(shift, middle, LONLAT, where=where)[0]
-            for decimals in (6, 9):  # an origin is mostly one of six decimals
+            for decimals in (6, 9):  # most origins have six decimals
                 origin = round(float(exact[0]), decimals), round(float(exact[1]), decimals)
                 again = locate(degrees, LONLAT, where=where, datum=origin, chosen=True).points
                 off = float(np.hypot(*(again - metres).T).max())
@@ -373,7 +372,7 @@ class SitesReader:
     def _others(
         self, values: Mapping[int, FloatArray], used: set[int], kept: npt.NDArray[np.bool_]
     ) -> tuple[dict[str, FloatArray], tuple[str, ...]]:
-        """Return the other columns of numbers, and notes; of a name that comes twice the first."""
+        """Return further columns of numbers, the first of each name, and notes."""
         found: dict[str, FloatArray] = {}
         text: list[str] = []
         fills: dict[str, int] = {}
@@ -398,24 +397,24 @@ _ZONE = {
     "zone": ("zone", "utm_zone", "utm zone", "utmzone", "zona"),
     "hemisphere": ("hemisphere", "hemi"),
 }
-"""Meaning of a column of text -> its names, in lower case."""
+"""Names of each column of text, in lower case."""
 
 
 def _columns_of(
     path: str, header: Sequence[str], own: Mapping[str, str]
 ) -> tuple[dict[str, tuple[int, str]], float]:
-    """Return the positions and names of the columns, and the factor on heights.
+    """Return number and title of each column, and the sign and unit of heights as a factor.
 
-    They are name, x and y or lon and lat, z.
+    The keys are name, x and y or lon and lat, and z.
 
     Raises:
-        MapError: some are not there, or are there twice.
+        MapError: a column is missing or repeated.
     """
     found: dict[str, tuple[int, str]] = {}
     plain = [title.lower() for title in header]
     problems: list[str] = []
     for key, word in own.items():
-        # In the case that it is given in first.
+        # An exact match comes before one in another case.
         places = [list(t).index(w) for t, w in ((header, word), (plain, word.lower())) if w in t]
         if places:
             found[_MEANING[key]] = places[0], header[places[0]]
@@ -428,7 +427,7 @@ def _columns_of(
     taken = {at for at, _ in found.values()}
     titles = ["" if at in taken else title.lower() for at, title in enumerate(header)]
     own_pair = {"x", "y"} & found.keys(), {"lon", "lat"} & found.keys()
-    unwanted = set[str]()  # where one pair is named, the other one is not looked for
+    unwanted = set[str]()  # the pair that columns_of does not name
     if any(own_pair) and not all(own_pair):
         unwanted = {"lon", "lat"} if own_pair[0] else {"x", "y"}
     for key, names in COLUMNS.items():

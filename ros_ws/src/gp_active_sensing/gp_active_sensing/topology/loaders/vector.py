@@ -1,8 +1,8 @@
-"""Features of GIS files: KML, KMZ, shapefiles and GeoPackages by GDAL (pyogrio), and GeoJSON.
+"""Features of GIS files: KML, KMZ, shapefiles and GeoPackages with GDAL (pyogrio), and GeoJSON.
 
-GDAL picks a driver by content: a description of a virtual layer with the name of a KML file reads
-other files. pyogrio cannot name the driver, so what a file holds is looked at first. GDAL also
-takes a coordinate that is no number for 0; the coordinates of KML are checked before.
+GDAL chooses a driver by content, and some descriptions of layers refer to other files. pyogrio
+cannot choose the driver, so the content is checked before. GDAL also reads a wrong coordinate as 0,
+so the coordinates of KML are checked before.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from gp_active_sensing.topology.segments import Point
 from gp_active_sensing.util.lazy import library
 
 MOST_FEATURES = 10_000
-"""Largest number of shapes of a file."""
+"""Largest number of features of a file."""
 _MOST_LAYERS = 200
-"""Folders of a KML file; each is read by itself."""
+"""Largest number of layers of a file, or of folders of KML."""
 _NAMES = ("name", "title", "label", "id")
 _OTHER_FILES = re.compile(rb"OGRVRT|VRTDataset|opengis\.net/(gml|wfs|wms)|GDAL_WMS|WFSDataSource")
-"""Prefixes of descriptions of data that lie elsewhere."""
+"""Words of descriptions of data in other files."""
 _DRAWN = ("tessellate", "extrude", "visibility")
-"""Columns that GDAL makes of how KML is drawn; they say nothing of a place."""
+"""Columns of GDAL with the drawing style of KML."""
 _DRAWN_SHAPES = re.compile(rb"<(?:\w+:)?(Point|Line\w+|Polygon)[\s/>]")
 """Tags of the shapes of KML."""
 _UNDEFINED = ("ENGCRS", "LOCAL_CS", "ENGINEERINGCRS")
@@ -52,24 +52,24 @@ _UNDEFINED = ("ENGCRS", "LOCAL_CS", "ENGINEERINGCRS")
 
 @dataclass(frozen=True)
 class Feature:
-    """Shape of a file, with its properties."""
+    """Shape of a file with its properties."""
 
-    where: str  # in the file, for messages
-    name: str  # of its author, "" if none
-    folder: str  # name of the folder of KML, or of the layer, that it is in
-    tags: Mapping[str, str]  # properties by name, in lower case, as text
-    geometry: Any  # of shapely, in the coordinates of the file; None where there is none
+    where: str  # position in the file, for messages
+    name: str  # "" = none
+    folder: str  # name of the KML folder or the layer
+    tags: Mapping[str, str]  # properties as text, by name in lower case
+    geometry: Any  # shapely geometry in the coordinates of the file, or None
 
 
 @dataclass
 class VectorFile:
-    """Contents of a file, in its order; crs "" = not given."""
+    """Features of a file in order; a crs of "" is not declared."""
 
     crs: str = ""
     features: list[Feature] = field(default_factory=list)
 
     def add(self, folder: str, tags: Mapping[str, Any], geometry: Any, path: Path) -> None:
-        """Add a feature; keys of properties count in any case."""
+        """Add a feature; keys of properties become lower case."""
         known = {str(k).lower(): _text(v) for k, v in tags.items() if _text(v)}
         name = next((known[key] for key in _NAMES if key in known), "")
         where = f"feature {len(self.features)}" + (f" ({name!r:.60})" if name else "")
@@ -80,31 +80,30 @@ class VectorFile:
 
 @dataclass(frozen=True)
 class Shape:
-    """A polygon, a circle or a corridor."""
+    """Polygon, circle or corridor."""
 
-    where: str  # for messages
-    # of shapely in the coordinates of the file: a Polygon; of a circle its middle, a Point; of a
-    # corridor its middle line
+    where: str  # position in the file, for messages
+    # shapely geometry in the coordinates of the file: a Polygon, the centre of a circle (Point), or
+    # the middle line of a corridor
     geometry: Any
-    name: str = ""  # of the file's author, "" if none
-    # "outline", "fence" (nothing lies outside), "obstacle", "region" (counts by its weight); "" =
-    # not said
+    name: str = ""  # "" = none
+    # "outline", "fence" (no place outside), "obstacle", or "region" (of a weight); "" = unknown
     role: str = ""
     weight: float | None = None  # of a region
     radius: float = 0.0  # of a circle [m]
-    width: float = 0.0  # of a corridor, half of it on either side of the line [m]
+    width: float = 0.0  # of a corridor, both sides together [m]
 
 
 @dataclass
 class Drawing:
-    """Contents of a file of areas."""
+    """Shapes of a file of areas."""
 
-    crs: str = LONLAT  # of its coordinates, "" where it does not say
+    crs: str = LONLAT  # coordinate system, "" = not declared
     shapes: list[Shape] = field(default_factory=list)  # in the order of the file
-    # how many there are of what is no polygon, by its name
+    # numbers of other things in the file, by name
     others: Counter[str] = field(default_factory=Counter)
-    home: Point | None = None  # where a mission begins
-    notes: list[str] = field(default_factory=list)  # what was taken for granted, a sentence each
+    home: Point | None = None  # start of a mission
+    notes: list[str] = field(default_factory=list)  # sentences on assumptions
 
 
 def _text(value: Any) -> str:
@@ -114,11 +113,11 @@ def _text(value: Any) -> str:
 
 
 def read_features(path: Path) -> VectorFile:
-    """Read the features of a file in the format that the end of its name says.
+    """Read the features of a file in the format of its ending.
 
     Raises:
-        MapError: the file cannot be read, is damaged, or holds something else.
-        MissingDependencyError: pyogrio is needed and missing.
+        MapError: the file cannot be read, is damaged, or has another format.
+        MissingDependencyError: the format needs pyogrio, which is missing.
     """
     import shapely
 
@@ -133,7 +132,7 @@ def read_features(path: Path) -> VectorFile:
 
 
 def only_points(path: Path) -> bool:
-    """Return whether a file of GIS has points and no other shapes. Raises as `read_features`."""
+    """Return whether all shapes of a file are points. Raises the errors of `read_features`."""
     if path.suffix.lower() in (".kml", ".kmz"):
         return set(_DRAWN_SHAPES.findall(whole_bytes(path))) == {b"Point"}
     features = read_features(path).features
@@ -175,7 +174,7 @@ def _shape(geometry: Any, where: str) -> Any:
 
 
 def _check_numbers(part: Any) -> None:
-    """Refuse coordinates that are no lists of lists of numbers. Raises TypeError."""
+    """Raise TypeError for coordinates other than nested lists of numbers."""
     for entry in part:
         if isinstance(entry, list):
             _check_numbers(entry)
@@ -215,7 +214,7 @@ def _kml(path: Path) -> VectorFile:
 
 
 def _file(path: Path) -> VectorFile:
-    """Read a shapefile or a GeoPackage, which GDAL knows by its first bytes."""
+    """Read a shapefile or a GeoPackage; check its first bytes."""
     with path.open("rb") as stream:
         head = stream.read(72)
     start = b"\x00\x00\x27\x0a" if path.suffix.lower() == ".shp" else b"SQLite format 3"
@@ -225,20 +224,20 @@ def _file(path: Path) -> VectorFile:
 
 
 def _gdal(source: Any, path: Path) -> VectorFile:
-    """Read all layers of a file whose content was looked at."""
+    """Read all layers of a file whose content was checked."""
     use = f"{path}: a {path.suffix} file is read with pyogrio"
     pyogrio, read = library("pyogrio", use), library("pyogrio.raw", use).read
     found = VectorFile()
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what matters is an error, or is seen below
+            warnings.simplefilter("ignore")  # the checks below find every fault
             layers = pyogrio.list_layers(source).tolist()
             if len(layers) > _MOST_LAYERS:
                 raise fault(path, f"has {len(layers)} folders or layers; expected {_MOST_LAYERS}")
             for index, (layer, kind) in enumerate(layers):
                 if kind is None:  # a table without shapes
                     continue
-                # By its number: a folder without a name has another one whenever it is opened.
+                # By number: GDAL names a folder without a name differently each time.
                 meta, _, shapes, columns = read(source, layer=index, force_2d=True)
                 folder = "" if layer.startswith("pyogrio_") else layer
                 crs = str(meta["crs"] or "")
@@ -262,7 +261,7 @@ def _gdal(source: Any, path: Path) -> VectorFile:
 
 
 def _of_bytes(data: bytes | None, where: str) -> Any:
-    """Return a geometry of well-known binary; rings are closed where they are not."""
+    """Return a geometry from well-known binary; close its open rings."""
     import shapely
 
     if not data:
