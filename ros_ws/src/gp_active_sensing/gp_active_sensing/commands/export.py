@@ -93,10 +93,10 @@ def export(
 
     The formats asc and pgm write FILE_mean and FILE_std, and a file for each limit. On a map in
     layers they write files for each layer, such as FILE_z-3m_mean. The option --contours adds
-    FILE_contours.geojson with lines of the estimate. For each limit it has the areas beyond the
-    limit with a probability of at least 0.5, 0.9 and 0.99. The formats plan and waypoints write the
-    remaining places of a mission under way, on a map in degrees. With several robots they write a
-    file for each.
+    FILE_contours.geojson with lines of the estimate. For each limit this file also has the areas
+    beyond the limit with a probability of at least 0.5, 0.9 and 0.99. The formats plan and
+    waypoints write the remaining places of a mission under way, on a map in degrees. With several
+    robots they write a file for each.
     """
     from gp_active_sensing.export import check_out, export_map, format_of
     from gp_active_sensing.export.field_map import Limit

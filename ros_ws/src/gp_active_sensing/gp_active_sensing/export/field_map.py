@@ -50,7 +50,8 @@ class FieldMap:
         topology: places of the map.
         mean: (n,) estimate of the noise-free field, in the sensor's unit.
         std: (n,) standard deviation of the estimate, in the sensor's unit.
-        readings: (n,) number of readings of each place, or nearest to each point of a finer map.
+        readings: (n,) number of readings of each place. On a finer map each reading counts at the
+            point nearest to its place.
         values: (n,) average of these readings, NaN without any.
         unit: unit of the field, "" = unknown.
         quantity: name of the measured quantity.

@@ -51,8 +51,8 @@ def as_geotiff(field: FieldMap) -> bytes:
     """Return a GeoTIFF with a float32 band for each of `FieldMap.quantities`, and for readings.
 
     Each layer has bands of its own, the highest layer first, tagged with the height. The
-    coordinate system is a transverse Mercator of WGS 84 about the map's datum. Without a datum
-    there is none.
+    coordinate system is a transverse Mercator of WGS 84 about the map's datum. The GeoTIFF of a map
+    without a datum has no coordinate system.
 
     Raises:
         RunError: the map is no grid.

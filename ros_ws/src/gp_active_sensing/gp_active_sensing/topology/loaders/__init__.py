@@ -54,7 +54,7 @@ is missing.
 loaders: Registry[Any] = Registry("map format", group="gp_active_sensing.map_loaders")
 """Readers by kind of content and ending, such as "areas .kml".
 
-The name of a plug-in that reads roads is an ending alone.
+A plug-in for roads is registered under an ending without a kind.
 """
 for _kind, _ends, _where in _FORMATS:
     for _end in _ends:
@@ -283,7 +283,7 @@ def whole_bytes(path: Path) -> bytes:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[_Limited]:
-    """Open an XML file, decompressed; of a KMZ archive its document.
+    """Open the decompressed stream of an XML file, or of the document in a KMZ archive.
 
     Raises:
         MapError: the file cannot be read, is damaged, cut short or too large.

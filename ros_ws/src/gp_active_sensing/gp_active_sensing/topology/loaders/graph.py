@@ -135,7 +135,7 @@ def road_map_of(graph: Any, *, name: str = "", crs: str = "") -> RoadMap:
 
     Nodes have x and y, lon and lat, or pos. A directed edge is a segment. An undirected edge is a
     segment in each direction, or with `oneway` one segment from `from` to `to`. An edge without
-    `length` [m] has the length of its line. A name or crs of "" is the one of the graph.
+    `length` [m] has the length of its line. For a name or crs of "" the graph's own counts.
 
     Raises:
         MapError: all problems, each with its node or edge.

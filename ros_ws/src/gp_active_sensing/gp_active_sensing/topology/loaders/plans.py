@@ -1,7 +1,7 @@
 """Plans of QGroundControl: surveys, structures and corridors to scan, the geofence, the home.
 
-Positions are latitude and longitude, in this order. No library reads these files. A layout that is
-not known is refused: a fence that is left out lets a vehicle leave it.
+Positions are latitude and longitude, in this order. A plan of an unknown layout is refused: without
+its geofence a vehicle could leave the area.
 """
 
 from __future__ import annotations

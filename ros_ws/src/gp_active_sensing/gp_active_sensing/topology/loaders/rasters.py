@@ -1,9 +1,10 @@
 """Rasters: values in rows and columns, and their position on Earth or on a map.
 
 GDAL (rasterio) reads GeoTIFF (``.tif``) and netCDF (``.nc``) with scale, offset, unit, no-data
-value, mask and control points. An ESRI ASCII grid (``.asc``) needs no library: GDAL reads wrong and
-missing values as 0. The header of a grid has ncols, nrows, xllcorner and yllcorner (or xllcenter
-and yllcenter), cellsize (or dx and dy) and perhaps NODATA_value. Rows run from north to south.
+value, mask and control points. This module reads ESRI ASCII grids (``.asc``) itself, since GDAL
+reads wrong and missing values as 0. The header of a grid has ncols, nrows, xllcorner and yllcorner
+(or xllcenter and yllcenter), cellsize (or dx and dy) and perhaps NODATA_value. Rows run from north
+to south.
 
 GDAL chooses a driver by content: a VRT or WMS description with the name of a TIFF reads other files
 and calls servers. Each file is therefore opened with the driver of its ending. Beside the file only

@@ -150,7 +150,7 @@ _ABOUT = 100.0
 
 
 class SitesReader:
-    """Reader of the places of a table; `own` has titles of columns by their keys."""
+    """Reader of the places of a table; `own` has the entries of `map.columns_of`."""
 
     def __init__(self, path: Path, table: PlaceTable, own: Mapping[str, str]) -> None:
         where = str(path)
