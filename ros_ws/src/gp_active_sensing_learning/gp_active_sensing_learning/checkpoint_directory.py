@@ -22,7 +22,7 @@ _DONE = "group-*"
 
 @dataclass(frozen=True)
 class CheckpointDirectory:
-    """Folders of a learning.
+    """Folders of a learning process.
 
     Args:
         checkpoint: checkpoint of the optimisation; kept if the learning is not complete.

@@ -36,7 +36,7 @@ _STEP = 1e-3
 _SIGNAL = (math.log(1e-2), math.log(30.0))
 _NOISE = (math.log(1e-3), math.log(5.0))
 _OWN = (math.log(1e-3), math.log(5.0))
-"""Limits of the logarithms, in standard deviations of the readings."""
+"""Limits of the logarithms of signal, noise and `place_std`, in those of the readings."""
 _LEAST_GAIN = 3.0
 """Smallest gain in log-evidence at which `place_std` is accepted [nat]."""
 
@@ -183,7 +183,7 @@ def _search(model: Model, start: FloatArray) -> tuple[float, FloatArray]:
 
 
 def _without(model: Model, at: FloatArray) -> float:
-    """Return the least negative log posterior without `place_std`, near the optimum with it.
+    """Return the negative log posterior without `place_std`, minimised near the optimum with it.
 
     One start adds the independent component to the noise, another one shortens the length-scales.
     """

@@ -110,20 +110,20 @@ def predict(
         \sigma^2 = \sum_i q^*(k_i) (\sigma_i^2 + (\mu_i - \mu)^2)
 
     Args:
-        model: the belief over kernels.
-        X: (m, d) inputs in the given units.
-        noisy: of a new output instead of the noise-free function.
-        samples: S of θ where q(θ) is no point.
-        kernels: indices of those averaged over, their probabilities scaled to sum to one; None
-            = all.
-        seed: of the samples.
+        model: belief over kernels.
+        X: (m, d) inputs in their original units.
+        noisy: True for a new output instead of the noise-free function.
+        samples: number S of samples of θ, if q(θ) is not a point.
+        kernels: numbers of the averaged kernels, whose probabilities are scaled to sum to one;
+            None = all.
+        seed: seed of the samples.
 
     Returns:
         Mean and variance in the unit of the outputs and its square.
 
     Raises:
-        ValueError: inputs of another shape or not finite, or no such kernel.
-        BeliefError: a covariance that is not positive definite.
+        ValueError: inputs have a wrong shape or are not finite, or a kernel does not exist.
+        BeliefError: a covariance is not positive definite.
     """
     given = np.asarray(X, dtype=np.float64)
     d = model.dimensions

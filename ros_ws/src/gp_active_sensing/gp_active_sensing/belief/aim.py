@@ -16,10 +16,11 @@ from gp_active_sensing.topology.lookup import parts_that_count
 from gp_active_sensing.types import MEAN, WORST, Aim, FloatArray, IntArray
 
 SURE = 0.95
-"""Probability, by the belief, of an error within the aim at which a mission ends. In simulated
-fields the error stayed within the 95 % quantile in 90 % of the maps; see docs/fidelity.md."""
+"""Smallest probability of an error within the aim at which a mission ends. The belief computes this
+probability. In tests 90 % of the errors were within its 95 % quantile; see docs/fidelity.md."""
 FEWEST = 10
-"""Smallest number of observed places for an unknown scale, and number of parts of a map."""
+"""Smallest number of observed places at which a mission ends while the scale is unknown. Also the
+number of parts into which `not_seen` divides a map."""
 _TINY = 1e-300
 _EXACT = 1e-9
 """Relative variance below which a squared error counts as a constant."""
@@ -177,7 +178,7 @@ class AimForecast:
     def _alike(self) -> tuple[FloatArray, FloatArray]:
         """Return the dependence of errors: ``tr(WCWC) / tr(WC)²``, ``δᵀWCWδ / (tr(WC) δᵀWδ)``.
 
-        Each is (L',), from 0 for independent errors to 1 for one error that all places share.
+        Both results (L',) range from 0 for independent errors to 1 for fully dependent errors.
         """
         count = len(self._counted)
         some = np.unique(np.linspace(0, count - 1, min(count, _MOST)).round().astype(np.int64))
@@ -199,7 +200,7 @@ class AimForecast:
         return own, cross
 
     def _of(self, square: FloatArray) -> FloatArray:
-        """Return the (L',) weighted mean of values (L', s) at places, or the largest value."""
+        """Return the (L',) weighted mean of values (L', s) at places; their maximum for `WORST`."""
         if self._aim.of == WORST:
             return np.asarray(square.max(axis=1))
         return np.asarray(square @ self._places)

@@ -56,11 +56,11 @@ _FREEDOM = 2.0
 _CHUNK = 1 << 16
 """Largest number of covariance entries per step, so that they fit into the processor's cache."""
 _LARGE = 2000
-"""Largest number of places for which solves at all places are cached."""
+"""Largest number of places of a map for which ``C⁻¹ K_D*`` at all places is cached."""
 _UNLIKELY = 1e-6
-"""Total weight of the least probable candidates that are left out on a larger map."""
+"""Total weight of the least probable candidates that are left out above `_LARGE` places."""
 _BLOCK = 4_000_000
-"""Largest number of array entries for a block of places on a larger map."""
+"""Largest number of array entries for a block of places above `_LARGE` places."""
 _LARGEST = 1e100
 """Largest absolute value of a reading, and largest noise variance: squares stay finite."""
 
@@ -83,9 +83,9 @@ class Posterior:
 class Belief:
     """Mixture of Gaussian processes, one for each candidate λ. [Hoang2014, Eqs. 1-4].
 
-    The weights are ``b_D(λ) ∝ p(z_D | λ) b(λ)``. All readings of one place are combined exactly, so
-    the cost depends on the number |D| of observed places: O(1) to add a reading, O(L |D|²) to
-    update the factors at the next query. The order of the readings changes only rounding.
+    The weights are ``b_D(λ) ∝ p(z_D | λ) b(λ)``. All readings of one place are combined exactly.
+    The cost depends on the number |D| of observed places: O(L |D|²) for an update at the first
+    query after new readings. The order of the readings changes only rounding.
 
     Args:
         covariance: prior covariance between locations under each λ.
@@ -263,7 +263,7 @@ class Belief:
         return found
 
     def place_at(self, points: FloatArray, names: Sequence[str] = ()) -> None:
-        """Set the positions of the places, which readings beside a place's point need.
+        """Set the positions of the places, which are needed for readings beside a place's point.
 
         Args:
             points: (n, 2) positions, or (n, 3) with heights [m].
@@ -342,8 +342,8 @@ class Belief:
                 drift it has no effect.
             expert: True for an expert's answer. It conditions the belief like any reading, but
                 its place stays unobserved.
-            off: distance of a reading with a variance from the place's point [m]. The variance of
-                the field over that distance is added; None = at the point.
+            off: distance of the reading from the place's point [m]; None = no distance. The field's
+                variance over this distance is added to a given `noise_variance`.
 
         Raises:
             ReadingError: the value is not finite, too large, or outside the transform's domain, or
@@ -395,8 +395,8 @@ class Belief:
 
         Args:
             location: place of both readings.
-            before: value, noise variance, `seconds` and `off` of the replaced reading. `seconds` is
-                the time of the first reading if that one had been amended before.
+            before: value, noise variance, `seconds` and `off` of the replaced reading. After
+                earlier amendments, `seconds` is the time of the original reading.
             value: new reading in the sensor's unit.
             noise_variance: noise variance of the new reading; None = σ_n²(λ).
             seconds: time of the new reading [s]. With drift, it counts as taken at the time of the
@@ -715,8 +715,8 @@ class Belief:
     def roots(self, locations: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Return the terms of the posterior covariance ``C_λ = s_λ k_λ - WᵀW + BᵀB``.
 
-        Use this to compute few of its entries repeatedly. Each costs O(L |D|), and the whole matrix
-        is never formed.
+        Use this to compute a few entries of this matrix repeatedly. Each entry costs O(L |D|); the
+        matrix is never formed.
 
         Args:
             locations: (m,) places.

@@ -21,7 +21,7 @@ class Beside(NamedTuple):
     """Additional uncertainty of an average over a stay of the robot.
 
     Args:
-        steepness: (2, L, k) squared slope of the field at places, across and up [variance/m²].
+        steepness: (2, L, k) squared horizontal and vertical slope at places [variance/m²].
         noisy: True to add the belief's noise, because it is not known.
     """
 
@@ -46,8 +46,8 @@ class CollapsedReadings:
         self._plain = np.zeros((3, n))  # count, mean, centred sum of squares
         self._known = np.zeros((4, n))  # precision, mean, weighted sum of squares, Σ log σ_i²
         self._stays: dict[int, FloatArray] = {}
-        """(s, 4) averages over stays by place: value, variance, distance across and up [m]. Arrays
-        are never modified, so that copies share them."""
+        """(s, 4) averages over stays by place: value, variance, horizontal and vertical distance
+        from its point [m]. Arrays are never modified, so that copies share them."""
 
     def copy(self) -> CollapsedReadings:
         """Return an independent copy."""
@@ -85,7 +85,7 @@ class CollapsedReadings:
     def remove(
         self, place: int, value: float, variance: float | None, off: Off | None = None
     ) -> None:
-        """Remove one added reading in O(1). The result is exact for the only one of a place."""
+        """Remove one added reading in O(1); exact if the place has no other reading."""
         self.count[place] -= 1
         if off is not None and variance is not None:
             stays = self._stays.pop(place)
@@ -218,7 +218,7 @@ class CollapsedReadings:
     def _collapse_on_top(
         self, places: IntArray, noise_variance: FloatArray, unit: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return `collapse` with the belief's noise added to the readings' own variances."""
+        """Return the results of `collapse`, with the belief's noise added to own variances."""
         n0, m0, s0 = self._plain[:, places]
         p1, m1, s1, logs = self._known[:, places]
         noise = noise_variance[:, None]
@@ -243,7 +243,7 @@ class CollapsedReadings:
         unit: FloatArray | None,
         beside: Beside | None,
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return `collapse` for places that may have averages over stays."""
+        """Return the results of `collapse` for places that may have averages over stays."""
         L, k = len(noise_variance), len(places)
         precision, mean, log_within, squares = np.zeros((4, L, k))
         stays = [self._stays.get(place, _NO_STAYS) for place in places.tolist()]

@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 _LOG_2PI = math.log(2.0 * math.pi)
 _TAIL = 4
-"""Number of last rows that are rebuilt instead of a second row for their place."""
+"""Largest number of last rows that an update rebuilds; places of earlier rows get a second row."""
 _REPUBLISHED = (
     "a reading of place %d equals the previous one to the last digit: such readings count once "
     "(logged once)"
@@ -44,9 +44,9 @@ _NO_UNIT = 1e100
 _LEAST_NOISE = 1e-8
 """Smallest noise variance estimated from repeated readings, relative to the field's variance."""
 _NEGLIGIBLE = 1e-13
-"""Precision of new readings, relative to their place's, below which it is only rounding."""
+"""Relative precision of a place's new readings below which they count as rounding."""
 _EXACT = 1e-6
-"""Smallest precision of a second row, relative to its place's, that corrects an amended one."""
+"""Smallest relative precision of a second row after an amendment; smaller ones are inexact."""
 
 
 class _Present(NamedTuple):
@@ -194,7 +194,7 @@ class Conditioning:
         self._reset_summary()
 
     def begin(self, covariance: LocationCovariance) -> None:
-        """Replace the covariance by one under other λ; the readings stay."""
+        """Replace the candidates and their covariance; the readings stay."""
         candidates = covariance.hyperparameters
         self.noise: FloatArray = np.array([h.noise_std**2 for h in candidates])
         self._size: FloatArray = np.array([h.variance for h in candidates])
@@ -303,7 +303,7 @@ class Conditioning:
         self.now = max(self.now, seconds)
 
     def counting(self, times: FloatArray) -> BoolArray:
-        """Return the mask of readings at some times that count now."""
+        """Return a mask of `times`, True where a reading of that time counts now."""
         if self._history is None:
             return np.ones(times.shape, dtype=np.bool_)
         return self._history.counting(times, self.now)
@@ -352,7 +352,7 @@ class Conditioning:
         seconds: float,
         off: Off | None,
     ) -> bool:
-        """Store a reading as the latest of its place, and return whether it repeats the last one.
+        """Store a reading as the latest of its place; return whether it repeats the one before.
 
         A driver that is faster than its sensor publishes a value again within `_REPEATED` seconds,
         equal to the last digit. A sensor with a coarse resolution also produces equal values, so
@@ -515,7 +515,7 @@ class Conditioning:
         return _Present(slots, precision, mean, within, squares, counts)
 
     def counts(self, slots: IntArray) -> IntArray:
-        """Return the number of readings of (k,) slots that count in the evidence."""
+        """Return the (k,) numbers of readings of slots that count in the evidence."""
         return self.places.count[slots] if self.noise_known else np.ones_like(slots)
 
     def chunks(self) -> list[IntArray] | None:

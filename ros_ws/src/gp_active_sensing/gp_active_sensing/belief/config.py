@@ -3,7 +3,7 @@
 By default a few candidates represent all kernels, and all divisions of a reading's variance into
 smooth field, independent component of each place, and noise. One kernel has no spatial correlation.
 The readings determine the weights of the candidates. A mixture of two candidates predicts fields
-between them nearly as well as the right one.
+between them nearly as well as the right candidate.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SHARES = (
     (0.9999, 0.00005, 0.00005),
 )
 """Fractions of a reading's variance: smooth field, independent component of each place, and noise.
-They are in the order of the nugget, the largest first."""
+They are ordered by the smooth fraction, the smallest first."""
 _COARSE = 4
 """Number of the first `SHARES` that are used for a field with drift."""
 LONG = 1.0
@@ -46,9 +46,9 @@ NONE_WEIGHT = 0.15
 """Prior weight of no spatial correlation, relative to another kernel. It is small because a few
 readings of a flat stretch favour a model without length-scales."""
 NOISE_SHARES = (0.01, 0.03, 0.12, 0.5)
-"""Ratios of noise to field standard deviation, where only one of the two is known."""
+"""Candidate ratios of the noise's to the field's standard deviation, if only one is known."""
 OWN_SHARES = (0.002, 0.05, 0.5)
-"""Fractions of the field's variance in the independent component, where the noise is known."""
+"""Candidate fractions of the field's variance in the independent component, for a known noise."""
 ATTRIBUTE_SHARE = 0.3
 """Variance that all attributes explain together, relative to the rest of a reading's variance."""
 
@@ -271,7 +271,7 @@ class BeliefConfig:
             raise ConfigError(problems)
 
     def _history_problems(self) -> list[str]:
-        """Return the settings that contradict `kernel: empirical`, or `history` without it."""
+        """Return the problems of `kernel: empirical` and of `history` with other settings."""
         if self.kernel != EMPIRICAL:
             if self.history is None:
                 return []
@@ -291,7 +291,7 @@ class BeliefConfig:
         return problems
 
     def _model_problems(self) -> list[str]:
-        """Return the keys that a kernel model sets itself, or that only a kernel model has."""
+        """Return the problems of keys that a kernel model sets, or that need a kernel model."""
         defaults = {f.name: f.default for f in dataclasses.fields(self)}
         if self.model is None:
             if self.model_mark is None:

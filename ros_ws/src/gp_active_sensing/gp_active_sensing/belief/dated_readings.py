@@ -160,7 +160,7 @@ class DatedReadings:
         return self.counting(self.last, now)
 
     def counting(self, times: FloatArray, now: float) -> BoolArray:
-        """Return the mask of readings at some times that count now.
+        """Return a mask of `times`, True where a reading of that time counts now.
 
         With `discard_step`, the newest reading of a probe and all later answers of experts count.
         """

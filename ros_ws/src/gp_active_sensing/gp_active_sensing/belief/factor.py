@@ -133,7 +133,7 @@ class Factor:
         """Append rows for `places` (r,) with precision and value (L, r).
 
         Raises:
-            BeliefError: the covariance is not positive definite with the largest jitter.
+            BeliefError: the covariance is not positive definite even with the largest jitter.
         """
         r, R = len(places), self.rows
         if R + r > self._capacity:
@@ -214,7 +214,7 @@ class Factor:
 def _solve_lower(factors: Iterable[FloatArray], right: FloatArray) -> FloatArray:
     """Return ``C⁻¹ B`` for L lower factors C (R, R) and B (L, R, m), in the memory of B.
 
-    BLAS works on the transposes, which have its memory order: B is neither copied nor checked.
+    The transposes have the memory order of BLAS. B is neither copied nor checked.
     """
     found = right if right[0].flags.c_contiguous else np.ascontiguousarray(right)
     for C, b in zip(factors, found, strict=True):

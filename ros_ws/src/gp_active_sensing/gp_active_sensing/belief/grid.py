@@ -35,7 +35,7 @@ _LITTLE = 0.05
 _NOTHING = 1e-3
 """Posterior weight below which a kernel loses variance components."""
 _FEWER = 0.75
-"""Largest fraction of remaining candidates for which negligible candidates are removed."""
+"""Largest remaining fraction of candidates at which negligible candidates are removed."""
 _SAME = 1e-6
 """Distance, in extents of the map, below which two places count as one."""
 _LEAST, _MOST = 0.25, 4.0
@@ -126,8 +126,8 @@ def _listed(points: Sequence[float]) -> str:
 
 
 RATIOS = (0.25, 1.0, 4.0)
-"""Candidate ratios of the length-scale along z to that along x and y, in ratios of the map's steps
-up and across. A mixture of two candidates predicts ratios between them nearly as well."""
+"""Candidate ratios of the length-scale along z to that along x and y, relative to the ratio of the
+map's steps. A mixture of two candidates predicts ratios between them nearly as well."""
 
 
 def axis_ratios(features: FloatArray, names: Sequence[str]) -> tuple[float, ...]:
@@ -238,8 +238,8 @@ class KernelGrid:
         parts: variance components that each length-scale is combined with.
         family: function that builds the covariance of candidates.
         kernel: name of the kernel; "" for the only kernel.
-        share: prior mass. A kernel may have several grids: one for each ratio of axes, and with or
-            without a long-range component.
+        share: prior mass. A kernel may have several grids, for ratios of axes and for a long-range
+            component.
         ladder: all possible `parts`, with equal prior masses, from the largest nugget to the
             smallest; () = `parts` are fixed.
     """
@@ -344,8 +344,8 @@ class CandidateGrid:
     def adapted(self, weights: FloatArray, observed: int) -> tuple[CandidateGrid, str]:
         """Return a grid adapted to the posterior weights (L,), and the reason.
 
-        After a change, the next one needs a quarter more observed places. This prevents changes
-        back and forth. See `LengthScaleGrid`.
+        Each change requires a quarter more observed places than the change before, which prevents
+        oscillation. See `LengthScaleGrid`.
         """
         if observed < self.due:
             return self, ""

@@ -208,7 +208,7 @@ GROWTH = 0.1
 AT_LEAST = 5
 """Smallest number of added places at which `Explained` is computed again."""
 MANY = 600
-"""Number of places above which `Explained` is computed more rarely, at a constant cost a place."""
+"""Number of places above which `Explained` is computed more rarely."""
 
 
 @dataclass(frozen=True)
@@ -229,7 +229,7 @@ class Explained:
 
     @classmethod
     def of_record(cls, record: Mapping[str, Any]) -> Explained:
-        """Return the value in the record of a stage; "not computed yet" if the record has none."""
+        """Return the value in the record of a stage; "not computed yet" for a record without."""
         share = record.get("explained")
         return cls(None if share is None else float(share), int(record.get("explained_places", 0)))
 

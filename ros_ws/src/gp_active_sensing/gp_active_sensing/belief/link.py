@@ -22,7 +22,7 @@ If A and B were read at the same places with the same precision, A's map adds no
 (autokrigeability) [Wackernagel2003]. A link is therefore made only if A was read at more places.
 
 C uses the most probable candidates of A. On a map of more than `_MOST` places it is a sparse
-approximation with so many inducing places and the exact variance at each place [Snelson2006].
+approximation with `_MOST` inducing places and the exact variance at each place [Snelson2006].
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ _CANDIDATES = 4
 _MOST = 300
 """Largest number of inducing places for the covariance of the dense quantity."""
 _GROWTH = 1.1
-"""Growth factor of the dense quantity's number of observed places at which a link is renewed."""
+"""Growth factor of the number of observed places (dense quantity) at which a link is renewed."""
 _DENSER = 1.25
-"""Smallest ratio of the dense to the sparse quantity's number of observed places for a link."""
+"""Smallest ratio of the numbers of observed places (dense to sparse quantity) for a link."""
 _LEAST = 3
 """Smallest number of observed places of the sparse quantity for a link. The first reading
 determines the mean and the second the scale."""

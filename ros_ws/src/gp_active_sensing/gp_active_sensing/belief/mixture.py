@@ -14,8 +14,8 @@ from gp_active_sensing.belief.prior import IDENTITY, Transform
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 WIDEST, FAR = 2.0, 4.0
-"""A component with half of the weight has at most `WIDEST` times the variance of its mixture. Of a
-normal distribution all but 3 in 100,000 lie within `FAR` deviations."""
+"""Limits of a component under a logarithm: its variance in variances of the mixture, and its mean's
+distance above the mixture's mean in standard deviations."""
 _NEGLIGIBLE = 1e-10
 """Total weight of components that are left out of a distribution function."""
 _CLOSE = 1e-9
@@ -52,9 +52,9 @@ class Mixture:
     def each(self) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance (L, m) of the components in the sensor's unit.
 
-        Through a logarithm a component that is far wider than the mixture, however little its
-        weight, has an expectation beyond all others. None has more than `WIDEST` times the
-        variance of the mixture, or lies more than `FAR` of its deviations above it.
+        Under a logarithm, a wide component with little weight would dominate the expectation.
+        Variances are therefore limited to `WIDEST` times the mixture's variance, and means to `FAR`
+        of the mixture's standard deviations above its mean.
         """
         if self.transform is IDENTITY:
             return self.mean, self.variance

@@ -229,7 +229,7 @@ _NEAREST = 4
 _ABOVE = 2
 """Number of places above and below a place from which a vertical slope is computed."""
 _STEEP = 2.0
-"""Smallest ratio of the two distances, in steps of the map, of a horizontal or vertical step."""
+"""Smallest ratio of the two distances of a horizontal or vertical step, in steps of the map."""
 
 
 class Steepness:
@@ -255,7 +255,9 @@ class Steepness:
         return other
 
     def of(self, covariance: LocationCovariance, places: IntArray) -> FloatArray:
-        """Return the (2, L, k) squared slopes at places: across and up; 0 up without heights.
+        """Return the (2, L, k) squared horizontal and vertical slopes at places.
+
+        Vertical slopes are 0 on a map without heights.
 
         Args:
             covariance: prior covariance under each λ.
@@ -278,7 +280,7 @@ class Steepness:
         return found
 
     def _in_space(self, covariance: LocationCovariance, place: int) -> FloatArray:
-        """Return the (2, L) squared slopes across and up from steps to the nearest places.
+        """Return the (2, L) squared horizontal and vertical slopes, from steps to nearest places.
 
         With steps of both directions, the slopes are their least-squares fit. With steps of one
         direction only, the ratio of the length-scales determines the other slope.
@@ -306,7 +308,7 @@ class Steepness:
         return found
 
     def _ratios(self, covariance: LocationCovariance) -> FloatArray:
-        """Return the (L,) ratio of the length-scale across to the length-scale along z."""
+        """Return the (L,) ratio of the horizontal length-scale to the length-scale along z."""
         axes = [k for k, name in enumerate(self.names) if name in ("x", "y")]
         if not axes or "z" not in self.names:
             return np.ones(len(covariance.hyperparameters))

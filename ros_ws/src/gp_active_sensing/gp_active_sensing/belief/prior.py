@@ -32,7 +32,7 @@ class Transform:
         return values
 
     def seen_variance(self, values: FloatArray, variance: float) -> FloatArray:
-        """Return the noise variance, after the transform, of readings with some values."""
+        """Return the transformed noise variance of readings with these values."""
         return np.full(values.shape, variance)
 
     def inverse(self, values: FloatArray) -> FloatArray:
@@ -75,7 +75,7 @@ class Log(Transform):
             return np.asarray(np.log(np.maximum(values + self.offset, 0.0)))
 
     def seen_variance(self, values: FloatArray, variance: float) -> FloatArray:
-        """Return the noise variance, after the transform, of readings with some values."""
+        """Return the transformed noise variance of readings with these values."""
         return np.asarray(variance / np.square(np.maximum(values + self.offset, 1e-100)))
 
     def inverse(self, values: FloatArray) -> FloatArray:
@@ -103,8 +103,7 @@ class PriorMean:
     """``m(x) = offset(x) + h(x)ᵀ β`` with ``β ~ N(0, diag(std²))`` integrated out.
 
     Integrating β out adds ``h(x)ᵀ diag(std²) h(x')`` to the covariance [Rasmussen2006, Sec. 2.7].
-    This term is separate from the covariance, so that a vague std does not spoil the latter's
-    condition number.
+    This term is separate, which keeps the covariance well conditioned with a vague std.
 
     Args:
         offset: (n,) known part.
@@ -462,8 +461,8 @@ def noise_estimate(
     Readings of one place differ by the noise alone. With n degrees of freedom, the logarithm of
     their variance estimates the logarithm of the noise variance. The error has the mean
     :math:`\psi(n/2) - \log(n/2)` and the variance :math:`\psi'(n/2)`. The result weights guess and
-    estimate by their precisions. n and the variance are rounded to steps, so that few readings
-    change the result.
+    estimate by their precisions. n and the variance are rounded to steps, so that the result
+    changes rarely.
 
     Args:
         noise: (L,) noise variance of the candidates at c = 1.
@@ -504,16 +503,15 @@ def integrate_scale(
 
     .. math:: p(z | \lambda) \propto |K|^{-1/2} Q^{-\nu/2}, \quad E[c | z, \lambda] = Q / (\nu - 2)
 
-    [Rasmussen2006, Sec. 2.7; Ohagan1994]. For ν ≤ 3 the result is Q, because
-    the expectation hardly exists. For ν < 1 the scale is undetermined, and the result is 1.
+    [Rasmussen2006, Sec. 2.7; Ohagan1994]. For ν ≤ 3 the factor is Q. For ν < 1 the scale is
+    undetermined, and the factor is 1.
 
     Args:
         rest: (L,) log-evidence at c = 1 without the term -Q/2.
         quadratic: (L,) Q.
         readings: number of readings; an aged reading counts as a fraction.
         known: number of coefficients of a vague mean.
-        size: mean square of the readings about the first one. It sets a floor for Q where the
-            residuals are zero up to rounding.
+        size: mean square of the readings about the first reading, for the least value of Q.
     """
     freedom = readings - known
     if freedom < 1:

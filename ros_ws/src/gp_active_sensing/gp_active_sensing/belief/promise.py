@@ -5,8 +5,8 @@ With weights :math:`w_p` of the places the promised error is
 .. math:: \sqrt{\sum_p w_p \operatorname{Var}(f_p | z) / \sum_p w_p} .
 
 The variance includes all candidates λ and the differences between their means. The promise holds on
-average over the fields that the belief considers. A mission that checks the promise repeatedly ends
-when it happens to be low. It therefore needs the additional condition of `aim.assurance`.
+average over fields drawn from the belief. A mission that checks the promise repeatedly would end
+when the promise happens to be low. `aim.assurance` is therefore an additional condition.
 
 `floor_of` computes a lower bound of the promised error for any choice of k places. For one
 candidate λ, let M be the prior covariance of the places including the unknown mean, W the diagonal

@@ -37,7 +37,7 @@ class ReadOptions:
         transform: transform of the outputs, after `scale`; as in a belief.
         folder: folder for a long log, so that memory does not grow with it; None = in memory.
         origins: time stamp of hour 0 by input; None = the first stamp.
-        held_out: True for rows that are not learned from, see `Dataset.checked`.
+        held_out: True for test rows, see `Dataset.checked`.
     """
 
     scale: float = 1.0
@@ -135,13 +135,13 @@ class Dataset:
         return found.hexdigest()
 
     def checked(self, *, held_out: bool = False) -> Dataset:
-        """Return the rows with a number in every column, which can be learned from.
+        """Return the rows with a number in every column, for learning or testing.
 
-        `notes` reports skipped rows, repeated inputs and constant inputs. Without any of these, the
-        result is this object.
+        `notes` reports skipped rows, repeated inputs and constant inputs. The result is this object
+        if there are none.
 
         Args:
-            held_out: True for rows that are only compared with predictions. A single row then
+            held_out: True for test rows, which are only compared with predictions. A single row
                 suffices, and values need not vary.
 
         Raises:

@@ -29,7 +29,7 @@ from gp_active_sensing_learning.data.table import (
 LEAST_PLACES = 8
 """Smallest number of places with a reading for learning hyper-parameters."""
 SNAP = 50.0
-"""Default of the largest distance of a position from its place [m]."""
+"""Default of the largest distance between a position and its place [m]."""
 _SHOWN = 5
 _TIES = 6
 """Largest number of points at the same distance that are compared."""
@@ -43,7 +43,7 @@ class PriorReadings:
         places: (r,) place of each reading; a place may have several readings.
         values: (r,) values in the sensor's unit.
         source: source of the readings, for messages.
-        held_out: True for readings that are not learned from; a single one then suffices.
+        held_out: True for test readings, which are only compared with predictions.
         notes: notes about the readings, a sentence each.
         snap: largest distance of a position from its place [m]; None = places were named.
     """
@@ -111,7 +111,7 @@ def read_csv(
         scale: factor on the values.
         snap: largest distance of a position from its place [m]; None = `usual_snap`.
         usual_snap: default of `snap` [m].
-        held_out: True for readings that are not learned from, see `PriorReadings`.
+        held_out: True for test readings, see `PriorReadings`.
 
     Raises:
         ConfigError: `snap` is given, and the table has names of places.

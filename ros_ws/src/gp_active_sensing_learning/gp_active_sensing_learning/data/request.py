@@ -47,7 +47,7 @@ class RowRequest:
         overrides: overrides of the form ``a.b=value``.
         reading_topic, reading_field, pose_topic: topics and field of a bag.
         transform: transform of the values; None = that of the scenario or run.
-        held_out: True for rows that are not learned from, see `Dataset.checked`.
+        held_out: True for test rows, see `Dataset.checked`.
     """
 
     data: str

@@ -37,7 +37,7 @@ def load_rows(
     """Read the requested rows.
 
     With a map (named, or of the scenario, run or bag) the inputs are the features of the place of
-    each reading. With `asked.inputs` they are these columns.
+    each reading. With `asked.inputs` the inputs are these columns.
 
     Args:
         asked: the user's options.
@@ -180,7 +180,7 @@ def _of_bag(asked: RowRequest, how: ReadOptions) -> Dataset:
 
 
 def asked_of(model: KernelModel, data: str, options: Mapping[str, Any]) -> RowRequest:
-    """Return the request for rows to check a model with, which are not learned from."""
+    """Return the request for test rows of a model."""
     recipe = model.recipe
     bag, table = is_bag(data), is_table(data)
     of_map = "scenario" in options or "map_file" in options

@@ -31,7 +31,7 @@ _TIMES = (HOURS, "time", "timestamp", "date", "datetime")
 _LINES = 3
 """Largest number of named lines without a number, for each column."""
 _SEARCHED, _HINTS = 12, 3
-"""Largest number of columns without a place that are compared and listed."""
+"""Largest numbers of columns that are compared with names of places, and of listed hints."""
 
 
 def open_table(path: Path) -> Table:
@@ -70,7 +70,7 @@ class WholeRows:
         self._count = 0
 
     def of(self, chunk: Chunk) -> IntArray:
-        """Return which rows (k,) of the next chunk have a number in every column."""
+        """Return the (k,) rows of the next chunk with a number in every column."""
         present = ~np.isnan(chunk.values)
         self._known += present.sum(axis=0)
         whole = present.all(axis=1)

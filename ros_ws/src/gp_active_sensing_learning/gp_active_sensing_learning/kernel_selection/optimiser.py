@@ -102,7 +102,7 @@ class Optimiser:
             state: state of the kernels.
             parts: iterable of inputs (b, d) and outputs (b,).
             weight: number of rows that each given row represents.
-            etas: (S, K, P) standard normal samples; a single zero for a point.
+            etas: (S, K, P) standard normal samples; one sample of zeros for a point.
         """
         with torch.no_grad():
             root = self.root(state)

@@ -46,7 +46,7 @@ def judge(state: State, bound: Any, config: VbksConfig, rows: int, *, first: boo
         bound: (K,) estimates of the local ELBOs.
         config: tolerance and patience.
         rows: number of rows of the bounds.
-        first: True for the first estimate of a phase, which is compared with nothing.
+        first: True for the first estimate of a phase, which has no predecessor.
     """
     gained = bound > state.best + config.tolerance * rows
     better = bound > state.best
@@ -107,7 +107,7 @@ class Restart:
         kernel: index of the kernel in the group.
         start: number 0, 1, … of the start.
         iterations: number of steps taken.
-        outcome: reason for its end; "" while it is optimised.
+        outcome: reason for the end of the optimisation; "" before the end.
         trace: iterations, rows and bound [nat] of each estimate.
     """
 
@@ -208,7 +208,7 @@ class Restarts:
     # -- leaving, and coming back --------------------------------------------------------------
 
     def set_aside(self, bound: Any, *, first: bool) -> bool:
-        """Set starts aside that have converged or are dropped; return whether any were."""
+        """Set starts aside that have converged or are dropped; return whether there were any."""
         state, config = self.state, self.config
         converged, given_up = leaving(state, bound, first=first, full=self.full)
         going = converged | given_up
@@ -238,10 +238,10 @@ class Restarts:
         self.prepare()
 
     def race(self, share: float) -> bool:
-        """Drop the worse starts of each kernel by a fraction of the steps; return whether any were.
+        """Drop the worse starts of each kernel; return whether any start was dropped.
 
         Successive halving [Jamieson2016] keeps ``ceil(S / 2^h)`` of S starts after h of the
-        fractions in `RACE`. Converged starts are ranked as well.
+        fractions of the steps in `RACE`. Converged starts are ranked as well.
         """
         halvings = sum(share >= at for at in RACE)
         placed: dict[int, list[tuple[float, int]]] = {}
@@ -260,7 +260,7 @@ class Restarts:
         return True
 
     def gather(self) -> None:
-        """Return waiting starts to the state, in order, each restored to its best bound."""
+        """Move waiting starts back to the state, in order, each restored to its best bound."""
         parts = [*self._waiting, self.state]
         values: dict[str, Any] = {}
         for item in dataclasses.fields(State):

@@ -88,7 +88,7 @@ def _prepare(
     """Create the directory of a checkpoint, or check that it is of the same optimisation.
 
     Returns:
-        Groups of kernels; those of the checkpoint, whatever the number of processes is now.
+        Groups of kernels; with a checkpoint, the groups of the checkpoint.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -221,7 +221,7 @@ def learn_model(
     *,
     progress: Callable[[str, TrainingProgress], None] = lambda part, now: None,
 ) -> KernelModel:
-    """Return a learned belief over kernels; with `way.refit` after screening and a refit.
+    """Learn a belief over kernels; with `way.refit`, screen kernels and fit the best ones again.
 
     After a refit, the model has the history of the screening, which includes all kernels. Results
     of the screening are in ``settings["screening"]``.

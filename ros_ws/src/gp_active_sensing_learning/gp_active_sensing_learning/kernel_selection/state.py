@@ -106,7 +106,7 @@ def theta_root(raw: Any, used: Any, *, point: bool) -> Any:
 
 
 def scaled_root(raw: Any, factor: float) -> Any:
-    """Return the raw form of C_θ times a factor."""
+    """Return the raw form of C_θ multiplied by a factor."""
     diagonal = torch.diagonal(raw, dim1=1, dim2=2) + math.log(factor)
     return factor * torch.tril(raw, -1) + torch.diag_embed(diagonal)
 

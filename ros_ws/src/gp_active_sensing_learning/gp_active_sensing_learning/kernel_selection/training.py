@@ -30,7 +30,7 @@ from gp_active_sensing_learning.kernel_selection.restarts import (
 from gp_active_sensing_learning.kernel_selection.state import scaled_root
 
 _SOME = 0.3
-"""Fraction of the steps that use a sample of the rows; the best start of each kernel goes on."""
+"""Fraction of the steps in which all starts use a sample of the rows."""
 _WIDTHS = (1.0, 0.5, 0.2, 0.05, 0.01)
 """Candidate factors on the width of q(θ) that follows from the curvature."""
 _RATES = {"starts": 4.0, "some": 4.0, "point": 0.25, "full": 0.1}
@@ -47,7 +47,7 @@ _ESTIMATES = 8
 _PASSED = 1_000_000
 """Approximate number of rows times samples of θ for the final, exact bound."""
 _FEW, _MOST = 20_000, 256
-"""Number of rows times samples for few rows, and largest number of samples."""
+"""Number of rows times samples of θ with few rows, and largest number of these samples."""
 
 
 class Training:

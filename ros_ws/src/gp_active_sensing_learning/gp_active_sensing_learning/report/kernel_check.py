@@ -141,7 +141,7 @@ def _seen(model: KernelModel, rows: Dataset, order: list[int]) -> bool:
 
 
 def arranged(model: KernelModel, rows: Dataset) -> list[int]:
-    """Return the column in the rows of each input of the model.
+    """Return the index in the rows' inputs of each input of the model.
 
     Raises:
         ConfigError: the inputs have other names than the model's.
@@ -283,7 +283,7 @@ class Alike:
 
 
 def alike(model: KernelModel, X: FloatArray, *, samples: int, seed: int) -> tuple[Alike, ...]:
-    """Return groups of two or more of the first kernels that agree with each other over X (m, d).
+    """Return groups of two or more kernels that agree over X (m, d), among the first `FIRST`.
 
     Two kernels agree if their covariances at the means of q(θ) differ by less than one per cent.
     They also agree if their local ELBOs differ by less than 1 nat, and their predictions by less
