@@ -1,4 +1,4 @@
-"""Take decisions one at a time, with the waypoints of the other probes pending."""
+"""Compute decisions one at a time, with the waypoints of the other probes pending."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 class Decisions:
-    """Hands out decisions to take and carries out their results; used under the mission's lock."""
+    """Queue of the decisions to compute; used under the mission's lock."""
 
     def __init__(
         self,
@@ -33,33 +33,33 @@ class Decisions:
         self.loop = loop
         self.fleet = fleet
         self.stage = 0
-        """Decisions taken."""
+        """Number of decisions so far."""
         self.last_plan: Plan | None = None
         self.running = False
-        """A decision is being computed."""
+        """Set while a decision is being computed."""
         self.number = 0
         """Number of the newest job; an answer to an older job is dropped."""
         self.whom = ""
         """Name of the probe that the newest job is for."""
         self.open: DecisionRequest | None = None
-        """A decision that was being computed when the process was killed, to be computed first."""
+        """Decision that was being computed when the process was killed; it is computed first."""
         self.latency = Latency()
-        """From the message that completed a place to the next waypoint."""
+        """Latency from the message that completed a visit to the next waypoint."""
         self.round: set[str] = set()
-        """Probes that are to be asked for in this round, where they are decided for together."""
+        """Names of the probes that still need a decision in this round (`mission.together`)."""
         self.refusal = ""
-        """Why the newest answer is not given out, and the mission has to pause."""
+        """Reason why the newest plan is refused and the mission must pause; "" = none."""
         self.no_way = ""
-        """Why the newest answer cannot be carried out from where its probe is."""
+        """Reason why the probe cannot drive the newest plan from its position; "" = it can."""
         self._limits = loop.beyond, loop.declared
-        """Places that the limits had closed at the last decision, and those declared safe."""
+        """Places that the limits closed, and places declared safe, at the last decision."""
         self.consulting: ExpertQueries | None = None
-        """Asks an expert before a decision; None = nobody does."""
+        """Questions to an expert before a decision; None = there is no expert."""
         self._clock = clock
         self._journal = journal
 
     def give_up(self) -> None:
-        """Ignore the answer that is being computed."""
+        """Ignore the decision that is being computed."""
         self.number += 1
         self.running = False
         self.refusal = ""
@@ -68,7 +68,7 @@ class Decisions:
             self.consulting.give_up()
 
     def forget(self, probe: ProbeState) -> None:
-        """Ignore the answer that is being computed for a probe that has left."""
+        """Ignore the decision that is being computed for a probe that has left."""
         if self.running and self.whom == probe.name:
             self.number += 1
             self.running = False
@@ -78,7 +78,7 @@ class Decisions:
             self.consulting.give_up()
 
     def next_job(self, now_ns: int) -> DecisionRequest | None:
-        """Return the next decision to take, None without one or while one is being computed."""
+        """Return the next decision to compute; None = there is none, or one is being computed."""
         if self.running:
             return None
         if self.open is not None:
@@ -103,7 +103,7 @@ class Decisions:
                     probe=probe.name,
                 )
             )
-            # The copy that decides and the belief here have to agree on what is still observed.
+            # The copy of the engine and the belief here must agree on the observed places.
             self.loop.advance(now_ns)
             self.running = True
             self.number += 1
@@ -112,7 +112,7 @@ class Decisions:
         return None
 
     def _asked_for(self, now_ns: int) -> list[ProbeState]:
-        """Return the probes that need a decision now: those that wait, or those of this round."""
+        """Return the waiting probes that need a decision now; in rounds, those of this round."""
         waiting = [probe for probe in self.fleet.waiting if not probe.needs_reading]
         if not self.fleet.config.together:
             return waiting
@@ -125,14 +125,14 @@ class Decisions:
         return [probe for probe in waiting if probe.name in self.round]
 
     def _has_consulted(self, probe: ProbeState, now_ns: int) -> bool:
-        """Return whether the expert, if there is one, has answered or its time limit is over."""
+        """Return whether no answer of an expert is awaited for this decision."""
         if self.consulting is None:
             return True
         left = self.loop.readings_for(probe.name, self.fleet.pending(probe))
         return self.consulting.ready(now_ns, left, lambda: _spare(probe, now_ns))
 
     def _others_waiting(self, probe: ProbeState, now_ns: int) -> dict[str, int | None]:
-        """Return which other probes wait for a decision, and where each of them stands."""
+        """Return the other probes that wait for a decision, each with its place."""
         waiting = (other for other in self._asked_for(now_ns) if other is not probe)
         others = [other for other in waiting if other.carried == probe.carried]
         return {other.name: other.at for other in others if self._has_position(other)}
@@ -145,7 +145,7 @@ class Decisions:
         now_ns: int,
         passed: tuple[int, ...] = (),
     ) -> DecisionRequest:
-        """Return the job to decide for a probe from what is known now."""
+        """Return the job to decide for a probe, from the present state of the mission."""
         self.whom = probe.name
         settled = probe.stages.unrecorded if probe.flows else []
         return DecisionRequest(
@@ -164,7 +164,7 @@ class Decisions:
         )
 
     def _has_position(self, probe: ProbeState) -> bool:
-        """Return whether a probe has a position to decide from; store it."""
+        """Set the place from which a decision starts; return whether it can be taken."""
         if probe.at is not None:
             probe.at = self.loop.open_place(probe.at)
             return True
@@ -172,13 +172,13 @@ class Decisions:
         if pose is None and probe.anywhere:
             return True
         if pose is None:
-            return False  # where the probe is must be known first
+            return False  # a decision needs the probe's position
         probe.at = probe.standing()
         if probe.at is not None:
             probe.at = self.loop.open_place(probe.at)
             return True
         if probe.needs_start:
-            return False  # where it has to come back to must be known first
+            return False  # its end place is its first place, which must be on the map
         matcher = probe.ingestion.matcher
         place, metres = matcher.nearest(pose.x, pose.y, pose.z)
         logger.warning(
@@ -190,12 +190,12 @@ class Decisions:
         return True
 
     def take(self, job: DecisionRequest, plan: Plan, now_ns: int) -> bool:
-        """Take the answer to a job; say whether it is used."""
+        """Process the plan for a job; return whether it is used."""
         self.running = False
         probe = self.fleet.probes[job.probe]
         if probe.gone:
             return False
-        asked = job.loop  # the plan may lead through places that only this question has opened
+        asked = job.loop  # the plan may use places that its own request opened
         self.loop.set_limits(asked.declared, asked.began, asked.beyond)
         self._note_limits(probe, now_ns)
         self.no_way = no_way(probe, plan)
@@ -208,7 +208,7 @@ class Decisions:
             return False
         if plan.waypoint is not None and not self._still_holds(probe, plan.waypoint, job.loop):
             self.round.add(probe.name)
-            return False  # read while this was computed, by whomever: decide again
+            return False  # the place was read meanwhile: decide again
         self.last_plan = probe.last_plan = plan
         if self.consulting is not None:
             self.consulting.settle()
@@ -229,7 +229,7 @@ class Decisions:
         return True
 
     def _still_holds(self, probe: ProbeState, waypoint: int, asked: SensingLoop) -> bool:
-        """Return whether a place chosen on a copy of the loop may still be chosen for a probe."""
+        """Return whether a place chosen on a copy of the engine is still a valid choice."""
         pending = self.fleet.pending(probe)
         read = probe.observed[waypoint] and not asked.reservations.is_due(waypoint, probe.lead)
         if read or waypoint in pending:
@@ -257,7 +257,7 @@ class Decisions:
         self.latency.add(self._clock() - since)
 
     def _note_limits(self, probe: ProbeState, now_ns: int) -> None:
-        """Record which places the limits have closed and opened since the last decision."""
+        """Record the places that the limits closed and opened since the last decision."""
         loop, (before, declared) = self.loop, self._limits
         if (loop.beyond, loop.declared) == (before, declared):
             return
@@ -288,7 +288,7 @@ class Decisions:
 
 
 def _spare(probe: ProbeState, now_ns: int) -> float:
-    """Return how long a probe may wait and still reach its end place in time [s]."""
+    """Return the longest wait with which a probe still reaches its end place in time [s]."""
     left, loop = probe.left, probe.loop
     if left.seconds is None:
         return math.inf
@@ -314,13 +314,13 @@ def no_way(probe: ProbeState, plan: Plan) -> str:
 
 
 def first_leg_refusal(probe: ProbeState, plan: Plan) -> str:
-    """Return why a probe must not set out on its first leg, "" when it may, or has before."""
+    """Return why the first leg of a probe is refused; "" = it is not, or is not the first."""
     config, ingestion = probe.config, probe.ingestion
     pose = ingestion.track.newest
     if probe.stages.number or not plan.path or pose is None or config.follow == "probe":
         return ""
     topology, matcher = probe.loop.topology, ingestion.matcher
-    # Anyone who is on the map may be so far off its edge.
+    # A probe at the map's edge may be as far as snap_distance outside it.
     extent = matcher.extent + matcher.snap_distance
     longest = extent if config.first_leg is None else config.first_leg
     x, y, _ = topology.goals[plan.path[-1]].tolist()

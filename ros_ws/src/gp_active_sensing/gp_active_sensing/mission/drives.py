@@ -1,4 +1,4 @@
-"""Compare the drive of a probe with its plan."""
+"""Compare a probe's drive with its plan, to find shut moves."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from gp_active_sensing.topology.shut import is_doorway, with_shut
 from gp_active_sensing.types import Budget, Plan
 
 _FAR, _FAR_STEPS = 1.5, 2.0
-"""A drive is far longer than planned from so many times its way on, and so many spacings more."""
+"""Factor on the planned way, and number of spacings added, beyond which a drive is far too long."""
 _AGAIN = 1.25
 """Factor of growth of a drive after which it is checked again."""
 _MOST_TRIED = 32
-"""Moves of a way that are tried as the shut one."""
+"""Largest number of moves that are tried as the shut one."""
 _DIFFERS = 0.35
-"""Part by which what was driven may differ from a way on the map, whose legs turn at places."""
+"""Largest relative difference between driven metres and the length of a way on the map."""
 _LONGER = 1.25
-"""A shut move makes the way so many times longer."""
+"""Least ratio of the lengths of a way without and with a move that counts as shut."""
 _AHEAD = 3
-"""Moves ahead of a stalled probe among which a doorway is looked for."""
+"""Number of moves ahead of a stalled probe that may be the shut doorway."""
 
 
 @dataclass
 class DriveRecord:
-    """A drive under way; used under the mission's lock.
+    """Drive under way; used under the mission's lock.
 
     Args:
-        plan: the decision, or the last plan on the way to the end place.
-        start: place where it began; None = not known.
-        metres: of the odometer then.
+        plan: the decision, or the plan of the way to the end place.
+        start: place where the drive began; None = not known.
+        metres: odometer at the start [m].
     """
 
     plan: Plan | None = None
     start: int | None = None
     metres: float = 0.0
     passed: int = -1
-    """Number in the path of the last place that was passed on it; -1 = none yet."""
+    """Index in the plan's path of the last place that was passed; -1 = none yet."""
     spacing: float = 1.0
     left: Budget = Budget()
-    """Remaining budget when it set out."""
+    """Remaining budget at the start."""
     begun_ns: int = 0
     _next: float = field(default=0.0, init=False)
 
@@ -72,10 +72,11 @@ class DriveRecord:
 
 
 def move_before(topology: Topology, probe: Any) -> tuple[int, int] | None:
-    """Return the move that a stalled probe does not get through; None where that is not known.
+    """Return the move that stops a stalled probe; None = not known.
 
-    On the ground of a grid the next doorway ahead; without one the first move from where it is. Of
-    a longer way that it never set out on nothing is known: the place itself may be out of reach.
+    On the ground of a grid this is the next doorway ahead. Without a doorway it is the first move
+    from the probe's place. If the probe never left the first place of a longer way, the move is not
+    known: the goal itself may be out of reach.
     """
     here, plan = probe.standing(), probe.plan or probe.stages.home
     if here is None or plan is None or topology.free:
@@ -98,8 +99,8 @@ def move_left_out(
 ) -> tuple[int, int] | None:
     """Return the move of a planned way whose absence explains a long drive; None = none does.
 
-    Each move after the last place that was passed is left out in turn. Without the shut one, the
-    metres so far and the way on from here are about as long as the way from the start.
+    Each move after the last passed place is removed from the map in turn. The move counts as shut
+    if, without it, driven metres plus remaining way are about as long as the way from the start.
     """
     plan, start = drive.plan, drive.start
     if plan is None or start is None or here is None or topology.free:
@@ -108,7 +109,7 @@ def move_left_out(
     way = (start, *plan.path)
     moves = [(a, b) for a, b in pairwise(way) if a != b]
     moves = moves[drive.passed + 1 :] if here in plan.path else moves[max(0, drive.passed) :]
-    if len(moves) > _MOST_TRIED:  # the first ones, and evenly spaced ones of the others
+    if len(moves) > _MOST_TRIED:  # the first moves, and evenly spaced later ones
         half = _MOST_TRIED // 2
         rest = np.linspace(half, len(moves) - 1, half).astype(int).tolist()
         moves = [*moves[:half], *(moves[k] for k in dict.fromkeys(rest))]

@@ -1,8 +1,8 @@
 """Ask the expert before a decision, and wait for its answers up to the timeout.
 
-Questions and the answers that are used are in the journal before they count, so that a mission that
-was killed takes the same decision from them. Answers that come after their decision are readings of
-their time like any other; see `experts.QueryLog` for what is used and what is not.
+Questions and used answers are written to the journal before they take effect, so that a killed
+mission takes the same decision after a restart. A late answer is used as a reading of its time.
+`experts.QueryLog` decides which answers are used.
 """
 
 from __future__ import annotations
@@ -26,15 +26,17 @@ logger = logging.getLogger(__name__)
 
 
 _MOMENT = 1e-6
-"""Waits shorter than this are none [s]."""
+"""Least time that counts as a wait [s]."""
 
 
 class ExpertQueries:
-    """Keeps a mission's questions to an expert; used under the mission's lock.
+    """Questions of a mission to an expert; used under the mission's lock.
 
     Args:
-        config: where the expert can be asked, and which answers are used.
-        places: where it can be asked; None = anywhere.
+        loop: the engine.
+        config: rules for the use of answers.
+        places: places at which the expert can answer; None = all.
+        journal: takes the events.
     """
 
     def __init__(
@@ -46,36 +48,36 @@ class ExpertQueries:
     ) -> None:
         self.books = QueryLog(loop.topology, config, loop.snap_distance)
         self.open = True
-        """False once the mission is over: answers are then counted, not used."""
+        """False once the mission is over; answers are then counted, not used."""
         self._loop = loop
         self._places = None if places is None else tuple(places)
         self._journal = journal
         self._outgoing: tuple[int, ...] = ()
         self._job: ExpertRequest | None = None
         self._finding = False
-        """The policy is being asked where."""
+        """Set while the policy chooses the places to ask about."""
         self._number = 0
         """Number of the newest job."""
         self._now_ns = 0
         self.until: float | None = None
-        """When the present wait is over, whatever has come [s]; None = nothing is awaited."""
+        """Time at which the present wait ends [s]; None = no answer is awaited."""
         self._times_missing = 0
         self._ask_again = False
-        """The process was killed while a question was open: what is missing is asked again."""
+        """Set after a restart with an open question; places without an answer are asked again."""
 
     def outgoing(self) -> tuple[int, ...]:
-        """Return the places to ask about now, only once; () = none."""
+        """Return and clear the places to ask about now; () = none."""
         places, self._outgoing = self._outgoing, ()
         return places
 
     def next_job(self) -> ExpertRequest | None:
-        """Return the job that prepares the next question, only once; None = none."""
+        """Return and clear the job that prepares the next question; None = none."""
         job, self._job = self._job, None
         return job
 
     @property
     def rejected(self) -> dict[str, int]:
-        """Answers that were not used, by the word of the reason."""
+        """Number of unused answers by reason."""
         return dict(self.books.to_mapping().get("rejected", {}))
 
     # -- before a decision -----------------------------------------------------------------------
@@ -83,10 +85,12 @@ class ExpertQueries:
     def ready(
         self, now_ns: int, left: int | None = None, spare: Callable[[], float] = lambda: math.inf
     ) -> bool:
-        """Return whether a decision that is due may be taken; ask first where that was not done.
+        """Return whether a due decision may be taken; start a question where there was none.
 
-        With no reading left for the probe nothing is asked. `spare` says how long it may wait and
-        still be where it has to end in time [s].
+        Args:
+            now_ns: time of the node's clock [ns].
+            left: readings left for the probe; 0 = no question is asked. None = no limit.
+            spare: returns how long the probe may wait and reach its end place in time [s].
         """
         seconds, self._now_ns = 1e-9 * now_ns, now_ns
         if not self.books.open:
@@ -110,7 +114,7 @@ class ExpertQueries:
         return True
 
     def ask(self, job: ExpertRequest, places: Sequence[int], now_ns: int) -> None:
-        """Ask about the policy's places, unless the question is obsolete."""
+        """Ask about the places of a job's answer, unless the job is obsolete."""
         if job.number != self._number or self.books.open:
             return
         self._finding = False
@@ -132,7 +136,7 @@ class ExpertQueries:
     def _log_missing(self) -> None:
         timeout = self.books.config.timeout
         if timeout == 0.0:
-            return  # as it was asked for
+            return  # decisions do not wait for answers
         self._times_missing += 1
         if not is_reported(self._times_missing):
             return
@@ -146,12 +150,12 @@ class ExpertQueries:
         )  # fmt: skip
 
     def settle(self) -> None:
-        """Record that the decision was taken."""
+        """End the question, since its decision was taken."""
         self.books.settle()
         self._outgoing = ()
 
     def give_up(self) -> None:
-        """Drop an open question: its decision is not taken, and is asked about again."""
+        """Drop the open question of a decision that is not taken."""
         self._number += 1
         self._finding, self._job = False, None
         if self.books.open and self.books.places:
@@ -162,7 +166,7 @@ class ExpertQueries:
     # -- answers -----------------------------------------------------------------------------------
 
     def take(self, raw: RawAnswer, now_ns: int) -> bool:
-        """Use an answer, or count why it is rejected; return whether it is used."""
+        """Use an answer, or count its rejection; return whether it is used."""
         try:
             reading = self._checked(raw, now_ns)
         except ReadingError as error:
@@ -174,7 +178,7 @@ class ExpertQueries:
         return True
 
     def _checked(self, raw: RawAnswer, now_ns: int) -> Reading:
-        """Return an answer that can be used."""
+        """Return a valid answer as a reading. Raises ReadingError."""
         if not self.open:
             msg = f"answer at {moment(raw.stamp_ns)}: the mission is over"
             raise ReadingError("mission_over", msg)
@@ -197,7 +201,7 @@ class ExpertQueries:
             self._look(reading.stamp_ns)
 
     def _look(self, now_ns: int) -> None:
-        """Update the belief, equal to the bit live and from a journal."""
+        """Update the belief to the time of an answer, live and in a restore alike."""
         self._loop.advance(now_ns)
         try:
             self._loop.belief.weights  # noqa: B018  computed on being asked
@@ -222,10 +226,10 @@ class ExpertQueries:
             self._begin(event.places, event.time_ns)
 
     def restore(self, rejected: Mapping[str, int]) -> None:
-        """Restore the numbers of rejected answers from before a restart, by reason."""
+        """Restore the numbers of rejected answers by reason, as before a restart."""
         for reason, number in rejected.items():
             self.books.counts[f"rejected_{reason}"] = number
 
     def ask_for_missing(self) -> None:
-        """Ask again for what was missing when the process was killed."""
+        """Ask again about the places without an answer, after a restart."""
         self._ask_again = self.books.open and bool(self.books.missing)

@@ -1,4 +1,4 @@
-"""Build the parts of a mission from the parameters of the node ``active_sensing``."""
+"""Build the components of a mission from the parameters of the node ``active_sensing``."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ from gp_active_sensing.util.process import hand_back
 logger = logging.getLogger(__name__)
 
 _LIVE_RADIUS = 0.5
-"""Arrival radius in live traffic [m]: a car that waits at a red light has not passed it."""
+"""Arrival radius in live traffic [m]; small, since a car at a red light has not arrived."""
 
 SECONDS_OF_QUEUE = 20.0
-"""Length of each stream's inbox, at the expected rates [s]."""
+"""Time that each stream's queue can hold at the expected rates [s]."""
 
 _FIXED = ("none", "stations")
 """Kinds of a scenario's expert that may have stations."""
@@ -71,13 +71,13 @@ _SECTIONS = ("map", "belief", "policy", "budget", "limits", "limit")
 
 @dataclass(frozen=True)
 class MissionComponents:
-    """Parts of a configured node besides its topics."""
+    """Components of a mission, without topics."""
 
     mission: Mission
     recorder: Recorder
     matcher: MapMatcher
     belief: BeliefConfig
-    """Initial configuration; with a belief over kernels also the mark of its file."""
+    """Initial configuration; for a belief over kernels with the checksum of its file."""
     map: MapConfig
     """Initial map, with the computed spacing and origin."""
     places: Mapping[str, Any]
@@ -85,7 +85,7 @@ class MissionComponents:
 
 
 def beside(map: MapConfig, folders: Iterable[Path]) -> MapConfig:
-    """Return a map whose file is searched for in these folders too."""
+    """Return a map with the path of its file, which is searched for in these folders too."""
     if map.file and not Path(map.file).expanduser().is_file():
         for found in (folder / map.file for folder in folders):
             if found.is_file():
@@ -94,7 +94,7 @@ def beside(map: MapConfig, folders: Iterable[Path]) -> MapConfig:
 
 
 def plan_limit(seconds: float | None, expansions: int | None) -> PlanLimit:
-    """Return the limit of a decision; a robot never plans without one."""
+    """Return the limit of a decision; without any, `DEFAULT_PLAN_SECONDS`."""
     if seconds is None and expansions is None:
         return PlanLimit(seconds=DEFAULT_PLAN_SECONDS)
     return PlanLimit(seconds, expansions)
@@ -114,26 +114,25 @@ def build_parts(
 ) -> MissionComponents:
     """Build the engine, the mission and its records.
 
-    Where ``run_dir`` is "auto" and the mission to go on with cannot be restored, a new one begins:
-    a node that starts by itself must not be refused for ever. The other one stays where it is.
+    With ``run_dir`` "auto", a mission that cannot be restored is left as it is and a new mission
+    begins in another directory, so that a node that starts at boot always works.
 
     Args:
         config: the node's parameters.
-        scenario: plain data of the scenario they started from, None = none.
-        clock: monotonic seconds.
-        driver: who drives the mission, for the records.
-        field_knowledge: scenario, as the mission has it -> what is known of its field
-            (`sim.world.field_knowledge`); asked only where there is a scenario.
+        scenario: plain data of the scenario with the default parameters; None = none.
+        clock: monotonic clock [s].
+        driver: name of the mission's driver in the records.
+        field_knowledge: returns what is known of the field of a scenario
+            (`sim.world.field_knowledge`); not called without a scenario.
         topology: the map, if it was built already.
-        settled: its configuration, as `build_settled` returned it; None = as `config` says.
-        open_run: opens the run to write to, which may be one that is simulated again as far as its
-            journal goes; in place of the parameters `run_dir` and `resume`.
-        first: the first map, where maps come by a topic (`map.topic`). A mission that is gone on
-            with has its own.
+        settled: configuration of `topology`, from `build_settled`; None = that of `config`.
+        open_run: opens the run directory in place of the parameters `run_dir` and `resume`. The
+            events of its journal are simulated again.
+        first: first map from the topic `map.topic`. A resumed mission uses its stored map.
 
     Raises:
-        NoMapYet: maps come by a topic, there is none yet, and no mission to go on with.
-        ActiveSensingError: a map, belief, policy or run directory that cannot be used.
+        NoMapYet: no map has come on the topic, and there is no mission to resume.
+        ActiveSensingError: a map, belief, policy or run directory is not usable.
     """
     built = None if topology is None else (topology, settled or config.map)
     builder = _Builder(config, scenario, clock, driver, field_knowledge, built, open_run, first)
@@ -144,17 +143,17 @@ def build_parts(
             raise
         logger.error("a new mission is begun, since the last one cannot be gone on with: %s", error)
         parts = builder.build(resume=False)
-    hand_back()  # what reading a long journal took
+    hand_back()  # return the memory of a long journal to the system
     return parts
 
 
 class _NotRestored(RunError):
-    """The journal is readable, but its mission cannot be continued."""
+    """The journal can be read, but its mission cannot be resumed."""
 
 
 @dataclass
 class _Builder:
-    """Builds the parts of a mission in four steps: run, map, engine, mission."""
+    """Builder of a mission in four steps: run directory, map, engine, mission."""
 
     config: ActiveSensingConfig
     scenario: Mapping[str, Any] | None
@@ -165,7 +164,7 @@ class _Builder:
     open_run: OpenRun | None
     first: FirstMap | None
     kept: dict[str, Any] = field(init=False)
-    """Settings of the mission, by the keys of a scenario."""
+    """Effective configuration of the mission, with the keys of a scenario."""
     budget: Budget = field(init=False)
     back_to_start: bool = field(init=False)
     unit: str = field(init=False)
@@ -173,13 +172,13 @@ class _Builder:
     """Units of the further quantities, by name."""
 
     def build(self, *, resume: bool) -> MissionComponents:
-        """Return the parts; on an error, undo changes to the run directory."""
+        """Return the components; on an error, undo changes to the run directory."""
         config = self.config
         built = self.built
         if built is None and not config.map.topic:
             built = build_settled(config.map)
         policy = build_policy(config.policy)
-        with contextlib.ExitStack() as undo:  # the node may be configured again
+        with contextlib.ExitStack() as undo:  # a failed node may be configured again
             run, events, earlier = self._open(undo, resume=resume)
             topology, settled, live = self._map(built, run, events)
             belief = self._belief_of(run)
@@ -215,7 +214,7 @@ class _Builder:
     def _map(
         self, built: tuple[Topology, MapConfig] | None, run: RunDirectory | None, events: Events
     ) -> tuple[Topology, MapConfig, LivePlaces | None]:
-        """Return the places, their configuration, and what follows a map that changes."""
+        """Return the map, its configuration, and the places of a live map (None = not live)."""
         config, live = self.config, None
         start: Mapping[str, Any] = events[0] if events else {}
         as_begun = as_begun_with(config.map, start)
@@ -228,9 +227,9 @@ class _Builder:
             settled = replace(live.config, frame=config.map.frame, origin=origin)
         else:
             topology, settled = built
-            if as_begun not in (config.map, settled):  # it was worked out in another way then
+            if as_begun not in (config.map, settled):  # it began with another map
                 topology, settled = build_settled(as_begun)
-            # A map that grows may have room later.
+            # A live map is not checked: it may grow.
             check_radius(topology, config.drive.turn_radius)
         if run is not None and events:
             try:
@@ -244,7 +243,7 @@ class _Builder:
     def _belief_of(self, run: RunDirectory | None) -> BeliefConfig:
         """Return the initial belief of the mission.
 
-        Of a belief over kernels the run directory says which file it is, and has a copy.
+        For a belief over kernels, the run directory stores the checksum and a copy of its file.
         """
         belief = self.config.belief
         if belief.model is None:
@@ -379,7 +378,7 @@ class _Builder:
         return mission
 
     def _restore(self, mission: Mission, recorder: Recorder, events: Events) -> None:
-        """Restore a mission to the end of its journal. Raises _NotRestored."""
+        """Restore a mission from its journal. Raises _NotRestored."""
         try:
             MissionRestorer(mission, recorder).run(events)
         except Exception as error:
@@ -392,7 +391,7 @@ class _Builder:
 def _first_map(
     config: ActiveSensingConfig, run: RunDirectory | None, first: FirstMap | None, *, begun: bool
 ) -> LivePlaces:
-    """Return the places of the first map: that which the run began with, or the one that came."""
+    """Return the places of the stored first map of a run; for a new run, of the received map."""
     if run is not None and begun:
         return FirstMap.of(config.map, kept_map(run.path)).places
     if first is None:
@@ -406,12 +405,12 @@ def _first_map(
 def _consulting(
     config: ActiveSensingConfig, loop: SensingLoop, recorder: Recorder
 ) -> ExpertQueries | None:
-    """Return the component that asks an expert, None without one."""
+    """Return the questions to an expert; None = there is no expert."""
     if not (config.expert.ask or config.expert.stations):
         return None
     from gp_active_sensing.experts.simulated import station_places
 
-    places = station_places(config.expert, loop.topology)  # which checks their names, too
+    places = station_places(config.expert, loop.topology)  # this checks the names, too
     if not config.expert.ask or not asks_expert(loop.policy):
         return None
     return ExpertQueries(loop, config.expert, places, recorder.event)
@@ -425,7 +424,7 @@ def _named(journal: Callable[[Event], None], name: str, event: Event) -> None:
 def _radius(
     config: ActiveSensingConfig, scenario: Mapping[str, Any] | None, matcher: MapMatcher
 ) -> float:
-    """Return the distance to a waypoint at which a probe has arrived [m]."""
+    """Return the distance to a waypoint within which a probe has arrived [m]."""
     if config.mission.arrival_radius is not None:
         return config.mission.arrival_radius
     if _is_live(scenario):
@@ -434,17 +433,17 @@ def _radius(
 
 
 def _budget(config: ActiveSensingConfig, topology: Topology) -> tuple[Budget, bool]:
-    """Return the budget with the end place, and whether that is where the probe begins."""
+    """Return the budget, and whether the end place is the probe's first place."""
     budget, end = config.budget.budget(), config.probe.end
     if end is None and (config.probe.sortie != SortieConfig() or config.battery.topic):
-        end = START  # where batteries are changed
+        end = START  # batteries are changed at the end place
     if end is None or (end == START and START not in topology.names):
         return budget, end is not None
     return replace(budget, end=place_index(topology, end, "probe.end")), False
 
 
 def _effective(config: ActiveSensingConfig, scenario: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the effective configuration in the keys of a scenario."""
+    """Return the effective configuration with the keys of a scenario."""
     whole = to_mapping(config)
     kept: dict[str, Any] = dict(scenario) if scenario is not None else {"name": "mission"}
     if config.name:
@@ -470,6 +469,6 @@ def _effective(config: ActiveSensingConfig, scenario: Mapping[str, Any] | None) 
 
 
 def _is_live(scenario: Mapping[str, Any] | None) -> bool:
-    """Return whether a scenario's field is the traffic of a running SUMO."""
+    """Return whether a scenario's field is live SUMO traffic."""
     field = (scenario or {}).get("field")
     return isinstance(field, Mapping) and field.get("kind") == "sumo"

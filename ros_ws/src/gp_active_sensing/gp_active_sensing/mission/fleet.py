@@ -1,4 +1,4 @@
-"""The probes of a mission: who takes part, joins, leaves or falls silent."""
+"""Probes of a mission: those that take part, join, leave or fall silent."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from gp_active_sensing.records.events import Event, RosterChanged
 logger = logging.getLogger(__name__)
 
 LEFT = "left: "
-"""Prefix of the reason of a probe that returns on request only."""
+"""Prefix of the reason of a probe that rejoins on request only."""
 OFF_LIST = "taken off the list"
-"""Why a probe leaves that nobody listens to any more."""
+"""Reason of a probe that was removed from the parameter `probes`."""
 ALARM_SECONDS = 10.0
-"""A probe that sends no pose for so long is an alarm, unless its poses come less often [s]."""
+"""Time without a pose after which there is an alarm, unless poses come less often [s]."""
 SILENT = "silent for"
-"""Prefix of the reason of a probe that returns with its next message."""
+"""Prefix of the reason of a probe that rejoins with its next message."""
 
 
 def resting_reason(probes: Iterable[ProbeState]) -> str:
-    """Return why the probes get no decision; each by its name where the reasons differ."""
+    """Return the reason why the probes rest; with names where the reasons differ."""
     why = {probe.name: probe.resting for probe in probes}
     if len(set(why.values())) == 1:
         return next(iter(why.values()))
@@ -33,15 +33,15 @@ def resting_reason(probes: Iterable[ProbeState]) -> str:
 
 
 class Fleet:
-    """The probes of a mission; used under its lock.
+    """Probes of a mission; used under its lock.
 
-    A mission of one probe has one that is always there. Of several, each joins with its first pose;
-    one that sends no pose for `mission.lost_after` seconds is given up (its place is free for the
-    others) and joins again when it is heard.
+    A single probe always takes part. Of several probes, each joins with its first pose. A probe
+    without a pose for `mission.lost_after` seconds is dropped, and its waypoint is free for the
+    others. It rejoins with its next pose.
 
     Args:
-        probes: in the order in which they are asked for.
-        config: when a probe is lost.
+        probes: in the order in which decisions are computed for them.
+        config: with the time after which a probe is lost.
         journal: takes the events.
     """
 
@@ -56,7 +56,7 @@ class Fleet:
         self._journal = journal
         self._last_ns: dict[str, int] = {}
         self._gap_ns: dict[str, int] = {}
-        """Time between the last two poses."""
+        """Time between the last two poses of each probe, by name [ns]."""
         self._gone_ns: dict[str, int] = {}
 
     @property
@@ -66,7 +66,7 @@ class Fleet:
 
     @property
     def waiting(self) -> list[ProbeState]:
-        """Probes that wait for a decision, the one that waits longest first."""
+        """Probes that wait for a decision, longest wait first."""
         found = [
             probe
             for probe in self.present
@@ -75,7 +75,7 @@ class Fleet:
         return sorted(found, key=lambda probe: probe.since)
 
     def awaited(self, now_ns: int) -> bool:
-        """Return whether listed probes may still join, within `mission.lost_after`."""
+        """Return whether listed probes may still join, within `lost_after` of the first pose."""
         first = min(self._last_ns.values(), default=now_ns)
         missing = any(
             probe.gone == NO_POSE or (not probe.gone and probe.needs_reading)
@@ -84,7 +84,7 @@ class Fleet:
         return missing and now_ns - first <= 1e9 * self.config.lost_after
 
     def away(self, now_ns: int) -> list[str]:
-        """Return the silent probes to wait for: they have places and budget left."""
+        """Return the names of silent probes to wait for, which have places and budget left."""
         limit_ns = 1e9 * self.config.wait_for_absent
         found = []
         for name, probe in self.probes.items():
@@ -100,9 +100,9 @@ class Fleet:
         return found
 
     def silent(self, now_ns: int) -> dict[str, float]:
-        """Return the silent probes, and for how long each has been silent [s].
+        """Return the time of silence of each silent probe [s], by name.
 
-        One that stands and whose poses come on motion only is not silent.
+        A standing probe whose poses come on motion only is not silent.
         """
         found = {}
         for name, probe in self.probes.items():
@@ -115,29 +115,29 @@ class Fleet:
 
     @property
     def under_way(self) -> bool:
-        """Some probe carries out a decision."""
+        """Whether a probe carries out a decision."""
         return any(probe.plan is not None for probe in self.present)
 
     def pending(self, probe: ProbeState) -> tuple[int, ...]:
-        """Return the waypoints that other probes are sent to, and the places of `passed`."""
+        """Return the waypoints of the other probes and the places of `passed`."""
         others = [other for other in self.present if other is not probe]
         found = {o.plan.waypoints[0] for o in others if o.plan is not None}
         return tuple(sorted(found.union(self.passed())))
 
     def passed(self) -> tuple[int, ...]:
-        """Return the places that probes have left, whose readings are still to come."""
+        """Return the places that probes have left and whose readings are still to come."""
         return tuple(sorted(set().union(*(p.passed.pending() for p in self.probes.values()))))
 
     def add(self, probe: ProbeState) -> None:
         """List a probe; it takes part from its first pose on."""
-        # Replaced, not changed in place: other threads may be looking through it.
+        # Replaced, not changed in place: other threads may iterate over it.
         self.probes = {**self.probes, probe.name: probe}
 
     def pose_came(self, probe: ProbeState, stamp_ns: int, now_ns: int) -> None:
-        """Record a pose of a probe: with the first one that can be used it takes part."""
+        """Record a pose of a probe; the probe takes part from its first usable pose on."""
         newest = probe.ingestion.track.newest
         if newest is None or newest.stamp_ns < stamp_ns:
-            return  # it could not be used
+            return  # the pose was not usable
         self._gap_ns[probe.name] = now_ns - self._last_ns.get(probe.name, now_ns)
         self._last_ns[probe.name] = now_ns
         if probe.gone and not probe.gone.startswith((LEFT, MUTE, CHANGING)):
@@ -150,14 +150,14 @@ class Fleet:
             self._join(probe, now_ns)
 
     def spoke(self, probe: ProbeState, now_ns: int) -> None:
-        """Record a reading of a probe: one whose sensor was silent takes part again."""
+        """Record a reading of a probe; a probe with a silent sensor takes part again."""
         if probe.ingestion.holds_pose and probe.name in self._last_ns:
-            self._last_ns[probe.name] = now_ns  # it stands, and sends no poses
+            self._last_ns[probe.name] = now_ns  # a standing probe sends no poses
         if probe.gone.startswith(MUTE):
             self._join(probe, now_ns)
 
     def set_out_of_action(self, probe: ProbeState, why: str, now_ns: int) -> None:
-        """Let a probe take no part until its sensor gives readings, or its battery is changed."""
+        """Exclude a probe until its sensor gives readings or its battery is changed."""
         self._leave(probe, why, now_ns)
 
     def join(self, name: str, now_ns: int) -> str:
@@ -184,13 +184,13 @@ class Fleet:
         return ""
 
     def miss_silent(self, now_ns: int) -> list[ProbeState]:
-        """Drop probes that have been silent for too long; return them."""
+        """Drop probes that were silent for `mission.lost_after`; return them."""
         if len(self.probes) == 1:
             return []
         for probe in self.present:
             nowhere = probe.anywhere and probe.ingestion.track.newest is None
             if probe.ingestion.catch_up.waiting or nowhere:
-                self._last_ns[probe.name] = now_ns  # its poses are not used yet, or it has none
+                self._last_ns[probe.name] = now_ns  # no pose of the probe is used yet
         limit = 1e9 * self.config.lost_after
         lost = [p for p in self.present if now_ns - self.last_pose_ns(p, now_ns) > limit]
         for probe in lost:
@@ -198,20 +198,20 @@ class Fleet:
         return lost
 
     def last_pose_ns(self, probe: ProbeState, now_ns: int) -> int:
-        """Return when a probe that takes part sent its last pose, on the node's clock.
+        """Return the time of a probe's last pose on the node's clock [ns].
 
-        After a restart, or once the clock was set back, it has all its time again.
+        After a restart, or after the clock went back, this is the present time.
         """
         then = min(self._last_ns.get(probe.name, now_ns), now_ns)
         self._last_ns[probe.name] = then
         return then
 
     def skip(self, step_ns: int) -> None:
-        """Ignore a jump of the clock [ns] in the times of silence."""
+        """Exclude a jump of the clock [ns] from the times of silence."""
         self._last_ns = {name: then + step_ns for name, then in self._last_ns.items()}
 
     def replay(self, probe: ProbeState, why: str, now_ns: int) -> None:
-        """Record a probe that came or went before a restart."""
+        """Set whether a probe takes part, as before a restart."""
         if not why:
             self._reset(probe, now_ns)
         probe.gone, self._gone_ns[probe.name] = why, now_ns
@@ -224,7 +224,7 @@ class Fleet:
         logger.info("%s takes part", probe.name)
 
     def _reset(self, probe: ProbeState, now_ns: int) -> None:
-        """Forget a probe's position. What it drove after leaving is free; silence is charged."""
+        """Forget a probe's position. Metres driven after it left are not charged."""
         probe.at = None
         probe.sensor.forget()
         if probe.gone.startswith((LEFT, CHANGING)):

@@ -1,9 +1,9 @@
-"""Keep the places that a probe has passed and whose readings are still to come.
+"""Keep the stages of places that a probe has passed and whose readings are still to come.
 
-A probe that need not stop (`waypoint.ahead` above 1) is sent on when it arrives. Its stage then
-waits here, while the next decisions are planned as if its place had been read. Readings find the
-place by the time at which they were taken, so that one that is seconds late is placed behind the
-probe. Without a reading in time the visit counts as missed, and the place may be chosen again.
+With `waypoint.ahead` above 1 a probe is sent on when it arrives. Its stage then waits here. The
+next decisions are planned as if the place had been read. A reading is assigned to the place of its
+stamp, even if it arrives seconds later. Without a reading in time the visit counts as missed, and
+the place may be chosen again.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from gp_active_sensing.types import Reading
 def flows(config: ActiveSensingConfig, loop: SensingLoop) -> bool:
     """Return whether probes drive on before their readings have arrived.
 
-    Not where a sensor has to settle, where they are decided for in rounds, and where a policy reads
-    places again, since it has to know what it has read.
+    They do not if the sensor has to settle, if decisions are taken in rounds, or if the policy
+    reads places again.
     """
     mission = config.mission
     stops = mission.settle > 0.0 or mission.together or mission.follow == "probe"
@@ -30,7 +30,7 @@ def flows(config: ActiveSensingConfig, loop: SensingLoop) -> bool:
 
 @dataclass
 class _PassedPlace:
-    """A place that a probe has left again."""
+    """Stage whose place the probe has left, with the time at which it left."""
 
     stage: Stage
     since_ns: int
@@ -45,7 +45,8 @@ class PassedPlaces:
     """Stages of a probe that wait for the reading of their place; used under the mission's lock.
 
     Args:
-        loop: the engine; what it keeps for these places is kept under names of their own.
+        loop: the engine, which reserves a reading for each of these stages.
+        probe: name of the probe.
         lead: name of the quantity whose readings complete a visit; "" = the main one.
     """
 
@@ -60,16 +61,16 @@ class PassedPlaces:
 
     @property
     def numbers(self) -> list[int]:
-        """Numbers of the stages, the oldest first."""
+        """Numbers of the waiting stages, oldest first."""
         return [visit.stage.number for visit in self._visits]
 
     @property
     def ways(self) -> list[int]:
-        """These places and those on the ways to them."""
+        """Places of the waiting stages and of the ways to them."""
         return [place for visit in self._visits for place in visit.stage.plan.path]
 
     def pending(self) -> set[int]:
-        """Return the places whose readings are still to come, those on the ways included."""
+        """Return the unread places of the waiting stages and of the ways to them."""
         loop = self._loop
         observed = loop.belief_of(self._lead).observed
         waiting = [visit for visit in self._visits if not observed[visit.place]]
@@ -88,7 +89,7 @@ class PassedPlaces:
                 visit.stage = replace(visit.stage, value=reading.value)
 
     def take_read(self) -> list[Stage]:
-        """Return the stages whose place has been read by now; they wait no more."""
+        """Return and drop the stages whose place has been read."""
         observed = self._loop.belief_of(self._lead).observed
         read = [visit.stage for visit in self._visits if observed[visit.place]]
         for stage in read:
@@ -96,33 +97,33 @@ class PassedPlaces:
         return read
 
     def take_all(self) -> list[Stage]:
-        """Return every stage and stop waiting for all."""
+        """Return and drop all stages."""
         found = [visit.stage for visit in self._visits]
         for stage in found:
             self._drop(stage)
         return found
 
     def overdue(self, now_ns: int, seconds: float) -> list[int]:
-        """Return the places that have been waited for long enough, the oldest first."""
+        """Return the places whose stages have waited for so long [s], oldest first."""
         return [v.place for v in self._visits if now_ns - v.since_ns >= 1e9 * seconds]
 
     def places_of(self, numbers: Collection[int]) -> list[int]:
-        """Return the places of some stages."""
+        """Return the places of the stages with these numbers."""
         return [visit.place for visit in self._visits if visit.stage.number in numbers]
 
     def miss(self, place: int, *, again: bool) -> Stage:
-        """Return the stage of a place and stop waiting for it."""
+        """Return and drop the stage of a place, as a missed visit."""
         stage = next(visit.stage for visit in self._visits if visit.place == place)
         self._drop(stage)
         return replace(stage, again=again)
 
     def wait_again(self, now_ns: int) -> None:
-        """Wait for all readings from now on."""
+        """Restart the waiting time of all stages."""
         for visit in self._visits:
             visit.since_ns = now_ns
 
     def skip(self, step_ns: int) -> None:
-        """Ignore a jump of the clock [ns] in the waiting times."""
+        """Exclude a jump of the clock [ns] from the waiting times."""
         for visit in self._visits:
             visit.since_ns += step_ns
 
@@ -131,4 +132,4 @@ class PassedPlaces:
         self._loop.reservations.drop(self._key(stage))
 
     def _key(self, stage: Stage) -> str:
-        return f"{self._probe} passed {stage.number}"  # no probe has a name with blanks
+        return f"{self._probe} passed {stage.number}"  # no name of a probe has a blank

@@ -16,16 +16,20 @@ from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import Reading
 
 BATCH = 200
-"""Most entries used before a command (pause, finish) may come in between."""
+"""Largest number of messages processed before a command (pause, finish) can take effect."""
 
 
 @dataclass(frozen=True)
 class RawReading:
-    """Reading as received, before it has a place.
+    """Reading as received, without a place.
 
     Args:
-        mount: where its sensor sits, by tf (x ahead, y to the left of the pose, and perhaps z above
-            it) [m]; None = tf was not asked.
+        stamp_ns: time of its message [ns].
+        value: in the sensor's unit.
+        noise_variance: of the value; None = not given.
+        source: name of the sensor.
+        mount: position of the sensor by tf: x ahead and y to the left of the pose, and perhaps z
+            above it [m]; None = not known by tf.
         quantity: name of a further quantity; "" = the main one.
     """
 
@@ -39,15 +43,15 @@ class RawReading:
 
 @dataclass(frozen=True)
 class RawAnswer:
-    """Value from an expert as received, before it has a place.
+    """Answer of an expert as received, without a place.
 
     Args:
-        stamp_ns: when it was valid.
-        frame: of the position.
-        x, y: where [m].
+        stamp_ns: time at which the value was valid [ns].
+        frame: frame of the position.
+        x, y: position [m].
         value: in the sensor's unit.
-        noise_variance: of its noise.
-        z: height [m], which counts on a map with heights.
+        noise_variance: of the value.
+        z: height [m]; used on a map with heights.
     """
 
     stamp_ns: int
@@ -60,7 +64,7 @@ class RawAnswer:
 
 
 def raw_answer(reading: Reading, topology: Topology) -> RawAnswer:
-    """Return an expert's answer as it is sent: with its position instead of its place."""
+    """Return an expert's answer with its position in place of its location."""
     assert reading.location is not None
     x, y, *up = topology.points[reading.location].tolist()
     variance = math.nan if reading.noise_variance is None else reading.noise_variance
@@ -69,18 +73,18 @@ def raw_answer(reading: Reading, topology: Topology) -> RawAnswer:
 
 @dataclass(frozen=True)
 class RawBattery:
-    """The charge of a probe's battery as it came, 0 to 1."""
+    """Charge of a probe's battery as received, 0 to 1."""
 
     stamp_ns: int
     level: float
 
 
 Message = Pose | RawReading | RawAnswer | RawBattery
-"""Message of a topic that the mission uses."""
+"""Types of messages that a mission uses."""
 
 
 class Envelope(NamedTuple):
-    """Message, time of arrival (monotonic seconds), and name of its probe; "" for answers."""
+    """Message, its time of arrival (monotonic seconds), and its probe's name ("" for answers)."""
 
     what: Message
     received: float
@@ -93,11 +97,10 @@ class _Entry(NamedTuple):
 
 
 class Inbox:
-    """Hands poses, readings and answers from the callbacks to the mission, in the order they came.
+    """Queue of poses, readings and answers, from the callbacks to the mission, in order of arrival.
 
-    Each stream (the poses or the readings of a quantity of one probe, an expert's answers) has its
-    own room, so that one that floods pushes nothing of the others out. When it is full its oldest
-    entry goes, and is counted.
+    Each stream has its own capacity: the poses of a probe, its readings of one quantity, and the
+    answers of an expert. A full stream drops and counts its oldest message.
     """
 
     def __init__(self, capacity: int = 20_000) -> None:
@@ -108,13 +111,14 @@ class Inbox:
         self._condition = threading.Condition()
         self._awake = False
         self.received: Counter[str] = Counter()
-        """Messages that came, by kind: ``readings``, ``poses``; ``answers`` are values."""
+        """Number of received messages by kind: ``readings``, ``poses``, ``batteries``, ``answers``
+        (values)."""
         self.dropped: Counter[str] = Counter()
-        """Those for which there was no room any more, by kind."""
+        """Number of messages dropped from full streams, by kind."""
         self._refused: dict[str, Counter[str]] = {}
 
     def put(self, what: Message, received: float, probe: str = "") -> None:
-        """Queue a message of a probe or an expert; never wait for the mission."""
+        """Queue a message of a probe or an expert, without waiting for the mission."""
         kind = "poses" if isinstance(what, Pose) else "readings"
         if isinstance(what, RawAnswer | RawBattery):
             kind = "answers" if isinstance(what, RawAnswer) else "batteries"
@@ -129,10 +133,10 @@ class Inbox:
             self._condition.notify()
 
     def refuse(self, kind: str, reason: str, probe: str = "") -> int:
-        """Count a message that cannot be used at all; return how many there are of this reason.
+        """Count a message that is not usable; return the count of its reason.
 
-        The kind is ``readings``, ``poses`` or ``answers``; the reason of a pose begins with
-        ``pose_``, that of an answer with ``answer_``.
+        The kind is ``readings``, ``poses`` or ``answers``. The reason of a pose begins with
+        ``pose_``, the reason of an answer with ``answer_``.
         """
         with self._condition:
             self.received[kind] += 1
@@ -142,29 +146,29 @@ class Inbox:
 
     @property
     def refused(self) -> Counter[str]:
-        """Messages that could not be used at all, by reason."""
+        """Number of unusable messages by reason."""
         with self._condition:
             return sum(self._refused.values(), Counter())
 
     def refused_of(self, probe: str) -> Counter[str]:
-        """Return those of one probe."""
+        """Return the number of unusable messages of a probe by reason."""
         with self._condition:
             return Counter(self._refused.get(probe, {}))
 
     def wake(self) -> None:
-        """End a wait although nothing came."""
+        """End a wait without a message."""
         with self._condition:
             self._awake = True
             self._condition.notify()
 
     def wait(self, seconds: float) -> None:
-        """Wait until there is something, or for a time."""
+        """Wait for a message, for `wake`, or for a time [s]."""
         with self._condition:
             self._condition.wait_for(lambda: len(self) or self._awake, timeout=seconds)
             self._awake = False
 
     def take(self, most: int | None = None) -> list[Envelope]:
-        """Take the queued messages, the oldest first, at most `most`."""
+        """Remove and return the oldest messages, at most `most`; None = all."""
         with self._condition:
             taken = list(itertools.islice(iter(self._pop, None), most))
         return taken
@@ -180,7 +184,7 @@ class Inbox:
         return None if first is None else first.popleft().arrival
 
     def put_back(self, entries: Sequence[Envelope]) -> None:
-        """Return messages that were taken too early to the front of the queue."""
+        """Put messages back to the front of the queue."""
         with self._condition:
             self._back.extendleft(reversed(entries))
 

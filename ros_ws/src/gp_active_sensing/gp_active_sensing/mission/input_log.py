@@ -1,23 +1,22 @@
-"""Record the inputs and outcomes of each step, so that a mission can be repeated exactly.
+"""Record the inputs and outcomes of each step, so that a replay repeats the mission exactly.
 
-The journal says what happened; messages that changed nothing yet (a pose, a reading that waits) and
-the times at which a mission looked are not in it. A trace has both, as frames:
+The journal has the outcomes. It lacks messages without an immediate effect (a pose, a reading that
+waits) and the times of steps. The input log has all of these, as frames:
 
 ``{"n": 7, "now": 12300000000, "clock": 81.25, "took": [["p", "", 12290000000, 1500, "map", 3.0,
 4.0, 0.5], ["r", "", 12290000000, 1400, 21.5, null, "reading"]], "events": [...]}``
 
 =======  ==========================================================================================
-n        number of the frame; one that is missing was lost on the way
-now      the node's clock at a step [ns]; none for what happened between steps (commands, answers)
-clock    monotonic clock then [s]
-took     messages used: ``p`` (pose), ``r`` (reading), ``a`` (answer of an expert) or ``b``
-         (battery), probe, stamp [ns], how long before `clock` it had come [µs], then the other
-         fields of its class (`Pose`, `RawReading`, …) in their order; defaults at the end are left
-         out
-quiet    first and last of the steps since the frame before that used and brought about nothing
-events   those of the journal
-config   the configuration from there on, when it was changed
-setup    instead of all these, in a mission's first frame: configuration and topics
+n        number of the frame; a gap in the numbers is a lost frame
+now      time of the node's clock at a step [ns]; absent between steps (commands, plans)
+clock    time of the monotonic clock [s]
+took     used messages: ``p`` (pose), ``r`` (reading), ``a`` (answer of an expert) or ``b``
+         (battery), probe, stamp [ns], time between arrival and `clock` [µs], then the other fields
+         of the class (`Pose`, `RawReading`, …) in their order, without defaults at the end
+quiet    first and last step since the previous frame without messages and events
+events   events of the journal
+config   changed configuration
+setup    configuration and topics; only in the first frame of a mission
 =======  ==========================================================================================
 """
 
@@ -49,11 +48,11 @@ _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
     "float | None": lambda value: None if value is None else float(value),
     "tuple[float, ...] | None": lambda value: None if value is None else tuple(map(float, value)),
 }
-"""By the type of a field: how its value is read."""
+"""Conversion of a value, by the type of its field."""
 
 
 class InputLog:
-    """Makes frames of the mission's inputs, under the mission's lock."""
+    """Log of a mission's inputs and events, as frames; used under the mission's lock."""
 
     def __init__(self, sink: Callable[[Frame], None], clock: Clock) -> None:
         self._sink = sink
@@ -67,25 +66,25 @@ class InputLog:
         self._quiet: list[list[Any]] = []
 
     def begin(self, now_ns: int, at: float) -> None:
-        """Record the begin of a step, at a time of the monotonic clock [s]."""
+        """Start a step at a time of the monotonic clock [s]."""
         with self._lock:
             self._now_ns, self._at = now_ns, at
 
     def used(self, message: Envelope) -> None:
-        """Record a message."""
+        """Record a used message."""
         with self._lock:
             if self._now_ns is None and not self._took:
                 self._at = self._clock()
             self._took.append(_noted(message, self._at))
 
     def changed(self, **config: Any) -> None:
-        """Record another configuration; only between two steps."""
+        """Record a changed configuration; called between two steps."""
         with self._lock:
             self._at = self._clock()
             self._send(None, {"config": config})
 
     def event(self, event: Event) -> None:
-        """Record an event of the journal; one between two steps is a frame of its own."""
+        """Record an event of the journal; between two steps it has a separate frame."""
         with self._lock:
             self._events.append(to_line(event))
             if self._now_ns is None:
@@ -94,7 +93,7 @@ class InputLog:
                 self._send(None)
 
     def end(self, *, quiet: bool = True) -> None:
-        """Record the end of a step."""
+        """End a step; without messages and events it has no frame if `quiet`."""
         with self._lock:
             now_ns, self._now_ns = self._now_ns, None
             if self._took or self._events or not quiet:
@@ -114,10 +113,10 @@ class InputLog:
 
 
 def taken_of(entry: Sequence[Any]) -> tuple[str, Message, float]:
-    """Return probe and content of a message that was used, and how long it had been there [s].
+    """Return the probe of a used message, its content, and its waiting time [s].
 
     Raises:
-        ValueError: it is none.
+        ValueError: the entry is not a valid message.
     """
     try:
         kind, probe, stamp_ns, before, *content = entry

@@ -1,10 +1,9 @@
 """Durable journal of a mission: each event is written before it takes effect.
 
-A line is handed to the operating system before `append` returns: a process that is killed at any
-instant loses nothing. A thread then asks for the disk, all lines since the last time together, at
-least every `period` seconds: a power cut can lose the lines of that time, and of the time that the
-disk needs. A last line that was cut short is removed when the mission goes on. The thread also
-looks every second whether the files are still where they were, see `RunDirectory.check`.
+`append` returns after a line was handed to the operating system, so that a killed process loses
+nothing. A thread flushes new lines to disk at least every `period` seconds. A power cut can lose
+the lines since the last flush. A truncated last line is removed when the mission is resumed. The
+thread also checks every second that the files exist, see `RunDirectory.check`.
 """
 
 from __future__ import annotations
@@ -20,18 +19,18 @@ from gp_active_sensing.records.run_directory import RunDirectory
 logger = logging.getLogger(__name__)
 
 SYNC_SECONDS = 0.1
-"""Longest time until what was written is asked to be on disk [s]."""
+"""Longest time between an event and its flush to disk [s]."""
 
 LOOK_SECONDS = 1.0
-"""Longest time until it is noticed that somebody removed or renamed the files [s]."""
+"""Interval of the check for removed or renamed files [s]."""
 
 
 class Journal:
-    """Appends events to the journal of a run directory; may be used from several threads."""
+    """Writer of the journal of a run directory; may be used from several threads."""
 
     def __init__(self, run: RunDirectory, period: float = SYNC_SECONDS) -> None:
         self.synced = 0
-        """How often the disk was asked."""
+        """Number of flushes to disk."""
         self._run = run
         self._period = period
         self._lock = threading.Lock()
@@ -41,7 +40,7 @@ class Journal:
         self._thread.start()
 
     def append(self, event: Mapping[str, Any]) -> None:
-        """Add an event; it is with the operating system afterwards. Raises RunError."""
+        """Write an event to the operating system. Raises RunError."""
         with self._lock:
             self._run.append_event(event)
         self._dirty.set()
@@ -53,7 +52,7 @@ class Journal:
         self.synced += 1
 
     def close(self) -> None:
-        """Flush everything to disk and stop. Raises RunError when that fails."""
+        """Flush all events to disk and stop the thread. Raises RunError."""
         self._closing.set()
         self._dirty.set()
         self._thread.join(10.0)
@@ -72,6 +71,6 @@ class Journal:
                     self._run.check()
                 failed = False
             except ActiveSensingError as error:
-                if not failed:  # once; appending will say so as well when the disk is gone
+                if not failed:  # logged once
                     logger.error("%s; what follows may be lost", error)
                 failed = True

@@ -1,8 +1,8 @@
-"""The map of a mission that changes while it goes on: occupancy grids in, places out.
+"""Map of a mission from a topic: occupancy grids in, places out.
 
-A grid that comes is turned into places without the mission's lock: that may take a second on a
-large map. Where the places have changed the grid is kept in the run directory, the change is an
-event of the journal, and then map and belief are swapped between two messages (`changes`).
+A new grid is converted to places without the mission's lock, since this may take a second on a
+large map. If the places have changed, the grid is stored in the run directory and the change is
+written to the journal. Then map and belief are replaced between two messages (`changes`).
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ logger = logging.getLogger(__name__)
 
 
 class NoMapYet(ActiveSensingError):
-    """The map comes by a topic, and none has come."""
+    """No map has come on the topic `map.topic` yet."""
 
 
 def frame_problem(found: str, expected: str) -> str:
-    """Return why a map in a frame cannot be used, "" when it can; expected "" = any frame."""
+    """Return why a map in frame `found` is not usable; "" = it is. Expected "" = any frame."""
     if not expected or found == expected:
         return ""
     return (
@@ -47,18 +47,18 @@ def frame_problem(found: str, expected: str) -> str:
 
 
 class FirstMap(NamedTuple):
-    """The map that a mission begins with, and its places."""
+    """First map of a mission, with its places."""
 
     found: GridMap
     places: LivePlaces
 
     @classmethod
     def of(cls, config: MapConfig, found: GridMap) -> FirstMap:
-        """Make the places of a map.
+        """Return a map with its places.
 
         Raises:
-            MapError: it is in another frame, has no free cell, or no place on one.
-            ConfigError: a spacing, an outline or weights that do not fit it.
+            MapError: the map is in another frame, has no free cell, or no place on a free cell.
+            ConfigError: the spacing, outline or weights do not fit the map.
         """
         assert isinstance(config, OccupancyConfig), config
         if problem := frame_problem(found.frame, config.frame):
@@ -68,7 +68,7 @@ class FirstMap(NamedTuple):
 
 @dataclass(frozen=True)
 class MapUpdate:
-    """Changed map, with the beliefs over its places before the first reading."""
+    """Changed map with beliefs over its places, before the first reading."""
 
     found: GridMap
     places: LivePlaces
@@ -77,13 +77,14 @@ class MapUpdate:
 
 
 class LiveMap:
-    """Keeps the map of a mission up to date; one thread calls `take`.
+    """Live map of a mission; one thread calls `take`.
 
     Args:
-        belief: what was known beforehand.
-        drift: what the policy brings of its own; None = that of `belief`.
-        run_dir: where maps are kept; None = nowhere.
-        further: what was known beforehand of the further quantities, by name.
+        places: places of the first map.
+        belief: initial belief.
+        drift: drift of the policy; None = drift of `belief`.
+        run_dir: directory in which maps are stored; None = they are not stored.
+        further: initial beliefs of the further quantities, by name.
     """
 
     def __init__(
@@ -96,9 +97,9 @@ class LiveMap:
     ) -> None:
         self.places = places
         self.refused: Counter[str] = Counter()
-        """Maps that could not be used, by the word of the reason."""
+        """Number of unusable maps by reason."""
         self.problem = ""
-        """Why the newest map is not used; "" = it is."""
+        """Reason why the newest map is not used; "" = it is."""
         self.received = 0
         self._belief, self._drift, self._run_dir = belief, drift, run_dir
         self._further = further
@@ -106,13 +107,13 @@ class LiveMap:
 
     @property
     def frame(self) -> str:
-        """That of the map."""
+        """Frame of the map."""
         return self.places.topology.frame
 
     def take(self, mission: Mission, found: GridMap) -> bool:
-        """Use the places of a newer map; return whether they have changed.
+        """Use the places of a newer map; return whether the places have changed.
 
-        A map that cannot be used is counted and said, and the mission keeps the one it has.
+        An unusable map is counted and logged, and the mission keeps its map.
         """
         with self._lock:
             self.received += 1
@@ -134,7 +135,7 @@ class LiveMap:
             return True
 
     def refuse(self, word: str, why: str) -> None:
-        """Count and log a map that cannot be used."""
+        """Count and log an unusable map."""
         self.refused[word] += 1
         self.problem = why
         count = self.refused[word]
@@ -142,11 +143,11 @@ class LiveMap:
             logger.error("a new map is not used, the mission keeps its map: %s (%d)", why, count)
 
     def replay(self, mission: Mission, event: MapChanged) -> None:
-        """Restore a map from before a restart.
+        """Restore a map after a restart.
 
         Raises:
-            RunError: it is not in the run directory, or another one.
-            ValueError: it does not give the places that the journal says.
+            RunError: the map is not in the run directory, or has another checksum.
+            ValueError: its number or places differ from those of the event.
         """
         if self._run_dir is None:
             msg = "the maps of the mission were not kept"
@@ -166,7 +167,7 @@ class LiveMap:
         self.places = places
 
     def _update(self, found: GridMap) -> MapUpdate | None:
-        """Return the change that a map makes; None where the places are the same."""
+        """Return the map with its places and fresh beliefs; None = the places are the same."""
         places = self.places.on(found.grid)
         if places is None:
             return None
@@ -184,13 +185,11 @@ T = TypeVar("T")
 
 
 class MapFeed(Generic[T]):
-    """Keeps the newest message, and hands it on no more often than once in a while.
-
-    A map is made again in tenths of a second and its publisher may send ten a second: those in
-    between are never looked at.
+    """Throttle that returns the newest message and drops those in between.
 
     Args:
-        period: least time between two messages that are handed on [s].
+        period: least time between two returned messages [s].
+        clock: monotonic clock [s].
     """
 
     def __init__(self, period: float, clock: Clock) -> None:
@@ -202,16 +201,16 @@ class MapFeed(Generic[T]):
         self._open = True
 
     def put(self, message: T) -> None:
-        """Leave a message; O(1)."""
+        """Replace the newest message; O(1)."""
         with self._changed:
             self.received += 1
             self._newest = message
             self._changed.notify_all()
 
     def take(self, wait: Callable[[threading.Condition, float], object] | None = None) -> T | None:
-        """Return the newest message once it is due; None after `close`.
+        """Wait for the newest message until it is due and return it; None after `close`.
 
-        `wait` waits so many seconds, or until something comes; None = as a condition does.
+        `wait` replaces `Condition.wait` in tests.
         """
         waits = wait or (lambda changed, seconds: changed.wait(seconds))
         with self._changed:
@@ -230,7 +229,7 @@ class MapFeed(Generic[T]):
         return self._taken_at + self._period - self._clock()
 
     def close(self) -> None:
-        """Stop; callers that wait return."""
+        """Stop, and end all waits."""
         with self._changed:
             self._open = False
             self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""Parameters that may be changed during a mission, and how a change takes effect. No ROS here."""
+"""Parameters that may be changed during a mission, and their effect. No ROS here."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ LIVE = (
     "waypoint.rate",
     "waypoint.altitude",
 )
-"""Parameters that take effect at once; the others are read when the node is configured."""
+"""Names of the parameters that take effect at once; others are read by `configure`."""
 
 
 def adjust(parts: MissionComponents, before: ActiveSensingConfig, now: ActiveSensingConfig) -> None:
-    """Apply another configuration, and log the differences."""
+    """Apply a changed configuration, and log the differences."""
     mission = parts.mission
     _log_changes(before, now)
     with mission.lock:
@@ -65,7 +65,7 @@ def adjust(parts: MissionComponents, before: ActiveSensingConfig, now: ActiveSen
 
 
 def _log_changes(before: ActiveSensingConfig, now: ActiveSensingConfig) -> None:
-    """Say what has changed; of a budget the mission says it, with what is spent."""
+    """Log changed parameters, except those of the budget, which the mission logs."""
     changes = []
     for name in LIVE:
         old, new = (reduce(getattr, name.split("."), config) for config in (before, now))

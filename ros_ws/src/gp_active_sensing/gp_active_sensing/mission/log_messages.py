@@ -1,4 +1,4 @@
-"""Log messages of a mission: its decisions, budgets, pauses, and sensors that stamp too late."""
+"""Log messages of a mission: budgets, pauses and delays of sensors."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from gp_active_sensing.util.wording import shown
 
 DEACTIVATED = "the node was deactivated"
 FINISHING = "about to finish"
-"""Why a mission pauses for a moment, before it ends."""
+"""Reason of the short pause before the end of a mission."""
 
 
 def loudness(reason: str) -> int:
-    """Return the log level of a pause: an unrequested one is a warning."""
+    """Return the log level of a pause; WARNING for an unrequested pause."""
     if reason == FINISHING:
         return logging.DEBUG
     asked = reason == DEACTIVATED or reason.startswith("asked")
@@ -29,7 +29,7 @@ def loudness(reason: str) -> int:
 
 
 def budget_text(budget: Budget, aim: Aim | None = None) -> str:
-    """Return the budget in words, such as "20 readings, 500 m", and its end time."""
+    """Return a budget and an aim in words, such as "20 readings, 500 m"."""
     limits = ((budget.readings, "readings"), (budget.metres, "m"), (budget.seconds, "s"))
     found = [shown(limit, unit) for limit, unit in limits if limit is not None]
     if aim is not None:
@@ -39,16 +39,16 @@ def budget_text(budget: Budget, aim: Aim | None = None) -> str:
 
 
 NEW = 0.3
-"""Change of a delay that is logged again [s]."""
+"""Least change of a delay that is logged again [s]."""
 logger = logging.getLogger(__name__)
 
 
 def advice(estimate: DelayEstimate, delay: float = 0.0, key: str = "reading") -> str:
-    """Return in words what to do about a delay beyond the one in section `key` [s]."""
+    """Return advice on an estimated delay; `delay` [s] is the present setting in section `key`."""
     whole = delay + estimate.seconds
     below = (
         estimate.seconds - 2.0 * estimate.error <= CANDIDATES[0]
-    )  # smaller ones are not compared
+    )  # the estimate may lie below the smallest candidate
     above = estimate.seconds + 2.0 * estimate.error >= CANDIDATES[-1]
     if delay > 0.0 and abs(whole) < LEAST:
         return f"the readings are no older than their stamps: set {key}.delay: 0"
@@ -66,7 +66,7 @@ def advice(estimate: DelayEstimate, delay: float = 0.0, key: str = "reading") ->
 
 
 def log_delay(watch: DelayMonitor, name: str, delay: float, quantity: str = "") -> None:
-    """Log a new estimate of the delay of a probe's readings of a quantity."""
+    """Log a new estimate of the delay of a probe's sensor of a quantity."""
     if watch.estimate is None:
         return
     if watch.logged is not None and abs(watch.estimate.seconds - watch.logged) <= NEW:
@@ -83,7 +83,7 @@ def log_delay(watch: DelayMonitor, name: str, delay: float, quantity: str = "") 
 
 
 def delays_of(probes: Iterable[tuple[str, DelayMonitor, float]]) -> list[dict[str, Any]]:
-    """Return the delays that were found, as plain data."""
+    """Return the estimated delays as plain data."""
     return [
         {
             **({"probe": name} if name else {}),

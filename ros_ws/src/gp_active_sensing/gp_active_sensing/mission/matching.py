@@ -1,8 +1,7 @@
-"""Match a pose to a place: the nearest one, by heading where roads overlap.
+"""Match a pose to the nearest place, or to a road by distance and heading.
 
-`Topology.snap` answers this for a single position. A moving probe knows more: which way it faces,
-where it was a moment ago and where it is being sent; without that, a pose at a crossing belongs to
-any of the roads that meet there.
+`Topology.snap` matches a single position. For a moving probe the heading, the last place and the
+places of the planned way count as well. They decide between the roads that meet at a crossing.
 """
 
 from __future__ import annotations
@@ -18,25 +17,26 @@ from gp_active_sensing.topology.geometry import spacing_of
 from gp_active_sensing.types import FloatArray
 
 _NEAR = 0.125
-"""See `MapMatcher.near`, in distances between neighbouring places."""
+"""Result of `MapMatcher.near`, in distances between neighbouring places."""
 _PREFERENCE = 5.0
-"""Extra distance at which the expected place is still preferred to another [m]."""
+"""Largest additional distance at which an expected place is preferred [m]."""
 _WRONG_WAY = 40.0
-"""Distance that equals driving against a road [m]; across it, half."""
+"""Distance that counts as much as a heading against a road [m]; a heading across counts half."""
 
 
 class Match(NamedTuple):
-    """A place and how far along its line the pose is, 0 at the start to 1 at the end."""
+    """Place of a pose, and the driven fraction of its line, from 0 at the start to 1."""
 
     place: int
     fraction: float
 
 
 class MapMatcher:
-    """Finds the place of poses.
+    """Matcher of poses to the places of a map.
 
     Args:
-        snap_distance: farthest distance of a pose from its place [m]; None = 30 m on roads,
+        topology: the map.
+        snap_distance: largest distance of a pose from its place [m]; None = 30 m on roads,
             otherwise the distance between neighbouring places.
     """
 
@@ -46,20 +46,20 @@ class MapMatcher:
 
     def move_to(self, topology: Topology) -> None:
         """Use another map."""
-        import shapely  # not where only the package is imported
+        import shapely  # imported late: it takes long
 
         lines = [np.asarray(topology.geometry(place)) for place in range(topology.n)]
         self.has_lines = any(len(line) > 1 for line in lines)
         self.spacing = spacing_of(topology.positions).across or 1.0
         self._points = topology.points
         self.has_heights = topology.heights is not None
-        """A pose needs a z, which says above or below which others its place is."""
+        """Places have heights, so that a pose needs a z."""
         self.stretch = 1.0
-        """Horizontal metres that equal a metre of height, by the spacing of places [m]."""
+        """Horizontal metres that count as one metre of height: ratio of the spacings."""
         self.layers: float | None = None
-        """Distance from a place to the next one above it [m]; None where none is above another."""
+        """Vertical distance between places [m]; None = no place is above another."""
         self.rise = math.inf
-        """How far it reaches upwards [m]; inf where all places are at one height, or at none."""
+        """Difference of the largest and smallest height [m]; inf for one height or none."""
         if self.has_heights:
             steps = spacing_of(topology.points)
             self.spacing = steps.across or steps.up or 1.0
@@ -78,13 +78,13 @@ class MapMatcher:
         self._tree = shapely.STRtree(self._shapes)
 
     def is_line(self, place: int) -> bool:
-        """Return whether a place is driven along (a road segment) rather than stood on."""
+        """Return whether a place is a line (a road segment) and not a point."""
         return bool(self._lengths[place] > 0.0)
 
     def near(self, place: int) -> float:
-        """Return how far off a place's point a reading counts a quarter of one at it [m].
+        """Return the distance from a place at which a reading has a quarter of the weight [m].
 
-        Infinite for what is driven along: its value is the average along it.
+        It is infinite for a line, whose value is the average along it.
         """
         return math.inf if self.is_line(place) else _NEAR * self.spacing
 
@@ -96,11 +96,11 @@ class MapMatcher:
         expected: Collection[int] = (),
         z: float = math.nan,
     ) -> Match | None:
-        """Return the place of a pose, None when none is near enough.
+        """Return the place of a pose; None = no place is within `snap_distance`.
 
-        x, y and z are metres in the map's frame, the heading is in radians; NaN = not known. Where
-        the map has heights there is no place without z. Expected are the places where the probe was
-        a moment ago, and where it is going.
+        x, y and z are in metres in the map's frame. The heading is in radians. NaN = not known. On
+        a map with heights a pose without z has no place. `expected` has the last place of the probe
+        and the places of its planned way.
         """
         import shapely
 
@@ -133,25 +133,22 @@ class MapMatcher:
         return None if best is None else Match(best[1], best[2])
 
     def _away(self, x: float, y: float, z: float) -> FloatArray:
-        """Return (n,) how far every place of a map with heights is [m], upwards as `stretch` is."""
+        """Return (n,) the distance to each place [m], with heights multiplied by `stretch`."""
         offsets = self._points - np.array([x, y, z])
         offsets[:, 2] *= self.stretch
         return np.asarray(np.linalg.norm(offsets, axis=1))
 
     def apart(self, place: int, x: float, y: float, z: float = math.nan) -> float:
-        """Return how far a position is from a place's point [m], upwards as `stretch` is."""
+        """Return the distance from a place's point [m], with heights multiplied by `stretch`."""
         px, py, *up = self._points[place].tolist()
         return math.hypot(x - px, y - py, *(self.stretch * (z - height) for height in up))
 
     def driven(self, x: float, y: float, z: float) -> float:
-        """Return the length of a way [m]; z counts on a map with heights.
-
-        Where z is not known, as after a restart, it does not count.
-        """
+        """Return the length of a displacement [m]; a finite z counts on a map with heights."""
         return math.hypot(x, y, z) if self.has_heights and math.isfinite(z) else math.hypot(x, y)
 
     def nearest(self, x: float, y: float, z: float = math.nan) -> tuple[int, float]:
-        """Return the place nearest to a position, and how far it is [m]."""
+        """Return the place nearest to a position, and its distance [m]."""
         import shapely
 
         if self.has_heights and math.isfinite(z):
@@ -163,7 +160,7 @@ class MapMatcher:
         return place, float(shapely.distance(self._shapes[place], point))
 
     def _direction(self, place: int, along: float) -> float:
-        """Return the direction of a line at a distance from its start [rad]."""
+        """Return the direction of a place's line at a distance from its start [rad]."""
         import shapely
 
         shape, length = self._shapes[place], float(self._lengths[place])

@@ -1,4 +1,4 @@
-"""A mission of one's own robot, from a few answers: what to write into its parameter file."""
+"""Parameter file of a mission, from a few answers of its user."""
 
 from __future__ import annotations
 
@@ -45,13 +45,12 @@ _HEAD = """\
 
 @dataclass(frozen=True)
 class MissionMap:
-    """A map that was tried.
+    """Map of a mission that was built once as a check.
 
     Args:
-        section: its keys, without those that are defaults.
-        places: what became of it; None = it comes by a topic, and none has come.
-        from_file: it was read from a file or a topic, and may have a frame and an origin of its
-            own.
+        section: keys of the section `map`, without defaults.
+        places: the places; None = no map has come on the topic yet.
+        from_file: the map is from a file or a topic, which may have a frame and an origin.
     """
 
     section: Mapping[str, Any]
@@ -60,24 +59,24 @@ class MissionMap:
 
     @property
     def frame(self) -> str:
-        """Return the frame of its positions; "" = not known."""
+        """Frame of the map; "" = not known."""
         return str(self.section.get("frame", "")) if self.places is None else self.places.frame
 
 
 def read_map(
     text: str, *, spacing: float | None = None, radius: float | None = None, frame: str = ""
 ) -> MissionMap:
-    """Return the map that an answer stands for.
+    """Return the map of an answer.
 
     Args:
-        text: a file, the name of a map that ships with the package, a rectangle such as
-            ``60x40`` [m], or its corners ``x0,y0,x1,y1`` [m].
-        spacing: distance between neighbouring places [m]; None = as the map has it.
-        radius: of the probe, which keeps so far from walls [m]; None = 0.
-        frame: of the positions; "" = the file's own, or map.
+        text: a file, the name of a shipped map, a rectangle such as ``60x40`` [m], or its corners
+            ``x0,y0,x1,y1`` [m].
+        spacing: distance between neighbouring places [m]; None = that of the map.
+        radius: radius of the probe, which is its distance from walls [m]; None = 0.
+        frame: frame of the positions; "" = frame of the file, or map.
 
     Raises:
-        ActiveSensingError: a file that is not there or no map; no rectangle.
+        ActiveSensingError: the file does not exist or is not a map, or the rectangle is wrong.
     """
     more = _more(spacing, radius, frame)
     corners = _corners(text)
@@ -86,13 +85,13 @@ def read_map(
         section = {"kind": "grid", "outline": [[x0, y0], [x1, y1]], **more}
         return _tried(section, from_file=False)
     file = str(Path(text).expanduser()) if text.startswith("~") else text
-    find_resource("maps", file)  # said clearly where it is not there
+    find_resource("maps", file)  # its error for a missing file is clear
     section = {"file": file, **more}
     return _tried(section, from_file=True)
 
 
 def _tried(section: dict[str, Any], *, from_file: bool) -> MissionMap:
-    """Return a map with the spacing that was worked out, so that its places stay."""
+    """Return a map with its computed spacing, so that the places stay the same."""
     config = from_mapping(MapConfig, section, path="map")
     places, settled = build_settled(config)
     spacing = to_mapping(settled).get("spacing")
@@ -114,18 +113,18 @@ def live_map(
     radius: float | None = None,
     frame: str = "",
 ) -> MissionMap:
-    """Return a map that comes by a topic.
+    """Return a map from a topic.
 
     Args:
-        topic: of nav_msgs/OccupancyGrid.
-        found: the newest one; None = none has come, and the places are not known yet.
-        spacing: distance between neighbouring places [m]; None = as the first map has it.
-        radius: of the probe, which keeps so far from walls [m]; None = 0.
-        frame: that it has to be in; "" = whatever it is in.
+        topic: topic of nav_msgs/OccupancyGrid.
+        found: newest message; None = no message has come, and the places are not known.
+        spacing: distance between neighbouring places [m]; None = that of the first map.
+        radius: radius of the probe, which is its distance from walls [m]; None = 0.
+        frame: expected frame; "" = any.
 
     Raises:
-        MapError: a map that is in another frame, or has no free ground.
-        ConfigError: a spacing that does not fit it.
+        MapError: the map is in another frame, or has no free ground.
+        ConfigError: the spacing does not fit the map.
     """
     section: dict[str, Any] = {"topic": topic, **_more(spacing, radius, frame)}
     config = from_mapping(MapConfig, section, path="map")
@@ -151,7 +150,7 @@ def _corners(text: str) -> tuple[float, float, float, float] | None:
 
 
 def in_words(places: Topology) -> str:
-    """Return how many places a map has, how large it is, its frame and its origin."""
+    """Return a text with a map's number of places, size, frame and origin."""
     width, height = np.ptp(places.positions[:, :2], axis=0)
     text = f"{counted(places.n, 'place')}, {width:,.0f} × {height:,.0f} m, frame {places.frame}"
     if places.datum is not None:
@@ -160,10 +159,10 @@ def in_words(places: Topology) -> str:
 
 
 def limitless(places: Topology | None) -> str:
-    """Return in words where a map does not say how fast the robot is, "" when it does everywhere.
+    """Return a text on where a map has no speed limits; "" = it has them everywhere.
 
     Args:
-        places: those of the map; None = of one that comes by a topic.
+        places: the map; None = a map from a topic.
     """
     if not isinstance(places, Roads):
         return "the map does not say how fast the robot is"
@@ -172,10 +171,10 @@ def limitless(places: Topology | None) -> str:
 
 
 def read_speed(text: str) -> float:
-    """Return the speed that an answer stands for [m/s].
+    """Return the speed of an answer [m/s].
 
     Raises:
-        ConfigError: no number above 0.
+        ConfigError: the answer is not a number above 0.
     """
     match = re.fullmatch(rf"\s*({_NUMBER})\s*(?:m/s)?\s*", text)
     if match is None or float(match[1]) <= 0.0:
@@ -185,10 +184,10 @@ def read_speed(text: str) -> float:
 
 
 def read_budget(text: str, what: str = "budget") -> dict[str, int | float]:
-    """Return the budget that an answer stands for: ``40``, ``2 km``, ``30 min``, ``40, 2 km``.
+    """Return the budget of an answer: ``40``, ``2 km``, ``30 min``, ``40, 2 km``.
 
     Raises:
-        ConfigError: no number, another unit, a unit twice, or nothing.
+        ConfigError: an amount has no number or an unknown unit, or two amounts have the same unit.
     """
     found: dict[str, int | float] = {}
     for part in text.split(","):
@@ -211,10 +210,10 @@ def read_budget(text: str, what: str = "budget") -> dict[str, int | float]:
 
 
 def read_sortie(text: str) -> dict[str, float]:
-    """Return what one battery lasts for: ``2 km``, ``30 min``, or both; {} for nothing.
+    """Return the range of one battery: ``2 km``, ``30 min``, or both; {} for an empty answer.
 
     Raises:
-        ConfigError: places, or no amounts.
+        ConfigError: an amount is a number of places, or is not valid.
     """
     found = read_budget(text, "sortie") if text.strip() else {}
     if "readings" in found:
@@ -224,10 +223,10 @@ def read_sortie(text: str) -> dict[str, float]:
 
 
 def read_position(text: str) -> tuple[float, float]:
-    """Return the latitude and longitude that an answer stands for [degree].
+    """Return the latitude and longitude of an answer [degree].
 
     Raises:
-        ConfigError: not two numbers, or out of range.
+        ConfigError: the answer has not two numbers, or one is out of range.
     """
     words = text.split(",")
     numbers = [float(w) for w in words if re.fullmatch(rf"\s*{_NUMBER}\s*", w)]
@@ -238,22 +237,22 @@ def read_position(text: str) -> tuple[float, float]:
 
 
 def _value(tree: Any, key: str) -> Any:
-    """Return the value of a dotted key; None where there is none."""
+    """Return the value of a dotted key; None = it has no value."""
     for part in key.split("."):
         tree = tree.get(part) if isinstance(tree, Mapping) else None
     return tree
 
 
 def mission_text(parameters: Mapping[str, Any], notes: Mapping[str, str], *, start: str) -> str:
-    """Return the parameter file of a mission.
+    """Return the text of a mission's parameter file.
 
     Args:
-        parameters: by dotted key, in the order of the file; what is the default becomes a comment.
-        notes: by key, what to say beside it.
-        start: the command that starts it.
+        parameters: values by dotted key, in the order of the file; defaults become comments.
+        notes: comments beside the values, by key.
+        start: command that starts the mission.
 
     Raises:
-        ConfigError: with every parameter that is wrong; a text that reads back otherwise.
+        ConfigError: a parameter is wrong, or the text does not give the same values when read back.
     """
     nested: dict[str, Any] = {}
     for key, value in parameters.items():

@@ -1,4 +1,4 @@
-"""Log of a mission: next places, reasons of the choice, and remaining budgets."""
+"""Log of a mission: next places, reasons of decisions, and remaining budgets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 class MissionLog:
-    """Says each thing once; may be used from several threads."""
+    """Logger of decisions and budgets, each once; may be used from several threads."""
 
     def __init__(self, mission: Mission, policy: str, unit: str = "") -> None:
         from gp_active_sensing.planning import explain as sentences
@@ -27,15 +27,15 @@ class MissionLog:
         self._sentences = sentences
         self._unit = f" {unit}" if unit else ""
         self.value_unit = sentences.value_unit(policy)
-        """Unit of the bounds on a decision's value; "" = not known."""
+        """Unit of the value of a decision; "" = not known."""
         self._tenths: dict[str, int] = {}
         self._decided: list[tuple[str, int, Plan]] = []
-        """Decisions that are not logged yet: probe, stage, plan."""
+        """Probe, stage and plan of the decisions that are not logged yet."""
         self._uncertainty = ""
         self._lock = threading.Lock()
 
     def decision(self, probe: str, plan: Plan) -> None:
-        """Keep a decision until `decisions`; of a plan that leads home the mission says it."""
+        """Queue a decision for `decisions`. The mission logs a plan to the end place itself."""
         if plan.waypoints:
             with self._lock:
                 number = self._mission.probes[probe].stages.number
@@ -44,12 +44,12 @@ class MissionLog:
     def decisions(
         self, std: FloatArray, weights: FloatArray | None = None, *, known: bool = True
     ) -> None:
-        """Say where the probes go next and why, each after what the stage before has brought.
+        """Log the next places and the reasons of queued decisions, after the stages before them.
 
         Args:
-            std: (n,) of the field at every place, in the unit of the readings.
-            weights: (n,) of these places; None = those of the mission's map.
-            known: False where `std` has no meaning yet: no reading has said what the scale is.
+            std: (n,) standard deviation of the field at each place, in the unit of the readings.
+            weights: (n,) weights of the places; None = those of the mission's map.
+            known: False while the scale of the readings, and so `std`, is not known.
         """
         with self._lock:
             ready = [decided for decided in self._decided if self._follows(*decided[:2])]
@@ -58,7 +58,7 @@ class MissionLog:
                 self._log(probe, number, plan, self._uncertainty_now(std, weights) if known else "")
 
     def _follows(self, probe: str, number: int) -> bool:
-        """Return whether a probe's earlier stages are logged, or a later one is decided."""
+        """Return whether earlier stages are recorded, or a later decision is queued."""
         left = self._mission.probes[probe].stages.unrecorded
         later = any(name == probe and n > number for name, n, _ in self._decided)
         return later or all(stage.number >= number for stage in left)
@@ -74,7 +74,7 @@ class MissionLog:
         logger.info("stage %d%s: %s", number, whose, f"{why[0].lower()}{why[1:]}")
 
     def _uncertainty_now(self, std: FloatArray, weights: FloatArray | None) -> str:
-        """Return how little is known of the map (root mean variance), and how little was."""
+        """Return a text with the root mean variance of the map, now and before."""
         with np.errstate(over="ignore", invalid="ignore"):
             if weights is None:
                 weights = self._mission.loop.topology.weights
@@ -86,7 +86,7 @@ class MissionLog:
         return f"; map uncertainty {change}{self._uncertainty}{self._unit}"
 
     def budget(self) -> None:
-        """Say how much is left, whenever another tenth of it is spent."""
+        """Log the remaining budget after each tenth of it."""
         for what, unit, left, whole in budget_left(self._mission):
             tenth = max(0, math.ceil(10.0 * left / whole - 1e-9))
             before = self._tenths.get(what)
@@ -99,7 +99,7 @@ class MissionLog:
 
 
 def budget_left(mission: Mission) -> Iterator[tuple[str, str, float, float]]:
-    """Yield quantity, unit, remainder and total of each limit of the budget."""
+    """Yield quantity, unit, rest and total of each limit of the budget."""
     whole = mission.budget
     if whole.readings is not None:
         readings = mission.loop.remaining.readings

@@ -8,19 +8,18 @@ from collections.abc import Iterable, Sequence
 from gp_active_sensing.errors import ConfigError
 
 MOST_PROBES = 128
-"""Probes that may be named in a mission, those that have left it included."""
+"""Largest number of probes of a mission, including those that have left."""
 LONGEST_NAME = 100
-"""Characters of a name; ROS takes topics of 255."""
+"""Largest number of characters of a name; a ROS topic has at most 255."""
 
 _NAME = re.compile(r"[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)
 
 
 def probe_names(names: Sequence[str], key: str = "probes") -> tuple[str, ...]:
-    """Return names of probes that can be used.
+    """Return valid names of probes.
 
     Raises:
-        ConfigError: a name that cannot be a namespace or is too long, one that comes twice, too
-            many.
+        ConfigError: a name is no namespace, is too long or occurs twice, or there are too many.
     """
     if len(names) > MOST_PROBES:
         msg = f"{key}: {len(names)} names; expected {MOST_PROBES} at most"
@@ -44,12 +43,12 @@ def probe_names(names: Sequence[str], key: str = "probes") -> tuple[str, ...]:
 
 
 def numbered(text: str) -> tuple[str, ...]:
-    """Return the names that a text stands for: a number, or names with commas between them.
+    """Return the names of a text: a number of probes, or names separated by commas.
 
-    ``3`` is probe_1, probe_2 and probe_3.
+    ``3`` stands for probe_1, probe_2 and probe_3.
 
     Raises:
-        ConfigError: names that cannot be used, or a number below 1 or above `MOST_PROBES`.
+        ConfigError: a name is not valid, or the number is below 1 or above `MOST_PROBES`.
     """
     words = [word.strip() for word in text.split(",")]
     if len(words) == 1 and words[0].isascii() and words[0].isdigit() and words[0].strip("0"):
@@ -62,7 +61,7 @@ def numbered(text: str) -> tuple[str, ...]:
 
 
 def shared_topics(topics: Iterable[str], probes: Sequence[str]) -> str:
-    """Return why several probes cannot have these topics, "" when they can."""
+    """Return why these topics are not possible for several probes; "" = they are."""
     shared = sorted(topic for topic in topics if topic.startswith("/"))
     if len(probes) < 2 or not shared:
         return ""
@@ -73,9 +72,9 @@ def shared_topics(topics: Iterable[str], probes: Sequence[str]) -> str:
 
 
 def probe_topic(probe: str, topic: str) -> str:
-    """Return the name of a topic of a probe; of a private one (``~/plan``) it is below the node.
+    """Return the name of a topic of a probe, below the node for a private name (``~/plan``).
 
-    A name with a / in front is a whole one, and stays.
+    An absolute name (with a leading /) is returned as it is.
     """
     if not probe or topic.startswith("/"):
         return topic
