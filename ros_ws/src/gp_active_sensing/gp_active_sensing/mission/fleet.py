@@ -115,7 +115,7 @@ class Fleet:
 
     @property
     def under_way(self) -> bool:
-        """Whether a probe carries out a decision."""
+        """True while a probe carries out a decision."""
         return any(probe.plan is not None for probe in self.present)
 
     def pending(self, probe: ProbeState) -> tuple[int, ...]:

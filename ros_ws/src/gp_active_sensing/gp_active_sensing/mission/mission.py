@@ -1,16 +1,16 @@
-"""State machine of a mission: when to decide, when a place is done, when to pause or end.
+"""State machine of a mission: decisions, visits, pauses and the end.
 
 =========  ====================================================================================
-idle       readings are used; nothing is decided yet
-running    decides, waits for the place to be observed, decides again; drives to the end place
-paused     readings are used; no decisions until `resume`
+idle       readings are used; there are no decisions yet
+running    decisions are taken, places are visited; at last probes drive to the end place
+paused     readings are used; there are no decisions until `resume`
 ended      the last waypoint stays published; readings are counted, not used
 =========  ====================================================================================
 
-One engine and one budget of readings for one or several probes; one decision is taken at a time,
-with the other probes' waypoints pending. No ROS in here: time and messages come as arguments, so
-every case can be tested without a clock, and a logged bag goes through the same code as a robot.
-What may be changed while a mission goes on is in `mission.changes`.
+The probes of a mission share one engine and one budget of readings. One decision is computed at a
+time, with the other probes' waypoints pending. There is no ROS in this module: time and messages
+are arguments, so that tests need no clock, and bags use the same code as robots. `mission.changes`
+changes a running mission.
 """
 
 from __future__ import annotations
@@ -68,38 +68,38 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 STATUS_SECONDS = 1.0
-"""Least real time between two events that say where the probes are."""
+"""Least time between two events with the positions of the probes [s, real time]."""
 SHOW_SECONDS = 2.0
-"""Least real time between two looks at the belief that no decision asks for."""
+"""Least time between two displays of the belief without a decision [s, real time]."""
 AGAIN = "blocked places are tried again"
-"""Suffix of the reason of a mission that waits for such places."""
+"""Suffix of the reason of a mission that waits for blocked places."""
 AWAY = "away, and waited for"
 """Suffix of the reason of a mission that waits for silent probes."""
 GROWS = "the map may grow"
-"""Suffix of the reason of a mission that waits for its map."""
+"""Suffix of the reason of a mission that waits for a larger map."""
 TO_COME = "readings of places passed are still to come"
-"""Suffix of the reason of a mission that waits for such readings."""
+"""Suffix of the reason of a mission that waits for readings of passed places."""
 
 
 class GrowingMap(Protocol):
-    """Map of a mission that newer maps replace; `live_map.LiveMap` is one."""
+    """Protocol of `live_map.LiveMap`: map of a mission that newer maps replace."""
 
     places: LivePlaces
     refused: Counter[str]
     problem: str
 
     def take(self, mission: Mission, found: GridMap) -> bool:
-        """Go on with the places of a newer map; return whether they have changed."""
+        """Use the places of a newer map; return whether the places have changed."""
 
     def refuse(self, word: str, why: str) -> None:
-        """Count a map that cannot be used, and keep why."""
+        """Count an unusable map, and store the reason."""
 
     def replay(self, mission: Mission, event: MapChanged) -> None:
-        """Take over a map that the journal holds."""
+        """Restore a map after a restart."""
 
 
 def _same(message: Envelope, following: Envelope) -> bool:
-    """Return whether what follows is a reading of the same probe and the same moment."""
+    """Return whether the following message is a reading of the same probe and stamp."""
     one, other = message.what, following.what
     if isinstance(one, RawAnswer) or not isinstance(other, RawReading):
         return False
@@ -107,12 +107,12 @@ def _same(message: Envelope, following: Envelope) -> bool:
 
 
 class Mission:
-    """One mission; steps, answers and commands may come from different threads.
+    """Mission of one or several probes; may be used from several threads.
 
     Args:
         loop: the engine, before its first reading.
-        probes: who takes part; one without a name, or several.
-        make_probe: makes one that joins later, by its name; None = the list is closed.
+        probes: the probes; a single one has no name.
+        make_probe: returns a probe of a name that joins later; None = no probe can join.
     """
 
     def __init__(
@@ -138,33 +138,33 @@ class Mission:
         self.lock = threading.RLock()
         self.state = "idle"
         self.reason = ""
-        """Why it is paused or over."""
+        """Reason of the present state; "" = none."""
         self.decisions = Decisions(loop, self.fleet, clock, journal)
         self.reading_latency = Latency()
-        """From a reading to the belief."""
+        """Latency from the arrival of a reading to the belief."""
         for probe in probes:
-            probe.ingestion.pipeline.latency = self.reading_latency  # of the main quantity
+            probe.ingestion.pipeline.latency = self.reading_latency  # main quantity only
         self.showing = False
-        """Set when there is news to show; the display resets it."""
+        """Set while a display of the belief is requested; the display resets it."""
         self.map: GrowingMap | None = None
-        """Follows a map that changes, where it is one."""
+        """Live map; None = the map does not change."""
         self.nothing_since_ns: int | None = None
-        """Since when nothing can be chosen on a map that may grow [ns]."""
+        """Time since which no place can be chosen on a live map [ns]; None = one can."""
         self.last_job: int | None = None
-        """Number of the job whose answer was the end."""
+        """Number of the job whose plan ended the mission."""
         self._silent: set[str] = set()
-        """Probes whose silence was logged."""
+        """Names of the probes whose silence was logged."""
         self._holds_probes = False
-        """Set after a pause until its probes have received the order to stay."""
+        """Set after a pause until the probes are told to stop."""
         self._last_words = False
-        """The mission ended without a job, and what is known is still to be shown."""
+        """Set when the mission ended without a job; the final belief is still to be shown."""
         self.trace: InputLog | None = None
-        """Hears which messages were used when, beside the events."""
+        """Log of used messages and events; None = none."""
         self.unknown_senders: Counter[str] = Counter()
-        """Messages of probes that are not in the mission."""
+        """Number of messages of unknown probes, by name."""
         self.now_ns = 0
         self._ticking = False
-        """The node's clock shows a time."""
+        """Set when the node's clock has a time."""
         self._ended_ns: int | None = None
         self._shown, self._shown_at = 0, clock()
         self._noted: StatusNoted | None = None
@@ -175,27 +175,27 @@ class Mission:
 
     @property
     def probes(self) -> dict[str, ProbeState]:
-        """Every probe by its name, gone ones too."""
+        """All probes by name, including those that have left."""
         return self.fleet.probes
 
     @property
     def probe(self) -> ProbeState:
-        """The probe of a mission of one, the first of several."""
+        """First probe; the only one in a mission of one probe."""
         return next(iter(self.probes.values()))
 
     @property
     def consulting(self) -> ExpertQueries | None:
-        """Asks an expert before a decision, where there is one that the policy wants to ask."""
+        """Questions to an expert; None = there is no expert."""
         return self.decisions.consulting
 
     @property
     def plan(self) -> Plan | None:
-        """The decision being carried out, in a mission of one."""
+        """Decision that the first probe carries out; None = none."""
         return self.probe.plan
 
     @property
     def driven(self) -> Cost:
-        """By all probes together."""
+        """Metres and seconds driven by all probes together."""
         total = Cost(0.0, 0.0)
         for probe in self.probes.values():
             total = total.plus(probe.stages.driven)
@@ -203,7 +203,7 @@ class Mission:
 
     @property
     def rejected(self) -> Counter[str]:
-        """Return the counts of rejected readings of all probes, by reason."""
+        """Number of rejected messages of all probes by reason."""
         total = Counter(self.unknown_senders and {"unknown_probe": self.unknown_senders.total()})
         for probe in self.probes.values():
             total += probe.ingestion.counts
@@ -211,13 +211,13 @@ class Mission:
 
     @property
     def until_ns(self) -> int:
-        """Up to when the mission has come, on the node's clock."""
+        """Time of the newest step, or of the end of the mission, on the node's clock [ns]."""
         return self.now_ns if self._ended_ns is None else self._ended_ns
 
     # -- commands ---------------------------------------------------------------------------
 
     def start(self, who: str = "") -> str:
-        """Begin; return why it cannot, "" when it does."""
+        """Start the mission; return why that is impossible, "" on success."""
         with self.lock:
             if self.state != "idle":
                 return f"the mission is {self.state} already" + self._reason_text()
@@ -231,7 +231,7 @@ class Mission:
             return ""
 
     def pause(self, reason: str = "asked to") -> str:
-        """Take no more decisions; return why it cannot, "" when it does."""
+        """Pause the mission; return why that is impossible, "" on success."""
         with self.lock:
             if self.state != "running":
                 return f"the mission is {self.state}, not running" + self._reason_text()
@@ -242,7 +242,7 @@ class Mission:
             return ""
 
     def resume(self, who: str = "asked to") -> str:
-        """Go on; return why it cannot, "" when it does."""
+        """Resume the mission; return why that is impossible, "" on success."""
         with self.lock:
             changing = [probe for probe in self.probes.values() if probe.sortie.waiting]
             if self.state == "running" and changing:
@@ -253,7 +253,7 @@ class Mission:
             logger.info("resumed at stage %d (%s)", self.decisions.stage, who)
             self._take_in(changing)
             for probe in self.probes.values():
-                probe.at = None  # it may have been driven elsewhere
+                probe.at = None  # the probe may have moved meanwhile
                 probe.send_again = True
                 probe.sent_ns = self.now_ns
             self.rest_no_more()
@@ -261,7 +261,7 @@ class Mission:
             return ""
 
     def _take_in(self, changing: Sequence[ProbeState]) -> None:
-        """Go on with probes whose batteries are changed."""
+        """Let probes with changed batteries continue."""
         for probe in changing:
             probe.end_change(self.now_ns)
             if probe.gone:
@@ -271,12 +271,12 @@ class Mission:
     def unreachable(
         self, name: str = "", why: str = "reported as unreachable", *, place: int | None = None
     ) -> str:
-        """Choose another place than the one a probe is sent to, which is blocked for a while.
+        """Block the place that a probe is sent to, so that another one is chosen.
 
-        That is `place`, or wherever the probe is sent to.
+        With `place`, nothing happens if the probe is sent elsewhere by now.
 
         Returns:
-            Why it cannot, "" when it does.
+            Why that is impossible, "" on success.
         """
         with self.lock:
             probe = self.probes.get(name)
@@ -290,7 +290,7 @@ class Mission:
             return ""
 
     def arrived(self, name: str, place: int) -> bool:
-        """Record that a probe's controller has arrived; return whether the probe is sent on."""
+        """Record an arrival by a probe's controller; return whether the probe is sent on."""
         with self.lock:
             probe = self.probes[name]
             probe.content = place == probe.waypoint and len(probe.waypoints) > 1
@@ -298,7 +298,7 @@ class Mission:
             return probe.content
 
     def accept_gated(self) -> int:
-        """Use the readings that were set aside by the gate; return how many those are."""
+        """Use all gated readings; return their number."""
         with self.lock:
             found = sum(probe.accept_gated() for probe in self.probes.values())
             self.inbox.wake()
@@ -327,7 +327,7 @@ class Mission:
     # -- every message, and every so often -------------------------------------------------------
 
     def step(self, now_ns: int) -> list[MissionOutput]:
-        """Process queued messages and return the resulting actions; a time of 0 = none yet."""
+        """Process queued messages; return the resulting actions. A time of 0 = no time yet."""
         with self.lock, self._step_clock.standing() as at:
             if self.trace is None:
                 return self._step(now_ns)
@@ -353,7 +353,7 @@ class Mission:
                 steps += self._use(message, more=bool(messages) and _same(message, messages[0]))
                 if self._messages_wait():
                     break
-        finally:  # an error in one message must not take the others along
+        finally:  # keep the other messages after an error in one
             self.inbox.put_back(list(messages))
         steps += self._every_so_often()
         if self.consulting is not None:
@@ -364,12 +364,12 @@ class Mission:
         return steps
 
     def _messages_wait(self) -> bool:
-        """Return whether messages wait until the decision is there."""
+        """Return whether messages wait for the decision that is being computed."""
         return self.config.wait_for_plan and self.decisions.running
 
     @property
     def _catching_up(self) -> list[ProbeState]:
-        """Those of whom messages are kept until all that was missed has come."""
+        """Probes whose messages are kept until all missed messages have come."""
         return [probe for probe in self.probes.values() if probe.ingestion.catch_up.waiting]
 
     @property
@@ -377,7 +377,7 @@ class Mission:
         return self.state == "running" and self._ticking
 
     def _use(self, message: Envelope, *, more: bool) -> Iterator[MissionOutput]:
-        """Use a message; with more to come of the same moment nothing is decided from it yet."""
+        """Process a message; with `more` of the same stamp to come, decide nothing yet."""
         if self.trace is not None:
             self.trace.used(message)
         if isinstance(message.what, RawAnswer):
@@ -411,7 +411,7 @@ class Mission:
         for probe in self.probes.values():
             probe.take([], most)
             if probe.gone == LEFT + OFF_LIST and len(probe.ingestion.track):
-                probe.forget_messages()  # of what was in the inbox when it left the list
+                probe.forget_messages()  # messages from before it was removed
             for intake in probe.ingestion.intakes:
                 if intake.lag.work():
                     of = intake.quantity or self.loop.name
@@ -419,7 +419,7 @@ class Mission:
             if self._decides:
                 yield from self._check_probe(probe, None)
         if any(probe.ingestion.catch_up.hands_on for probe in self.probes.values()):
-            self.inbox.wake()  # for the next piece
+            self.inbox.wake()  # for the next messages
         for probe in self.probes.values():
             if probe.ground.look():
                 self._lose_ground(probe)
@@ -440,7 +440,7 @@ class Mission:
             yield from self._check_time()
 
     def _check_time(self) -> Iterator[MissionOutput]:
-        """See what the time that passes makes necessary."""
+        """Act on time limits: blocked places, silent probes, batteries, and pending decisions."""
         if self.blocked.expire(self.now_ns) or self._miss_passed():
             self.choose_again()
         silent_now = set(self.fleet.silent(self.now_ns))
@@ -465,10 +465,10 @@ class Mission:
                 self._change_battery(probe)
                 continue
             if probe.send_again and probe.target is not None:
-                if probe.ground.astray is None:  # otherwise it has been sent back
+                if probe.ground.astray is None:  # otherwise it is on its way back to the map
                     probe.update_waypoints()
                 if len(probe.waypoints) > 1 and probe.ingestion.track.newest is None:
-                    continue  # where it has got to by now decides which of them is next
+                    continue  # its position decides which waypoint is next
             if probe.send_again:
                 probe.send_again = False
                 if probe.target is not None:
@@ -477,11 +477,11 @@ class Mission:
             yield MissionOutput(job)
         elif job := self._show():
             yield MissionOutput(job)
-        if self._end_if_done():  # of those that are left after others have gone
+        if self._end_if_done():  # probes that left may have been the last with something to do
             self._last_words = True
 
     def _avoid_shut_moves(self) -> None:
-        """Let nobody drive, or be sent, through a move that was just shut."""
+        """Drop all decisions and drives that use a shut move."""
         self.decisions.give_up()
         for probe in self.fleet.present:
             plan, here = probe.plan or probe.stages.home, probe.standing()
@@ -495,7 +495,7 @@ class Mission:
         self.rest_no_more()
 
     def _miss_passed(self) -> bool:
-        """Settle the places that probes have left; return whether one may be visited again."""
+        """Settle passed places with or without a reading; return whether one had none in time."""
         missed = 0
         for probe in self.probes.values():
             probe.settle_read()
@@ -507,7 +507,7 @@ class Mission:
         return missed > 0
 
     def keep_passed(self, readings: int) -> int:
-        """Wait for so many of the places passed at most; return for how many."""
+        """Wait for at most so many passed places, oldest first; return their number."""
         numbers = sorted(n for probe in self.probes.values() for n in probe.passed.numbers)
         for probe in self.probes.values():
             for place in probe.passed.places_of(numbers[readings:]):
@@ -515,12 +515,12 @@ class Mission:
         return min(readings, len(numbers))
 
     def _settled(self) -> list[Stage]:
-        """Return the stages of places passed that are not recorded yet."""
+        """Return the unrecorded stages of probes that drive on before their readings."""
         flowing = [probe for probe in self.probes.values() if probe.flows]
         return [stage for probe in flowing for stage in probe.stages.unrecorded]
 
     def _check_probe(self, probe: ProbeState, received: float | None) -> Iterator[MissionOutput]:
-        """See what a probe has come to, once what was missed is known."""
+        """Act on a probe's position and readings, unless missed messages are still awaited."""
         if probe.gone or probe.ingestion.catch_up.going_on:
             return
         driving = probe.plan is not None
@@ -535,7 +535,7 @@ class Mission:
             self._last_words = self._end_if_done()
         finished = probe.finished
         if driving and finished is not None and finished.value is None and probe.plan is None:
-            self.rest_no_more()  # what was kept for it is free for others
+            self.rest_no_more()  # its reading is free for other probes
         if again is not None:
             yield MissionOutput(again=again, probe=probe.name)
         elif (leg := probe.advance()) is not None:
@@ -544,7 +544,7 @@ class Mission:
             yield MissionOutput(job)
 
     def _end_if_done(self) -> bool:
-        """End the mission when there is nothing left to do for any probe; say whether it did."""
+        """End the mission if no probe has anything left to do; return whether it ended."""
         present = self.fleet.present
         if any(self._has_more(probe) or probe.sortie.due for probe in present):
             return False
@@ -574,7 +574,7 @@ class Mission:
         return True
 
     def _waits_for_map(self, why: str) -> bool:
-        """Return whether the map may still grow."""
+        """Return whether the mission waits for a larger map."""
         if self.loop.remaining.readings == 0 or self.loop.good_enough():
             return False
         assert self.map is not None
@@ -587,7 +587,7 @@ class Mission:
         return self.now_ns - self.nothing_since_ns < 1e9 * seconds
 
     def _has_more(self, probe: ProbeState) -> bool:
-        """Return whether readings that were kept for others are now left for a probe."""
+        """Return whether a probe without readings has some again, reserved for others before."""
         home = probe.stages.home
         if READINGS_SPENT not in (probe.resting, home.reason if home is not None else ""):
             return False
@@ -601,7 +601,7 @@ class Mission:
         return job
 
     def _show(self) -> DecisionRequest | None:
-        """Return a job that shows what is known, when there is news and none was shown lately."""
+        """Return a job to show the belief after new readings, at most every `SHOW_SECONDS`."""
         accepted, now = self.loop.used, self._clock()
         recently = now - self._shown_at < SHOW_SECONDS
         if accepted == self._shown or recently or self.decisions.running or self.showing:
@@ -613,7 +613,7 @@ class Mission:
         self._shown, self._shown_at = self.loop.used, self._clock()
 
     def look(self) -> DecisionRequest:
-        """Return a job that only shows what is known now."""
+        """Return a job that shows the belief, without a decision."""
         with self.lock:
             self._note_shown()
             return DecisionRequest(
@@ -638,7 +638,7 @@ class Mission:
         self.pause(f"the clock went back by {back:.3f} s")
 
     def _lose_ground(self, probe: ProbeState) -> None:
-        """Do what is to be done when a probe is off the map."""
+        """React to a probe off the map as `mission.off_map` says."""
         if not (alarm := probe.alarm):
             return
         logger.error("%s (pose.off_map is %g m)", alarm, probe.ground.limit)
@@ -649,7 +649,7 @@ class Mission:
 
     @property
     def alarms(self) -> tuple[str, ...]:
-        """Return the alarms."""
+        """Texts of the present alarms."""
         found = [probe.alarm for probe in self.probes.values() if probe.alarm]
         for probe in self.fleet.present:
             without = probe.further.complaints(self.config.silent_places)
@@ -660,7 +660,7 @@ class Mission:
         return tuple(found)
 
     def _change_battery(self, probe: ProbeState) -> None:
-        """Wait for another battery: the mission pauses, of several probes only this one leaves."""
+        """Pause a single probe's mission for a battery change; of several probes, drop this one."""
         what = probe.begin_change(self.now_ns)
         if len(self.probes) == 1:
             self.pause(what)
@@ -676,7 +676,7 @@ class Mission:
         return (f"{p.name}: sortie {p.sortie.number} is over, change its battery" for p in waiting)
 
     def _send_no_further(self, probe: ProbeState) -> None:
-        """Stop sending a probe around whose sensor says nothing."""
+        """Pause the mission of a probe with a silent sensor; of several probes, drop this one."""
         why = probe.sensor.complaint(self.loop.topology.names, self.now_ns)
         if len(self.probes) == 1:
             self.pause(f"{why}, then call ~/resume")
@@ -686,7 +686,7 @@ class Mission:
         self.rest_no_more()
 
     def _note_status(self) -> None:
-        """Keep in the journal, once a second, what no other event says."""
+        """Write changed positions, counts and alarms to the journal, every `STATUS_SECONDS`."""
         now = self._clock()
         if now - self._noted_at < STATUS_SECONDS or self.state == "ended":
             return
@@ -703,7 +703,7 @@ class Mission:
     # -- decisions -----------------------------------------------------------------------------
 
     def decided(self, job: DecisionRequest, plan: Plan) -> bool:
-        """Take the answer to a job; say whether it is used (also when it is the last one)."""
+        """Process the plan for a job; return whether it is used (also if it ends the mission)."""
         with self.lock:
             if job.number != self.decisions.number or self.state != "running":
                 return False
@@ -731,45 +731,45 @@ class Mission:
                     self.reason = f"{plan.reason}; on the way to the end place"
                 elif self._end_if_done():
                     if self.probes[job.probe].flows:
-                        self._last_words = True  # once every stage is recorded
+                        self._last_words = True  # after the records of all stages
                     else:
                         self.last_job = job.number
             return used
 
     def queried(self, job: ExpertRequest, places: Sequence[int]) -> None:
-        """Ask an expert where the policy wants to; () = nowhere."""
+        """Ask the expert about the places of a job; () = none."""
         with self.lock:
             if self.consulting is not None and self.state == "running":
                 self.consulting.ask(job, places, self.now_ns)
             self.inbox.wake()
 
     def failed(self, job: DecisionRequest, error: BaseException) -> None:
-        """Record that a job could not be done."""
+        """Pause after an error in the computation of a decision."""
         with self.lock:
             if job.number == self.decisions.number:
                 self.pause(f"planning failed: {error}")
 
     def _end(self, reason: str, *, over: bool = True) -> None:
-        """End it; `over` False: another process may go on with it."""
+        """End the mission; `over` False = another process may resume it."""
         self.state, self.reason = "ended", reason
         self._ended_ns = self.now_ns
         if self.consulting is not None:
             self.consulting.open = False
         for probe in self.probes.values():
             probe.ingestion.set_open(yes=False)
-            probe.ingestion.stop_waiting()  # counts what still waits
+            probe.ingestion.stop_waiting()  # counts waiting readings
         kind = MissionEnded if over else MissionStopped
         self.journal(kind(reason=reason, stamp_ns=self.now_ns))
 
     def claim(self, stage: Stage) -> bool:
-        """Claim a stage for recording; return whether nobody has claimed it before."""
+        """Claim a stage for recording; return False if it was claimed before."""
         with self.lock:
             return self.probes[stage.probe].stages.claim(stage)
 
     def stop(self, reason: str, *, over: bool = True) -> list[Stage]:
-        """End it from outside, if it is not over; return the stages not recorded yet.
+        """End the mission by a command; return the unrecorded stages.
 
-        `over` is False when another process may go on with it.
+        `over` is False if another process may resume the mission.
         """
         with self.lock:
             self._last_words = False
@@ -801,14 +801,14 @@ class Mission:
     # -- asking again --------------------------------------------------------------------------
 
     def rest_no_more(self) -> None:
-        """Ask again for probes that nothing was chosen for: more may be left now."""
+        """Decide again for resting probes: there may be a choice now."""
         for probe in self.probes.values():
             if probe.resting and not probe.home:
                 probe.resting = ""
                 probe.since = self._clock()
 
     def choose_again(self) -> None:
-        """Ask again for every probe that has nothing to do but to go home, or is there."""
+        """Decide again for all probes that rest, or are at or on the way to the end place."""
         self.rest_no_more()
         if self.loop.remaining.readings == 0:
             return

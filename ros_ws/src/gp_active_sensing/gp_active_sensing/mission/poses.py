@@ -1,4 +1,4 @@
-"""History of recent poses: where the probe was at the time of a reading."""
+"""History of recent poses, for the position of the probe at the time of a reading."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 Added = Literal["newest", "late", "restarted"]
-"""Result of a pose."""
+"""Result of adding a pose to a `PoseTrack`."""
 WRONG_STAMPS = 3
-"""Number of consecutive too old poses that prove the newest pose's stamp wrong."""
+"""Number of consecutive too old poses after which the newest pose's stamp counts as wrong."""
 
 
 @dataclass(frozen=True)
 class Pose:
-    """Where the probe was: metres in `frame`, heading in radians (NaN = not known).
+    """Pose of a probe: metres in `frame`, heading in radians (NaN = not known).
 
     Args:
-        variance: expected square of the distance from where it really was [m²]: the variances of x
-            and y added; 0 = the localisation says nothing of it, below 0 = nothing usable.
-        turn_variance: of the heading [rad²]; 0 = likewise, below 0 = its quaternion was none.
+        variance: sum of the variances of x and y [m²]; 0 = not given, below 0 = invalid.
+        turn_variance: variance of the heading [rad²]; 0 = not given, below 0 = the quaternion is
+            invalid.
         z: height [m]; NaN = not known.
-        z_variance: of the height, where that counts [m²]; 0 and below 0 as of `variance`.
-        speed: by the twist beside the pose [m/s]; NaN = not known.
+        z_variance: variance of z [m²]; 0 = not given, below 0 = invalid.
+        speed: speed of the twist in the same message [m/s]; NaN = not known.
     """
 
     stamp_ns: int
@@ -40,18 +40,18 @@ class Pose:
 
 
 def mounted(pose: Pose, mount: Sequence[float]) -> Pose:
-    r"""Return where something is that is fixed to a probe; the pose itself for what is at it.
+    r"""Return the pose of a sensor that is mounted on a probe.
 
-    With the heading ψ of variance :math:`\sigma_\psi^2` it is off by
+    An uncertain heading ψ of variance :math:`\sigma_\psi^2` adds the mean square error
 
     .. math:: E|R(\psi + \epsilon)\,m - R(\psi)\,m|^2 = 2|m|^2 (1 - e^{-\sigma_\psi^2/2})
 
-    in the mean square, besides what the pose is. Where the heading is not known it is taken to be
-    at the pose, and is off by |m|. A probe is taken to be level: its roll and pitch do not count.
+    to the variance of the pose. Without a heading the position is that of the pose, with |m|²
+    added to the variance. Roll and pitch are taken as 0.
 
     Args:
-        pose: of the probe.
-        mount: x ahead and y to the left of it, and perhaps z above it [m].
+        pose: pose of the probe.
+        mount: position m of the sensor: x ahead, y to the left, and perhaps z above the pose [m].
     """
     ahead, left, *up = mount
     if any(up):
@@ -74,9 +74,9 @@ class PoseTrack:
     """Poses in order of their stamps.
 
     Args:
-        max_age: longest time between a reading and the nearer of the poses around it [s].
-        history: how long poses are kept [s].
-        capacity: most poses kept, however fast they come.
+        max_age: longest time between a reading and the nearest pose [s].
+        history: time for which poses are kept [s].
+        capacity: largest number of poses.
     """
 
     def __init__(self, max_age: float, history: float, capacity: int = 50_000) -> None:
@@ -87,40 +87,39 @@ class PoseTrack:
         self._poses: list[Pose] = []
         self._too_old: list[Pose] = []
         self._cut_ns = -1
-        """Stamp of the first pose after the probe was elsewhere than thought."""
+        """Stamp of the first pose after a relocation [ns]; -1 = none."""
 
     def __len__(self) -> int:
         return len(self._poses)
 
     @property
     def newest(self) -> Pose | None:
-        """The pose with the latest stamp."""
+        """Pose with the latest stamp; None = no pose."""
         return self._poses[-1] if self._poses else None
 
     def clear(self) -> None:
-        """Forget everything (the clock went back)."""
+        """Drop all poses."""
         self._stamps.clear()
         self._poses.clear()
         self._too_old.clear()
 
     def cut(self) -> None:
-        """Join the newest pose to none before it: the probe did not drive there."""
+        """Do not interpolate between the newest pose and those before it, after a relocation."""
         self._cut_ns = self._stamps[-1] if self._stamps else -1
 
     def forget_after(self, stamp_ns: int) -> None:
-        """Forget the poses that are newer than a time."""
+        """Drop the poses that are newer than a stamp [ns]."""
         if self._stamps and self._stamps[-1] > stamp_ns:
             kept = bisect.bisect_right(self._stamps, stamp_ns)
             del self._stamps[kept:]
             del self._poses[kept:]
 
     def add(self, pose: Pose, now_ns: int | None = None) -> Added | None:
-        """Add a pose with finite coordinates; None when it is too old to be kept.
+        """Add a pose with finite coordinates; return None if it is too old.
 
-        One stamp from a far future must not make all that follow too old: when several in a row
-        are, and follow on each other, it is given up and the track begins again with them. While
-        a pose of now would be kept, the stamps of the old ones are wrong, and that of the newest
-        is not.
+        A single stamp in the far future would make all later poses too old. After `WRONG_STAMPS`
+        consecutive old poses in order of their stamps, the track is cleared and restarts with
+        them. It is kept if a pose of the present time `now_ns` [ns] would not be too old.
         """
         oldest_ns = self._stamps[-1] - self._history_ns if self._stamps else pose.stamp_ns
         if pose.stamp_ns < oldest_ns:
@@ -148,16 +147,16 @@ class PoseTrack:
     def _forget(self, before_ns: int) -> None:
         old = bisect.bisect_left(self._stamps, before_ns)
         old = max(old, len(self._stamps) - self._capacity)
-        # In bulk, so that a list that loses its front costs nothing on average.
+        # In bulk, for a constant cost on average.
         if old > 256 or old > len(self._stamps) // 2:
             del self._stamps[:old]
             del self._poses[:old]
 
     def at(self, stamp_ns: int) -> Pose | None:
-        """Return the pose at a time; None when there is none near enough (yet).
+        """Return the pose at a stamp [ns]; None = no pose is within `max_age` (yet).
 
-        The newest pose at or before the time; where the next pose is known too, in between the
-        two. One of them must be within `max_age`.
+        The pose is interpolated between the poses before and after the stamp. Without a later pose
+        the earlier one is returned.
         """
         after = bisect.bisect_right(self._stamps, stamp_ns)
         if after == 0:
@@ -172,7 +171,7 @@ class PoseTrack:
         return _between(before, following, stamp_ns)
 
     def may_come(self, stamp_ns: int) -> bool:
-        """Return whether a better pose for this time may still arrive: none as new or newer has."""
+        """Return whether no pose at or after a stamp [ns] has come yet."""
         return not self._stamps or self._stamps[-1] < stamp_ns
 
 
@@ -194,7 +193,7 @@ def _between(before: Pose, after: Pose, stamp_ns: int) -> Pose:
 
 
 def heading_between(before: Pose | None, after: Pose, least: float = 0.5) -> float:
-    """Return the direction of movement, NaN when it is shorter than `least` [m]."""
+    """Return the direction of movement [rad]; NaN for a movement below `least` [m]."""
     if before is None:
         return math.nan
     dx, dy = after.x - before.x, after.y - before.y
@@ -202,17 +201,17 @@ def heading_between(before: Pose | None, after: Pose, least: float = 0.5) -> flo
 
 
 class Headings:
-    """Fills in headings that are not known from the movement."""
+    """Estimator of missing headings from the movement."""
 
     def __init__(self) -> None:
         self._moved_from: Pose | None = None
 
     def clear(self) -> None:
-        """Forget where the probe came from."""
+        """Forget the earlier position."""
         self._moved_from = None
 
     def filled(self, pose: Pose, before: Pose | None) -> Pose:
-        """Return a pose with a heading, if there is any."""
+        """Return a pose with its heading, or the estimated one where it has none."""
         if math.isfinite(pose.heading):
             return pose
         heading = heading_between(self._moved_from, pose)

@@ -1,7 +1,7 @@
 """State of one probe of a mission: position, current plan, readings and budget.
 
-Used under the mission's lock. A mission of one probe has one without a name; it is always there.
-Of several, a probe takes part from its first pose on, until it leaves or is not heard of for long.
+Used under the mission's lock. A single probe has no name and always takes part. One of several
+takes part from its first pose on, until it leaves or is silent for too long.
 """
 
 from __future__ import annotations
@@ -51,24 +51,24 @@ from gp_active_sensing.types import BoolArray, Budget, Clock, Cost, Plan, Readin
 logger = logging.getLogger(__name__)
 
 NO_POSE = "no pose yet"
-"""Why a probe takes no part that has not been heard."""
+"""Reason of a probe that takes no part since it has sent no pose."""
 Journal = Callable[[Event], None]
 _WASTED = 0.1
-"""Part of a planned way that may be driven in vain, or one spacing."""
+"""Fraction of a planned way that may be driven in addition to it."""
 
 
 class ProbeState:
-    """One probe.
+    """State of one probe.
 
     Args:
-        name: its namespace; "" in a mission of one.
-        arrival_radius: distance to a waypoint at which it has arrived [m].
-        purse: its own metres, seconds and end place; readings belong to the mission.
-        back_to_start: its end place is where it stands at its first decision.
-        off_map: distance off the ground that is an alarm [m]; None = see `GroundMonitor`.
-        flows: it is sent on when it arrives, before the reading has come.
-        sortie: what its battery lasts for; None = for the mission.
-        carried: names of the quantities that it measures; None = all.
+        name: namespace of the probe; "" for a single probe.
+        arrival_radius: distance to a waypoint within which the probe has arrived [m].
+        own_budget: metres, seconds and end place of the probe; readings belong to the mission.
+        back_to_start: True = the end place is the place of the first decision.
+        off_map: distance from the ground that is an alarm [m]; None = see `GroundMonitor`.
+        flows: True = the probe is sent on when it arrives, before the reading has come.
+        sortie: range of its battery; None = the battery lasts for the mission.
+        carried: names of the quantities that the probe measures; None = all.
     """
 
     def __init__(
@@ -111,111 +111,110 @@ class ProbeState:
         self._back_to_start = back_to_start
         self.last_plan: Plan | None = None
         self.at: int | None = None
-        """Where the next decision is taken from, when that is known."""
+        """Place from which the next decision starts; None = not known."""
         self.anywhere = False
-        """It is nowhere yet, and will be put down at its first waypoint (in a simulation)."""
+        """Set in a simulation while the probe has no position; it starts at its first waypoint."""
         self.finished: Stage | None = None
-        """The stage that ended, until the next decision."""
+        """Stage that ended last; None after the next decision."""
         self.since = 0.0
-        """When the message came that made a decision necessary (monotonic seconds)."""
+        """Arrival of the message that caused the next decision (monotonic seconds)."""
         self.waypoints: tuple[int, ...] = ()
-        """Places that it is still sent to, each in sight of the one before; the last is its target.
-        """
+        """Waypoints of the rest of its way, each in sight of the one before; the target is last."""
         self._nearest = math.inf
-        """Least distance from the first of them so far [m]."""
+        """Least distance from the first waypoint so far [m]."""
         self._looked_ns = 0
-        """Stamp of the pose by which it was last seen whether the first of them is passed."""
+        """Stamp of the last pose that was compared with the first waypoint [ns]."""
         self.content = False
-        """Its controller has arrived at its waypoint."""
+        """Set when its controller has reported the arrival at a waypoint on the way."""
         self.send_again = False
         self.sent_ns = 0
-        """Stamp of its waypoint: when it was decided, or when another visit was."""
+        """Stamp of its waypoint: time of the decision or of a repeated visit [ns]."""
         self.resting = ""
-        """Why nothing is chosen for it at present; "" = it is not resting."""
+        """Reason why the probe rests without a decision; "" = it does not rest."""
         self.home = False
-        """It is where it had to end."""
+        """Set when the probe is at its end place."""
         self.gone = NO_POSE if name else ""
-        """Why it takes no part; "" = it does."""
+        """Reason why the probe takes no part; "" = it takes part."""
         self.last_message = clock()
         self._clock = clock
         self.journal = journal
 
     @property
     def plan(self) -> Plan | None:
-        """The decision being carried out."""
+        """Decision that the probe carries out; None = none."""
         return self.stages.plan
 
     @property
     def observed(self) -> BoolArray:
-        """(n,) places that need no visit of this probe."""
+        """(n,) True at places with a reading of its `lead` quantity."""
         return self.loop.belief_of(self.lead).observed
 
     @property
     def target(self) -> int | None:
-        """The place being driven to."""
+        """Place that the probe drives to; None = none."""
         return self.stages.target
 
     @property
     def is_still(self) -> bool:
-        """It has no reason to move, and its poses come on motion only."""
+        """True if the probe has no reason to move and its poses come on motion only."""
         return self.ingestion.holds_pose and (
             self.target is None or self.arrival.inside(self.target)
         )
 
     @property
     def waypoint(self) -> int | None:
-        """The place that it is sent to now: the target, or a corner on the way there."""
+        """Present waypoint: the target, or a corner on the way; None = none."""
         return self.waypoints[0] if self.waypoints else self.target
 
     @property
     def position(self) -> tuple[float, float] | None:
-        """Where it is [m]; before the first pose where it was before a restart, None = unknown."""
+        """Position (x, y) [m]; before the first pose, that before a restart. None = not known."""
         pose = self.ingestion.track.newest or self.ingestion.counted
         return None if pose is None else (pose.x, pose.y)
 
     @property
     def left(self) -> Budget:
-        """Remaining budget before its battery is changed; readings are those of the mission."""
+        """Remaining budget of this sortie, with the readings of the mission."""
         return self.sortie.limit(self.left_in_all)
 
     @property
     def left_in_all(self) -> Budget:
-        """Remaining budget: readings of the mission, metres and seconds of its own."""
+        """Remaining budget: readings of the mission, metres and seconds of the probe."""
         return replace(self.own_budget, readings=self.loop.remaining.readings)
 
     def pay(self, cost: Cost, now_ns: int, plan: Plan | None = None) -> None:
-        """Subtract a drive from the budget and the battery; `plan` is that of a finished drive."""
+        """Subtract a drive from budget and battery; `plan` is the plan of a finished drive."""
         self.own_budget = self.own_budget.minus(cost=cost)
         self.sortie.count(now_ns, self.ingestion.metres)
         if plan is None:
             return
         rest = Cost(0.0, 0.0)
-        if plan.waypoints and self.loop.topology.roads:  # the second half is still to be driven
+        if plan.waypoints and self.loop.topology.roads:  # half of the segment is still to be driven
             goal, observed = plan.path[-1], self.observed
             rest = self.loop.topology.route(None, goal, observed).cost
         self.sortie.note_drive(plan, cost, Cost(0.5 * rest.metres, 0.5 * rest.seconds))
 
     def sorties_left(self, owed: Cost) -> Sorties | None:
-        """Return the batteries after this one; None = it lasts for the mission."""
+        """Return the budget of the further sorties; None = the battery lasts for the mission."""
         if not self.sortie.limited or self.own_budget.end is None:
             return None
         return Sorties(self.left_in_all.minus(cost=owed), self.sortie.fresh())
 
     def renew(self, number: int) -> None:
-        """Begin a sortie with another battery, where it stands."""
+        """Begin the sortie of this number, with another battery."""
         self.sortie.change(number)
         self.home, self.resting = False, ""
         self.since = self._clock()
 
     @property
     def needs_reading(self) -> bool:
-        """Return whether the probe needs a reading before it gets its first waypoint."""
+        """True if the probe needs a reading before its first waypoint."""
         wanted = self.config.wait_for_reading and self.config.follow == "waypoint"
         return wanted and not self.sensor.received and not self.stages.number
 
     @property
     def is_mute(self) -> bool:
-        """Return whether the limit of places without a reading (`silent_places`) is reached."""
+        """True at the limit of places without a reading (`silent_places`)."""
         return 0 < self.config.silent_places <= len(self.sensor.silent)
 
     def set_config(self, config: MissionConfig) -> None:
@@ -233,7 +232,7 @@ class ProbeState:
         self._set_timeout()
 
     def _set_timeout(self) -> None:
-        """Wait at a place for its first reading, which counts and comes no earlier than that."""
+        """Set the wait for a reading, which is longer by the settling time and the delay."""
         config = self.config
         self.arrival.timeout = config.reading_timeout + config.settle + self.ingestion.delay
 
@@ -247,18 +246,18 @@ class ProbeState:
         return accepted
 
     def forget_messages(self) -> None:
-        """Use or count waiting readings and drop poses of a probe that has left."""
+        """Use or count the waiting readings of a probe that has left, and drop its poses."""
         self.remember(self.ingestion.stop_waiting())
         self.ingestion.track.clear()
 
     def accept_gated(self) -> int:
-        """Use its readings that were set aside by the gate; return how many those are."""
+        """Use its gated readings; return their number."""
         found, accepted = self.ingestion.accept_gated()
         self.remember(accepted)
         return found
 
     def remember(self, accepted: list[Reading]) -> None:
-        """Record readings that were used; those of one quantity make visits."""
+        """Record used readings; readings of the `lead` quantity complete visits."""
         self.further.note(accepted)
         used = [reading for reading in accepted if reading.quantity == self.lead]
         self.stages.note(used)
@@ -286,12 +285,12 @@ class ProbeState:
         self._begin_drive(plan, now_ns)
 
     def watch_again(self) -> None:
-        """Begin to wait for its arrival and its progress again."""
+        """Restart the checks of arrival and progress."""
         self.arrival.forget()
         self.progress.forget()
 
     def _begin_drive(self, plan: Plan, now_ns: int) -> None:
-        """Expect a drive along a plan's way."""
+        """Start the drive along a plan's way."""
         self.sent_ns, self.finished = now_ns, None
         self.watch_again()
         self.drive.begin(plan, self, now_ns)
@@ -300,7 +299,7 @@ class ProbeState:
 
     @property
     def alarm(self) -> str:
-        """Return an alarm if the probe is off the map, else ""."""
+        """Text of the alarm of a probe off the map; "" = no alarm."""
         if (metres := self.ground.astray) is None or self.gone:
             return ""
         shore = "nearest road" if self.ingestion.matcher.has_lines else "shore"
@@ -314,26 +313,26 @@ class ProbeState:
         plan, topology = self.plan or self.stages.home, self.loop.topology
         self.update_waypoints()
         if self.waypoint != place:
-            there = topology.positions[place]  # whatever is in sight from where the probe is
+            there = topology.positions[place]  # by what is in sight from that place
             way = () if plan is None else places_along(topology, there, plan.path)
             self.waypoints = self._by(place, way or (self.target,))
         self.send_again = True
 
     def _by(self, place: int, way: Sequence[int]) -> tuple[int, ...]:
-        """Return the waypoints of a way, by a place before them; they are in sight from there."""
+        """Return the waypoints of a way that begins at a place."""
         topology = self.loop.topology
         after = corners(topology, topology.positions[place], way)
         return (place, *(p for i, p in enumerate(after) if i or p != place))
 
     def update_waypoints(self) -> None:
-        """Find the waypoints of the way under way from where the probe is."""
+        """Compute the waypoints of the present way from the probe's position."""
         plan, topology, start = self.plan or self.stages.home, self.loop.topology, self.position
         places = () if plan is None else places_along(topology, start, plan.path)
         self.waypoints = corners(topology, start, places)
         beyond = self.loop.beyond
         if places and beyond and start and self.ingestion.matcher.nearest(*start)[0] in beyond:
-            # A place that turned out to lie beyond the limits is left straight by the next place:
-            # what is in sight from the nearest ground that is open may not be so from here.
+            # From a place beyond the limits, the probe drives straight to the next place. Lines of
+            # sight are computed from the nearest open ground, not from its position.
             self.waypoints = self._by(places[0], places)
         self.content, self._nearest = False, math.inf
         if len(self.waypoints) > 1 and topology.ground is not None:
@@ -342,7 +341,7 @@ class ProbeState:
             logger.info("%sthe way leads by %s to %s", whose, ", ".join(names[:-1]), names[-1])
 
     def places_ahead(self, count: int) -> tuple[int, ...]:
-        """Return its waypoints to the next places; the first one is `waypoint`."""
+        """Return the waypoints to the next `count` places; the first is `waypoint`."""
         waypoints, plan = self.waypoints, self.plan
         if plan is None or not waypoints:
             return waypoints or (() if self.target is None else (self.target,))
@@ -351,10 +350,10 @@ class ProbeState:
         return places_ahead(loop.topology, waypoints, plan, observed, unavailable, count=count)
 
     def advance(self) -> int | None:
-        """Return the next waypoint once the last one is passed, else None.
+        """Return the next waypoint once the present one is passed; None = it is not.
 
-        It is passed when the next one is in sight from within its cell, or when a probe that has
-        arrived comes no nearer; on a road when enough of it is driven.
+        On ground it is passed when the next waypoint is in sight from within its cell, or when the
+        probe has arrived and moves away. A road is passed when `coverage` of it is driven.
         """
         there, self.content = self.content, False
         pose, here = self.ingestion.track.newest, self.ingestion.here
@@ -384,9 +383,9 @@ class ProbeState:
         return second
 
     def see(self, now_ns: int, received: float | None) -> int | None:
-        """Check whether the place is complete; return a waypoint to send again.
+        """End the stage if its place is read or missed; return a waypoint to send again.
 
-        `received` is when the newest message came (monotonic seconds); None = none did.
+        `received` is the arrival of the newest message (monotonic seconds); None = no message.
         """
         plan = self.plan
         if plan is None:
@@ -415,7 +414,7 @@ class ProbeState:
         return None
 
     def complete(self, now_ns: int, received: float | None = None, went: int | None = None) -> None:
-        """End the stage; `went` is the place that was observed instead of the waypoint."""
+        """End the stage; `went` is a place that was observed instead of the waypoint."""
         plan = self.plan
         assert plan is not None
         self.waypoints = ()
@@ -428,7 +427,7 @@ class ProbeState:
         self.since = self._clock() if received is None else received
 
     def pass_by(self, now_ns: int, received: float | None) -> None:
-        """End the stage where the probe arrives; its reading is still to come."""
+        """End the stage at the arrival; its reading is still to come."""
         plan = self.plan
         assert plan is not None
         stage, cost = self.stages.pass_by(plan, now_ns, self.ingestion.metres, probe=self.name)
@@ -437,50 +436,50 @@ class ProbeState:
         self.since = self._clock() if received is None else received
 
     def leave_behind(self, stage: Stage, cost: Cost, now_ns: int) -> None:
-        """Wait for the reading of a stage, and go on from its place."""
+        """Queue a stage for its reading; the next decision starts from its place."""
         self.waypoints = ()
         self.pay(cost, now_ns, stage.plan)
         self.passed.add(stage, now_ns)
         self.at = stage.plan.waypoint
 
     def settle_read(self) -> list[Stage]:
-        """Record the stages whose readings have arrived; return them."""
+        """Record the passed stages whose readings have arrived; return them."""
         read = self.passed.take_read()
         for stage in read:
             self.stages.settle(stage)
         return read
 
     def settle_all(self) -> None:
-        """Record all remaining stages at the end of the mission."""
+        """Record all passed stages at the end of the mission."""
         self.settle_read()
         for stage in self.passed.take_all():
             self.stages.settle(stage)
 
     def miss_passed(self, place: int, now_ns: int) -> None:
-        """Stop waiting for the reading of a place that the probe has left."""
+        """Record a missed visit of a passed place."""
         again = self.loop.miss(place)
         self.journal(VisitMissed(location=place, again=again, passed=True, stamp_ns=now_ns))
         self.sensor.miss(place)
         self.stages.settle(self.passed.miss(place, again=again))
 
     def standing_after(self, stage: Stage) -> int | None:
-        """Return where it is at the end of a stage; None = where its pose says."""
+        """Return the place at the end of a stage; None = use the pose."""
         if stage.went is not None:
             return stage.went
         place = stage.plan.waypoint
         if stage.value is None and place is not None and self.observed[place]:
-            return None  # read by another probe before this one came there, or earlier and not now
+            return None  # the probe need not have come there
         return place
 
     def give_up(self, now_ns: int) -> None:
-        """Drop the current decision; its driven metres are charged."""
+        """Drop the present decision; its driven metres are charged."""
         if self.plan is not None or self.stages.home is not None:
             self._charge(now_ns)
         self.forget_decision()
         self.since = self._clock()
 
     def call_back(self, now_ns: int) -> None:
-        """Request a decision again, even if the probe rests or is at its end place."""
+        """Request a decision, even if the probe rests or is at its end place."""
         if self.home:
             self._charge(now_ns)
         self.give_up(now_ns)
@@ -492,7 +491,7 @@ class ProbeState:
         self.journal(Moved(cost=cost, where=self.whereabouts(), given_up=given_up, stamp_ns=now_ns))
 
     def forget_decision(self) -> None:
-        """Drop the current decision."""
+        """Drop the present decision without a charge."""
         self.waypoints = ()
         self.stages.drop()
         self.loop.release(self.name)
@@ -501,12 +500,12 @@ class ProbeState:
         self.at = None
 
     def set_out_home(self, plan: Plan, now_ns: int) -> None:
-        """Drive to the end place."""
+        """Start the drive to the end place."""
         self.stages.home = plan
         self._begin_drive(plan, now_ns)
 
     def rest_of(self, plan: Plan) -> float:
-        """Return the rest of a plan's way [m]; for a probe that left the way, by the map."""
+        """Return the rest of a plan's way [m]; for a probe off the way, its distance by the map."""
         here = self.standing()
         if here is not None and here not in plan.path:
             cost = self.loop.topology.ways_to(plan.path[-1], "metres").costs[here]
@@ -514,10 +513,11 @@ class ProbeState:
         return self.progress.left(plan)
 
     def overdrawn(self, now_ns: int) -> str:
-        """Return why it must not continue to its waypoint, "" when it may.
+        """Return why the probe must not continue to its waypoint; "" = it may.
 
-        More was driven, or used of a battery, than planned, and what is left does not last for the
-        rest and the way home. Seconds count where a battery lasts for so many.
+        It must not if it used more than planned and the remaining budget is too small for the rest
+        of the way and the way to the end place. Seconds count for a battery that is limited in
+        seconds.
         """
         plan, drive, left = self.plan, self.drive, self.left
         if plan is None or left.end is None or drive.plan is not plan:
@@ -554,7 +554,7 @@ class ProbeState:
         return ""
 
     def standing(self) -> int | None:
-        """Return the place where it is; None when it is off the map or nowhere yet."""
+        """Return the place of the probe; None = off the map, or no position yet."""
         here = self.ingestion.here
         return None if here is None or self.ingestion.off_map else here.place
 
@@ -562,19 +562,19 @@ class ProbeState:
 
     @property
     def needs_start(self) -> bool:
-        """The end place, where it stands at its first decision, is not known yet."""
+        """True while the end place, which is the first place, is not known."""
         return self._back_to_start and self.own_budget.end is None
 
     def note_start(self, at: int | None) -> None:
-        """Record where it begins."""
+        """Set the end place to the first place, if they are the same."""
         if self.needs_start:
             self.own_budget = replace(self.own_budget, end=at)
 
     def rest_of_place(self, at: int | None) -> Cost:
-        """Return the remaining way to the end of the current place.
+        """Return the cost to the end of the present road segment; 0 elsewhere.
 
-        On a road the next decision is taken when half a segment is driven; the other half is driven
-        in any case, and charged with what follows.
+        On a road the next decision is taken after half of a segment. The other half is charged to
+        the next drive.
         """
         here, loop = self.ingestion.here, self.loop
         if here is None or at is None or here.place != at:
@@ -585,10 +585,9 @@ class ProbeState:
         return Cost((1.0 - here.fraction) * metres, (1.0 - here.fraction) * seconds)
 
     def snapshot(self, now_ns: int) -> SensingLoop:
-        """Return a copy of the engine to take the next decision on.
+        """Return a copy of the engine for the next decision, with the probe's remaining budget.
 
-        What was driven and waited since the last stage ended is taken off what is left, and what is
-        still to be driven in any case.
+        The cost since the last stage, and of the rest of a road segment, is subtracted.
         """
         copy, owed = self.loop.snapshot(), self.stages.owed(now_ns, self.ingestion.metres)
         owed = owed.plus(self.rest_of_place(self.at))
@@ -597,7 +596,7 @@ class ProbeState:
         return copy
 
     def begin_return(self, plan: Plan, at: int | None, now_ns: int, *, sortie: bool) -> None:
-        """Drive to the end place after the last decision (before the battery is changed)."""
+        """Start the drive to the end place, for the end of the mission or a change of batteries."""
         self.sortie.due = sortie
         self.journal(
             ReturnBegun(
@@ -620,7 +619,7 @@ class ProbeState:
         )
 
     def arrive_home(self, now_ns: int) -> None:
-        """Charge the way to the end place."""
+        """Charge the drive to the end place."""
         plan, self.stages.home, self.waypoints = self.stages.home, None, ()
         self.home = True
         self._charge(now_ns, plan, given_up=False)
@@ -628,15 +627,15 @@ class ProbeState:
     # -- its battery ---------------------------------------------------------------------------
 
     def can_read_more(self, at: int | None, pending: tuple[int, ...], owed: Cost) -> bool:
-        """Return whether it can read more places once its battery is changed.
+        """Return whether the probe can read more places with another battery.
 
-        `pending` are waypoints of other probes; `owed` is driven and not charged yet.
+        `pending` are the waypoints of other probes, `owed` is the cost that is not charged yet.
         """
         loop, sortie, end = self.loop, self.sortie, self.own_budget.end
         if not sortie.limited or end is None or at is None or loop.good_enough():
             return False
         if sortie.number > 1 and not sortie.stages:
-            return False  # another battery would not help
+            return False  # the last battery was of no use
         readings = loop.readings_for(self.name, pending)
         left = replace(in_metres(self.own_budget.minus(cost=owed), loop.speed), readings=readings)
         home = BudgetConstraint(loop.topology, left).way_home(at)
@@ -653,7 +652,7 @@ class ProbeState:
         return bool((there & allowed(constraint, ways, there.astype(np.int64))).any())
 
     def begin_change(self, now_ns: int) -> str:
-        """Wait for another battery at the end place; return the task for the operator."""
+        """Start the wait for a battery at the end place; return the task of the operator."""
         sortie, name = self.sortie, self.name
         if not sortie.waiting:
             event = SortieChanged(number=sortie.number, over=True, stamp_ns=now_ns, probe=name)
@@ -671,7 +670,7 @@ class ProbeState:
         logger.info("%ssortie %d begins", f"{self.name}: " if self.name else "", number)
 
     def note_charge(self, level: float, now_ns: int) -> None:
-        """Use the charge of its battery, 0 to 1."""
+        """Record the charge of the battery, 0 to 1."""
         if self.sortie.is_news(level):
             where = self.whereabouts()
             event = BatteryNoted(level=level, where=where, stamp_ns=now_ns, probe=self.name)

@@ -1,4 +1,4 @@
-"""Write the records of a mission: journal, one record a stage, summary, map, report."""
+"""Write the records of a mission: journal, records of stages, summary, map, report."""
 
 from __future__ import annotations
 
@@ -48,20 +48,20 @@ from gp_active_sensing.util.process import versions
 logger = logging.getLogger(__name__)
 
 MOST_UNWRITTEN = 20_000
-"""Events kept for a disk that is full; of more the oldest are forgotten."""
+"""Largest number of events kept while the disk is full; the oldest are dropped."""
 TAIL = 100
-"""Events that are kept of an earlier process."""
+"""Number of events of an earlier process in the first frame of the input log."""
 
 
 class Recorder:
-    """Writes events into a run directory, if there is one; never stops the mission.
+    """Writer of a mission's records; a failed write never stops the mission.
 
     Args:
-        run: the directory; None = nothing is kept.
-        known: the noise-free field where it is known (simulation), in seconds of the node's clock.
-        unit: of the readings, for messages.
-        units: those of the further quantities, by name.
-        exports: formats that the map is written in, beside the summary.
+        run: run directory; None = nothing is written.
+        known: noise-free field of a simulation, by seconds of the node's clock.
+        unit: unit of the readings, for messages.
+        units: units of the further quantities, by name.
+        exports: formats of the map.
     """
 
     def __init__(
@@ -80,54 +80,54 @@ class Recorder:
         self.driver = driver
         self.failures = 0
         self.stages = StageRecords(run, self._guard)
-        """The record of each stage."""
+        """Records of the stages."""
         self._maps = None if run is None else MapFiles(run, config, exports, unit, units)
         self.written: tuple[str, ...] = ()
-        """Files of the map, as they were written last."""
+        """Names of the files of the map that were written last."""
         if run is not None:
             run.hold()
         self._config = config
         self.truth = known.truth
         self.scorer = None if known.truth is None else Scorer(known.truth, known.sensor)
-        """Compares the map with the truth, where that is known."""
+        """Comparison of the map with the true field; None = it is not known."""
         self.units = units
         self.scorers = {
             name: Scorer(more.truth, more.sensor)
             for name, more in known.further.items()
             if more.truth is not None
         }
-        """The same of further quantities, by name."""
+        """Comparisons of the further quantities with their true fields, by name."""
         self.regret: Regret | None = None
-        """Counts what a search for the largest or smallest value missed, where truth is known."""
+        """Regret of a search for the largest or smallest value; None = the truth is not known."""
         self._lock = threading.Lock()
         self._journal = None if run is None else Journal(run)
         self.earlier = 0
-        """Events in the journal when this process went on with the mission of another one."""
+        """Number of events in the journal from earlier processes."""
         self.tail: list[Mapping[str, Any]] = []
-        """The last of them."""
+        """Newest events from earlier processes, at most `TAIL`."""
         self._writing = threading.RLock()
         self._unwritten: deque[Mapping[str, Any]] = deque()
-        """Events that could not be written yet; they are as soon as that can be done."""
+        """Events that are not written yet."""
         self._forgotten = 0
-        """Number of the oldest of these that were dropped; the journal reports it (``gap``)."""
+        """Number of dropped events; the journal has it in an event ``gap``."""
         self._forgotten_readings = 0
         self.muted = False
-        """Events are being taken from the journal, not to be written again."""
+        """Set during a restore: events are not written again."""
         self.is_written: Callable[[Mapping[str, Any]], bool] = lambda event: False
-        """Filter for events that an earlier process has written to the journal."""
+        """Returns whether an earlier process has written an event to the journal."""
         self.listener: Callable[[Event], None] = lambda event: None
-        """Hears every event, after it was written."""
+        """Called with each event after it was written."""
         self._sampled: tuple[int, IntArray | None] | None = None
-        """Number of places of the map, and those at which a stage is scored."""
+        """Number of places of the map, and the places at which stages are scored (None = all)."""
         self._final_summary: RunSummary | None = None
-        """The last summary that was made."""
+        """Newest summary; None = none yet."""
 
     def begin(
         self, earlier: Sequence[Mapping[str, Any]] = (), map: Mapping[str, Any] | None = None
     ) -> None:
-        """Say how the mission began, or that it goes on in another process, after `earlier` events.
+        """Write the event of a new mission, or of a resumed one after `earlier` events.
 
-        `map` has the fields of the first event that describe the map, see `topology.config`.
+        `map` has the fields that describe the map in the first event, see `topology.config`.
         """
         self.earlier, self.tail = len(earlier), list(earlier[-TAIL:])
         kind = MissionResumed if earlier else MissionStarted
@@ -139,7 +139,7 @@ class Recorder:
         self.event(kind(details=details))
 
     def event(self, event: Event) -> None:
-        """Add an event to the journal; it is there before anything follows from it."""
+        """Write an event to the journal, before it takes effect."""
         if self.muted:
             return
         line = to_line(event)
@@ -156,13 +156,13 @@ class Recorder:
         self.listener(event)
 
     def _forget(self) -> None:
-        """Drop the oldest unwritten event and count it."""
+        """Drop and count the oldest unwritten event."""
         oldest = self._unwritten.popleft()
         self._forgotten += 1
         self._forgotten_readings += oldest["event"] == ReadingUsed.KIND
 
     def _catch_up(self, journal: Journal) -> bool:
-        """Write the events that failed before; return whether all are written."""
+        """Write the unwritten events; return whether all are written."""
         with self._writing:
             if self._forgotten:
                 gap = to_line(
@@ -180,7 +180,7 @@ class Recorder:
     def stage(
         self, stage: Stage, loop: SensingLoop, found: Mixture | None = None, **details: Any
     ) -> str:
-        """Add the record of a stage; return it as a line for the log."""
+        """Write the record of a stage; return a text for the log."""
         plan, belief, topology = stage.plan, loop.belief, loop.topology
         if self._sampled is None or self._sampled[0] != topology.n:
             self._sampled = topology.n, sampled(topology)
@@ -241,7 +241,7 @@ class Recorder:
     def _further(
         self, loop: SensingLoop, seconds: float, places: IntArray | None
     ) -> dict[str, dict[str, Any]]:
-        """Return promise and scores of the further quantities, by name."""
+        """Return the fields of a record for each further quantity, by name."""
         weights = loop.topology.weights[slice(None) if places is None else places]
         found: dict[str, dict[str, Any]] = {}
         for name, each in loop.quantities.items():
@@ -279,7 +279,7 @@ class Recorder:
         return ", ".join(parts)
 
     def summarise(self, mission: Mission, status: str) -> RunSummary:
-        """Return the summary of a mission as far as it has come."""
+        """Return the summary of a mission up to now."""
         with mission.lock:
             loop = mission.loop.snapshot()
             rejected, dropped = mission.rejected, dict(mission.inbox.dropped)
@@ -317,23 +317,23 @@ class Recorder:
 
     @property
     def _newest_explained(self) -> Explained:
-        """Return `Explained` of the newest record, which may be from an earlier process."""
+        """Return the leave-one-out score of the newest record, perhaps of an earlier process."""
         figures = self.stages.figures
         return Explained.of_record(figures[-1] if figures else {})
 
     @property
     def explained_so_far(self) -> float | None:
-        """Return the leave-one-out R² of the places, as last computed; None = not known."""
+        """Leave-one-out R² of the readings after the newest stage; None = not known."""
         return self._newest_explained.share
 
     @property
     def promised_so_far(self) -> float | None:
-        """The error of the map that the belief promises, after the newest stage; None = none."""
+        """Promised error of the map after the newest stage; None = no stage yet."""
         value = (self.stages.figures or [{}])[-1].get("promised_error")
         return None if value is None else float(value)
 
     def final_summary(self, mission: Mission) -> RunSummary:
-        """Return the summary of a mission that is over, the one that was kept if there is one."""
+        """Return the stored summary of a mission that is over, or a new one."""
         if self.run is None or self._final_summary is None:
             return self.summarise(mission, "finished")
         return self._final_summary
@@ -365,13 +365,13 @@ class Recorder:
         report: Callable[[Path], Path] | None = None,
         summary: Mapping[str, Any] | None = None,
     ) -> str:
-        """Have everything on disk, and write summary, map and report of a mission that is over.
+        """Write all events, summary, map and report of a mission that is over.
 
-        `report` writes the page of a run directory and returns its path; None = no page. Without a
-        summary one is made.
+        `report` writes the page of a run directory and returns its path; None = no page. Without
+        `summary` a summary is computed.
 
         Returns:
-            What could not be written, and why; "" when everything is there, or nothing is kept.
+            The problems with the records; "" = none, or no run directory.
         """
         if self.run is None or self._journal is None:
             return ""
@@ -399,14 +399,14 @@ class Recorder:
 
     @property
     def problem(self) -> str:
-        """Return the known problems with the records of the mission; "" = none."""
+        """Known problems with the records of the mission; "" = none."""
         if self.run is None:
             return ""
         return "; ".join(part for part in (self.run.trouble, self.missing) if part)
 
     @property
     def missing(self) -> str:
-        """Return what is missing in the directory of the mission; "" = nothing, or no directory."""
+        """Numbers of events and records that are not written; "" = none, or no run directory."""
         if self.run is None:
             return ""
         gaps = []
@@ -419,7 +419,7 @@ class Recorder:
         return "; ".join(gaps)
 
     def report(self, write: Callable[[Path], Path]) -> Path | None:
-        """Write the report page; None when it cannot be made (logged)."""
+        """Write the report page; return its path. On a failure log the reason and return None."""
         if self.run is None:
             return None
         try:
@@ -431,7 +431,7 @@ class Recorder:
         return None
 
     def close(self) -> None:
-        """Close the files; log what could not be written, and try to add a gap to the journal."""
+        """Close the files; log unwritten events and records, and write their number (``gap``)."""
         if self.run is None or self._journal is None:
             return
         self._catch_up(self._journal)
@@ -449,7 +449,7 @@ class Recorder:
             logger.error("%s", "; ".join(problems))
 
     def _guard(self, write: Callable[[], None]) -> bool:
-        """Write; count and log a failure, since a full disk must not end a mission."""
+        """Call a function that writes; count and log a failure. Return whether it succeeded."""
         try:
             write()
         except ActiveSensingError as error:
@@ -469,7 +469,7 @@ def latencies(mission: Mission) -> dict[str, dict[str, float | int | None]]:
 
 
 def _believed(belief: Belief) -> list[str]:
-    """Return the most probable kernel, where there are several, and its length-scale."""
+    """Return texts on the most probable kernel (if there are several) and length-scale."""
     candidates = zip(belief.hyperparameters, belief.weights, strict=True)
     best = most_probable((h.kernel, h.length_scales, float(w)) for h, w in candidates)
     if best.kernel == NONE:
@@ -480,10 +480,10 @@ def _believed(belief: Belief) -> list[str]:
 
 
 def check_exports(formats: Sequence[str], topology: Topology) -> None:
-    """Refuse formats that the map cannot be written in, before the mission begins.
+    """Check before the mission that its map can be written in these formats.
 
     Raises:
-        ConfigError: which one, and why.
+        ConfigError: a format is not possible for this map.
     """
     problems = []
     for format in formats:
@@ -496,12 +496,12 @@ def check_exports(formats: Sequence[str], topology: Topology) -> None:
 
 
 class MapFiles:
-    """Writes ``map.csv`` and whatever else is wanted into a run directory.
+    """Writer of a map's files to a run directory.
 
     Args:
-        config: of the mission, for its name and what the field is.
+        config: configuration of the mission, for its name and the name of the field.
         formats: names of formats, see `gp_active_sensing.export.FORMATS`.
-        units: those of the further quantities, by name.
+        units: units of the further quantities, by name.
     """
 
     def __init__(
@@ -521,12 +521,12 @@ class MapFiles:
         self._title = str(config.get("name") or run.path.name)
 
     def write(self, loop: SensingLoop) -> tuple[str, ...]:
-        """Write the current map; return the file names, () before the first reading.
+        """Write the present map; return the file names, () before the first reading.
 
-        Nobody else may change the loop meanwhile.
+        No other thread may change the engine meanwhile.
 
         Raises:
-            RunError: they cannot be written.
+            RunError: a file cannot be written.
         """
         if not self._formats or not loop.belief.observed.any():
             return ()

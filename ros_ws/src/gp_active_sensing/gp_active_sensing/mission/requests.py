@@ -1,4 +1,4 @@
-"""Requests and outputs of a mission: decisions to compute, waypoints, finished stages."""
+"""Requests and outputs of a mission: decisions to compute, waypoints, stages."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ class Stage:
     Args:
         number: 1 for the first.
         plan: the decision.
-        value: mean of the readings of its place (of `went`); None when it was set aside.
-        driven: by its probe, since the mission began.
-        stamp_ns: when it ended, on the node's clock.
-        probe: its name, "" where there is one.
-        went: place that was observed instead of the waypoint, when the mission follows the probe.
-        visits: readings of the budget that the mission has spent, where the policy may choose
-            observed places again.
-        again: no reading of the place came, and it may be visited again.
+        value: mean of the readings of the place (or of `went`); None = there was no reading.
+        driven: total cost of the probe's drives since the start of the mission.
+        stamp_ns: end of the stage on the node's clock [ns].
+        probe: name of the probe; "" for a single probe.
+        went: place that was observed instead of the waypoint, with `mission.follow: probe`.
+        visits: readings spent by the mission, for policies that read places again; else None.
+        again: the place had no reading and may be visited again.
     """
 
     number: int
@@ -39,25 +38,22 @@ class Stage:
 
 @dataclass(frozen=True)
 class DecisionRequest:
-    """A decision to be taken beside the mission, on a copy of the engine.
-
-    It is a job for the planner thread. What the policy is asked with is a
-    `planning.base.PlanRequest`, which `loop` makes of it.
+    """Job of the planner thread: decision to compute, or belief to show, on a copy of the engine.
 
     Args:
-        loop: the copy; only the planner uses it.
-        at: where the probe stands.
-        number: of this job; an answer to an older one is not used.
-        decide: take a decision; otherwise the copy is only there to be shown.
-        finished: the stage that ended, which the copy's belief includes.
-        since: when the message that made the decision necessary came (monotonic seconds).
-        last: the mission is over when the copy has been shown.
-        probe: which one it is for.
+        loop: copy of the engine, used by the planner thread only.
+        at: place of the probe; None = not on the map.
+        number: number of the job; the plan of an older job is not used.
+        finished: stage that ended before the decision, included in the copy's belief.
+        since: arrival of the message that caused the decision (monotonic seconds).
+        decide: True = compute a decision; False = show the belief.
+        last: True = the mission is over after this display.
+        probe: name of the probe.
         pending: waypoints of the other probes, and `passed`.
-        passed: places that were left again, and whose readings are still to come.
-        waiting: other probes that wait for a decision, and where each of them stands.
-        now_ns: when the decision was asked for, on the node's clock; None = nothing depends on it.
-        heading: of the probe [rad]; None = not known.
+        passed: places that were left and whose readings are still to come.
+        waiting: place of each other probe that waits for a decision, by name.
+        now_ns: time of the request on the node's clock [ns]; None for a display.
+        heading: heading of the probe [rad]; None = not known.
         carried: names of the quantities that the probe measures; None = all.
     """
 
@@ -92,13 +88,13 @@ class DecisionRequest:
 
 @dataclass(frozen=True)
 class ExpertRequest:
-    """Where an expert is to be asked before the next decision, to be found beside the mission.
+    """Job of the planner thread: choose the places to ask an expert about.
 
     Args:
-        loop: a copy of the engine; only the planner uses it.
-        places: where the expert can be asked; None = anywhere.
-        number: of this job; an answer to an older one is not used.
-        now_ns: when it was asked for, on the node's clock.
+        loop: copy of the engine, used by the planner thread only.
+        places: places at which the expert can answer; None = all.
+        number: number of the job; the result of an older job is not used.
+        now_ns: time of the request on the node's clock [ns].
     """
 
     loop: SensingLoop
@@ -107,7 +103,7 @@ class ExpertRequest:
     now_ns: int
 
     def ask(self) -> tuple[int, ...]:
-        """Find the places on the copy."""
+        """Return the places to ask about."""
         self.loop.advance(self.now_ns)
         return self.loop.queries(self.places)
 
@@ -117,12 +113,12 @@ class MissionOutput:
     """Action after a step.
 
     Args:
-        job: for the planner.
-        again: a place whose waypoint is to be sent again.
-        leg: the next waypoint on the way under way, for a robot that is not told the whole way.
-        hold: the probe is to stay where it is.
-        probe: which one `again`, `leg` and `hold` are for.
-        query: places that an expert is to be asked for.
+        job: job for the planner thread.
+        again: place whose waypoint is sent again.
+        leg: next waypoint on the present way.
+        hold: True = the probe must stop.
+        probe: name of the probe of `again`, `leg` and `hold`.
+        query: places to ask the expert about.
     """
 
     job: DecisionRequest | ExpertRequest | None = None

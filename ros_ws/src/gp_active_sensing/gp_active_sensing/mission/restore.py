@@ -1,8 +1,8 @@
 """Restore a mission from its journal after a kill or a power cut.
 
-Each event is applied as it was written, through the same bookkeeping; nothing is planned again. A
-decision that was being computed is computed again from the readings it was asked with, so a mission
-limited in expansions goes on exactly as it would have.
+Each event is applied with the recorded decision; no finished decision is computed again. An
+unfinished decision is computed again from the readings of its request. A mission with a limit in
+expansions therefore continues as if it had not been interrupted.
 """
 
 from __future__ import annotations
@@ -63,23 +63,23 @@ _ONCE = frozenset(
         *(MissionStopped, MissionEnded),
     )
 )
-"""Kinds of events that never occur twice in a row with the same content. `MissionResumed` may: a
-mission can be killed right after it was resumed."""
+"""Kinds of events that never occur twice in a row with the same content. `MissionResumed` may,
+after a kill right after a restart."""
 
 
 def is_over(events: Sequence[Mapping[str, Any]]) -> str:
-    """Return why the mission of a journal ended, "" when it did not."""
+    """Return the reason of the end of a journal's mission; "" = it has not ended."""
     ends = [number for number, kind in enumerate(kinds_of(events)) if kind == MissionEnded.KIND]
     return str(events[ends[-1]].get("reason") or "it was ended") if ends else ""
 
 
 def stopped_in_order(events: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether the last process of a mission ended in order, and was not cut off."""
+    """Return whether the last process of a mission was stopped and not killed."""
     return bool(events) and events[-1].get("event") == MissionStopped.KIND
 
 
 class MissionRestorer:
-    """Brings a fresh mission to where its journal ends."""
+    """Restorer of the state of a mission from its journal."""
 
     def __init__(self, mission: Mission, recorder: Recorder) -> None:
         self._mission = mission
@@ -95,7 +95,7 @@ class MissionRestorer:
         """Apply every line of a journal.
 
         Raises:
-            RunError: one does not follow from those before it.
+            RunError: an event is inconsistent with the events before it.
         """
         mission, recorder = self._mission, self._recorder
         recorder.muted = mission.loop.restoring = True
@@ -140,10 +140,10 @@ class MissionRestorer:
             raise RunError(msg) from error
 
     def apply(self, event: Event) -> None:
-        """Bring the mission to where it was after an event.
+        """Restore the effect of an event.
 
         Raises:
-            RunError, TypeError, ValueError, IndexError: it does not follow from those before it.
+            RunError, TypeError, ValueError, IndexError: it is inconsistent with earlier events.
         """
         match event:
             case ReadingUsed():
@@ -198,26 +198,26 @@ class MissionRestorer:
                 self._whereabouts(probe, event.where)
                 self._mission.fleet.replay(probe, event.why, event.time_ns)
             case JournalGap():
-                self._asked = None  # it may have been answered
+                self._asked = None  # its answer may have come
                 self._gaps.note(event)
             case _:
-                pass  # how a process began or ended: nothing follows
+                pass  # starts and ends of processes have no effect
 
     def _probe(self, event: Event) -> ProbeState:
         return self._named(event.probe)
 
     def _named(self, name: str) -> ProbeState:
-        """Return a probe by its name; one that joined while the mission ran joins now."""
+        """Return a probe by its name; add a probe that was added to the running mission."""
         if name not in self._mission.probes:
             changes.add_probe(self._mission, name)
         return self._mission.probes[name]
 
     def _state(self, event: StateChanged) -> None:
         mission, stamp_ns = self._mission, event.stamp_ns
-        # Where the clock was set back this is earlier than what was before.
+        # After the clock was set back this time is earlier than those before it.
         self._last_ns = stamp_ns
         mission.state, mission.reason = event.state, event.reason
-        self._asked = None  # pausing gives up what is being computed
+        self._asked = None  # a pause gives up the unfinished decision
         for name, where in event.probes.items():
             self._whereabouts(self._named(name), where)
         if mission.state == "running":
@@ -293,7 +293,7 @@ class MissionRestorer:
                 probe.stages.home = None
 
     def _record(self, stage: Stage) -> None:
-        """Write the record of a finished stage, unless it exists."""
+        """Write the record of a finished stage, if it does not exist."""
         if not self._mission.claim(stage):
             return
         self._completed.add(stage.number)
@@ -312,7 +312,7 @@ class MissionRestorer:
         self._gated(event)
 
     def _intake(self, event: ReadingUsed | ReadingGated) -> ReadingIntake:
-        """Return what takes the readings of the quantity in. Raises KeyError: not measured now."""
+        """Return the intake of a reading's quantity. Raises KeyError: it is not measured now."""
         return self._probe(event).ingestion.of(event.reading.quantity)
 
     def _gated(self, event: ReadingUsed | ReadingGated) -> None:
@@ -326,7 +326,7 @@ class MissionRestorer:
         if event.stamp_ns is None:
             msg = "it does not say when"
             raise ValueError(msg)
-        # As it was: how often a visit is repeated may be changed while a mission runs.
+        # As recorded: `mission.retries` may have been changed.
         self._mission.loop.replay_miss(place, again=event.again)
         if event.passed:
             stage = probe.passed.miss(place, again=event.again)
@@ -339,7 +339,7 @@ class MissionRestorer:
             probe.sensor.miss(place)
 
     def _unused(self, event: AnswerUnused) -> None:
-        """Record an answer without effect: it had no place, or came too late."""
+        """Record a plan without a waypoint, or one that came too late."""
         probe = self._probe(event)
         self._asked = None
         if event.waypoint is not None:
@@ -386,7 +386,7 @@ class MissionRestorer:
             probe.ingestion.recall(status.rejected)
 
     def _whereabouts(self, probe: ProbeState, where: Whereabouts | None) -> None:
-        """Record how far a probe has come; what it drives from there on is counted."""
+        """Restore a probe's position and odometer."""
         if where is None:
             msg = "it does not say where the probe is"
             raise ValueError(msg)
@@ -400,7 +400,7 @@ class MissionRestorer:
         mission = self._mission
         mission.now_ns = self._last_ns
         self._gaps.finish()
-        if self._gaps.found:  # the end of a stage may be missing where its record is there
+        if self._gaps.found:  # the journal may have lost the end of a recorded stage
             self._completed |= {n for n in self._recorded if n < mission.decisions.stage}
         self._recorder.stages.keep(self._completed)
         if mission.state == "running":
@@ -413,16 +413,16 @@ class MissionRestorer:
 
 
 class JournalGaps:
-    """Keeps the books of a mission that is restored from a journal with gaps."""
+    """Bounds on the readings and drives in the gaps of a journal."""
 
     def __init__(self, mission: Mission) -> None:
         self._mission = mission
         self.found = False
-        """There was a gap so far."""
+        """Set after the first gap."""
         self._readings = 0
-        """That may have been used and are not known, since the last decision."""
+        """Largest number of lost readings since the last decision."""
         self._unsettled: set[str] = set()
-        """Probes with an unknown drive since their last known decision."""
+        """Names of probes with unknown drives since their last known decision."""
 
     def note(self, event: JournalGap) -> None:
         """Record a gap."""
@@ -438,14 +438,14 @@ class JournalGaps:
         )
 
     def settle(self, probe: ProbeState, event: DecisionTaken) -> None:
-        """Record a decision and its remaining budget."""
+        """Use the remaining budget of a decision in place of the lost events before it."""
         mission, loop = self._mission, self._mission.loop
         stage = event.stage
         if stage <= mission.decisions.stage:
             msg = f"expected stage {mission.decisions.stage + 1} or later"
             raise ValueError(msg)
         loop.decisions += stage - mission.decisions.stage - 1
-        if mission.state != "running":  # no decision is taken otherwise
+        if mission.state != "running":  # the event of the start is lost
             mission.state, mission.reason = "running", ""
         if (left := event.left) is None:
             msg = "it does not say what was left of the budget"
@@ -462,14 +462,14 @@ class JournalGaps:
         self._unsettled.discard(probe.name)
 
     def cost(self, probe: ProbeState, cost: Cost, now_ns: int) -> Cost:
-        """Return what a drive may have cost at most, with those before it that are not known."""
+        """Return the largest possible cost of a drive and the lost drives before it."""
         if probe.name not in self._unsettled:
             return cost
         owed = probe.stages.owed(now_ns, probe.ingestion.metres)
         return Cost(max(cost.metres, owed.metres), max(cost.seconds, owed.seconds))
 
     def finish(self) -> None:
-        """Subtract readings that may have been taken after the last decision from the budget."""
+        """Subtract the lost readings after the last decision from the budget."""
         loop, readings = self._mission.loop, self._readings
         if not readings or loop.remaining.readings is None:
             return

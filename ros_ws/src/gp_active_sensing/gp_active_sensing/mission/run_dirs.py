@@ -1,4 +1,4 @@
-"""Choose the run directory of a mission: a new one, or the one of the mission it continues."""
+"""Choose the run directory of a mission: a new one, or that of the resumed mission."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ AUTO = "auto"
 Events = Sequence[dict[str, Any]]
 
 _END = 1 << 20
-"""Bytes at the end of a journal in which its last line is looked for, and those of a first line."""
+"""Largest size of the first and of the last line of a journal [bytes]."""
 
 
 def runs_folder() -> Path:
-    """Return the folder of the runs that are named by date: in ROS_HOME, else in ~/.ros."""
+    """Return the folder of runs with `run_dir: auto`, in ROS_HOME or else in ~/.ros."""
     home = os.environ.get("ROS_HOME")
     return (Path(home) if home else Path.home() / ".ros") / "gp_active_sensing"
 
@@ -49,11 +49,14 @@ def _note_of(node: str, domain: int) -> Path:
 
 
 def note_run(node: str, domain: int, run: Path | None) -> None:
-    """Write where a node keeps its mission, for programs of the same user on this machine.
+    """Write the run directory of a node to a file for other programs of this user.
 
-    A message on a topic could come from anybody; only this user can write the file.
+    A file is used since anyone can publish on a topic, but only this user can write the file.
 
-    The node is named in full; without a run (None) it keeps nothing.
+    Args:
+        node: fully qualified name of the node.
+        domain: ROS domain.
+        run: run directory; None = the node has none.
 
     Raises:
         RunError: the file cannot be written.
@@ -67,16 +70,16 @@ def note_run(node: str, domain: int, run: Path | None) -> None:
 
 
 def drop_note(node: str, domain: int) -> None:
-    """Remove the note of a node that ends; programs still follow its run directory."""
+    """Remove the file of `note_run` of a node that ends."""
     with contextlib.suppress(OSError):
         _note_of(node, domain).unlink()
 
 
 def noted_run(node: str, domain: int) -> tuple[Path | None, bool]:
-    """Return the run directory that a node has noted, and whether it has noted anything.
+    """Return the run directory from `note_run`, and whether its file exists.
 
     Raises:
-        RunError: the file cannot be read, is damaged, or somebody else can write it.
+        RunError: the file cannot be read, is damaged, or is writable by other users.
     """
     path = _note_of(node, domain)
     try:
@@ -101,7 +104,7 @@ def noted_run(node: str, domain: int) -> tuple[Path | None, bool]:
 
 
 class _AnotherMission(RunError):
-    """The directory holds an intact mission that must not be continued."""
+    """The directory has an intact mission that must not be resumed."""
 
 
 def choose_run(
@@ -111,11 +114,11 @@ def choose_run(
     *,
     resume: bool,
 ) -> tuple[RunDirectory | None, Events]:
-    """Return the run directory and the events of the mission to go on with ([] for a new one).
+    """Return the run directory and the events of the mission to resume ([] = a new mission).
 
     Raises:
-        RunError: a directory that cannot be used: it holds a mission that is over, one of another
-            configuration, or something else.
+        RunError: the directory has a mission that is over, a mission of another configuration, or
+            other files.
     """
     if not run_dir:
         return None, []
@@ -142,7 +145,7 @@ def choose_run(
         if not stopped_in_order(events):
             return run, events
         run.close()
-    # A second node of the same second gets another one.
+    # Nodes that start in the same second get different directories.
     new = _created(unused(folder / f"{now:%Y%m%dT%H%M%S}"), config)
     new.order = 1 + max((mission.order for mission in begun), default=0)
     return new, []
@@ -150,13 +153,13 @@ def choose_run(
 
 @dataclass(frozen=True, order=True)
 class _Begun:
-    """A mission that was begun in a directory; the later one is greater.
+    """Mission in a run directory; a later mission is greater.
 
     Args:
-        order: number of its start among those there, which no clock can change; 0 = not known.
-        changed_ns: when its journal was written last [ns].
-        path: of the directory.
-        closed: its last process ended it, or was stopped in order.
+        order: number of the mission in its folder, independent of clocks; 0 = not known.
+        changed_ns: time of the last write to its journal [ns].
+        path: path of the run directory.
+        closed: True = the mission is over, or its last process was stopped and not killed.
     """
 
     order: int
@@ -166,7 +169,7 @@ class _Begun:
 
 
 def _begun(folder: Path) -> list[_Begun]:
-    """Return the missions that were begun in a folder, the newest first; what is none is left out.
+    """Return the missions in a folder, newest first.
 
     Only the first and the last line of each journal are read.
     """
@@ -184,7 +187,7 @@ def _begun(folder: Path) -> list[_Begun]:
         except (OSError, ValueError) as error:
             logger.warning("%s is passed over: %s", path, error)
             continue
-        if size:  # else killed before anything was written
+        if size:  # empty after a kill at the start
             order = first.get("order", 0)
             closed = _event(last).get("event") in ("end", "stopped")
             found.append(_Begun(order if isinstance(order, int) else 0, changed_ns, path, closed))
@@ -210,12 +213,12 @@ def _named(path: Path, config: Mapping[str, Any], *, resume: bool) -> tuple[RunD
 
 
 def _created(path: Path, config: Mapping[str, Any]) -> RunDirectory:
-    """Return a new run directory; with a copy of the model, where the belief is over kernels."""
+    """Return a new run directory, with a copy of the file of a belief over kernels."""
     belief = _belief_of(config)
     if belief.model is None:
         with _hint():
             return RunDirectory.create(path, config)
-    # A run that is begun again has its copy there still.
+    # A run that is begun again still has its copy.
     belief = with_mark(belief, None if belief.model_mark is None else path)
     with _hint():
         run = RunDirectory.create(path, {**config, "belief": to_mapping(belief)})
@@ -238,7 +241,7 @@ def give_back(run: RunDirectory | None, *, begun: bool) -> None:
 
 @contextlib.contextmanager
 def _hint() -> Iterator[None]:
-    """Add the parameter to the error for a directory that another process writes to."""
+    """Add the parameter's name to the error about a directory in use."""
     try:
         yield
     except InUse as error:
@@ -247,12 +250,12 @@ def _hint() -> Iterator[None]:
 
 
 def _events(run: RunDirectory, config: Mapping[str, Any]) -> Events:
-    """Return the events of the mission in a directory, if it is continued."""
+    """Return the events of the mission to resume. Raises RunError."""
     path = run.path
     run.repair()
     events = run.journal()
     why = is_over(events)
-    if not why and events and events[-1].get("event") == "gap":  # its end may be what is missing
+    if not why and events and events[-1].get("event") == "gap":  # the event of its end may be lost
         finished = run.summary().get("status") == "finished"
         why = "its summary says so" if finished else ""
     if why:

@@ -1,4 +1,4 @@
-"""Sorties: what one battery of a probe lasts for."""
+"""Sorties: metres and seconds of one battery of a probe."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ from gp_active_sensing.planning.budget import least_of
 from gp_active_sensing.types import Budget, Cost, Plan
 
 CHANGING = "changes its battery"
-"""Prefix of the reason of a probe that waits for a battery."""
+"""Prefix of the reason of a probe that waits for another battery."""
 _MARGIN = 1.5
 """Expected excess of a drive over its plan, in units of the mean excess so far."""
 _STEP = 0.005
-"""Change of a charge that counts; the charge is between 0 and 1."""
+"""Least change of the charge that is recorded; the charge is between 0 and 1."""
 _LEARNT = 0.03
-"""Charge after whose use the use per metre is known."""
+"""Least use of charge from which the use per metre is estimated."""
 _RECENT = 0.1
-"""Charge over which the newest use per metre is taken."""
+"""Use of charge over which the newest use per metre is estimated."""
 _CHARGED = 0.1
-"""A rise of the charge by so much is another battery, or a charged one."""
+"""Least rise of the charge that counts as another or a charged battery."""
 
 
 class Sortie:
-    """Metres and seconds that a battery lasts for; used under the mission's lock.
+    """Range of a battery in metres and seconds; used under the mission's lock.
 
-    Everything since the battery was changed counts, also during a pause. Drives that took more than
-    planned shorten the sorties: the way home is expected to take more as well.
+    Metres and seconds count since the battery change, also during a pause. If drives exceed their
+    plans, the range is reduced, since the way home is expected to exceed its plan, too.
     """
 
     def __init__(self, whole: SortieConfig, battery: BatteryConfig) -> None:
         self.whole = Budget(None, whole.metres, whole.seconds)
         self.number = 1
         self.due = False
-        """The battery is to be changed at the end place, where the probe is or is going."""
+        """Set when the battery must be changed at the end place."""
         self.waiting = False
-        """The probe is there, and the battery is being changed."""
+        """Set while the probe waits for another battery at the end place."""
         self.stages = 0
-        """Places visited since the battery was changed."""
+        """Number of places visited since the battery change."""
         self.level = math.nan
         """Charge of the battery, 0 to 1; NaN = not known."""
         self._reserve = battery.reserve
@@ -46,17 +46,17 @@ class Sortie:
         self._counted: tuple[int, float] | None = None
         self._planned = self._driven = self._rest = Cost(0.0, 0.0)
         self._levels: list[tuple[float, float]] = []
-        """Charge and odometer [m], since the battery was changed."""
+        """Charge and odometer [m] of each record since the battery change."""
         self._per_metre = 1.0 / whole.metres if whole.metres else 0.0
-        """Use of charge of a metre; 0 = not known."""
+        """Use of charge per metre; 0 = not known."""
 
     @property
     def limited(self) -> bool:
-        """True where one battery may not last for the mission."""
+        """True if the battery has a limit."""
         return self.whole != Budget() or not math.isnan(self.level)
 
     def begin(self, now_ns: int, metres: float) -> None:
-        """Count from a time and odometer reading on, unless a sortie is under way."""
+        """Start to count at a time [ns] and an odometer reading [m], unless already counting."""
         self._counted = self._counted or (now_ns, metres)
 
     def count(self, now_ns: int, metres: float) -> None:
@@ -67,12 +67,12 @@ class Sortie:
             self._spent, self._counted = self._spent.plus(passed), (now_ns, metres)
 
     def skip(self, step_ns: int) -> None:
-        """Ignore a jump of the clock [ns] in the battery's time."""
+        """Exclude a jump of the clock [ns] from the battery's time."""
         if self._counted is not None:
             self._counted = self._counted[0] + step_ns, self._counted[1]
 
     def note_drive(self, plan: Plan, driven: Cost, rest: Cost) -> None:
-        """Record the actual and the planned cost of a drive, and its remaining cost."""
+        """Record the planned, actual and remaining cost of a drive."""
         self.stages += bool(plan.waypoints)
         self._planned, self._driven = self._planned.plus(plan.cost), self._driven.plus(driven)
         self._rest = rest
@@ -84,12 +84,12 @@ class Sortie:
         )
 
     def fresh(self) -> Budget:
-        """Return the planned budget of a sortie with a fresh battery."""
+        """Return the budget of a sortie with a fresh battery, in planned metres and seconds."""
         charge = (1.0 - self._reserve) / self._per_metre if self._per_metre else math.inf
         return self._stretched(self.whole, math.inf if math.isnan(self.level) else charge)
 
     def _stretched(self, left: Budget, charge: float) -> Budget:
-        """Return what is left in metres and seconds of plans; a charge lasts for so many metres."""
+        """Return a remaining budget in planned units; `charge` is the range of the battery [m]."""
         if math.isfinite(charge):
             left = least_of(Budget(metres=charge), left)
         metres = _ratio(self._driven.metres, self._planned.metres - self._rest.metres)
@@ -102,7 +102,7 @@ class Sortie:
 
     @property
     def _by_charge(self) -> float:
-        """Metres that the charge lasts for beyond the reserve; inf = not known."""
+        """Range of the charge above the reserve [m]; inf = not known."""
         if not self._levels or not self._per_metre:
             return math.inf
         level, then = self._levels[-1]
@@ -110,11 +110,11 @@ class Sortie:
         return max(0.0, level - self._reserve) / self._per_metre - since
 
     def is_news(self, level: float) -> bool:
-        """Return whether a charge differs from the last one by more than a rounding."""
+        """Return whether a charge differs from the last one by `_STEP` or more."""
         return math.isfinite(level) and not abs(level - self.level) < _STEP
 
     def note_level(self, level: float, metres: float) -> None:
-        """Record the charge, at an odometer reading [m], and learn the use per metre."""
+        """Record the charge at an odometer reading [m], and estimate the use per metre."""
         if self._levels and level > self._levels[-1][0] + _CHARGED:
             self._levels = []
         self.level = level
@@ -134,11 +134,11 @@ class Sortie:
         self.due = self.waiting = False
         self._spent, self._counted, self._levels = Cost(0.0, 0.0), None, []
         if not math.isnan(self.level):
-            self.level = 1.0  # until it is heard
+            self.level = 1.0  # until the next message
 
 
 def _ratio(driven: float, planned: float) -> float:
-    """Return how many times more than planned is expected of a drive, at least 1."""
+    """Return the expected ratio of actual and planned cost of a drive, at least 1."""
     if planned <= 0.0 or driven <= (1.0 + 1e-6) * planned:
         return 1.0
     return 1.0 + _MARGIN * (driven / planned - 1.0)

@@ -1,4 +1,4 @@
-"""Stages of a probe: decision, cost, outcome and record of each, and the way to the end place."""
+"""Stages of a probe: decision, cost, result and record of each."""
 
 from __future__ import annotations
 
@@ -15,33 +15,32 @@ from gp_active_sensing.types import Cost, Plan, Reading
 
 
 class StageLog:
-    """Adds up a probe's decisions, drives and readings; used under the mission's lock.
+    """Log of a probe's decisions, drives and readings; used under the mission's lock.
 
-    Time and distance count from the first decision on, also while the next plan is computed; what
-    is driven while the mission is paused is free.
+    Time and distance count from the first decision on, except during a pause.
     """
 
     def __init__(self) -> None:
         self.number = 0
-        """Number of the newest decision, among all of the mission."""
+        """Number of the newest decision, counted over all probes."""
         self.plan: Plan | None = None
-        """The decision being carried out."""
+        """Decision that is carried out; None = none."""
         self.home: Plan | None = None
-        """The last plan, on the way to the end place."""
+        """Plan of the present drive to the end place; None = none."""
         self.driven = Cost(0.0, 0.0)
         self._values: dict[int, list[float]] = {}
-        """Values read in the current stage, by place."""
+        """Values read in the present stage, by place."""
         self._charged: tuple[int, float] | None = None
         self._unrecorded: list[Stage] = []
 
     @property
     def target(self) -> int | None:
-        """The place being driven to."""
-        plan = self.plan or self.home  # once: another thread may change it in between
+        """Place that the probe drives to; None = none."""
+        plan = self.plan or self.home  # read once: another thread may change them
         return None if plan is None else plan.path[-1]
 
     def begin(self, plan: Plan, number: int, now_ns: int, metres: float) -> None:
-        """Carry out a decision."""
+        """Start a stage with its decision."""
         self.number = number
         self.plan, self.home = plan, None
         self._values = {}
@@ -49,7 +48,7 @@ class StageLog:
             self._charged = now_ns, metres
 
     def note(self, readings: Collection[Reading]) -> None:
-        """Record readings that were used."""
+        """Record used readings."""
         for reading in readings:
             if self.target is not None and reading.location is not None:
                 self._values.setdefault(reading.location, []).append(reading.value)
@@ -65,10 +64,10 @@ class StageLog:
         visits: int | None = None,
         cost: Cost | None = None,
     ) -> tuple[Stage, Cost]:
-        """End the stage; return it, and its cost.
+        """End the stage; return the stage and its cost.
 
-        `metres` were driven since the node began; for `went` and `visits` see `Stage`. The cost is
-        what was charged before a restart; None = what was driven since the stage before ended.
+        `metres` is the odometer. `went` and `visits` are fields of `Stage`. `cost` is the cost
+        from the journal after a restart; None = the cost since the last stage.
         """
         values = self._values.get(plan.path[-1] if went is None else went, [])
         value = sum(values) / len(values) if values else None
@@ -80,7 +79,7 @@ class StageLog:
     def pass_by(
         self, plan: Plan, now_ns: int, metres: float, *, probe: str = "", cost: Cost | None = None
     ) -> tuple[Stage, Cost]:
-        """End the stage before its reading has come; `settle` it then. See `complete`."""
+        """End the stage before its reading; `settle` is called later. See `complete`."""
         if cost is None:
             cost = self.charge(now_ns, metres)
         else:
@@ -93,25 +92,25 @@ class StageLog:
         self._unrecorded.append(stage)
 
     def drop(self) -> None:
-        """Drop the current decision."""
+        """Drop the present decision."""
         self.plan = self.home = None
 
     def charge(self, now_ns: int, metres: float) -> Cost:
         """Return the cost since the last call, and add it to the total."""
         then_ns, then_metres = (now_ns, metres) if self._charged is None else self._charged
         self._charged = now_ns, metres
-        # Metres that turn out to have been noise are taken back, see `Odometer`.
+        # The odometer may go back: it corrects metres that were noise.
         cost = Cost(max(0.0, metres - then_metres), max(0.0, 1e-9 * (now_ns - then_ns)))
         self.driven = self.driven.plus(cost)
         return cost
 
     def restore_charges(self, cost: Cost, now_ns: int, metres: float) -> None:
-        """Restore the charged cost from before a restart."""
+        """Restore a charged cost after a restart."""
         self._charged = now_ns, metres
         self.driven = self.driven.plus(cost)
 
     def skip(self, step_ns: int) -> None:
-        """Ignore a jump of the clock [ns] in the charged time."""
+        """Exclude a jump of the clock [ns] from the charged time."""
         if self._charged is not None:
             then_ns, metres = self._charged
             self._charged = then_ns + step_ns, metres
@@ -127,11 +126,11 @@ class StageLog:
 
     @property
     def unrecorded(self) -> list[Stage]:
-        """Stages that nobody has claimed for recording."""
+        """Stages that are not claimed for recording yet."""
         return list(self._unrecorded)
 
     def claim(self, stage: Stage) -> bool:
-        """Claim a stage for recording; return whether nobody has claimed it before."""
+        """Claim a stage for recording; return False if it was claimed before."""
         if stage not in self._unrecorded:
             return False
         self._unrecorded.remove(stage)
@@ -143,29 +142,28 @@ FIGURES = (
     "promised_error",
     "regret", "cumulative_regret", "regret_bound", "recommended",
 )  # fmt: skip
-"""Fields of the summary of a mission; the rest of a record (its candidates above all) would
-let the memory of a long mission grow."""
+"""Fields of records that are kept in memory for the summary; whole records would need too much."""
 MOST_UNWRITTEN = 2_000
-"""Records kept for a disk that is full; of more the oldest are forgotten."""
+"""Largest number of records kept while the disk is full; the oldest are dropped."""
 
 
 class StageRecords:
-    """Writes the record of each stage to ``records.jsonl`` and remembers its figures.
+    """Writer of the records of stages to ``records.jsonl``.
 
     Args:
-        run: the directory, whose records of earlier processes count; None = nothing is written.
-        guard: calls what it is given; says whether that succeeded.
+        run: run directory, with the records of earlier processes; None = nothing is written.
+        guard: calls a function and returns whether it succeeded.
     """
 
     def __init__(
         self, run: RunDirectory | None, guard: Callable[[Callable[[], None]], bool]
     ) -> None:
         self.newest: dict[str, Any] = {}
-        """The whole record of the newest stage of this process; {} = none yet."""
+        """Record of the newest stage of this process; {} = none yet."""
         self.figures: list[dict[str, Any]] = []
-        """Figures of every stage, oldest first: those of `FIGURES` that its record has."""
+        """Fields `FIGURES` of the record of each stage, oldest first."""
         self.lost = 0
-        """Records for which there was no room for so long that they were forgotten."""
+        """Number of dropped records."""
         self._run = run
         self._guard = guard
         self._lock = threading.RLock()
@@ -180,11 +178,11 @@ class StageRecords:
 
     @property
     def unwritten(self) -> int:
-        """Records that could not be written yet."""
+        """Number of records that are not written yet."""
         return len(self._unwritten)
 
     def add(self, record: dict[str, Any]) -> None:
-        """Add a record; one that cannot be written now is with the next one, or by `catch_up`."""
+        """Write a record; after a failure it is written later."""
         with self._lock:
             self.newest = record
             self.figures.append(_figures(record))
@@ -196,7 +194,7 @@ class StageRecords:
                 self.lost += 1
 
     def catch_up(self) -> None:
-        """Write the records that could not be written before, until one cannot be again."""
+        """Write the unwritten records, until a write fails."""
         with self._lock:
             while self._run is not None and self._unwritten:
                 if not self._guard(partial(self._run.append_record, self._unwritten[0])):
@@ -204,7 +202,7 @@ class StageRecords:
                 self._unwritten.popleft()
 
     def keep(self, stages: Collection[int]) -> None:
-        """Drop records of stages whose end a power cut removed from the journal."""
+        """Drop the records of other stages, whose end the journal lost in a power cut."""
         if self._run is None or self.stages <= set(stages):
             return
         with self._lock:

@@ -1,4 +1,4 @@
-"""Configuration of the streams of a probe: readings, poses, answers; how they are taken in."""
+"""Configuration of the input streams: readings, poses, batteries, answers."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ from gp_active_sensing.types import Aim
 logger = logging.getLogger(__name__)
 
 TF = "tf"
-"""The pose type that is no message."""
+"""Pose type for poses from tf."""
 TWISTS = {
     "geometry_msgs/msg/TwistStamped": ("twist", "linear"),
     "geometry_msgs/msg/TwistWithCovarianceStamped": ("twist", "twist", "linear"),
     "geometry_msgs/msg/Twist": ("linear",),
     "nav_msgs/msg/Odometry": ("twist", "twist", "linear"),
 }
-"""Types of message of a measured velocity, and its path in each."""
+"""Path of the twist in each message type of a measured velocity."""
 LEAST_MAX_RATE = 2000.0
-"""Messages a second that are always used, whatever rate is expected [Hz]."""
+"""Least limit of the rate of used messages [Hz]."""
 MOST_BYTES = {"reading": 1_048_576, "pose": 65_536, "answer": 1_048_576}
-"""Largest message of each stream that is decoded."""
+"""Largest size of a decoded message, by stream [bytes]."""
 MOST_ANSWERS = 100.0
-"""Messages with answers of an expert that are used a second; the others are thinned out [Hz]."""
+"""Largest rate of used messages with answers of an expert [Hz]."""
 _DEGREE = 111_320.0
-"""Length of a degree of latitude, about [m]."""
+"""Approximate length of a degree of latitude [m]."""
 _FASTER = 10.0
-"""Factor on the default rate."""
+"""Factor on the expected rate of a stream that gives the largest used rate."""
 
 
 def topic_param(name: str, more: str = "") -> Any:
-    """Declare the name of a topic that each probe has one of."""
+    """Declare the name of a topic that exists once for each probe."""
     where = "of several probes in the namespace of each, so without a / in front"
     return param(name, help=f"name of the topic; {where}{more}")
 
 
 @dataclass(frozen=True)
 class StreamConfig:
-    """How a topic is subscribed to."""
+    """Configuration of a subscription."""
 
     reliable: bool = param(
         False, help="ask for every message; a best-effort publisher (a driver) is then not heard"
@@ -62,7 +62,7 @@ class StreamConfig:
 
 @dataclass(frozen=True)
 class ReadingConfig(StreamConfig):
-    """How to take a value out of the messages of topic ``reading``."""
+    """Configuration of the readings: message type, field, delay, averaging and gate."""
 
     topic: str = topic_param("reading")
     type: str = param("sensor_msgs/msg/Temperature", help="message type, package/msg/Name")
@@ -157,7 +157,7 @@ class ReadingConfig(StreamConfig):
 
 @dataclass(frozen=True)
 class PlannedConfig:
-    """Prior knowledge of one of several quantities, and how it counts in the plans."""
+    """Belief of one of several quantities, and its weight in plans."""
 
     weight: float = param(
         1.0,
@@ -176,27 +176,27 @@ class PlannedConfig:
     belief: BeliefConfig = dataclass_field(default_factory=BeliefConfig)
 
     def quantity(self, name: str, belief: Belief, aim: Aim | None) -> QuantityBelief:
-        """Return a further quantity of a loop, with its belief and the error to be reached."""
+        """Return a further quantity of an engine, with its belief and aim."""
         return QuantityBelief(name, belief, self.weight, self.sampled, aim, self.link or None)
 
 
 @dataclass(frozen=True)
 class QuantityConfig(ReadingConfig, PlannedConfig):
-    """How to take one of several quantities out of messages."""
+    """Configuration of one of several quantities: readings, belief and probes."""
 
     probes: tuple[str, ...] = param(
         (), help="names of the probes that carry its sensor; empty = all of them"
     )
 
     def reading(self) -> ReadingConfig:
-        """Return how its readings are taken in."""
+        """Return the configuration of its readings."""
         names = (each.name for each in fields(ReadingConfig))
         return ReadingConfig(**{name: getattr(self, name) for name in names})
 
 
 @dataclass(frozen=True)
 class PoseConfig(StreamConfig):
-    """How to take the probe's pose out of the messages of topic ``pose``, or out of tf."""
+    """Configuration of the poses, from the topic ``pose`` or from tf."""
 
     topic: str = topic_param("pose")
     type: str = param(
@@ -294,14 +294,14 @@ class PoseConfig(StreamConfig):
 
     @property
     def latched(self) -> bool:
-        """Poses come on motion only, as AMCL's do: the newest one holds until the next."""
+        """True if poses come on motion only (AMCL); a pose is then valid until the next."""
         return self.type.endswith("/PoseWithCovarianceStamped")
 
     def origin(self, of_map: tuple[float, float] | None) -> tuple[float, ...] | None:
-        """Return latitude and longitude of the origin that positions are counted from [degree].
+        """Return the latitude and longitude of the origin of positions [degree]; None = not known.
 
         Args:
-            of_map: longitude and latitude of the map's origin, None where it is not known.
+            of_map: longitude and latitude of the map's origin [degree]; None = not known.
         """
         if of_map is None:
             return self.datum
@@ -324,7 +324,7 @@ class PoseConfig(StreamConfig):
 
 @dataclass(frozen=True)
 class BatteryConfig:
-    """Charge of the battery, of sensor_msgs/msg/BatteryState."""
+    """Configuration of the battery's charge, from sensor_msgs/msg/BatteryState."""
 
     topic: str = topic_param("", "; the probe comes home while the charge lasts; empty = none")
     reserve: float = param(
@@ -337,7 +337,7 @@ class BatteryConfig:
 
 @dataclass(frozen=True)
 class ExpertTopicsConfig(AnswersConfig):
-    """How an expert is asked: topics ``expert/query`` and ``expert/answer``."""
+    """Configuration of the questions to an expert, on ``expert/query`` and ``expert/answer``."""
 
     ask: bool = param(
         True,
@@ -347,11 +347,11 @@ class ExpertTopicsConfig(AnswersConfig):
 
 
 def most_per_second(stream: ReadingConfig | PoseConfig) -> float:
-    """Return how many messages of a stream are used a second [Hz]."""
+    """Return the largest rate of used messages of a stream [Hz]."""
     return max(LEAST_MAX_RATE, _FASTER * stream.rate)
 
 
 WAITING_SECONDS = 2.0
-"""Length of the queue of readings that wait for poses, at the highest rate [s]."""
+"""Time that the queue of readings without a pose can hold, at the largest used rate [s]."""
 KEPT_SECONDS = 2.0
-"""Length of the store of gated readings, at the highest rate [s]."""
+"""Time that the store of gated readings can hold, at the largest used rate [s]."""
