@@ -1,1 +1,1 @@
-"""Numbers out of messages: of ROS classes and of a bag's decoded records alike; no ROS in here."""
+"""Conversion of messages to numbers, for ROS classes and decoded messages of bags; no ROS here."""

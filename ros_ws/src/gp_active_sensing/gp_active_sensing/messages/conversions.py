@@ -1,4 +1,4 @@
-"""Messages -> numbers: a field by its path, readings, stamps, poses; how many a second are used."""
+"""Convert messages to readings and poses, find fields by paths, and limit rates."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _TYPE_NAME = re.compile(r"^([a-z][a-z0-9_]*)/(?:msg/)?([A-Z][A-Za-z0-9]*)$")
 _STEP = re.compile(r"^([A-Za-z][A-Za-z0-9_]*)((?:\[-?\d+\])*)$")
 _ELEMENT = re.compile(r"^(?:sequence<(.+?)(?:, *\d+)?>|(.+)\[\d+\])$")
 NUMBERS = re.compile(r"^(?:u?int(?:8|16|32|64)|float|double|octet|boolean|long double)$")
-"""Types of fields that are numbers, in the words of rosidl."""
+"""Names of numeric types in rosidl."""
 _HEADERS = ("std_msgs/Header", "std_msgs/msg/Header")
 
 
 class MessageTypes(Protocol):
-    """Definitions of message types, of an installed ROS or of a bag."""
+    """Protocol for the definitions of message types, of an installed ROS or of a bag."""
 
     def fields(self, name: str) -> Mapping[str, str]:
         """Return the fields of a type with their types, such as ``sequence<float>``.
@@ -33,7 +33,7 @@ class MessageTypes(Protocol):
             name: ``package/msg/Name`` or ``package/Name``.
 
         Raises:
-            ConfigError: not a type name, or no such message.
+            ConfigError: the name is not valid, or the message does not exist.
             MissingDependencyError: the package is not installed.
         """
         ...
@@ -43,7 +43,7 @@ def split_type_name(name: str) -> tuple[str, str]:
     """Return package and name of a message type such as ``sensor_msgs/msg/Temperature``.
 
     Raises:
-        ConfigError: not a type name.
+        ConfigError: the text is not the name of a type.
     """
     match = _TYPE_NAME.match(name)
     if match is None:
@@ -54,10 +54,9 @@ def split_type_name(name: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class FieldPath:
-    """Where a number is inside a message: ``twist.twist.linear.x``, ``data[3]``, ``ranges[-1]``.
+    """Path of a number in a message: ``twist.twist.linear.x``, ``data[3]``, ``ranges[-1]``.
 
-    Checked against the message type before the first message comes; only the length of an
-    array is not known until then.
+    The path is checked against the message type, except for the lengths of arrays.
     """
 
     text: str
@@ -65,10 +64,10 @@ class FieldPath:
 
     @classmethod
     def parse(cls, text: str, type: str, types: MessageTypes, key: str = "field") -> FieldPath:
-        """Return the path, checked against a message type.
+        """Return the path of a text, checked against a message type.
 
         Raises:
-            ConfigError: not a path, an unknown field (with the nearest), or not a number.
+            ConfigError: the text is not a path, or its field is unknown or not a number.
         """
         where = f"{key}: {text!r} of {type}"
         steps: list[tuple[str, tuple[int, ...]]] = []
@@ -103,7 +102,7 @@ class FieldPath:
         return cls(text, tuple(steps))
 
     def read(self, message: Any) -> float:
-        """Return the number; NaN when an array of this message is too short, or it is empty."""
+        """Return the number in a message; NaN if an array of the message is too short."""
         value = message
         for name, indices in self.steps:
             value = getattr(value, name)
@@ -133,13 +132,13 @@ class FieldPath:
 
 
 def element_of(kind: str) -> str:
-    """Return the type of an array's elements, "" for what is no array."""
+    """Return the type of an array's elements; "" = the type is not an array."""
     match = _ELEMENT.match(kind)
     return "" if match is None else match.group(1) or match.group(2)
 
 
 def header_of(message: Any) -> Any:
-    """Return the header of a message; None where it has none, or only a field of that name."""
+    """Return the header of a message; None = it has no std_msgs/Header."""
     header = getattr(message, "header", None)
     return header if hasattr(header, "stamp") and hasattr(header, "frame_id") else None
 
@@ -151,7 +150,7 @@ def stamp_ns(stamp: Any) -> int:
 
 @dataclass(frozen=True)
 class Value:
-    """Value, variance and stamp of a message of topic ``reading``; stamp None = no header."""
+    """Value, variance and stamp of a message with a reading; stamp None = it has no header."""
 
     stamp_ns: int | None
     value: float
@@ -159,12 +158,12 @@ class Value:
 
 
 class ValueReader:
-    """Takes value, variance and stamp out of messages, as section `key` of the configuration says.
+    """Reader of values, variances and stamps in messages, by section `key` of the configuration.
 
-    ``value = scale * field + offset``; the variance is scaled by scale².
+    ``value = scale * field + offset``; the variance is multiplied by scale².
 
     Raises:
-        ConfigError: unknown type or field.
+        ConfigError: the type or a field is unknown.
     """
 
     def __init__(self, types: MessageTypes, config: ReadingConfig, key: str = "reading") -> None:
@@ -175,14 +174,14 @@ class ValueReader:
             else None
         )
         self._config = config
-        self._squared = config.scale * config.scale  # not **: that raises where this is infinite
+        self._squared = config.scale * config.scale  # not **, which raises an error on overflow
         self.has_stamp = types.fields(config.type).get("header", "") in _HEADERS
 
     def read(self, message: Any) -> Value:
-        """Return what a message says; NaN and infinity are passed on, to be rejected and counted.
+        """Return the value of a message; NaN and infinity are returned, to be rejected later.
 
         Raises:
-            ReadingError: a fill value, or a value outside the valid range.
+            ReadingError: the value is a fill value or outside the valid range.
         """
         stamp = stamp_ns(message.header.stamp) if self.has_stamp else None
         raw = self._field.read(message)
@@ -197,7 +196,7 @@ class ValueReader:
         return Value(stamp, value, variance)
 
     def _check(self, raw: float, value: float) -> None:
-        """Refuse a value that is no reading. Raises ReadingError."""
+        """Check a value against fill value and valid range. Raises ReadingError."""
         valid = self._config.valid
         if valid is not None and valid[0] <= value <= valid[1]:
             return
@@ -210,9 +209,9 @@ class ValueReader:
 
 
 def unit_quaternion(x: float, y: float, z: float, w: float) -> tuple[float, float, float, float]:
-    """Return a quaternion of length 1; NaN for one of length 0 or that is not finite."""
+    """Return a normalised quaternion; NaN for length 0 or entries that are not finite."""
     largest = max(abs(x), abs(y), abs(z), abs(w))
-    if not 0.0 < largest < math.inf:  # NaN is caught by the length
+    if not 0.0 < largest < math.inf:  # NaN makes the length NaN
         return (math.nan,) * 4
     x, y, z, w = x / largest, y / largest, z / largest, w / largest  # squares cannot underflow
     length = math.hypot(x, y, z, w)
@@ -220,15 +219,15 @@ def unit_quaternion(x: float, y: float, z: float, w: float) -> tuple[float, floa
 
 
 def heading_of(x: float, y: float, z: float, w: float) -> float:
-    """Return the yaw of a quaternion of any length [rad]; NaN where it has no direction."""
+    """Return the yaw of a quaternion of any length [rad]; NaN = the quaternion is invalid."""
     x, y, z, w = unit_quaternion(x, y, z, w)
     return math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
 
 
 def height_variance(zz: float, xx: float) -> float:
-    """Return the variance of a height [m²]: 0 where it is left open, -1 for what is none.
+    """Return the variance of a height [m²]; 0 = not given, -1 = invalid.
 
-    `zz` is the variance of z, `xx` that of x, or -1 where the message has no covariance [m²].
+    `zz` is the variance of z, `xx` the variance of x [m²]. -1 in `xx` = there is no covariance.
     """
     if zz == 0.0 or xx == -1.0:
         return 0.0
@@ -236,23 +235,22 @@ def height_variance(zz: float, xx: float) -> float:
 
 
 def position_variance(xx: float, xy: float, yy: float) -> float:
-    """Return the expected square of the distance from where a pose says that it is [m²].
+    """Return the sum of the variances of x and y of a pose [m²].
 
-    The trace of the covariance of x and y, which no turn of the frame changes. 0 where the message
-    leaves it open: all zero, or -1 in the first entry, as messages do that have none. -1 for what
-    is no covariance: entries that are not finite, a variance below 0, |xy|² above xx·yy.
+    It is 0 if the message has no covariance: all entries 0, or -1 in the first entry. It is -1 for
+    an invalid covariance: entries that are not finite, a variance below 0, or |xy|² above xx·yy.
     """
     if xx == xy == yy == 0.0 or xx == -1.0:
         return 0.0
     if not (math.isfinite(xx) and math.isfinite(xy) and math.isfinite(yy)) or min(xx, yy) < 0.0:
         return -1.0
-    # Not by products, which overflow; single precision is common on the way.
+    # Without products, which overflow. The tolerance allows single precision.
     bound = math.sqrt(xx) * math.sqrt(yy)
     return min(xx + yy, _MOST_VARIANCE) if abs(xy) <= 1.001 * bound + 1e-12 else -1.0
 
 
 _MOST_VARIANCE = 1e12
-"""A variance above that says no more: a million metres [m²]."""
+"""Largest variance, of a standard deviation of a million metres [m²]."""
 _COVARIANCE_UNKNOWN = 0
 """``NavSatFix.COVARIANCE_TYPE_UNKNOWN``."""
 
@@ -266,18 +264,18 @@ def pose_reader(
     zero_altitude: float | None = None,
     heights: bool = False,
 ) -> Callable[[Any], Pose]:
-    """Return the function that reads poses out of messages of one type.
+    """Return a function that converts messages of one type to poses.
 
     Args:
         type: Odometry, PoseStamped, PoseWithCovarianceStamped or NavSatFix, with the package.
         datum: latitude and longitude of the map's origin, for NavSatFix [degree].
-        frame: of the positions computed from a NavSatFix, whose own frame is the antenna's.
-        covariance: read how sure of a pose its publisher is.
+        frame: frame of the positions of a NavSatFix, whose header has the antenna's frame.
+        covariance: True = use the covariance of a pose.
         zero_altitude: altitude at which z is 0, for NavSatFix [m]; None = z is not known.
-        heights: the map has heights, so that it counts how sure its publisher is of z.
+        heights: True = the map has heights, so that the variance of z is used.
 
     Raises:
-        ConfigError: another type, or no datum.
+        ConfigError: the type is not supported, or the datum is missing.
     """
     short = type.rsplit("/", maxsplit=1)[-1]
     if short == "NavSatFix":
@@ -288,10 +286,10 @@ def pose_reader(
             )
             raise ConfigError(msg)
         origin = (float(datum[0]), float(datum[1]))
-        geodetic_to_local(*origin, origin)  # says now, and not with the first fix, what is missing
+        geodetic_to_local(*origin, origin)  # raises its error now and not at the first fix
 
         def read_fix(message: Any) -> Pose:
-            good = message.status.status != -1  # STATUS_NO_FIX; drivers often leave it unset
+            good = message.status.status != -1  # STATUS_NO_FIX
             x, y = (
                 geodetic_to_local(message.latitude, message.longitude, origin)
                 if good
@@ -328,14 +326,14 @@ def pose_reader(
         q = pose.orientation
         variance = turn_variance = z_variance = 0.0
         if covariance and inner:
-            rows = message.pose.covariance  # 6 × 6: x, y, z, and turns about them
+            rows = message.pose.covariance  # 6 × 6: x, y, z and rotations about them
             xx, xy, yy, zz = (float(rows[i]) for i in (0, 1, 7, 14))
             variance = position_variance(xx, xy, yy)
             z_variance = height_variance(zz, xx) if heights else 0.0
-            yaw = float(rows[35])  # 0 = it is not said; at most that of one that is not known
+            yaw = float(rows[35])  # 0 = not given; at most the variance of an unknown heading
             turn_variance = min(yaw, math.pi**2 / 3.0) if yaw > 0.0 else 0.0
         heading = heading_of(q.x, q.y, q.z, q.w)
-        twist = getattr(message, "twist", None)  # which only Odometry has
+        twist = getattr(message, "twist", None)  # only Odometry has a twist
         speed = math.nan
         if twist is not None:
             speed = math.hypot(twist.twist.linear.x, twist.twist.linear.y, twist.twist.linear.z)
@@ -358,10 +356,10 @@ def pose_reader(
 def geodetic_to_local(
     latitude: float, longitude: float, datum: tuple[float, float]
 ) -> tuple[float, float]:
-    """Return x and y of a WGS 84 position in the frame of a map, by the map's own projection [m].
+    """Return x and y of a WGS 84 position in the frame of a map [m].
 
-    NaN for what is no latitude or longitude, or lies on the other side of the Earth. `datum` is
-    latitude and longitude of the origin; all are in degrees.
+    They are NaN for an invalid position, and for one on the other side of the Earth. `datum` has
+    the latitude and longitude of the map's origin. All angles are in degrees.
 
     Raises:
         MissingDependencyError: pyproj is missing.
@@ -373,10 +371,7 @@ def geodetic_to_local(
 
 
 class RateLimit:
-    """Limits the rate of messages; allows a burst of one second.
-
-    A second's worth, because a node that was busy for a while finds its queue full.
-    """
+    """Rate limit of messages, with a burst of one second for the full queue of a busy node."""
 
     def __init__(self, rate: float, clock: Clock) -> None:
         self._rate = rate
@@ -386,7 +381,7 @@ class RateLimit:
         self._then = clock()
 
     def allows(self) -> bool:
-        """Return whether one more message may be used now, and count it if it may."""
+        """Return whether a message may be used now, and count it."""
         now = self._clock()
         self._left = min(self._burst, self._left + self._rate * (now - self._then))
         self._then = now
@@ -401,20 +396,20 @@ _ASIDE = re.compile(r"variance|covariance|status|header|stamp|seq", re.IGNORECAS
 
 
 def number_paths(type: str, types: MessageTypes) -> list[str]:
-    """Return the paths of the numbers in a message, without those of its header.
+    """Return the paths of the numbers in a message, without its header.
 
     Returns:
-        Paths such as ``temperature`` and ``ranges[0]``: of an array its first element.
+        Paths such as ``temperature`` and ``ranges[0]``, the first element of an array.
 
     Raises:
-        ConfigError, MissingDependencyError: a type that is not known.
+        ConfigError, MissingDependencyError: the type is not known.
     """
     types.fields(type)
     return list(_paths(type, types, "", 0))
 
 
 def value_path(paths: list[str]) -> str:
-    """Return the path of what a sensor measures, "" when it could be one or another."""
+    """Return the path of the measured value; "" = there are several possible fields."""
     likely = [path for path in paths if not _ASIDE.search(path)]
     return likely[0] if len(likely) == 1 else ""
 
@@ -424,7 +419,7 @@ def _paths(type: str, types: MessageTypes, prefix: str, depth: int) -> Iterator[
         return
     try:
         fields = types.fields(type)
-    except ActiveSensingError:  # a part of another package, which is not installed
+    except ActiveSensingError:  # the package of a field is not installed
         return
     for name, kind in fields.items():
         if kind in _HEADERS:

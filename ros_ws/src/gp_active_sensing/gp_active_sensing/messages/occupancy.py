@@ -1,4 +1,4 @@
-"""Maps out of messages nav_msgs/OccupancyGrid, of an installed ROS or of a bag."""
+"""Convert nav_msgs/OccupancyGrid to maps, from an installed ROS or a bag."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from gp_active_sensing.topology.live import GridMap
 
 MAP_TYPE = "nav_msgs/msg/OccupancyGrid"
 MOST_CELLS = 25_000_000
-"""Largest number of cells of a map: 5000 by 5000, for which distances take 0.9 GB."""
+"""Largest number of cells of a map: 5000 by 5000, which need 0.9 GB of memory."""
 _HEAD = 65_536
-"""Largest size of the other fields of a message [bytes]."""
+"""Largest size of a message's fields besides the cells [bytes]."""
 _LEVEL = 1e-3
-"""Sine of half the angle by which a map may be tilted out of the plane."""
+"""Sine of half the largest tilt of a map."""
 
 
 def check_size(data: bytes) -> None:
-    """Refuse a serialised message that is larger than the largest map. Raises MapError."""
+    """Check the size of a serialised message. Raises MapError."""
     if len(data) > MOST_CELLS + _HEAD:
         msg = (
             f"occupancy grid: the message has {len(data)} bytes, expected a map of at most "
@@ -31,10 +31,10 @@ def check_size(data: bytes) -> None:
 
 
 def read_map(message: Any) -> GridMap:
-    """Return the map of a nav_msgs/OccupancyGrid, or of anything with its fields.
+    """Return the map of an object with the fields of nav_msgs/OccupancyGrid.
 
     Raises:
-        MapError: no frame, sizes that do not fit, values that are none, an origin that is tilted.
+        MapError: the message has no frame, inconsistent sizes, invalid values or a tilted origin.
     """
     info, frame = message.info, str(message.header.frame_id).lstrip("/")
     if not frame:
@@ -68,7 +68,7 @@ def read_map(message: Any) -> GridMap:
         raise MapError(msg)
     grid = OccupancyGrid(
         values.reshape(rows, columns),
-        # A float32 in the message: 0.05, not 0.05000000074505806.
+        # The message has a float32: 0.05 and not 0.05000000074505806.
         float(str(np.float32(info.resolution))),
         (float(where.x), float(where.y)),
         heading_of(x, y, z, w),

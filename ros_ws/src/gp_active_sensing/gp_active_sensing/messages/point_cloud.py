@@ -1,8 +1,8 @@
-"""Points with values <-> ``sensor_msgs/PointCloud2``: what an expert is asked, and what it says.
+"""Convert questions to an expert and its answers to and from ``sensor_msgs/PointCloud2``.
 
-A question has a point a place, with x, y, z [m] in the map's frame and NaN as value and variance;
-an answer is the same with both filled in. No ROS in here: any object with the message's fields will
-do, such as that of a bag.
+A question has a point for each place, with x, y, z [m] in the map's frame and NaN as value and
+variance. An answer has the same points with value and variance. There is no ROS in this module: it
+accepts any object with the message's fields, such as a message of a bag.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from gp_active_sensing.types import Reading
 
 FIELDS = ("x", "y", "z", "value", "variance")
 Points: TypeAlias = npt.NDArray[np.void]
-"""(k,) with the columns of `FIELDS`, float64."""
+"""Array (k,) of points with the columns `FIELDS`, float64."""
 _POINTS = np.dtype([(name, "f8") for name in FIELDS])
 _KINDS = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 8: "f8"}
-"""Codes of ``sensor_msgs/PointField``."""
+"""numpy type of each code of ``sensor_msgs/PointField``."""
 _CODES = {kind: code for code, kind in _KINDS.items()}
 _NEAR = 1e-3
-"""Positions are sent as float32, which viewers show, where that moves none by more [m]."""
+"""Largest rounding error of positions that are sent as float32 for viewers [m]."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A field of the points: its name, where it is in a point, and its ``PointField`` code."""
+    """Field of the points: its name, its offset in a point [bytes], and its ``PointField`` code."""
 
     name: str
     offset: int
@@ -40,7 +40,7 @@ class Column:
 
 
 def query_points(topology: Topology, places: Sequence[int]) -> Points:
-    """Return the points to ask for: positions of places, with NaN as value and variance."""
+    """Return the points of a question: positions of places, with NaN as value and variance."""
     points = np.full(len(places), np.nan, dtype=_POINTS)
     points["x"], points["y"] = topology.positions[list(places)].T
     points["z"] = 0.0 if topology.heights is None else topology.heights[list(places)]
@@ -58,7 +58,7 @@ def answer_points(topology: Topology, readings: Sequence[Reading]) -> Points:
 
 
 def layout(points: Points) -> tuple[tuple[Column, ...], bytes]:
-    """Return how points are laid out in a message, and their bytes: little-endian, packed."""
+    """Return the fields of points in a message, and their data: little-endian, packed."""
     xyz = np.array([points[name] for name in "xyz"])
     with np.errstate(over="ignore", invalid="ignore"):
         moved = np.abs(xyz - xyz.astype("f4").astype("f8"))
@@ -73,10 +73,10 @@ def layout(points: Points) -> tuple[tuple[Column, ...], bytes]:
 
 
 def points_of(message: Any) -> Points:
-    """Return the points of a message; it may have further fields, and be of either byte order.
+    """Return the points of a message, which may have further fields and any byte order.
 
     Raises:
-        ValueError: it has not the fields, or its sizes contradict each other.
+        ValueError: the message lacks a field, or its sizes are inconsistent.
     """
     columns = {str(f.name): f for f in message.fields}
     missing = [name for name in FIELDS if name not in columns]
@@ -115,12 +115,12 @@ def points_of(message: Any) -> Points:
 
 
 def answers_of(message: Any, most: int | None = None) -> list[RawAnswer]:
-    """Return the answers of a message, in order; bad numbers are passed on, to be counted.
+    """Return the answers of a message; invalid numbers are returned, to be rejected later.
 
-    It may have `most` points; None = any number.
+    `most` is the largest number of points; None = no limit.
 
     Raises:
-        ValueError: see `points_of`; or more points than there can be.
+        ValueError: see `points_of`, or the message has too many points.
     """
     count = int(message.width) * int(message.height)
     if most is not None and count > most:

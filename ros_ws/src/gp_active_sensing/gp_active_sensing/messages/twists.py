@@ -1,4 +1,4 @@
-"""Speeds beside the poses of a probe, from a topic of twists of its own."""
+"""Speeds for the poses of a probe, from a topic with twists."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.stream_config import TWISTS
 
 _SMOOTH = 1.0
-"""Time constant over which velocities are averaged: a Doppler velocity has noise as well [s]."""
+"""Time constant of the average of velocities, which are noisy [s]."""
 _VALID_NS = 1_000_000_000
-"""A velocity is that of a pose stamped at most so far from it [ns]."""
+"""Largest time between a velocity and the pose that uses it [ns]."""
 
 
 class Twists:
-    """Keeps the newest velocity of one probe by messages of a type of `TWISTS`, for its poses."""
+    """Average velocity of a probe, from messages of a type of `TWISTS`."""
 
     def __init__(self, type: str) -> None:
         self._path = TWISTS[type]
@@ -26,12 +26,12 @@ class Twists:
         self._velocity = (0.0, 0.0, 0.0)
 
     def note(self, message: Any, now_ns: int) -> None:
-        """Add a message to the average; older ones than the last are ignored.
+        """Add a message to the average; ignore a message older than the last one.
 
-        `now_ns` is the time of arrival, for a message without a stamp.
+        `now_ns` is the time of arrival [ns], used for a message without a stamp.
 
         Raises:
-            ValueError: a velocity that is not finite, or that nothing drives.
+            ValueError: the velocity is not finite or too large.
         """
         found = message
         for name in self._path:
@@ -52,7 +52,7 @@ class Twists:
         self._velocity, self._stamp_ns = (x, y, z), stamp
 
     def beside(self, pose: Pose) -> Pose:
-        """Return a pose with the speed at its time; without one where no twist is near in time."""
+        """Return a pose with its speed; without one if no twist is near its stamp."""
         if self._stamp_ns is None or abs(pose.stamp_ns - self._stamp_ns) > _VALID_NS:
             return pose
         return replace(pose, speed=math.hypot(*self._velocity))

@@ -155,7 +155,7 @@ class Mission:
         self._silent: set[str] = set()
         """Names of the probes whose silence was logged."""
         self._holds_probes = False
-        """Set after a pause until the probes are told to stop."""
+        """Set after a pause until the probes have received the order to stop."""
         self._last_words = False
         """Set when the mission ended without a job; the final belief is still to be shown."""
         self.trace: InputLog | None = None

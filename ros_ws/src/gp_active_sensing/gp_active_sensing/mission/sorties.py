@@ -27,7 +27,7 @@ class Sortie:
     """Range of a battery in metres and seconds; used under the mission's lock.
 
     Metres and seconds count since the battery change, also during a pause. If drives exceed their
-    plans, the range is reduced, since the way home is expected to exceed its plan, too.
+    plans, the range is reduced for the excess to expect on the way home.
     """
 
     def __init__(self, whole: SortieConfig, battery: BatteryConfig) -> None:

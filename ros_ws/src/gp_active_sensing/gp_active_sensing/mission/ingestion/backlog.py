@@ -1,4 +1,4 @@
-"""Keep messages from before the node started until all have come, and drop those used before."""
+"""Queue messages from before the node's start, and filter those that were used before."""
 
 from __future__ import annotations
 
@@ -15,21 +15,24 @@ from gp_active_sensing.types import Clock
 logger = logging.getLogger(__name__)
 
 CATCH_UP_SECONDS = 2.0
-"""Longest gap between missed messages [s, real time]."""
+"""Time without a missed message after which all count as received [s, real time]."""
 MOST_SECONDS = 30.0
-"""Longest time for all missed messages: with differing clocks stamps stay old [s, real time]."""
+"""Longest wait for missed messages; with different clocks all stamps look old [s, real time]."""
 MOST_WAITING = 50_000
-"""Messages of a probe that are kept; when there are so many, they are used without waiting on."""
+"""Largest number of queued messages of a probe; when it is reached, the wait ends."""
 
 
 class Backlog:
-    """Keeps the first messages of a probe until all missed ones may have arrived.
+    """Queue of a probe's first messages until all missed messages have arrived.
 
-    A publisher that keeps its messages hands them to a node that was started again, one topic
-    after the other and beside those of now, and on a busy machine slowly. Sorted by their stamps
-    they are what was missed: a reading that is used before the poses of its time have come would
-    be put where the probe had been before. They are handed on in pieces, so that a command may come
-    in between; what comes meanwhile is behind them.
+    After a restart of the node, a publisher with transient local durability sends its stored
+    messages, mixed with new ones and one topic after the other. They are sorted by stamp, so that
+    the poses of a reading's time come before the reading. They are released in batches, so that
+    commands can take effect in between. Newer messages follow after them.
+
+    Args:
+        clock: monotonic clock [s].
+        wanted: True = there may be missed messages.
     """
 
     def __init__(self, clock: Clock, *, wanted: bool) -> None:
@@ -37,24 +40,24 @@ class Backlog:
         self._until: float | None = None
         self._at_most = 0.0
         self._begun_ns = 0
-        """Node's time at the first look: what is older was missed [ns]."""
+        """Time of the node's clock at the first call [ns]; older messages were missed."""
         self._kept: deque[Envelope] = deque()
         self.going_on = wanted
-        """Nothing is to be concluded yet from a reading that is not there."""
+        """True until all missed messages are released; missing readings do not count before."""
         self.hands_on = False
-        """Set once the kept messages are sorted and may be used."""
+        """True once the queue is sorted and messages are released."""
 
     @property
     def waiting(self) -> int:
-        """Messages that are kept."""
+        """Number of queued messages."""
         return len(self._kept)
 
     def pass_on(
         self, messages: Collection[Envelope], clock_ns: int | None, most: int = BATCH
     ) -> Collection[Envelope]:
-        """Return what may be used now.
+        """Queue messages; return the messages that may be used now.
 
-        While what is kept is handed on, as many are returned as came, or `most` when none came.
+        While the queue is released, as many messages are returned as came, or `most` if none came.
         """
         if not self.going_on:
             return messages
@@ -68,7 +71,7 @@ class Backlog:
         return piece
 
     def release(self) -> Collection[Envelope]:
-        """Return and drop all stored messages, in order."""
+        """Return and drop all queued messages, sorted by stamp."""
         if not self.hands_on:
             self._sort()
         self.going_on = self.hands_on = False
@@ -93,9 +96,9 @@ class Backlog:
         return self._until is None or now < self._until
 
     def _sort(self) -> None:
-        """Sort the stored messages by stamp.
+        """Sort the queue by stamp, and set all arrivals to the present time.
 
-        All of it waits from now on: a reading goes on waiting for a pose in a later piece.
+        A reading then still waits for a pose in a later batch.
         """
         now = self._clock()
         found = sorted(self._kept, key=lambda message: message.what.stamp_ns)
@@ -104,18 +107,18 @@ class Backlog:
 
 
 MOST_KNOWN = 10_000
-"""Events remembered: no more messages than that are asked of a publisher that keeps them."""
+"""Largest number of stored readings, and of messages requested from a publisher."""
 
 
 class DuplicateFilter:
-    """Filter for readings that were stored before a restart. Each is matched once.
+    """Filter for readings that were used before a restart. Each is matched once.
 
-    A reading is known by its stamp and value. Of an averaging window the journal keeps the first
-    and the last stamp: everything in between had come by then, and was averaged or rejected.
-    The newest events of the journal are remembered, whatever their stamps: a clock may be set.
+    A reading is identified by its stamp and value. For an averaging window the journal has the
+    first and last stamp, and all readings between them match. The filter stores the newest events
+    of the journal, regardless of stamps, since a clock may be set.
 
     Args:
-        most: readings, and windows, that are remembered.
+        most: largest number of stored readings, and of stored windows.
     """
 
     def __init__(self, most: int = MOST_KNOWN) -> None:
@@ -123,21 +126,21 @@ class DuplicateFilter:
         self._single: Counter[tuple[int, float]] = Counter()
         self._windows: deque[tuple[int, int]] = deque(maxlen=most)
         self._spans: tuple[list[int], list[int]] | None = None
-        """Where windows begin, in order, and until when those so far go; None = to be made."""
+        """Sorted begins of windows, and latest end of the windows up to each; None = outdated."""
 
     def __len__(self) -> int:
         return self._single.total() + len(self._windows)
 
     def add(self, reading: tuple[int, float]) -> None:
-        """Remember a reading by its stamp [ns] and value."""
+        """Store a reading's stamp [ns] and value."""
         self._single[reading] += 1
         if len(self._single) > self._most:
             del self._single[next(iter(self._single))]
 
     def note(self, event: ReadingUsed | ReadingGated) -> None:
-        """Remember the readings of an event.
+        """Store the readings of an event.
 
-        One that was gated first and taken back later is in two: it is remembered once.
+        A gated reading that was used later is in two events; it is stored once.
         """
         reading = event.reading
         if isinstance(event, ReadingUsed) and event.first_ns is not None:
@@ -147,7 +150,7 @@ class DuplicateFilter:
             self.add((reading.stamp_ns, reading.value))
 
     def holds(self, stamp_ns: int, value: float) -> bool:
-        """Return whether a reading is known; the next one like it is then another one."""
+        """Return whether a reading is stored, and drop it."""
         if not self._single and not self._windows:
             return False
         left = self._single.get((stamp_ns, value), 0)
@@ -165,6 +168,6 @@ class DuplicateFilter:
 
 
 def _spans(windows: Collection[tuple[int, int]]) -> tuple[list[int], list[int]]:
-    """Return where windows begin, in order, and until when those up to each of them go."""
+    """Return the sorted begins of windows, and the latest end of the windows up to each."""
     begins, ends = zip(*sorted(windows), strict=True) if windows else ((), ())
     return list(begins), list(itertools.accumulate(ends, max))

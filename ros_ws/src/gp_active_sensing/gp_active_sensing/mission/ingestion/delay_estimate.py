@@ -1,25 +1,24 @@
-r"""Estimate a sensor's delay: with the right one, readings fit the field best.
+r"""Estimate a sensor's delay: with the right delay, the readings fit a field best.
 
-A sensor that stamps its readings when it sends them, or that is slow, gives each value the place
-where the probe is a while after. On a straight way at one speed nobody can tell: the whole field is
-shifted. Where the probe turns, stops or changes its speed, and where it comes by again, readings of
-one point then disagree. For each candidate delay :math:`\tau`, the readings are placed where the
-probe was :math:`\tau` before their stamps. A Gaussian process computes their likelihood there. Its
-mean and scale are integrated out, and its length-scales and noises are averaged over:
+A slow sensor, or a stamp at sending, assigns each value to a later position of the probe. On a
+straight way at constant speed this only shifts the field. Where the probe turns, stops, changes its
+speed or comes by again, readings of one point then disagree. For each candidate delay :math:`\tau`,
+the readings get the positions of the probe at :math:`\tau` before their stamps. A Gaussian process
+gives their likelihood. Its mean and scale are integrated out, and its length-scales and noises are
+averaged over:
 
 .. math:: p(z | \tau) = \sum_\lambda p(\lambda) \int p(z | x(t - \tau), \lambda, c) p(c)\,dc
 
-Readings are evaluated in blocks, so that the cost is small and does not grow. A block yields the
-likelihood of its readings for each delay. Its best delay differs from the true one, since a bad
-position can make another delay look better. A bad position of a GPS lasts for many readings, so a
-block cannot estimate its own error. The scatter between blocks estimates it. The delay of each
+Readings are evaluated in blocks, for a small and constant cost. A block gives the likelihood of its
+readings for each delay. Its best delay has an error from bad positions. A bad position of a GPS
+lasts for many readings, so only the scatter between blocks shows this error. The delay of each
 block is modelled as normal about :math:`\tau` with an unknown standard deviation :math:`s`. The
 likelihood of :math:`\tau` is averaged over the delays of the blocks and over :math:`s`:
 
 .. math:: p(\tau) \propto \sum_s p(s) \prod_b \int p(z_b | t) N(t; \tau, s^2) dt
 
-A single block counts little, however narrow its likelihood is, since its error may be large. Three
-blocks count the more, the better they agree.
+A single block has little weight even with a narrow likelihood, since its error may be large. The
+weight of several blocks increases with their agreement.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ import numpy as np
 from gp_active_sensing.types import FloatArray
 
 CANDIDATES: FloatArray = np.linspace(-1.0, 5.0, 25)
-"""Delays with which a block is compared [s]."""
+"""Candidate delays of a block [s]."""
 NONE = int(np.argmin(np.abs(CANDIDATES)))
-"""The one of them that is none."""
+"""Index of the candidate delay 0."""
 STEP = 0.05
-"""Between them the log-likelihood of a block is a parabola, looked up so finely [s]."""
+"""Step of the interpolated log-likelihood between candidates [s]."""
 SCATTERS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 """Standard deviations of the blocks' delays about the common delay [s]."""
 _PARTS = round(float(CANDIDATES[1] - CANDIDATES[0]) / STEP)
@@ -48,7 +47,7 @@ _FINE: FloatArray = np.linspace(CANDIDATES[0], CANDIDATES[-1], _PARTS * (len(CAN
 def log_likelihood(profile: FloatArray) -> FloatArray:
     """Return a block's log-likelihood of the common delay, (S, F) by scatter and delay [nat].
 
-    The profile (K,) has the log-likelihood of the block with each of `CANDIDATES`.
+    `profile` (K,) is the log-likelihood of the block with each of `CANDIDATES` [nat].
     """
     fine = _between(profile)
     fine -= fine.max()
@@ -61,10 +60,10 @@ def log_likelihood(profile: FloatArray) -> FloatArray:
 
 
 def common_delay(likelihoods: Iterable[FloatArray]) -> tuple[float, float, float]:
-    """Return a delay, its standard error [s], and its evidence against none [nat].
+    """Return a delay, its standard error [s], and its log-likelihood ratio against no delay [nat].
 
     Args:
-        likelihoods: of each block, by `log_likelihood`; one at least.
+        likelihoods: result of `log_likelihood` for each block; at least one.
     """
     total = _log_sum(np.sum(list(likelihoods), axis=0)) - math.log(len(SCATTERS))
     best = int(np.argmax(total))
@@ -77,7 +76,7 @@ def common_delay(likelihoods: Iterable[FloatArray]) -> tuple[float, float, float
 
 
 def _between(profile: FloatArray) -> FloatArray:
-    """Return (F,) a profile between the candidates, by the parabola through the nearest three."""
+    """Return a profile interpolated to (F,) delays, by parabolas through three candidates."""
     nearest = np.round(np.arange(len(_FINE)) / _PARTS).astype(int)
     middle = np.clip(nearest, 1, len(CANDIDATES) - 2)
     before, at, after = profile[middle - 1], profile[middle], profile[middle + 1]
@@ -92,31 +91,31 @@ def _log_sum(logs: FloatArray) -> FloatArray:
 
 
 FULL = 50
-"""Readings of a block."""
+"""Number of readings of a block."""
 AHEAD = 30.0
-"""A reading stamped later than that after the newest pose is not waited for [s]."""
+"""Largest time by which a reading's stamp may be after the newest pose [s]."""
 APART = 0.5
-"""Least time between two of them [s]."""
+"""Least time between two readings of a block [s]."""
 STANDING = 3.0
-"""Time at rest after which readings carry no more evidence [s]."""
+"""Time at rest after which readings are ignored [s]."""
 MOVING = 0.05
-"""A probe stands that has moved less between two samples [m]."""
+"""Least movement between two readings of a probe that is not at rest [m]."""
 _LENGTHS = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0)
-"""Length-scales, in parts of how far a window reaches."""
+"""Length-scales, as fractions of the extent of a block."""
 _NOISES = (0.001, 0.01, 0.1, 1.0)
-"""Variances of the noise, in parts of that of the field."""
+"""Noise variances, as fractions of the field's variance."""
 KEPT = 40
-"""Newest blocks that count: a delay may begin, or end, in the middle of a mission."""
+"""Number of newest blocks that are used, since a delay may change during a mission."""
 BLOCKS = 3
-"""Smallest number of blocks that must agree."""
+"""Least number of blocks for an estimate."""
 ENOUGH = BLOCKS * FULL
-"""Smallest number of readings of a moving probe."""
+"""Least number of readings for an estimate."""
 EVIDENCE = 8.0
-"""Least log-likelihood ratio against no delay, with blocks that differ as these do [nat]."""
+"""Least log-likelihood ratio of a reported delay against no delay [nat]."""
 ERRORS = 3.0
-"""Least delay, in standard errors."""
+"""Least reported delay, in standard errors."""
 LEAST = 0.2
-"""Delays below are not worth a word [s]."""
+"""Least reported delay [s]."""
 
 
 @dataclass(frozen=True)
@@ -124,10 +123,10 @@ class DelayEstimate:
     """Estimated delay of a sensor.
 
     Args:
-        seconds: by which the stamps are too late, beyond `reading.delay`.
-        error: its standard error, from how the blocks differ too [s].
-        evidence: log-likelihood ratio against none [nat].
-        samples: readings that say so together.
+        seconds: delay in addition to `reading.delay` [s].
+        error: standard error of the delay, including the scatter of blocks [s].
+        evidence: log-likelihood ratio against no delay [nat].
+        samples: number of readings.
     """
 
     seconds: float
@@ -138,11 +137,11 @@ class DelayEstimate:
 
 @dataclass(frozen=True)
 class Block:
-    """Some readings, and where the probe was a while before each.
+    """Readings with the probe's positions for each candidate delay.
 
     Args:
-        positions: (K, m, 2) at each reading's stamp less each of `CANDIDATES` [m].
-        values: (m,).
+        positions: (K, m, 2) positions at each reading's stamp minus each of `CANDIDATES` [m].
+        values: (m,) values of the readings.
     """
 
     positions: FloatArray
@@ -187,7 +186,7 @@ class DelayEvidence:
 
     def __init__(self) -> None:
         self.samples = 0
-        """Readings that have been looked at."""
+        """Number of processed readings."""
         self._likelihoods: deque[FloatArray] = deque(maxlen=KEPT)
         """Log-likelihoods of the blocks, from `log_likelihood`."""
         self._block: Block | None = None
@@ -204,7 +203,7 @@ class DelayEvidence:
         self._block, self._found, self._parts = block, [], []
 
     def work(self) -> bool:
-        """Look at one length-scale and delay, some milliseconds; say whether a block is done."""
+        """Process one length-scale and delay, in milliseconds; return whether a block is done."""
         block = self._block
         if block is None:
             return False
@@ -234,16 +233,16 @@ class DelayEvidence:
 
 
 class DelayMonitor:
-    """Takes samples of the readings of a mission and says when their stamps are too late.
+    """Estimator of a sensor's delay from samples of the readings of a mission.
 
     Args:
-        position_at: (x, y) at a stamp [ns]; None = not known.
+        position_at: returns the position (x, y) at a stamp [ns]; None = not known.
     """
 
     def __init__(self, position_at: Callable[[int], tuple[float, float] | None]) -> None:
         self._position_at = position_at
         self._pending: deque[tuple[int, float]] = deque(maxlen=1000)
-        """Readings for which poses may still come."""
+        """Stamp and value of the readings that wait for poses."""
         self._ready: deque[Block] = deque(maxlen=4)
         self._positions: list[FloatArray] = []
         self._values: list[float] = []
@@ -253,7 +252,7 @@ class DelayMonitor:
         self.evidence = DelayEvidence()
         self.estimate: DelayEstimate | None = None
         self.logged: float | None = None
-        """Delay that was reported last [s]."""
+        """Delay that was logged last [s]."""
 
     @property
     def busy(self) -> bool:
@@ -261,7 +260,7 @@ class DelayMonitor:
         return self.evidence.busy or bool(self._ready)
 
     def read(self, stamp_ns: int, value: float) -> None:
-        """Add a reading; one stamped far ahead of the poses is left out."""
+        """Add a reading; ignore a reading stamped far ahead of the poses."""
         if self._newest_ns is not None and stamp_ns - self._newest_ns > 1e9 * AHEAD:
             return
         newest = self._pending[-1][0] if self._pending else self._sampled_ns
@@ -269,7 +268,7 @@ class DelayMonitor:
             self._pending.append((stamp_ns, value))
 
     def moved(self, newest_ns: int) -> None:
-        """Take samples of the readings for which poses have come by now."""
+        """Take samples of the readings with poses up to a stamp [ns]."""
         self._newest_ns = newest_ns
         while self._pending and self._pending[0][0] - newest_ns > 1e9 * AHEAD:
             self._pending.popleft()
@@ -277,7 +276,7 @@ class DelayMonitor:
             self._sample(*self._pending.popleft())
 
     def work(self) -> bool:
-        """Do a small step of work; return whether the estimate has changed."""
+        """Do a small step of the computation; return whether the estimate has changed."""
         if not self.evidence.busy:
             if not self._ready:
                 return False
@@ -288,7 +287,7 @@ class DelayMonitor:
         return before != self.estimate
 
     def clear(self) -> None:
-        """Forget everything: the clock went back, or the delay was set."""
+        """Drop all readings and results."""
         self.__init__(self._position_at)  # type: ignore[misc]
 
     def _sample(self, stamp_ns: int, value: float) -> None:

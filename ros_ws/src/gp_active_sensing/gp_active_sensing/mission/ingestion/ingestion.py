@@ -1,4 +1,4 @@
-"""Take poses and readings of a probe in, each quantity by its own `ReadingIntake`."""
+"""Receive the poses and readings of a probe, with a `ReadingIntake` for each quantity."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from gp_active_sensing.util.wording import moment
 logger = logging.getLogger(__name__)
 
 _NOISE, _ROAD = 0.2, 10.0
-"""Largest noise of a pose, in distances between places; and what counts as one on roads [m]."""
+"""Largest noise of a pose, in distances between places; that distance on roads [m]."""
 
 
 class Ingestion(ReadingIntake):
-    """Receives the poses of a probe and the readings of its main quantity.
+    """Receiver of the poses of a probe and of the readings of its main quantity.
 
     Args:
-        coverage: part of a road segment that must be driven for its readings to count.
-        clock: monotonic seconds, that may stand still during a step.
-        running: the same that never do, for latencies; None = `clock`.
+        coverage: fraction of a road segment that must be driven for its readings to count.
+        clock: monotonic clock that may stand still during a step [s].
+        running: monotonic clock that never stands still, for latencies [s]; None = `clock`.
     """
 
     def __init__(
@@ -60,22 +60,22 @@ class Ingestion(ReadingIntake):
         }
         super().__init__(*(loop, matcher, track), reading=reading, **self._shared)
         self.further: dict[str, ReadingIntake] = {}
-        """Intakes of further quantities, by name; see `add`."""
+        """Intakes of further quantities by name, from `add`."""
         self.measured = {""}
-        """Names of the quantities whose readings are taken."""
+        """Names of the quantities whose readings are used."""
         self.odometer = Odometer(
             _NOISE * (_ROAD if matcher.has_lines else matcher.spacing),
             matcher.driven,
             twists=bool(pose.twist_topic),
         )
         self.poses = 0
-        """Poses that were used."""
+        """Number of used poses."""
         self.checks = PoseFilter(track, pose.max_ahead, matcher.snap_distance, name)
         self.catch_up = Backlog(clock, wanted=reading.catch_up or pose.catch_up)
         self._holds = pose.max_age if pose.latched else None
-        """How long a reading waits before the newest pose holds for it [s]; None = never."""
+        """Waiting time after which a reading uses the newest pose [s]; None = never."""
         self._late = 0.0
-        """How long the newest pose had lain somewhere when it was used [s]."""
+        """Time between the arrival and the use of the newest pose [s]."""
         self._headings = Headings()
         self._clock = clock
 
@@ -90,7 +90,7 @@ class Ingestion(ReadingIntake):
 
     @property
     def intakes(self) -> tuple[ReadingIntake, ...]:
-        """Return the intake of each quantity, the main one first."""
+        """Intake of each quantity, the main one first."""
         return (self, *self.further.values())
 
     def of(self, quantity: str) -> ReadingIntake:
@@ -99,14 +99,14 @@ class Ingestion(ReadingIntake):
 
     @property
     def counts(self) -> Counter[str]:
-        """Count rejected messages by reason; of a further quantity by ``quantity.reason``."""
+        """Number of rejected messages by reason, or ``quantity.reason`` for a further quantity."""
         found = Counter(dict(self.rejected))  # another thread may be counting
         for name, intake in self.further.items():
             found += Counter({f"{name}.{why}": n for why, n in dict(intake.rejected).items()})
         return found
 
     def recall(self, counts: Mapping[str, int]) -> None:
-        """Set `counts` as before a restart."""
+        """Restore `counts` after a restart."""
         for intake in self.intakes:
             intake.rejected.clear()
         for key, count in counts.items():
@@ -114,34 +114,34 @@ class Ingestion(ReadingIntake):
             self.further.get(name, self).rejected[why] += count
 
     def set_open(self, *, yes: bool) -> None:
-        """Use readings, or count them once the mission is over."""
+        """Set whether readings are used (`yes`) or only counted."""
         for intake in self.intakes:
             intake.pipeline.open = yes
 
     @property
     def metres(self) -> float:
-        """Metres driven since the mission began."""
+        """Odometer: metres driven since the start of the mission."""
         return self.odometer.metres
 
     @property
     def counted(self) -> Pose | None:
-        """Up to where `metres` are counted."""
+        """Pose up to which `metres` are counted; None = none."""
         return self.odometer.counted
 
     @property
     def heading(self) -> float | None:
-        """Return the heading of the newest pose [rad]; None = not known."""
+        """Heading of the newest pose [rad]; None = not known."""
         newest = self.track.newest
         return newest.heading if newest is not None and math.isfinite(newest.heading) else None
 
     def set_out(self, path: Collection[int]) -> None:
-        """Set the way that the probe is expected on."""
+        """Set the places of the planned way."""
         for intake in self.intakes:
             intake.expected = frozenset(path)
             intake.pipeline.newest_place = None
 
     def take(self, arrivals: Collection[Envelope], most: int = BATCH) -> list[Reading]:
-        """Use what came; return the readings that were accepted."""
+        """Process messages; return the accepted readings."""
         intakes, reached = self.intakes, None
         for what, received, _ in self.catch_up.pass_on(arrivals, self.loop.clock_ns, most):
             reached = received - self._late
@@ -153,7 +153,7 @@ class Ingestion(ReadingIntake):
                         intake.after_pose(received)
                 elif isinstance(what, RawReading):
                     self._take_raw(what, received)
-            except Exception:  # one message must not take the others along
+            except Exception:  # keep the other messages after an error in one
                 self._count("error", f"{what} (see below)")
                 logger.exception("cannot use %s", what)
         if reached is None:
@@ -172,7 +172,7 @@ class Ingestion(ReadingIntake):
             self.of(raw.quantity).take_reading(raw, received)
 
     def stop_waiting(self) -> list[Reading]:
-        """Use or reject the readings that wait for more poses; return those accepted."""
+        """Use or reject all waiting readings; return the accepted ones."""
         released = self.take(self.catch_up.release()) if self.catch_up.going_on else []
         return released + [reading for intake in self.intakes for reading in intake.finish()]
 
@@ -187,7 +187,7 @@ class Ingestion(ReadingIntake):
         self.odometer.restart()
 
     def accept_gated(self) -> tuple[int, list[Reading]]:
-        """Use the gated readings; return their number and the result."""
+        """Use the gated readings; return their number and the accepted ones."""
         found = [intake.pipeline.accept_gated() for intake in self.intakes]
         return sum(n for n, _ in found), [reading for _, used in found for reading in used]
 
@@ -256,13 +256,13 @@ class Ingestion(ReadingIntake):
 
     @property
     def holds_pose(self) -> bool:
-        """Return whether missing poses only mean that the probe stands still."""
+        """True if poses come on motion only."""
         return self._holds is not None
 
     def _lateness(self, received: float) -> float:
-        """Return the delay with which poses are used [s].
+        """Return the time between the arrival of a pose and now, rounded down to 0.01 s [s].
 
-        Those that came since may lie in a queue still: readings go on waiting for them. In
-        hundredths, so that a replay, whose clock is only about that of the mission, sees the same.
+        Newer poses may still be in the inbox, so readings wait longer by this time. It is rounded,
+        so that a replay with a slightly different clock has the same result.
         """
         return math.floor(100.0 * max(0.0, elapsed(received, self._clock()))) / 100.0

@@ -1,4 +1,4 @@
-"""Take the readings of one quantity of a probe in: find the place of each, or count why not."""
+"""Receive the readings of one quantity of a probe: find the place of each, or count the reason."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ _NO_POSE = (
     "come late, or not at all, on a busy machine"
 )
 _BESIDE = 0.4
-"""A sensor that sits farther off than this reads in another cell, in distances between places."""
+"""Largest offset of a sensor that stays within a place's cell, in distances between places."""
 
 
 class ReadingIntake:
-    """Finds the place of each reading of a quantity and uses it; every loss is counted.
+    """Receiver of the readings of a quantity, which finds their places; every loss is counted.
 
     Args:
-        coverage: part of a road segment that must be driven for its readings to count.
-        clock: monotonic seconds, that never stand still, for latencies.
+        coverage: fraction of a road segment that must be driven for its readings to count.
+        clock: monotonic clock that never stands still, for latencies [s].
         quantity: name of a further quantity; "" = the main one.
     """
 
@@ -73,7 +73,7 @@ class ReadingIntake:
         self._unit = reading.unit
         self._delay = reading.delay
         self.mount: tuple[float, ...] = (0.0, 0.0)
-        """Where the sensor sits: x ahead, y to the left of the pose, and perhaps z above it [m]."""
+        """Position of the sensor: x ahead, y to the left, and perhaps z above the pose [m]."""
         self.visits = SegmentCoverage(
             coverage, lambda before, after: after in loop.topology.neighbours(before)
         )
@@ -82,29 +82,29 @@ class ReadingIntake:
         gate = OutlierGate(loop, reading.gate, reading.gate_places, kept)
         window = None if reading.window is None else AveragingWindow(reading.window)
         self.nearing = None if reading.window is not None else ClosestPoint(matcher.spacing)
-        """Where those of one stay are one reading, the first ones wait until it is near."""
+        """Queue of first readings until the probe is near its place; None with `reading.window`."""
         self.pipeline = ReadingPipeline(
             loop, gate, window, clock=clock, journal=journal, unit=reading.unit
         )
         self.rejected = self.pipeline.rejected
-        """Rejected readings by reason."""
+        """Number of rejected readings by reason."""
         self.pipeline.stays.near = matcher.near
         self.pipeline.stays.stretch = matcher.stretch
         self.here: Match | None = None
         self.off_map = False
         self.expected: Collection[int] = ()
         self.known = DuplicateFilter()
-        """Readings used before a restart, which may be sent again."""
+        """Filter for readings that were used before a restart and are sent again."""
         self._waiting = PoseSynchronizer(track, pose.wait, round(WAITING_SECONDS * fastest))
         self._ready: list[PendingReading] = []
-        """Readings of known places, to be used at the end of the step."""
+        """Readings with a place that are used at the end of the step."""
         self._seat(reading.mount or (0.0, 0.0))
         self.dwelling = SettlingTimer()
         self.lag = DelayMonitor(self._position_at)
 
     @property
     def delay(self) -> float:
-        """Age of readings at their stamps: the sensor's delay [s]."""
+        """Delay of the sensor: age of a reading at its stamp [s]."""
         return self._delay
 
     @delay.setter
@@ -116,16 +116,16 @@ class ReadingIntake:
 
     @property
     def waiting(self) -> int:
-        """Readings that wait for a pose."""
+        """Number of readings that wait for a pose."""
         return len(self._waiting)
 
     @property
     def averaging(self) -> int:
-        """Readings in a window that is open, or that wait for the probe to come nearer."""
+        """Number of readings in the open window, or that wait for the probe to come nearer."""
         return len(self.pipeline.window) + (0 if self.nearing is None else len(self.nearing))
 
     def take_reading(self, raw: RawReading, received: float) -> None:
-        """Take a message of the quantity."""
+        """Process a reading of the quantity."""
         self._ready += self._take_reading(raw, received)
 
     def drive(self, pose: Pose, match: Match | None, received: float) -> None:
@@ -134,27 +134,27 @@ class ReadingIntake:
         if match is None:
             return
         self.here = match
-        # Readings belong where the sensor is, and so do the roads that they wait for.
+        # The sensor's position decides which road is driven.
         sensor = self._sensor(pose)
         there = match if sensor is pose else self._match(sensor)
         if there is not None and self.matcher.is_line(there.place):
             self._ready += self.visits.drive(there.place, there.fraction, pose.stamp_ns, received)
 
     def after_pose(self, received: float) -> None:
-        """Place the readings that the newest pose completes."""
+        """Find the places of readings that waited for the newest pose."""
         self._ready += self._placed(self._waiting.after_pose(received))
         self._ready += self._come_nearer(received)
 
     def after_time(self, reached: float) -> None:
-        """Place the readings that have waited long enough for a pose."""
+        """Find the places of readings that have waited long enough for a pose."""
         self._ready += self._placed(self._waiting.after_time(reached))
 
     def newest_without_pose(self, now: float, seconds: float) -> int | None:
-        """Return the stamp of the newest reading that waited long enough [ns]; None = none."""
+        """Return the stamp of the newest reading without a pose for so long [s]; None = none."""
         return self._waiting.newest_without(now, seconds)
 
     def use(self) -> list[Reading]:
-        """Use the placed readings; return the accepted ones."""
+        """Use the readings with a place; return the accepted ones."""
         self._reject_unfinished("partial_visit", "too little of its road was driven")
         ready, self._ready = self._ready, []
         used = self.pipeline.take(ready)
@@ -164,7 +164,7 @@ class ReadingIntake:
         return used
 
     def finish(self) -> list[Reading]:
-        """Use or reject the readings that wait for more poses; return those accepted."""
+        """Use or reject all waiting readings; return the accepted ones."""
         ready = self._placed(self._waiting.take_all())
         if self.nearing is not None:
             ready += self.nearing.take_all()
@@ -188,7 +188,7 @@ class ReadingIntake:
         self.lag.clear()
 
     def restart_poses(self) -> None:
-        """Forget the probe's position: the next poses have other stamps."""
+        """Forget the probe's position, after a jump of the stamps of poses."""
         self.lag.clear()
         if self.nearing is not None:
             self.nearing.restart()
@@ -205,9 +205,10 @@ class ReadingIntake:
         self.visits.left.clear()
 
     def _come_nearer(self, received: float) -> list[PendingReading]:
-        """Return the readings of points that are complete.
+        """Return the readings of points that need not wait any more.
 
-        Readings have come up to the newest pose, less their delay. That is where the probe is here.
+        They depend on the position at the newest pose's stamp minus the delay, since all readings
+        up to then have come.
         """
         pose, match = self.track.newest, None if self.off_map else self.here
         if self.nearing is None or pose is None:
@@ -232,7 +233,7 @@ class ReadingIntake:
         return sensor.x, sensor.y
 
     def _sensor(self, pose: Pose, mount: tuple[float, ...] | None = None) -> Pose:
-        """Return the position of the sensor; the pose itself without an offset."""
+        """Return the pose of the sensor."""
         return mounted(pose, self.mount if mount is None else mount)
 
     def _apart(self, place: int, pose: Pose) -> float:
@@ -260,7 +261,7 @@ class ReadingIntake:
             math.isfinite(raw.noise_variance) and raw.noise_variance > 0
         )
         if not math.isfinite(raw.value) or bad_variance:
-            return [pending]  # the loop rejects it with the right word, wherever it was taken
+            return [pending]  # the loop rejects it with its reason
         self.lag.read(stamp_ns, raw.value)
         if self._waiting.has_pose(pending, received):
             return self._place(pending)
@@ -302,14 +303,14 @@ class ReadingIntake:
         return [PendingReading(placed, pending.received)]
 
     def _has_settled(self, place: int, pose: Pose, sensor: Pose) -> bool:
-        """Return whether the probe had stayed long enough at the place of a reading."""
+        """Return whether the probe had settled at the place of a reading."""
         if self.dwelling.seconds > 0.0 and sensor is not pose:
             at = self._match(pose)
             place = place if at is None else at.place
         return self.dwelling.has_settled(place, pose.stamp_ns)
 
     def _seat(self, mount: tuple[float, ...]) -> None:
-        """Record the sensor's position, and warn when it lies in another place's cell."""
+        """Set the sensor's position; warn if it is in another place's cell."""
         if mount == self.mount:
             return
         self.mount = mount

@@ -1,22 +1,23 @@
-r"""Metres that a probe drives, by its poses; noise does not drive.
+r"""Compute the metres that a probe drives from noisy poses.
 
-The sum of the distances from pose to pose is right for exact poses only: white noise of standard
-deviation σ adds about 1.8 σ with each pose of a probe that stands. So the way is counted in chords
-from an anchor, which moves on once the probe is farther from it than noise explains:
+The sum of distances between poses is correct for exact poses only: white noise of standard
+deviation σ adds about 1.8 σ with each pose of a standing probe. So the way is counted in chords
+from an anchor. The anchor moves when the distance to the probe is larger than noise explains:
 
-- Exact poses (no noise seen, no covariance): every pose is an anchor, unless a measured velocity
-  says that the probe stands.
+- Exact poses (no estimated noise, no covariance): every pose is an anchor, unless a measured
+  velocity is 0.
 - Moving: chords of at least :math:`6\sigma`; one of measured length D counts
   :math:`D - \sigma^2/D`, since noise across a chord lengthens it by that in the mean.
-- At rest (no new anchor for a while): the anchor follows the poses slowly, so that a drift of the
-  localisation adds up to nothing. A drive begins :math:`16\sigma` from it, or most of a spacing
-  where that is less, and counts from there.
+- At rest (no new anchor for some time): the anchor follows the poses slowly, so that a drift of the
+  localisation does not count. A drive starts at a distance of :math:`16\sigma` from the anchor, or
+  of most of the spacing if that is less.
 
 σ is the white noise per axis, estimated from the second differences
 :math:`e_k = p_k - 2p_{k-1} + p_{k-2}` of poses that come regularly: for white noise
 :math:`E[e_k \cdot e_{k-1}] = -8\sigma^2` (two axes), while driving at a steady speed, starting,
-braking and turning make that product 0 or positive. What the publisher claims stands in for it
-until it is known, and widens the chords of poses that are smooth and wander all the same.
+braking and turning make that product 0 or positive. Until σ is estimated, a fraction of the
+published standard deviation is used. The published value also widens the chords of poses that are
+smooth but drift.
 """
 
 from __future__ import annotations
@@ -27,45 +28,45 @@ from collections.abc import Callable, Sequence
 from gp_active_sensing.mission.poses import Pose
 
 _CHORD, _START = 6.0, 16.0
-"""Distance from the anchor that counts, while moving and from rest, in standard deviations."""
+"""Least distance from the anchor that counts, in motion and at rest, in standard deviations."""
 _CLAIMED_CHORD, _CLAIMED_START = 0.5, 2.0
-"""The same in standard deviations that the publisher claims, where the noise is known."""
+"""Least distance that counts, in motion and at rest, in the published standard deviations."""
 _GUESS = 0.25
-"""White noise as a part of what is claimed, while it is not known."""
+"""White noise before it is estimated, as a fraction of the published standard deviation."""
 _FOLLOWS = 10.0
 """Time constant with which the anchor of a probe at rest follows its poses [s]."""
 _MOST_FOLLOWED = 0.2
-"""Greatest part of the way to one pose by which it follows: it averages several poses."""
+"""Largest fraction of the distance to a pose by which the anchor follows."""
 _RESTS, _RESTS_PER_METRE = 3.0, 20.0
-"""A probe without a new anchor for so long rests [s], or for so long for each metre of noise."""
+"""Time without a new anchor after which a probe is at rest [s]; the same per metre of noise."""
 _REGULAR = 1.25
 """Longest time between poses from which noise is estimated [s]."""
 _LEARNT, _MEMORY = 12, 32
-"""Second differences from which the noise is known, and over which it is averaged."""
+"""Least number of second differences for an estimate, and number that is averaged."""
 _NONE = 1e-6
-"""Noise that is rounding [m]."""
+"""Largest noise that counts as rounding [m]."""
 _STANDS, _DRIVES = 0.03, 0.1
-"""Speed at which a probe stands by its twist, and one that shows that twists come [m/s]."""
+"""Largest speed of a standing probe by its twist, and least speed that shows twists [m/s]."""
 
 
 class Odometer:
-    """Counts the metres of one probe.
+    """Odometer of one probe.
 
     Args:
-        most: standard deviation of a noise that is believed in; what is more is driving [m].
-        length: x, y, z of a way -> its length [m].
-        twists: speeds are measured; otherwise they count once one shows that they come.
+        most: largest standard deviation of noise [m].
+        length: returns the length of a displacement (x, y, z) [m].
+        twists: True = speeds are measured; False = speeds count after the first one above 0.1 m/s.
     """
 
     def __init__(
         self, most: float, length: Callable[[float, float, float], float], *, twists: bool = False
     ) -> None:
         self.metres = 0.0
-        """Metres driven since the mission began."""
+        """Metres driven since the start of the mission."""
         self.counted: Pose | None = None
-        """Up to where `metres` are counted; with the stamp of the newest pose."""
+        """Anchor up to which `metres` are counted, with the stamp of the newest pose."""
         self.noise = 0.0
-        """White noise of a pose along each axis; 0 = none was seen [m]."""
+        """Estimated standard deviation of white noise per axis [m]; 0 = none."""
         self._most, self._length, self._measured = most, length, twists
         self._forget()
 
@@ -75,14 +76,14 @@ class Odometer:
         self._anchored_ns = 0
         self._last: tuple[int, float, float] | None = None
         self._step: tuple[float, float, float] | None = None
-        """Time [s] and way [m] from the pose before to the last one."""
+        """Time [s] and displacement (x, y) [m] between the last two poses."""
         self._bend: tuple[float, float] | None = None
         self._square = self._product = self._seen = 0.0
         self._run: tuple[float, float, float] | None = None
-        """Where poses began to come regularly, and metres counted then."""
+        """Position at the first of the regular poses, and `metres` at that time."""
 
     def restart(self) -> None:
-        """Restart at the next pose; the way to it is not counted."""
+        """Restart at the next pose, without counting the way to it."""
         self.counted = None
         self._forget()
 
@@ -94,10 +95,10 @@ class Odometer:
         return _GUESS * min(self._claimed, self._most)
 
     def add(self, pose: Pose) -> None:
-        """Count the way to a pose; one that is not newer than the last is ignored."""
+        """Count the way to a pose; ignore a pose that is not newer than the last one."""
         anchor = self.counted
         if anchor is not None and pose.stamp_ns <= anchor.stamp_ns:
-            return  # sent again to a node that was started again
+            return  # sent again after a restart
         self._claimed = math.sqrt(0.5 * max(0.0, pose.variance))
         self._twists = self._twists or pose.speed > _DRIVES
         if anchor is None:
@@ -152,7 +153,7 @@ class Odometer:
             return
         bend, self._bend = self._bend, (self._step[1] - before[1], self._step[2] - before[2])
         if math.hypot(*self._bend) > 7.0 * self._most:
-            self._begin(pose)  # no noise is as wide
+            self._begin(pose)  # too large for noise
             return
         if bend is None:
             return
@@ -169,20 +170,20 @@ class Odometer:
         elif sigma > _NONE:
             first = not self.noise and not self._claimed and self._seen < _MEMORY
             self.noise = sigma
-            if first and self._run is not None:  # count again what was counted as if it were exact
+            if first and self._run is not None:  # correct metres that were counted as exact
                 x, y, self.metres = self._run
                 self._moving = False
                 self._count(Pose(last[0], pose.frame, x, y, math.nan, z=pose.z), pose)
 
     def _begin(self, pose: Pose) -> None:
-        """Estimate the noise afresh, from a pose on."""
+        """Restart the estimate of noise at a pose."""
         self._square = self._product = self._seen = 0.0
         self._step = self._bend = None
         self._run = pose.x, pose.y, self.metres
 
     @property
     def memory(self) -> tuple[float, ...]:
-        """Return the further state that a restart needs; () = none."""
+        """Numbers of the state that a restart needs besides metres and anchor; () = none."""
         if self.counted is None or (self.sigma <= _NONE and not self._claimed):
             return ()
         stamp_ns, last = self.counted.stamp_ns, self._last
@@ -197,10 +198,10 @@ class Odometer:
         )
 
     def recall(self, metres: float, counted: Pose | None, memory: Sequence[float]) -> None:
-        """Restore the counts from before a restart.
+        """Restore the state after a restart.
 
         Raises:
-            ValueError: a memory that is none.
+            ValueError: `memory` is not valid.
         """
         self.metres = metres
         if counted is None:

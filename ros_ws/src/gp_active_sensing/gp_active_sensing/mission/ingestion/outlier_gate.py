@@ -1,16 +1,15 @@
-"""Set aside readings that the belief finds next to impossible, until others agree with them.
+"""Set aside readings that are very improbable for the belief, until others agree with them.
 
-A reading is judged by the belief's own prediction of a reading at its place: the probability,
-under the mixture of the candidates, of one at least so far off on the same side. The limit is given
-in standard deviations of a normal distribution with that probability. Wide candidates that are
-hardly believed in count for what they are worth, so a belief that knows little gates little.
+The predictive mixture at a reading's place gives the probability of a reading at least as far off
+on the same side. The limit is the number of standard deviations of a normal distribution with that
+probability. A wide component of the mixture counts by its weight, so an uncertain belief gates few
+readings.
 
-Gated readings are kept. They are taken back when `AGREEING` readings of one place agree over at
-least `AGREEING_SECONDS`, and no reading passed between them. Two readings agree when their
-difference is within the limit. Such readings show the field and not a fault of the sensor: a glitch
-is shorter, and stray values disagree with each other. A visit without a reading is repeated, which
-brings the second and the third reading. A sensor that is stuck for longer passes, since its
-readings of one place cannot be distinguished from the field.
+Gated readings are stored. They are used when `AGREEING` readings of one place agree over at least
+`AGREEING_SECONDS`, with no ungated reading between them. Two readings agree when their difference
+is within the limit. A glitch is shorter, and random values disagree with each other. A visit
+without a used reading is repeated, for a second and third reading. A sensor that is stuck for
+longer is not detected, since its readings of one place agree.
 """
 
 from __future__ import annotations
@@ -29,30 +28,30 @@ from gp_active_sensing.records.events import ReadingGated, ReadingUsed
 from gp_active_sensing.types import FloatArray, Reading
 
 KEPT = 4000
-"""Most gated readings kept, two seconds of the fastest sensor; the oldest are forgotten."""
+"""Largest number of stored gated readings: two seconds of the fastest sensor."""
 AGREEING = 3
-"""Number of gated readings that must agree."""
+"""Least number of gated readings that must agree."""
 AGREEING_SECONDS = 1.0
-"""Time over which they must agree, by their stamps [s]."""
+"""Least time between the first and last of the agreeing readings, by their stamps [s]."""
 _LOOK_NS = 100_000_000
-"""Least time between two looks at whether the readings of a place agree [ns]."""
+"""Least time between two comparisons of the gated readings of a place [ns]."""
 
 
 @dataclass
 class _Row:
-    """Gated readings of a place, with none that passed between them."""
+    """Gated readings of a place, without an ungated one between them."""
 
     readings: list[Reading]
     looked_ns: int
 
 
 class OutlierGate:
-    """Judges readings of known places and keeps those that are set aside.
+    """Gate for readings with a place, and store of the gated readings.
 
     Args:
-        limit: how far off a reading may be [standard deviations]; 0 = any.
-        places: how many must be observed before anything is judged.
-        capacity: most readings kept.
+        limit: largest deviation of a reading [standard deviations]; 0 = no limit.
+        places: least number of observed places before readings are gated.
+        capacity: largest number of stored readings.
     """
 
     def __init__(
@@ -62,10 +61,12 @@ class OutlierGate:
         self.places = places
         self.capacity = capacity
         self.noise: Callable[[], float] = lambda: 0.0
-        """Least noise variance of a reading without one of its own, where more is known of it than
-        the belief has, which receives averages."""
+        """Returns the least noise variance of a reading that brings none; 0 = not known.
+
+        The belief's noise is that of averages.
+        """
         self.forgotten = 0
-        """How many were not kept for longer, for lack of room."""
+        """Number of readings that were dropped from the full store."""
         self._loop = loop
         self._kept: deque[Reading] = deque()
         self._rows: dict[int | None, _Row] = {}
@@ -73,11 +74,11 @@ class OutlierGate:
         self._weights: FloatArray = np.ones(1)
         self._noise: FloatArray = np.ones(1)
         self._until = -1
-        """Number of places observed when the predictions in `_known` were made."""
+        """Number of observed places at the predictions in `_known`."""
         self._transform: Transform = IDENTITY
-        """Transform of the belief at that time."""
+        """Transform of the belief at the predictions in `_known`."""
         self._at = 0.0
-        """Time of the belief then [s]."""
+        """Time of the belief at the predictions in `_known` [s]."""
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -85,7 +86,7 @@ class OutlierGate:
     # -- judging -------------------------------------------------------------------------------
 
     def off(self, reading: Reading) -> float | None:
-        """Return by how much a reading is off, if that is too much [standard deviations]."""
+        """Return the deviation of a gated reading [standard deviations]; None = it is not gated."""
         belief, place = self._loop.belief, reading.location
         if self.limit <= 0.0 or place is None:
             return None
@@ -106,21 +107,21 @@ class OutlierGate:
             noise = np.full_like(noise, own)
         elif seen is not None and (more := self.noise()):
             noise = np.maximum(noise, belief.transform.seen_variance(np.array(reading.value), more))
-        if reading.position_variance or reading.height_variance:  # perhaps taken elsewhere
+        if reading.position_variance or reading.height_variance:  # its position is uncertain
             across, up = reading.position_variance, reading.height_variance
             noise = noise + belief.varies_by(place, across, up)
         variance = variance + noise
-        if seen is None:  # there is no logarithm of it
+        if seen is None:  # the value has no logarithm
             mean, variance = belief.transform.moments(mean, variance)
             variance = np.maximum(variance, self.noise() or 0.0)
         z = (value - mean) / np.sqrt(variance)
-        if np.abs(z).max() <= self.limit:  # under no candidate, so neither under all together
+        if np.abs(z).max() <= self.limit:  # below the limit under each component
             return None
         off = _deviations(self._weights, z)
         return off if off > self.limit else None
 
     def _begin(self, belief: Belief, observed: int) -> None:
-        """Read the belief again after a new place or a change of the field."""
+        """Drop predictions after a new place or a change of the field."""
         self._known.clear()
         self._weights, self._noise = belief.weights, belief.noise_variance
         self._until, self._at, self._transform = observed, belief.seconds, belief.transform
@@ -128,7 +129,7 @@ class OutlierGate:
     # -- keeping -------------------------------------------------------------------------------
 
     def keep(self, reading: Reading) -> list[Reading]:
-        """Keep a gated reading; return those that are taken back since they agree with it."""
+        """Store a gated reading; return and drop the readings that agree with it, if enough do."""
         row = self._add(reading)
         if abs(reading.stamp_ns - row.looked_ns) < _LOOK_NS:
             return []
@@ -154,7 +155,7 @@ class OutlierGate:
             return []
         belief = self._loop.belief
         seen = belief.seen(newest.value, newest.noise_variance)
-        if seen is None:  # those that have no logarithm either agree
+        if seen is None:  # all values without a logarithm agree
             return self._enough([r for r in readings if belief.seen(r.value, None) is None])
         value, own = seen
         noise = float(self._weights @ self._noise) if own is None else own
@@ -165,14 +166,14 @@ class OutlierGate:
 
     @staticmethod
     def _enough(found: list[Reading]) -> list[Reading]:
-        """Return enough readings that agree over a long enough time, else none."""
+        """Return agreeing readings if they are enough over a long enough time, else []."""
         stamps = [r.stamp_ns for r in found]
         if len(found) < AGREEING or max(stamps) - min(stamps) < 1e9 * AGREEING_SECONDS:
             return []
         return found
 
     def passed(self, place: int) -> None:
-        """Record a reading that was not gated: those before it at its place stand alone."""
+        """Record an ungated reading; earlier gated readings of its place then do not count."""
         self._rows.pop(place, None)
 
     def take_all(self) -> list[Reading]:
@@ -197,7 +198,7 @@ class OutlierGate:
         """Restore an event of the journal."""
         reading = event.reading
         if isinstance(event, ReadingGated):
-            self._add(reading)  # whether it agreed with others is said by an event of its own
+            self._add(reading)  # agreement is a separate event
             return
         if reading.location is None:
             return
@@ -214,11 +215,11 @@ class OutlierGate:
 
 
 def _deviations(weights: FloatArray, z: FloatArray) -> float:
-    """Return how far off a value is, as of one normal distribution [standard deviations].
+    """Return the deviation from a mixture as from one normal distribution [standard deviations].
 
     Args:
-        weights: (L,) of the candidates.
-        z: (L,) how far off it is under each.
+        weights: (L,) weights of the components.
+        z: (L,) deviation under each component [standard deviations].
     """
     from scipy.special import log_ndtr, logsumexp, ndtri_exp
 

@@ -1,4 +1,4 @@
-"""Bring readings of known places through gate and averaging into journal and belief."""
+"""Pass readings with a place through gate and averaging to journal and belief."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from gp_active_sensing.util.wording import is_reported
 logger = logging.getLogger(__name__)
 
 AGREED, ASKED = "agreed", "asked"
-"""Why a gated reading counts after all: others agree with it; an operator said so."""
+"""Why a gated reading is used: others agree with it, or an operator accepted it."""
 REPEATS = 32
-"""Readings of places that have some already, before the belief is brought up to date again."""
+"""Number of repeated readings of places after which the belief is updated."""
 
 
 class ReadingPipeline:
-    """Passes a probe's readings of known places to the belief.
+    """Pipeline of a probe's readings with a place to the belief.
 
     Args:
-        window: averages them; None = those of one stay at a place are one reading.
-        journal: takes an event for each reading that counts, before it does, or is set aside.
-        unit: of the readings, for messages.
+        window: averages readings; None = the readings of one stay at a place are averaged.
+        journal: takes an event before a reading is used or set aside.
+        unit: unit of the readings, for messages.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class ReadingPipeline:
         self.gate = gate
         self.window = AveragingWindow(0.0) if window is None else window
         self.by_stay = window is None
-        """Readings of one stay at a place are one."""
+        """True = the readings of one stay at a place are averaged."""
         self.stays = Stays(
             self._noise_of_one,
             self._place_at,
@@ -65,18 +65,18 @@ class ReadingPipeline:
         self.latency = Latency()
         self.rejected: Counter[str] = Counter()
         self.used = 0
-        """Readings in the belief; an average counts as many as it is made of."""
+        """Number of used readings, with each reading of an average."""
         self.newest_place: int | None = None
-        """Observed for the first time since this was reset; the latest such place."""
+        """Latest place that was observed for the first time since the last reset; None = none."""
         self.open = True
-        """False once the mission is over: readings are then counted, not used."""
+        """False once the mission is over; readings are then counted, not used."""
         self._clock = clock
         self._journal = journal
         self._unit = f" {unit}" if unit else ""
         self._repeats = 0
 
     def take(self, ready: Iterable[PendingReading]) -> list[Reading]:
-        """Use readings of known places (or that the loop rejects); return the used ones."""
+        """Use readings with a place (or reject them); return the used ones."""
         due: list[PendingReading] = []
         for pending in ready:
             if self.open:
@@ -86,15 +86,15 @@ class ReadingPipeline:
         return self._use_all(due)
 
     def pass_time(self, now_ns: int, here: int | None) -> list[Reading]:
-        """Use the average of a window that has ended, or whose place was left."""
+        """Use the average of the window if it has ended or its place was left."""
         return self._use_all(self.window.pass_time(now_ns, here))
 
     def close(self) -> list[Reading]:
-        """Use the average of the window as it is."""
+        """Use the average of the open window."""
         return self._use_all(self.window.close())
 
     def accept_gated(self) -> tuple[int, list[Reading]]:
-        """Use all gated readings; return their number and the result."""
+        """Use all gated readings; return their number and the used ones."""
         if not self.open:
             return 0, []
         kept = self.gate.take_all()
@@ -102,7 +102,7 @@ class ReadingPipeline:
         return len(kept), self._use_all(due)
 
     def _accept(self, pending: PendingReading) -> list[PendingReading]:
-        """Return the readings that become due with a reading."""
+        """Gate a reading; return the readings and averages to use now."""
         try:
             placed = self.loop.place(pending.reading)
             self.loop.check_budget(placed)
@@ -156,18 +156,18 @@ class ReadingPipeline:
         return due
 
     def _count_gated(self) -> None:
-        """Update the count of gated readings; readings taken back are no longer rejected."""
+        """Update the number of gated readings, which decreases when some are used."""
         self.rejected["gated"] = len(self.gate) + self.gate.forgotten
         if not self.rejected["gated"]:
             del self.rejected["gated"]
 
     def restore(self, event: ReadingUsed | ReadingGated) -> None:
-        """Record a reading from before a restart."""
+        """Restore the gate from an event of the journal."""
         self.gate.restore(event)
         self._count_gated()
 
     def _use_all(self, due: list[PendingReading]) -> list[Reading]:
-        """Use readings; each is in the journal before it counts."""
+        """Write readings to the journal and use them; return the used ones."""
         used = [pending for pending in due if self._use(pending)]
         now = self._clock()
         for pending in used:
@@ -177,7 +177,7 @@ class ReadingPipeline:
     def _use(self, pending: PendingReading) -> bool:
         try:
             placed = pending.placed or self.loop.place(pending.reading)
-            self.loop.check_budget(placed)  # which may be spent by now
+            self.loop.check_budget(placed)  # the budget may be spent by now
         except ReadingError as error:
             self._reject(pending, error)
             return False
@@ -197,10 +197,10 @@ class ReadingPipeline:
         return self._use_average(stored, pending.count)
 
     def replay_reading(self, event: ReadingUsed, *, gap: bool = False) -> None:
-        """Tell the loop a reading of the journal; with `gap`, events before it may be missing.
+        """Use a reading of the journal; with `gap`, events before it may be lost.
 
         Raises:
-            RunError: it does not follow from the events before it.
+            RunError: the reading is inconsistent with the events before it.
         """
         place = event.reading.location
         if place is None or not 0 <= place < self.loop.topology.n:
@@ -215,7 +215,7 @@ class ReadingPipeline:
         self._use_average(stored, event.count)
 
     def _use_average(self, stored: Stored, count: int) -> bool:
-        """Use a journalled reading; return whether the loop accepts it."""
+        """Pass an average to the engine; return whether the engine accepts it."""
         if stored.before is None:
             report = self.loop.tell([stored.placed])
         else:
@@ -233,7 +233,7 @@ class ReadingPipeline:
         return True
 
     def _noise_of_one(self, reading: Reading) -> float | None:
-        """Return the variance of a reading without one of its own; 0 = it is not known."""
+        """Return the noise variance of a reading without one; 0 = not known, None = no stays."""
         belief = self.loop.belief
         if not belief.scale_known:
             return None if belief.drift.changing else 0.0
@@ -247,14 +247,11 @@ class ReadingPipeline:
         return float(noise[0]) / own if own else None
 
     def _parts(self) -> float:
-        # Under the forgetting kernel each takes the place of the one before it, more or less.
+        # With the drift kind `kernel`, each new reading nearly replaces the one before it.
         return 1.0 if self.loop.belief.drift.kind == "kernel" else FRACTION
 
     def _place_at(self, place: int) -> tuple[float, ...]:
-        """Return the average position of readings from a whole place.
-
-        That is its point, or the centroid of a road, which need not lie on it.
-        """
+        """Return a place's point, or the centroid of a road segment [m]."""
         if place not in self._points:
             line = np.asarray(self.loop.topology.geometry(place), dtype=np.float64)
             lengths = np.hypot(*np.diff(line, axis=0).T)
@@ -265,9 +262,9 @@ class ReadingPipeline:
         return self._points[place]
 
     def _follow_up(self) -> None:
-        """Update the belief now in small steps instead of later in one large step.
+        """Update the belief now, for small steps.
 
-        After so many readings rather than so often: what a replay computes is then the same.
+        Steps depend on the number of readings and not on time, so that a replay is equal.
         """
         self._repeats = 0
         try:

@@ -1,4 +1,4 @@
-"""Check poses, and hold readings until the pose of their time has arrived."""
+"""Check poses, and queue readings until the pose of their time has arrived."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from gp_active_sensing.util.wording import is_reported, moment
 logger = logging.getLogger(__name__)
 
 FARTHEST = 1e8
-"""Largest coordinate of a pose [m]; nothing on Earth is farther away."""
+"""Largest valid coordinate of a pose [m]."""
 FASTEST = 150.0
-"""Faster than this nothing moves that is sent to waypoints [m/s]."""
+"""Largest possible speed of a probe [m/s]."""
 
 
 Judgement = Literal["", "jumped", "relocated"]
-"""Class of a pose: on the way driven, unusable, or the first one at another position."""
+"""Class of a pose: normal (""), unusable, or the first one after a relocation."""
 _NEAR, _PUSH = 5.0, 10.0
-"""A way that is never a jump [m], and the largest acceleration of a probe [m/s²]."""
+"""Largest distance that is never a jump [m], and largest acceleration of a probe [m/s²]."""
 _CALM, _REGULAR = 20, 1.25
-"""Poses that make a stream calm, and the longest time between two of them [s]."""
+"""Number of poses after which a stream is calm, and longest time between two of them [s]."""
 _AGREE, _LASTS = 3, 3.0
-"""Poses that agree on another position, and for how long [s], before it is believed."""
+"""Least number of poses at another position, and least time [s], for a relocation."""
 
 
 class PoseFilter:
-    """Looks at the poses of one probe in the order in which they came.
+    """Filter for the poses of one probe, in order of arrival.
 
-    A pose far ahead of the node's clock would be the newest for a long time, and all honest ones
-    after it would come too late: it is not used. So is a jump, see `judge`.
+    A pose far ahead of the node's clock is rejected: all correct poses would seem too old after it.
+    A jump is rejected, see `judge`.
 
     Args:
-        max_ahead: how far a pose may be ahead of the node's clock [s]; None = any time.
-        jump: a shorter way is never a jump, in a stream that is not calm [m].
+        max_ahead: largest time by which a pose may be ahead of the node's clock [s]; None = any.
+        jump: least distance of a jump in a stream that is not calm [m].
     """
 
     def __init__(
@@ -51,26 +51,26 @@ class PoseFilter:
         self._name = name
         self._before: Pose | None = None
         self._calm = 0
-        """Poses in a row that go on as those before them, as far as a probe can push."""
+        """Number of consecutive poses with possible accelerations."""
         self._velocity = (0.0, 0.0)
         self._speed = 0.0
-        """How fast it was lately [m/s]."""
+        """Recent speed [m/s]."""
         self._strange: list[Pose] = []
-        """First and last of the poses that agree on another position."""
+        """First and last of the consecutive poses at another position."""
         self._agree = 0
-        """How many those are."""
+        """Number of the consecutive poses at another position."""
         self.jumps = 0
-        """Poses that a probe cannot have driven to from where the pose before them was."""
+        """Number of jumps."""
         self.bad_covariances = 0
-        """Poses with a covariance that is none; they are used without."""
+        """Number of poses with an invalid covariance, which is ignored."""
         self.bad_orientations = 0
-        """Poses whose quaternion has length 0 or is not finite; they are used without a heading."""
+        """Number of poses with an invalid quaternion, which are used without a heading."""
         self._lost_logged = False
 
     def unusable(
         self, pose: Pose, frame: str, now_ns: int | None, *, heights: bool = False
     ) -> tuple[str, str] | None:
-        """Return why a pose cannot be used, as the word of the reason and in words; None = it can.
+        """Return why a pose is not usable, as reason and text; None = it is.
 
         On a map with heights (`heights`) a pose needs a z.
         """
@@ -94,7 +94,7 @@ class PoseFilter:
         return None
 
     def ahead(self, pose: Pose, now_ns: int | None) -> str:
-        """Return how far ahead of the clock a pose is, in words; "" when it may be used."""
+        """Return a text on a pose too far ahead of the clock; "" = it is not."""
         if self._max_ahead is None or now_ns is None:
             return ""
         limit_ns = now_ns + round(1e9 * self._max_ahead)
@@ -110,12 +110,11 @@ class PoseFilter:
     def judge(self, pose: Pose, noise: float) -> Judgement:
         """Compare a pose with the one before it, and count a jump.
 
-        In a stream that was calm for a while a pose is not used that the probe cannot have driven
-        to, given how fast it was; once all poses go on from there for some seconds, the probe was
-        somewhere else than thought. Of a stream that never was calm nobody can say which of two
-        poses is the right one: both are used.
+        After a calm stream, a pose is rejected as a jump if the probe cannot have driven to it with
+        its speed. If all poses are there for some seconds, it is a relocation. In a stream that is
+        not calm, all poses are used.
 
-        The noise is the standard deviation of a pose [m].
+        `noise` is the standard deviation of a pose [m].
         """
         before = self._before
         if before is None or pose.stamp_ns <= before.stamp_ns:
@@ -164,9 +163,9 @@ class PoseFilter:
         return "relocated"
 
     def _drives_on(self, before: Pose, pose: Pose, near: float) -> bool:
-        """Return whether a pose confirms a suspected jump as a real drive.
+        """Return whether a pose confirms a suspected jump as a drive.
 
-        So of a simulated probe, or one that a faster stream saw start, whose speed changes at once.
+        The speed of a simulated probe can change at once.
         """
         if len(self._strange) != 1:
             return False
@@ -180,7 +179,7 @@ class PoseFilter:
         return math.hypot(pose.x - x, pose.y - y) <= 0.5 * near + _PUSH * later**2
 
     def note(self, pose: Pose) -> None:
-        """Record a pose that is used."""
+        """Record a used pose."""
         if self._before is None or pose.stamp_ns > self._before.stamp_ns:
             self._before = pose
 
@@ -193,9 +192,9 @@ class PoseFilter:
             )  # fmt: skip
 
     def sure(self, pose: Pose, extent: float, rise: float = math.inf) -> Pose:
-        """Drop an invalid covariance of a pose, and warn of a very large one.
+        """Return a pose without an invalid covariance or heading; warn of a very large covariance.
 
-        The extent of the map, and its rise upwards, are in metres.
+        `extent` is the extent of the map, `rise` its difference of heights [m].
         """
         if pose.variance < 0.0 or pose.z_variance < 0.0:
             self.bad_covariances += 1
@@ -230,26 +229,26 @@ class PoseFilter:
         return pose
 
     def restart(self) -> None:
-        """Drop earlier poses (the clock went back)."""
+        """Forget earlier poses."""
         self._before = None
         self._strange, self._calm, self._speed = [], 0, 0.0
 
 
 def _apart(one: Pose, other: Pose) -> tuple[float, float]:
-    """Return the distance between two poses [m], and the time [s]."""
+    """Return distance [m] and time [s] between two poses."""
     way = math.hypot(other.x - one.x, other.y - one.y)
     return way, 1e-9 * abs(other.stamp_ns - one.stamp_ns)
 
 
 class PoseSynchronizer:
-    """A bounded queue; what is in it is looked at only when something has changed for it.
+    """Bounded queue of readings that wait for a pose.
 
-    How long a reading has waited is asked with the time at which the message came that is being
-    used: a pose that lies behind it in the inbox is not late because the mission was.
+    The waiting time of a reading is computed at the arrival time of the message that is processed.
+    A pose that waits in the inbox is therefore not late.
 
     Args:
-        seconds: how long a reading waits for a pose that is not older than itself [s, real time].
-        capacity: most readings.
+        seconds: longest wait of a reading for a pose that is not older [s, real time].
+        capacity: largest number of readings.
     """
 
     def __init__(self, track: PoseTrack, seconds: float, capacity: int) -> None:
@@ -258,24 +257,24 @@ class PoseSynchronizer:
         self._seconds = seconds
         self._fresh: deque[PendingReading] = deque()
         self._patient: deque[PendingReading] = deque()
-        """Those that have waited long enough: any pose near enough will do."""
+        """Readings that have waited for `seconds`; they use any pose within `max_age`."""
 
     def __len__(self) -> int:
         return len(self._patient) + len(self._fresh)
 
     def has_pose(self, pending: PendingReading, now: float) -> bool:
-        """Return whether no better pose is worth waiting for (`now`: monotonic seconds)."""
+        """Return whether a reading need not wait any more at `now` (monotonic seconds)."""
         stamp_ns = pending.reading.stamp_ns
         if not self._track.may_come(stamp_ns):
             return True
         return self._is_patient(pending, now) and self._track.at(stamp_ns) is not None
 
     def _is_patient(self, pending: PendingReading, now: float) -> bool:
-        """Return whether a reading has waited long enough for the best pose."""
+        """Return whether a reading has waited for `seconds`."""
         return elapsed(pending.received, now) >= self._seconds
 
     def add(self, pending: PendingReading) -> PendingReading | None:
-        """Let a reading wait; return the oldest one when there is no room for it any more."""
+        """Queue a reading; return the oldest one if the queue was full."""
         oldest = None
         if len(self) >= self.capacity:
             oldest = (self._patient or self._fresh).popleft()
@@ -283,7 +282,7 @@ class PoseSynchronizer:
         return oldest
 
     def after_pose(self, now: float) -> list[PendingReading]:
-        """Return the readings that a new pose completes."""
+        """Return and drop the readings that need not wait any more after a new pose."""
         found = [pending for pending in self._patient if self.has_pose(pending, now)]
         if found:
             self._patient = deque(h for h in self._patient if not self.has_pose(h, now))
@@ -293,10 +292,9 @@ class PoseSynchronizer:
         return found + ready
 
     def after_time(self, now: float) -> list[PendingReading]:
-        """Return the readings that have waited long enough for another pose.
+        """Return and drop the readings that have waited for `seconds` and have a pose.
 
-        They came in this order, so the first ones have waited the longest. One that has no pose at
-        all yet is not looked at again before the next pose.
+        Readings are in order of arrival. One without a pose is checked again at the next pose.
         """
         ready: list[PendingReading] = []
         while self._fresh and self._is_patient(self._fresh[0], now):
@@ -308,7 +306,7 @@ class PoseSynchronizer:
         return ready
 
     def newest_without(self, now: float, seconds: float) -> int | None:
-        """Return the stamp of the newest reading that has waited so long [s]; None = none has."""
+        """Return the stamp [ns] of the newest reading that has waited so long [s]; None = none."""
         waited = (h for h in self._patient if elapsed(h.received, now) >= seconds)
         return max((pending.reading.stamp_ns for pending in waited), default=None)
 

@@ -1,10 +1,9 @@
-"""Join the readings of one stay at a place into one reading with an honest variance.
+"""Average the readings of one stay at a place, with a realistic variance.
 
-A place stands for a cell of a grid or a segment of a road. A fast sensor that is carried through it
-gives many readings which all have the same error in common: that they were taken somewhere else in
-the place. Taken for independent ones they would make a belief sure of a value that nobody measured.
-So the belief holds one reading of each stay; it is there from the first reading on, and follows
-those that come.
+A place represents a cell of a grid or a segment of a road. The readings of a fast sensor in one
+cell have a common error, since none is taken at the place's point. As independent readings they
+would make the belief overconfident. So the belief has one reading for each stay, which is updated
+with each further reading.
 """
 
 from __future__ import annotations
@@ -21,19 +20,19 @@ from gp_active_sensing.records.events import ReadingUsed, StayRecord
 from gp_active_sensing.types import Off, PlacedReading, Reading
 
 _BLOCK = 10
-"""Differences that are summed up as one."""
+"""Number of differences in a block."""
 _KEPT = 101
-"""Blocks kept; the oldest go: a sensor may change."""
+"""Largest number of blocks, the newest ones, since a sensor may change."""
 _MEDIAN = (1.0 - 2.0 / (9.0 * _BLOCK)) ** 3
-"""Median of the mean of so many squares of standard normal numbers, by Wilson and Hilferty."""
+"""Median of the mean of `_BLOCK` squared standard normal numbers (Wilson and Hilferty)."""
 
 
 class NoiseLevel:
-    """Variance of a reading by its difference to the one before it.
+    """Estimator of the variance of a reading from differences between consecutive readings.
 
-    The differences are summed up in blocks, and the median of the blocks counts. So a glitch ("no
-    data" as -999), which spoils a block or two, is of no consequence; and readings of a coarse
-    scale, mostly equal, still yield a variance.
+    The estimate is the median over blocks of differences. It is robust against a glitch ("no data"
+    as -999), which affects one or two blocks. Readings of a coarse scale, which are mostly equal,
+    also give a variance.
     """
 
     def __init__(self) -> None:
@@ -50,7 +49,7 @@ class NoiseLevel:
             return
         self._blocks.append(self._sum / _BLOCK)
         self._begun, self._sum = 0, 0.0
-        # Of two blocks the smaller one: the other may have the glitch.
+        # With two blocks the smaller one, since the other may have a glitch.
         ordered = sorted(self._blocks)
         middle = min(ordered) if len(ordered) < 3 else median(ordered)
         self._variance = 0.5 * middle / _MEDIAN
@@ -62,45 +61,45 @@ class NoiseLevel:
 
 
 _SURE = 3.0
-"""Standard deviations by which a sample variance has to be off before it counts as off."""
+"""Least deviation of a sample variance that counts [standard deviations]."""
 
 
 class StayAverage:
-    """Weighted averages of the readings of one stay; those near the place's point count most.
+    """Averages over the readings of one stay, weighted by their distance from the place's point.
 
     Args:
-        reading: the first.
-        off: how far from the place's point it was taken, in units in which its weight halves twice.
+        reading: first reading.
+        off: its distance from the place's point, in units of `Stays.near`.
     """
 
     def __init__(self, reading: Reading, off: float) -> None:
         self.count = 0
         self.value = 0.0
-        """Average."""
+        """Average value."""
         self.last = reading.value
         self.x = self.y = self.z = 0.0
         """Average position [m]; NaN = not known."""
         self.position_variance = self.height_variance = 0.0
-        """Average of how uncertain the positions are [m²]: what makes one wrong makes all wrong."""
+        """Average variances of the positions [m²]; errors of positions are common to a stay."""
         self.variance: float | None = 0.0
-        """Average of the noise variances they bring; None = one of them brings none."""
+        """Average noise variance of the readings; None = a reading brings none."""
         self.first_ns = self.last_ns = reading.stamp_ns
         self.further = False
-        """It is a part of a stay, and not the first."""
+        """True for a later part of a stay that was cut for its length."""
         self.stored: PlacedReading
         """Average in the belief, with its stamp."""
         self._squares = self._weight = self._weight_squares = 0.0
         self.add(reading, off)
 
     def add(self, reading: Reading, off: float) -> None:
-        """Take a reading in."""
+        """Add a reading at a distance `off` from the place's point, in units of `Stays.near`."""
         self.count += 1
         self.last = reading.value
         weight = 1.0 / (1.0 + off * off) ** 2
         self._weight += weight
         self._weight_squares += weight * weight
         part = weight / self._weight
-        # By differences: exact for equal values, and no sum that overflows.
+        # By differences: exact for equal values, without overflow.
         delta = reading.value - self.value
         self.value += delta * part
         self._squares += weight * delta * (reading.value - self.value)
@@ -118,19 +117,19 @@ class StayAverage:
         self.last_ns = max(self.last_ns, reading.stamp_ns)
 
     def count_as(self, count: int, value: float) -> None:
-        """Set the number of readings when only their average is known."""
+        """Set the number of readings and their average."""
         self.count, self.value = count, value
         self._weight *= count
         self._weight_squares *= count
 
     @property
     def worth(self) -> float:
-        """Effective number of readings of equal weight; 1 or more."""
+        """Effective number of readings, 1 or more."""
         return max(1.0, self._weight**2 / self._weight_squares)
 
     @property
     def sample_variance(self) -> float:
-        """Sample variance of one of its readings; 0 = unknown."""
+        """Sample variance of the readings; 0 = not known."""
         freedom = self._weight - self._weight_squares / self._weight
         return max(0.0, self._squares / freedom) if freedom > 0.0 else 0.0
 
@@ -138,7 +137,7 @@ class StayAverage:
 def noise_of(count: float, sample: float, noise: float) -> float:
     r"""Return the noise variance of the average of `count` readings of one stay.
 
-    With the sensor's variance :math:`\sigma^2` and the sample variance :math:`s^2`
+    With the sensor's variance :math:`\sigma^2` and the sample variance :math:`s^2`, it is
 
     .. math:: v = c + \frac{\sigma^2 - c}{n} + e
 
@@ -147,9 +146,9 @@ def noise_of(count: float, sample: float, noise: float) -> float:
     - e is the excess of :math:`s^2` over :math:`\sigma^2`: the variation of the field along the
       way. No number of readings removes it either.
 
-    A sample variance of n readings is itself uncertain by :math:`\sqrt{2/(n-1)}`; it counts as
-    different from :math:`\sigma^2` beyond three times that. In six digits, so that it is the same
-    on every processor.
+    A sample variance of n readings has a relative standard deviation of :math:`\sqrt{2/(n-1)}`. It
+    counts as different from :math:`\sigma^2` beyond three times that. The result is rounded to six
+    digits, for equality on all processors.
 
     Args:
         count: n, 1 or more.
@@ -165,23 +164,23 @@ def noise_of(count: float, sample: float, noise: float) -> float:
 
 
 GAP_SECONDS = 5.0
-"""A place left for less than this is still being visited (poses jump to and fro at a border)."""
+"""Longest gap in a stay, since poses at a border change between places [s]."""
 _LEAST = 1e-24
-"""Least variance of an average, in parts of 1 + the square of its value."""
+"""Least variance of an average, as a fraction of 1 + the square of its value."""
 _AT = 0.08
-"""A reading no farther off its place's point than this, in units of `near`, is at it: a hundredth
-of the distance between places, where the field is the same to one part in ten thousand."""
+"""Largest distance of a reading that counts as at the place's point, in units of `near`. It is 1 %
+of the distance between places."""
 
 
 @dataclass(frozen=True)
 class Stored:
-    """Average of a stay, as the belief stores it.
+    """Average of a stay, as stored in the belief.
 
     Args:
-        placed: the average, with its noise variance; of one reading at its place's point that
-            reading as it came.
-        before: what it held so far, with the stamp of the first reading; None = nothing.
-        count: readings that it is the average of.
+        placed: the average with its noise variance; for a single reading at its place's point, the
+            unchanged reading.
+        before: average before the newest reading, with the stamp of the first reading; None = none.
+        count: number of readings.
     """
 
     placed: PlacedReading
@@ -194,7 +193,7 @@ class Stored:
         return self.placed.reading
 
     def to_record(self) -> StayRecord | None:
-        """Return the fields of an event; None = an unchanged reading that begins a stay."""
+        """Return the fields of an event; None = an unchanged first reading of a stay."""
         if self.before is None and self.reading.off is None:
             return None
         mean = self.reading
@@ -202,21 +201,21 @@ class Stored:
 
 
 Noise = Callable[[Reading], float | None]
-"""Variance of one reading by itself; 0 = not known, None = the belief takes none."""
+"""Function that returns the noise variance of a reading; 0 = not known, None = no stays."""
 
 
 class Stays:
-    """Groups readings into stays and averages them.
+    """Averages of the readings of stays at places.
 
     Args:
-        noise_of_one: says how large the noise of a reading is that brings none.
-        place_at: (x, y) of a place, or (x, y, z) on a map with heights [m].
-        longest: a stay is not longer than this [s]: where the field changes, a reading that is
-            older than that counts as older.
-        place: checks an average; raises ReadingError where the belief would not take it.
-        parts: as many parts of a stay that was cut for its length count at once. All have in common
-            how far off the point they are: those after the first together are to say no more of it
-            than the first, so each counts as so much farther off.
+        noise_of_one: returns the noise variance of a reading that brings none.
+        place_at: returns the point of a place: (x, y), or (x, y, z) on a map with heights [m].
+        longest: returns the longest duration of a stay [s]. In a changing field an older reading
+            must count as older, so that longer stays are cut into parts.
+        place: returns a checked average; raises ReadingError if the belief rejects it.
+        parts: returns the number of parts of a cut stay that count at a time. The parts have a
+            common error from their distance to the place's point. To count it once, the distance
+            of each later part is multiplied by the square root of this number.
     """
 
     def __init__(
@@ -233,10 +232,10 @@ class Stays:
         self._place, self._parts = place, parts
         self._place_at = place_at
         self.near: Callable[[int], float] = lambda place: math.inf
-        """How far off its place's point a reading weighs a quarter [m]; inf = all weigh the same,
-        as on a road, whose value is the average along it."""
+        """Returns the distance from a place's point at which a reading has a quarter of the weight
+        [m]; inf = all have equal weight, as on a road, whose value is the average along it."""
         self.stretch = 1.0
-        """Horizontal metres that equal a metre of height [m]."""
+        """Horizontal metres that count as one metre of height."""
         self._longest = longest
         self._open: dict[int, StayAverage] = {}
         self._spread = NoiseLevel()
@@ -245,7 +244,10 @@ class Stays:
         return len(self._open)
 
     def take(self, placed: PlacedReading, *, begins: bool = False) -> Stored:
-        """Add a reading of a known place; return the average that the belief stores."""
+        """Add a reading with a place; return the average for the belief.
+
+        With `begins` the reading begins a stay.
+        """
         reading = placed.reading
         stay = None if begins else self._stay_of(reading)
         if stay is not None:
@@ -253,7 +255,7 @@ class Stays:
             after.add(reading, self._off(reading))
             variance, off = self._noise(after, reading)
             average = replace(reading, value=after.value, noise_variance=variance, off=off)
-            # One absurd value would spoil all that comes after it: it is a stay by itself.
+            # An average that the belief rejects has an absurd value, which is a separate stay.
             if (mean := self._checked(average)) is not None:
                 return self._extend(stay, after, mean)
         further = not begins and self._is_cut(reading)
@@ -262,13 +264,13 @@ class Stays:
     def restore_reading(
         self, event: ReadingUsed, *, gap: bool = False, begins: bool = False
     ) -> Stored:
-        """Take a reading of the journal.
+        """Add a reading of the journal.
 
-        With `gap`, events before it may be missing: an average with an unknown beginning begins a
+        With `gap`, events before it may be lost, so that an average without a known stay begins a
         stay. For `begins` see `take`.
 
         Raises:
-            RunError: no stay has begun at its place, and there was no gap.
+            RunError: there is no stay at its place, and no gap.
         """
         reading, average = event.reading, self._place(event.average)
         count = 1 if event.stay is None else event.stay.count
@@ -286,21 +288,21 @@ class Stays:
         return self._extend(stay, after, average)
 
     def widened(self, placed: PlacedReading) -> PlacedReading:
-        """Return a reading outside of stays, with the uncertainty of its position."""
+        """Return a reading without a stay, with the distance from the variance of its position."""
         reading = placed.reading
         across, up = math.sqrt(reading.position_variance), math.sqrt(reading.height_variance)
         return placed if across == up == 0.0 else self._beside(placed, across, up)
 
     @property
     def noise(self) -> float:
-        """Variance of one reading by how it differs from the one before it; 0 = not known yet.
+        """Noise variance of a reading, from differences of consecutive readings; 0 = not known.
 
-        What the field varies by along the way is hardly in it, nor is what all have in common.
+        It has hardly any variation of the field, and no error that is common to all readings.
         """
         return self._spread.variance
 
     def clear(self) -> None:
-        """End all stays: the next reading of any place begins another one."""
+        """End all stays."""
         self._open.clear()
 
     def _begin(
@@ -324,7 +326,7 @@ class Stays:
         return Stored(now, before.stored, stay.count)
 
     def _stay_of(self, reading: Reading) -> StayAverage | None:
-        """Return the stay that a reading belongs to; None = it begins one."""
+        """Return the stay of a reading; None = the reading begins a stay."""
         assert reading.location is not None
         stay = self._open.get(reading.location)
         return stay if stay is not None and self._may_extend(stay, reading) else None
@@ -338,7 +340,7 @@ class Stays:
         return near and whole < 1e9 * self._longest()
 
     def _is_cut(self, reading: Reading) -> bool:
-        """Return whether the stay at the reading's place has become too long for it."""
+        """Return whether the stay at a reading's place is cut for its length."""
         stay = self._open.get(-1 if reading.location is None else reading.location)
         if stay is None or self._may_extend(stay, reading):
             return False
@@ -346,10 +348,9 @@ class Stays:
         return apart < 1e9 * GAP_SECONDS
 
     def _single(self, placed: PlacedReading, *, further: bool) -> PlacedReading:
-        """Return the value that the belief stores for a stay of one reading.
+        """Return the first reading of a stay as it is stored in the belief.
 
-        Beside its place's point it says less of it, as an average does; at the point it counts as
-        it came.
+        Beside its place's point it has a distance, as an average has. At the point it is unchanged.
         """
         reading, near = placed.reading, self.near(placed.place)
         across, up = math.sqrt(reading.position_variance), math.sqrt(reading.height_variance)
@@ -369,23 +370,23 @@ class Stays:
         noise = reading.noise_variance or self._noise_of_one(reading)
         if noise is None:
             return placed
-        # A product, since a power of what is out of range raises.
+        # A product, since a power raises an error on overflow.
         variance = max(noise, _LEAST * (1.0 + reading.value * reading.value))
         off = self._written(placed.place, across, up)
         beside = replace(reading, noise_variance=variance, off=off)
         return self._checked(beside) or placed
 
     def _checked(self, average: Reading) -> PlacedReading | None:
-        """Return an average that the belief accepts, else None."""
+        """Return a checked average; None = the belief rejects it."""
         try:
             return self._place(average)
         except ReadingError:
             return None
 
     def _noise(self, stay: StayAverage, reading: Reading) -> tuple[float | None, Off | None]:
-        """Return variance and distance from the place's point of a stay's average.
+        """Return the variance of a stay's average and its distance from the place's point.
 
-        None, None = it is taken like any other reading.
+        None, None = it is used like any other reading.
         """
         noise = self._noise_of_one(reading) if stay.variance is None else stay.variance
         if noise is None:
@@ -397,28 +398,28 @@ class Stays:
         across = times * math.hypot(beside, math.sqrt(stay.position_variance))
         up = times * math.hypot(above, math.sqrt(stay.height_variance))
         variance = noise_of(stay.worth, stay.sample_variance, noise)
-        # Readings of a coarse scale may be all the same: what noise they have is the belief's then.
+        # Readings of a coarse scale may all be equal.
         variance = max(variance, _LEAST * (1.0 + stay.value * stay.value))
         return variance, self._written(reading.location, across, up)
 
     def _written(self, place: int | None, across: float, up: float) -> Off:
-        """Return a distance from a place's point as it is stored."""
+        """Return a distance from a place's point in six digits: [m], or across and up [m]."""
         assert place is not None
         metres = float(f"{across:.6g}")
         return metres if len(self._place_at(place)) == 2 else (metres, float(f"{up:.6g}"))
 
     def _offset(self, place: int, position: Sequence[float]) -> tuple[float, float]:
-        """Return a position's distance from a place's point, across and up [m]; 0 = unknown."""
+        """Return the distance from a place's point, across and up [m]; 0 = not known."""
         offsets = [a - b for a, b in zip(position, self._place_at(place), strict=False)]
         across, up = math.hypot(*offsets[:2]), abs(sum(offsets[2:]))
         return 0.0 if math.isnan(across) else across, 0.0 if math.isnan(up) else up
 
     def _farther(self, *, further: bool) -> float:
-        """Return the factor on the distance of a part of a stay."""
+        """Return the factor on the distance of an average, above 1 for a later part of a stay."""
         return math.sqrt(self._parts()) if further else 1.0
 
     def _off(self, reading: Reading) -> float:
-        """Return how far off its place's point a reading was taken, in units of `near`."""
+        """Return the distance of a reading from its place's point, in units of `near`."""
         place = reading.location
         assert place is not None
         near = self.near(place)
@@ -428,7 +429,7 @@ class Stays:
         return math.hypot(across, self.stretch * up) / near
 
     def _forget(self, now_ns: int) -> None:
-        """Drop stays that ended long ago, to bound the memory."""
+        """Drop stays that ended more than 60 s ago, to bound the memory."""
         if len(self._open) < 64:
             return
         least_ns = now_ns - round(60e9)

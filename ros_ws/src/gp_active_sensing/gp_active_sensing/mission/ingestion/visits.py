@@ -1,20 +1,18 @@
-"""Hold readings until the probe has visited their place: a road, the point of a cell.
+"""Queue readings until the probe has visited their place: a road, or the point of a cell.
 
-A pose near a crossing may be matched to the wrong road for a moment; a reading taken there must not
-mark that road as observed. So readings of a segment are held until the probe has driven the
-configured part of it (`SegmentCoverage`), and counted as ``partial_visit`` when it leaves without
-having done so.
+A pose near a crossing may be matched to the wrong road. A reading there must not mark that road as
+observed. So the readings of a segment wait until the probe has driven the configured fraction of it
+(`SegmentCoverage`). If the probe leaves before, they are counted as ``partial_visit``.
 
-A place on a plane stands for the cell about its point. A probe that comes into the cell on its way
-to the point gives its first reading at the border, farther off than any other. If that one ended
-the stage, the probe would be sent on before it has been at any place, and each of its readings
-would be half a cell off on the side that it comes from. So the first readings of a place wait until
-the probe is near its point, comes no nearer, or has left the cell (`ClosestPoint`). Only poses show
-how near the probe is. The position counts at the newest pose's stamp, less the readings' delay: up
-to then, readings have come. A reading has no position of its own, it lies between two poses.
+A point represents the cell around it. A probe on its way to the point takes its first reading at
+the border of the cell. If this reading ended the stage, the probe would turn before the point, and
+all its readings would be half a cell off. So the first readings of a place wait until the probe is
+near the point, comes no nearer, or has left the cell (`ClosestPoint`). The probe's distance is
+computed at the newest pose's stamp minus the delay of readings, since all readings up to then have
+come.
 
-A slow sensor settles at a place before its readings count (`SettlingTimer`). Readings of a place
-within a window become one, their average (`AveragingWindow`).
+A slow sensor must settle at a place before its readings count (`SettlingTimer`). With
+`reading.window` the readings of a place within a time are averaged (`AveragingWindow`).
 """
 
 from __future__ import annotations
@@ -27,25 +25,25 @@ from dataclasses import dataclass, field, replace
 from gp_active_sensing.types import PlacedReading, Reading
 
 _TOLERANCE = 0.01
-"""Part of a segment by which a visit may fall short (poses come at intervals)."""
+"""Tolerance of the driven fraction of a segment, since poses come at intervals."""
 GAP_SECONDS = 5.0
-"""A segment left for less than this is still being visited (a pose was matched elsewhere)."""
+"""Longest gap in a visit of a segment, since a pose may be matched to another one [s]."""
 MOST_PENDING = 10_000
-"""Most readings held for one segment (a probe may stand on it for hours); the oldest go."""
+"""Largest number of readings that wait at one place; the oldest are dropped."""
 
 
 @dataclass
 class PendingReading:
-    """Reading with its place, and the arrival time of the last message it waited for.
+    """Reading that waits, or average of readings.
 
     Args:
-        reading: with its place, once that is known.
-        received: monotonic seconds.
-        count: how many readings it is the average of.
-        first_ns: stamp of the first of these; None = its own.
-        taken_back: why it counts after all, although it was gated; "" = it never was.
-        mount: where its sensor sits on the probe [m], where that came with it.
-        placed: the reading once it was checked; None = not yet, or it is an average.
+        reading: the reading, without or with its place.
+        received: arrival of the last message that the reading waited for (monotonic seconds).
+        count: number of averaged readings.
+        first_ns: stamp of the first averaged reading [ns]; None = stamp of `reading`.
+        taken_back: why a gated reading is used; "" = it was not gated.
+        mount: position of its sensor on the probe [m]; None = not given with the reading.
+        placed: checked reading; None = not checked yet, or an average.
     """
 
     reading: Reading
@@ -66,11 +64,11 @@ class _Visit:
 
 
 class SegmentCoverage:
-    """Driven parts of segments, and readings that wait for coverage.
+    """Driven fractions of segments, and readings that wait for coverage.
 
     Args:
-        coverage: part of a segment that must be driven.
-        follows: returns whether a legal move leads from the first place to the second.
+        coverage: fraction of a segment that must be driven.
+        follows: returns whether a move leads from the first place to the second.
     """
 
     def __init__(self, coverage: float, follows: Callable[[int, int], bool]) -> None:
@@ -79,15 +77,15 @@ class SegmentCoverage:
         self._visits: dict[int, _Visit] = {}
         self._current: int | None = None
         self.left: list[PendingReading] = []
-        """Readings of visits that were too short, to be counted by anyone who takes them."""
+        """Readings of visits that were too short; the caller counts and removes them."""
 
     @property
     def waiting(self) -> int:
-        """Number of readings held."""
+        """Number of waiting readings."""
         return sum(len(visit.queued) for visit in self._visits.values())
 
     def clear(self) -> None:
-        """End all visits; their readings remain unused."""
+        """End all visits; their readings are added to `left`."""
         for visit in self._visits.values():
             self.left.extend(visit.queued)
         self._visits.clear()
@@ -96,13 +94,13 @@ class SegmentCoverage:
     def drive(
         self, place: int, fraction: float, stamp_ns: int, received: float
     ) -> list[PendingReading]:
-        """Record the probe's position; return the readings that are complete."""
+        """Set the probe's position; return the readings that need not wait any more."""
         ready: list[PendingReading] = []
         before = self._current
         if before is not None and before != place:
             old = self._visits.get(before)
             if old is not None and self._follows(before, place):
-                old.high = 1.0  # between two poses it drove on to the end
+                old.high = 1.0  # it was driven to the end between two poses
                 ready += self._release(old, received)
         self._current = place
         visit = self._visits.get(place)
@@ -121,10 +119,10 @@ class SegmentCoverage:
         return ready
 
     def hold(self, place: int, reading: Reading, received: float) -> list[PendingReading]:
-        """Add a reading; return it and those before it if the visit is long enough."""
+        """Add a reading; return the readings of its place if the visit is long enough."""
         queued = PendingReading(reading, received)
         visit = self._visits.get(place)
-        if visit is None:  # no pose was matched to this place: a reading in between
+        if visit is None:  # no pose was matched to this place
             visit = self._visits[place] = _Visit(1.0, 0.0, reading.stamp_ns)
         visit.queued.append(queued)
         if len(visit.queued) > MOST_PENDING:
@@ -148,27 +146,27 @@ class SegmentCoverage:
 
 
 _NEAR = 0.1
-"""Distance that counts as at the place, in distances between neighbouring places."""
+"""Largest distance that counts as at the place, in distances between neighbouring places."""
 _STEP = 0.02
-"""A probe comes nearer if it does by so much, in the same unit."""
+"""Least approach that counts, in distances between neighbouring places."""
 _PATIENCE = 1.0
-"""Time without approach after which readings count [s]."""
+"""Time without an approach after which readings are used [s]."""
 _SILENCE = 3.0
-"""How long after the newest pose a reading takes the probe to stand where that was [s]: some
-publishers say nothing more of one that does."""
+"""Time of a reading after the newest pose from which the probe counts as standing [s], since some
+publishers send no poses of a standing probe."""
 
 
 _LONGEST = 60.0
-"""A reading stamped later than that after the newest pose is taken for one of a wrong clock [s]."""
+"""Largest time of a reading after the newest pose; a later stamp counts as wrong [s]."""
 
 
 @dataclass
 class _Approach:
     queued: list[PendingReading]
     since_ns: int
-    """When it was nearest first."""
+    """Stamp at which the probe was nearest [ns]."""
     until_ns: int
-    """Stamp of the newest reading."""
+    """Stamp of the newest reading [ns]."""
     nearest: float = math.inf
 
 
@@ -190,7 +188,7 @@ class ClosestPoint:
         return sum(len(approach.queued) for approach in self._approaches.values())
 
     def hold(self, place: int, queued: PendingReading) -> list[PendingReading]:
-        """Add a reading; return it and those before it if they are complete."""
+        """Add a reading; return the readings of its place if they need not wait any more."""
         stamp_ns = queued.reading.stamp_ns
         approach = self._approaches.setdefault(place, _Approach([], stamp_ns, stamp_ns))
         approach.queued.append(queued)
@@ -202,21 +200,19 @@ class ClosestPoint:
     def drive(
         self, place: int | None, distance: float, stamp_ns: int, received: float
     ) -> list[PendingReading]:
-        """Set the probe's position; return the readings that are complete.
+        """Set the probe's position; return the readings that need not wait any more.
 
-        Its pose lies in the cell of `place` (None = of none), `distance` from its point [m]; its
+        The pose is in the cell of `place` (None = in none), at a `distance` from its point [m]. Its
         stamp is not before the last one.
         """
         self._here = place, distance, stamp_ns
         return [queued for each in list(self._approaches) for queued in self._look(each, received)]
 
     def stand(self, stamp_ns: int, received: float) -> list[PendingReading]:
-        """Use a reading that has no pose as a sign that time has passed since the newest one.
+        """Return the waiting readings of the place at which the probe stands.
 
-        A stamp far ahead of the poses says nothing.
-
-        Returns:
-            The readings of the place where the probe seems to stand, if it has for long enough.
+        A reading with a stamp after the newest pose shows how long there was no pose. After 3 s the
+        probe counts as standing. A stamp far ahead of the poses is ignored.
         """
         if self._here is None:
             return []
@@ -227,7 +223,7 @@ class ClosestPoint:
         return self._release(place, received) if _SILENCE <= since <= _LONGEST else []
 
     def restart(self) -> None:
-        """Forget the probe's position: the next stamps differ. Readings still wait."""
+        """Forget the probe's position, after a jump of stamps. Readings still wait."""
         self._here = None
         for approach in self._approaches.values():
             approach.nearest, approach.since_ns, approach.until_ns = math.inf, 0, 0
@@ -240,14 +236,14 @@ class ClosestPoint:
         return waiting
 
     def _look(self, place: int, received: float) -> list[PendingReading]:
-        """Return the readings of a place if the probe is near enough, stands still or leaves."""
+        """Return the readings of a place if the probe is near its point, stands, or leaves."""
         assert self._here is not None
         approach = self._approaches[place]
         here, distance, stamp_ns = self._here
         if approach.until_ns - stamp_ns >= 1e9 * _SILENCE:
             return self._release(place, received)
         if here != place:
-            # Else it was not there yet: a reading may be newer than the pose.
+            # Before the stamp of a reading, the probe may still come to its place.
             return self._release(place, received) if stamp_ns >= approach.until_ns else []
         if distance < approach.nearest - self._step:
             approach.nearest, approach.since_ns = distance, max(approach.since_ns, stamp_ns)
@@ -265,17 +261,17 @@ class ClosestPoint:
 
 
 _KEPT = 64
-"""Most times at places that are remembered, for readings that come late."""
+"""Largest number of stored times at places, for late readings."""
 
 
 class SettlingTimer:
-    """Records when the probe was at which place.
+    """Record of the times of the probe at places.
 
-    At a point it is within a radius of it, at a road segment while it is on it.
+    The probe is at a point within a radius of it, and at a road segment while it is on it.
 
     Args:
-        seconds: how long it has to have been there; 0 = not at all.
-        radius: of a point [m].
+        seconds: least time at a place before readings count [s]; 0 = none.
+        radius: radius around a point [m].
     """
 
     def __init__(self, seconds: float = 0.0, radius: float = math.inf) -> None:
@@ -286,7 +282,7 @@ class SettlingTimer:
         self._there = False
 
     def drive(self, place: int | None, apart: float, stamp_ns: int) -> None:
-        """Add a pose of a place (None = of none), `apart` from its point [m], 0 on a road."""
+        """Add a pose in the cell of a place (None = of none), `apart` from its point [m]."""
         if place is None or apart > self.radius:
             self._there = False
         elif self._there and self._times[-1][0] == place:
@@ -302,41 +298,41 @@ class SettlingTimer:
         for number, (there, first_ns, last_ns) in enumerate(reversed(self._times)):
             if there != place or stamp_ns < first_ns:
                 continue
-            now = number == 0 and self._there  # and no pose says that it has left since
+            now = number == 0 and self._there  # no later pose is elsewhere
             return (now or stamp_ns <= last_ns) and stamp_ns - first_ns >= 1e9 * self.seconds
         return False
 
     def clear(self) -> None:
-        """Forget everything (the clock went back)."""
+        """Drop all times."""
         self._times.clear()
         self._there = False
 
 
 class AveragingWindow:
-    """The readings of the place where a probe is, until they are averaged; its size is constant.
+    """Average of the readings of one place within a time; its memory is constant.
 
-    The average is taken as one reading: its noise is that of one reading of the belief, or, where
-    all of them bring a variance, the mean of these. Its stamp is that of its last reading.
+    The average counts as one reading. Its noise variance is the mean over readings, if all bring
+    one. Its stamp is that of its last reading.
 
     Args:
-        seconds: length by the stamps; 0 = each reading stays as it is.
+        seconds: length of the window by stamps [s]; 0 = no averaging.
     """
 
     def __init__(self, seconds: float) -> None:
         self.length_ns = round(1e9 * seconds)
         self._open: PendingReading | None = None
-        """The average so far."""
+        """Average of the open window; None = no readings."""
 
     def __len__(self) -> int:
         return 0 if self._open is None else self._open.count
 
     @property
     def place(self) -> int | None:
-        """Return the place of the open stay; None = none."""
+        """Place of the open window; None = none."""
         return None if self._open is None else self._open.reading.location
 
     def add(self, queued: PendingReading) -> list[PendingReading]:
-        """Add a reading of a known place; return the complete averages."""
+        """Add a reading with a place; return the complete averages."""
         if self.length_ns <= 0:
             return [queued]
         stamp_ns, before = queued.reading.stamp_ns, self._open
@@ -349,7 +345,7 @@ class AveragingWindow:
             self._open = _together(before, queued)
             return []
         if stamp_ns < first_ns:
-            return [queued]  # a late one does not end what is newer
+            return [queued]  # a late reading does not end a newer window
         done = self.close()
         self._open = replace(queued, first_ns=stamp_ns)
         return done
@@ -362,7 +358,7 @@ class AveragingWindow:
         return self.close() if over or here not in (None, self.place) else []
 
     def close(self) -> list[PendingReading]:
-        """Return the average of the window, if it has readings, and start another one."""
+        """Return the average of the window, if it has readings, and start a new window."""
         done, self._open = self._open, None
         return [] if done is None else [done]
 
@@ -373,7 +369,7 @@ def _span(queued: PendingReading) -> tuple[int, int]:
 
 
 def _together(before: PendingReading, queued: PendingReading) -> PendingReading:
-    """Return the average with one more reading in it."""
+    """Return an average with one more reading."""
     count, new, old = before.count + 1, queued.reading, before.reading
     first_ns, last_ns = _span(before)
     latest = new if new.stamp_ns >= last_ns else old
@@ -382,7 +378,7 @@ def _together(before: PendingReading, queued: PendingReading) -> PendingReading:
         variance = old.noise_variance + (new.noise_variance - old.noise_variance) / count
     unsure = old.position_variance + (new.position_variance - old.position_variance) / count
     height = old.height_variance + (new.height_variance - old.height_variance) / count
-    # By differences: exact for equal values, and no sum that overflows.
+    # By differences: exact for equal values, without overflow.
     value = old.value + (new.value - old.value) / count
     return PendingReading(
         replace(
