@@ -1,7 +1,7 @@
 """Active sensing with Gaussian processes: choose the next place to measure.
 
-``import gp_active_sensing as gas`` offers what a script needs. Each name is imported when it is
-first asked for: importing the package loads neither ROS nor torch nor a plotting library.
+``import gp_active_sensing as gas`` provides the names for a script. Each name is imported at its
+first use, so the package itself loads neither ROS nor torch nor a plotting library.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The command ``gp-active-sensing``.
+"""Command ``gp-active-sensing``.
 
-Exit codes: 0 done, 1 failed with one clear message, 2 wrong usage. Everything heavy is imported
-inside the command that needs it, so that ``--help`` answers at once.
+Exit codes: 0 = done, 1 = failed with one message, 2 = wrong usage. Each command imports its heavy
+modules itself, so ``--help`` is fast.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ _MODULES = {
     "run": "run",
     "watch": "run",
 }
-"""Command -> its module in `commands`, which is loaded when the command is asked for."""
+"""Modules in `commands` by command; a module is loaded at the first use of its command."""
 GROUP = "gp_active_sensing.commands"
-"""Group of entry points by which other packages add a command; a built-in name wins."""
+"""Group of entry points by which other packages add commands."""
 BESIDE = "the folder beside gp_active_sensing in the sources (pip install FOLDER)"
-"""Folder hints for the packages that a robot does not need."""
+"""Hint in messages about the folder of an optional package."""
 ELSEWHERE = {
     "experiment": "gp_active_sensing_bench",
     "learn": "gp_active_sensing_learning",
     "model": "gp_active_sensing_learning",
 }
-"""Command -> package that has it, so that a missing one is named."""
+"""Optional packages by command."""
 REMOVED = {
     "delay": "a mission finds the delay of its sensor itself: see `delays` in its summary.json, or "
     "replay its bag"
 }
-"""Former command -> what replaces it."""
+"""Hints by removed command."""
 
 
 def _added() -> dict[str, EntryPoint]:
@@ -60,7 +60,7 @@ def _added() -> dict[str, EntryPoint]:
 
 
 def _broken(entry: EntryPoint, error: Exception) -> click.Command:
-    """Return a command that says why a package's own cannot be used."""
+    """Return a command that reports why a package's command cannot be used."""
     msg = f"the command `{entry.name}` ({entry.value}) cannot be used: {error}; install it again"
 
     def fail() -> None:
@@ -73,7 +73,7 @@ _ANYTHING = {"ignore_unknown_options": True, "allow_extra_args": True}
 
 
 class _Group(click.Group):
-    """Turns errors into one message and exit code 1; ``--debug`` shows where they came from."""
+    """Group of commands that turns errors into one message and exit code 1, except with --debug."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted({*_MODULES, *_added()})
@@ -123,18 +123,18 @@ class _Group(click.Group):
 
 
 def _of_system(error: OSError) -> str:
-    """Return in one line which file the system could not open or write, and why."""
+    """Return one line with the file and the reason of an error of the operating system."""
     name = str(error.filename or "")
     shown = name if len(name) <= _LONGEST else f"{name[:_LONGEST]}… ({len(name)} characters)"
     return one_line(f"{shown}: {error.strerror or error}" if name else str(error))
 
 
 _LONGEST = 80
-"""Characters of the name of a file that are shown."""
+"""Largest number of characters of a file's name in a message."""
 
 
 class _ClickHandler(logging.Handler):
-    """Log records as lines on stderr, wherever stderr points by then."""
+    """Handler that writes log records as lines to the present stderr."""
 
     def emit(self, record: logging.LogRecord) -> None:
         click.echo(printable(f"{record.levelname.lower()}: {record.getMessage()}"), err=True)
@@ -153,7 +153,7 @@ def cli(debug: bool, verbose: bool) -> None:
         root.setLevel(level)
 
 
-# The names are for click's suggestions; `get_command` loads the commands themselves.
+# click suggests these names; `get_command` loads the commands.
 cli.commands = cast("dict[str, click.Command]", dict.fromkeys((*_MODULES, *ELSEWHERE)))
 
 

@@ -1,8 +1,7 @@
-"""Configuration: one frozen dataclass a component; YAML, checks and ROS descriptors follow.
+"""Configuration by frozen dataclasses, from which YAML checks and ROS descriptors are derived.
 
-A field made with `param` carries its default, unit, bounds and help. `from_mapping` builds the
-dataclass from plain data, reports every problem at once with the key's path, and refuses
-unknown keys with the nearest match.
+A field made with `param` has a default, a unit, bounds and a help text. `from_mapping` builds the
+dataclass from plain data. It reports all problems at once with the keys' paths.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ class Param:
     """Description of one configuration value besides its type and default.
 
     Args:
-        help: one sentence.
-        unit: unit of the value ("" when it has none).
+        help: help text of one sentence.
+        unit: unit of the value; "" = no unit.
         low, high: inclusive bounds of a number, or of every entry of a list.
         above: exclusive lower bound.
         choices: allowed words.
@@ -58,7 +57,7 @@ def param(
     choices: Sequence[str] | None = None,
     min_items: int = 0,
 ) -> Any:
-    """Declare a configuration field; without a default it is required."""
+    """Declare a configuration field. A field without a default is required."""
     info = Param(help, unit, low, high, above, tuple(choices) if choices else None, min_items)
     if isinstance(default, list | dict):
         frozen = default
@@ -69,21 +68,21 @@ def param(
 
 
 def param_of(field: dataclasses.Field[Any]) -> Param:
-    """Return what is known about a configuration field."""
+    """Return the description of a configuration field."""
     return cast(Param, field.metadata.get("param", Param()))
 
 
 def default_of(field: dataclasses.Field[Any]) -> Any:
-    """Return the default of a field, None where it has none."""
+    """Return the default of a field; None = no default."""
     if field.default is not MISSING:
         return field.default
     return field.default_factory() if field.default_factory is not MISSING else None
 
 
 def declared(cls: type) -> Iterator[tuple[dataclasses.Field[Any], Any]]:
-    """Yield the fields of a configuration, each with its type; those of its variants among them.
+    """Yield the fields of a configuration and of its variants, each with its type.
 
-    A class with a classmethod ``variant`` chooses one of its ``VARIANTS`` by the keys.
+    A class with ``VARIANTS`` has a classmethod ``variant`` that chooses one of them by the keys.
     """
     seen: set[str] = set()
     for kind in (cls, *getattr(cls, "VARIANTS", ())):
@@ -95,13 +94,13 @@ def declared(cls: type) -> Iterator[tuple[dataclasses.Field[Any], Any]]:
 
 
 def mapped(hint: Any) -> type | None:
-    """Return the configuration that a field maps names to; None where it is no such mapping."""
+    """Return the dataclass of a field that maps names to configurations; None for other fields."""
     of = typing.get_args(hint)[1:] if typing.get_origin(hint) is dict else ()
     return cast(type, of[0]) if of and dataclasses.is_dataclass(of[0]) else None
 
 
 def removed_hint(cls: type, key: str) -> str:
-    """Return what replaces a dotted key that a configuration or a section of it had once, or ""."""
+    """Return the hint for a removed dotted key of a configuration or its sections, or ""."""
     first, _, rest = key.partition(".")
     if hint := getattr(cls, "REMOVED", {}).get(first):
         return str(hint)
@@ -122,17 +121,17 @@ def is_accepted(cls: type, key: str, value: Any) -> bool:
 def from_mapping(cls: type[C], mapping: Any, *, path: str = "", source: str = "") -> C:
     """Build a configuration dataclass from plain data.
 
-    A class may have ``REMOVED``: what replaces each removed key. A removed key with its value in
+    A class may have ``REMOVED``, a hint for each removed key. A removed key with its value in
     ``WERE`` is accepted silently. A removed key in ``IGNORED`` is accepted with a warning.
 
     Args:
         cls: the dataclass.
-        mapping: what YAML or a ROS parameter tree gave.
-        path: key path of `mapping` within the whole, for messages.
-        source: file the data came from, for messages.
+        mapping: data from YAML or from ROS parameters.
+        path: path of `mapping` within the whole data, for messages.
+        source: file of the data, for messages.
 
     Raises:
-        ConfigError: with every problem found, each with its key's path.
+        ConfigError: there are problems; the error lists all of them with the keys' paths.
     """
     problems: list[str] = []
     built = _build(cls, mapping, path, problems)
@@ -229,7 +228,7 @@ def _convert(hint: Any, value: Any, path: str, info: Param, problems: list[str])
         if isinstance(value, str) and str in inner and any(map(_holds_lists, inner)):
             value = _list_from_text(value)
         if isinstance(value, str) and str in inner:
-            # "5e2" may be a name here; elsewhere it is YAML's way to miss a number.
+            # Here "5e2" may be a name; for other hints it is a number that YAML 1.1 reads as text.
             return _convert_scalar(str, value, path, info, problems)
         trials: list[str] = []
         for option in inner:
@@ -238,7 +237,7 @@ def _convert(hint: Any, value: Any, path: str, info: Param, problems: list[str])
             if not attempt:
                 return converted
             trials.extend(attempt)
-        # The option for lists, if there is one, comes last.
+        # An option for lists comes last in the hint.
         problems.append(trials[-1] if isinstance(value, list) else trials[0])
         return None
     if dataclasses.is_dataclass(hint):
@@ -289,7 +288,7 @@ def _holds_lists(hint: Any) -> bool:
 
 
 def _list_from_text(text: str) -> Any:
-    # A ROS parameter file holds no list of lists, or of mappings; in quotes they can be anywhere.
+    # ROS parameter files have no lists of lists or of mappings, so they are given as text.
     from gp_active_sensing.util.yaml_files import parse_yaml
 
     try:
@@ -315,7 +314,7 @@ def _convert_scalar(hint: Any, value: Any, path: str, info: Param, problems: lis
             )
         return value
     if hint in (int, float):
-        # YAML 1.1 reads 1e-3 (without a point) as text; everybody means the number.
+        # YAML 1.1 reads 1e-3 (without a point) as text.
         if isinstance(value, str) and _EXPONENT.fullmatch(value.strip()):
             value = float(value)
         if isinstance(value, bool) or not isinstance(value, int | float):

@@ -1,6 +1,6 @@
-"""Errors of the framework: one root, a few children, messages that say what to do.
+"""Errors of the framework, and helpers for their messages.
 
-Every message says what was expected, what came, where, and what to do about it.
+A message states the expected value, the actual value, the location, and a remedy.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ import reprlib
 from collections.abc import Iterable, Sequence
 
 MOST_SHOWN = 50
-"""Problems that an error shows in words; the others are counted."""
+"""Largest number of problems in a message; further problems are counted."""
 _MOST_LETTERS = 2000
 """Largest number of letters of a problem in a message."""
 
 
 class ActiveSensingError(Exception):
-    """Root of every error this framework raises on purpose."""
+    """Root of all errors that the framework raises on purpose."""
 
 
 class ConfigError(ActiveSensingError, ValueError):
-    """One or more configuration values are wrong; ``problems`` lists all of them.
+    """Error for one or more invalid configuration values.
 
     Args:
-        problems: one line each, starting with the key's path.
-        source: the file or object the values came from.
+        problems: one line for each problem, beginning with the key's path.
+        source: file or object of the values.
     """
 
     def __init__(self, problems: str | Sequence[str], *, source: str = "") -> None:
@@ -44,23 +44,23 @@ class ConfigError(ActiveSensingError, ValueError):
 
 
 class UnknownNameError(ConfigError):
-    """A name that is in no registry, with the nearest match."""
+    """Error for a name that is in no registry."""
 
 
 class PluginError(ConfigError):
-    """A plug-in of another distribution that cannot be used; the message names it and says why."""
+    """Error for an unusable plug-in of another distribution."""
 
 
 class ResourceError(ActiveSensingError, FileNotFoundError):
-    """A map, scenario or configuration file that cannot be found."""
+    """Error for a missing map, scenario or configuration file."""
 
 
 class MapError(ActiveSensingError, ValueError):
-    """A map that cannot be used; the message carries the file and the feature."""
+    """Error for an unusable map; the message has the file and the feature."""
 
 
 class ReadingError(ActiveSensingError, ValueError):
-    """A reading that cannot be used; ``reason`` is the short word it is counted under."""
+    """Error for an unusable reading; ``reason`` is the key of its count."""
 
     def __init__(self, reason: str, message: str) -> None:
         self.reason = reason
@@ -68,27 +68,27 @@ class ReadingError(ActiveSensingError, ValueError):
 
 
 class BeliefError(ActiveSensingError, ArithmeticError):
-    """The belief cannot be computed (a covariance that no jitter makes positive definite)."""
+    """Error for a covariance that is not positive definite even with the largest jitter."""
 
 
 class PlanningError(ActiveSensingError, RuntimeError):
-    """A policy was asked for something that it cannot do (never a deadline)."""
+    """Error for a request that a policy cannot fulfil; a deadline never raises it."""
 
 
 class RunError(ActiveSensingError, RuntimeError):
-    """A run that cannot start or go on (output directory, resume, scenario)."""
+    """Error for a run that cannot start or continue (output directory, resume, scenario)."""
 
 
 class ReplayError(ActiveSensingError, RuntimeError):
-    """A bag that cannot be read (missing, damaged, truncated, of an unknown format)."""
+    """Error for an unreadable bag (missing, damaged, truncated, of an unknown format)."""
 
 
 class MissingDependencyError(ActiveSensingError, ImportError):
-    """An optional dependency is missing; the message says how to install it."""
+    """Error for a missing optional dependency; the message has the command to install it."""
 
 
 class _Brief(reprlib.Repr):
-    """Looks at the first entries of a value only, however many it has and however deep they lie."""
+    """Short representation of a value from its first entries and levels."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -98,7 +98,7 @@ class _Brief(reprlib.Repr):
 
 
 def brief_repr(value: object, most: int = 60) -> str:
-    """Return the beginning of ``repr(value)``, in a time that does not depend on its size."""
+    """Return the beginning of ``repr(value)`` in a time that is independent of the value's size."""
     if isinstance(value, str | bytes):
         value = value[: most + 1]
     text = _Brief().repr(value) if isinstance(value, _NESTED) else repr(value)
@@ -113,24 +113,21 @@ def _cut(problem: str) -> str:
 
 
 def suggest(name: str, known: Iterable[str], alike: float = 0.5) -> str:
-    """Return ``" Did you mean 'x'?"`` for the nearest known name, "" when none is so alike."""
+    """Return ``" Did you mean 'x'?"`` for the nearest known name; "" = no name is similar."""
     matches = difflib.get_close_matches(str(name), [str(k) for k in known], n=1, cutoff=alike)
     return f" Did you mean {matches[0]!r}?" if matches else ""
 
 
 def listed(names: Sequence[str], most: int = 12) -> str:
-    """Return names for a message: the first ones, "none" where there are none."""
+    """Return the first names for a message; "none" without names."""
     return ", ".join(names[:most]) + (", …" if len(names) > most else "") or "none"
 
 
 def one_line(text: str) -> str:
-    r"""Return text with every character escaped that is no printable one, such as ``\n``.
-
-    Line breaks (also U+0085, U+2028, U+2029), control and format characters are escaped.
-    """
+    r"""Return text with all unprintable characters escaped, such as ``\n`` and U+2028."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def printable(text: str) -> str:
-    """Return text that a terminal only shows: as `one_line`, but line feeds stay."""
+    """Return text for a terminal: as `one_line`, but with line feeds unchanged."""
     return "\n".join(map(one_line, text.split("\n")))

@@ -1,8 +1,7 @@
-"""The one engine that every driver uses: tell it readings, ask it for the next place.
+"""Engine of every driver: it takes readings and chooses the next place.
 
-The loop knows neither where readings come from nor how the probe moves; a simulator, a logged bag
-and a robot drive it alike. It is not thread-safe: a driver with threads holds one lock around it,
-or plans on a copy of the belief.
+A simulator, the replay of a bag, and a robot use the same loop. The loop is not thread-safe: a
+driver with threads holds one lock around it, or plans on a snapshot.
 """
 
 from __future__ import annotations
@@ -65,37 +64,37 @@ from gp_active_sensing.types import (
 logger = logging.getLogger(__name__)
 
 AHEAD = 60.0
-"""Largest lead of a stamp over the driver's clock, where the field changes [s]."""
+"""Largest lead of a stamp over the driver's clock, for a field that changes [s]."""
 _QUERIES = 1
-"""Keeps the draws of queries apart from those of the decision."""
+"""Key that distinguishes the draws of queries from those of the decision."""
 
 
 class SensingLoop:
-    """Readings -> belief -> plan.
+    """Active-sensing loop: readings -> belief -> plan.
 
     Args:
-        topology: where a probe may go.
-        belief: what is known before the first reading; owned and changed by the loop.
-        policy: chooses the next place.
-        budget: limit of the mission, and where it has to end.
+        topology: map of the probes.
+        belief: belief before the first reading. The loop owns and changes it.
+        policy: policy that chooses the next place.
+        budget: budget of the mission, with its end place.
         seed: key of all random choices; decision number i uses the generator keyed (seed, i).
         limit: default limit on the computing of one decision.
-        retries: how often a visit that gave no reading is tried again before it is set aside.
-        snap_distance: farthest distance of a reading's position from its place [m].
-        speed: the probe's own speed [m/s], by which seconds are counted; None = the map's.
-        turn_radius: least radius of a curve that the probe can drive [m]; 0 = it turns on the spot.
-        aim: error of the map with which the mission is over, whatever is left of the budget.
-        limits: on the value of the places that a probe may enter; None = it may enter any.
-        name: of the quantity that `belief` is about, the main one; "" = it needs none.
-        weight: of the main quantity in the plans.
-        quantities: further quantities that the same probes measure, see `engine.quantities`; their
-            beliefs are owned and changed by the loop as well.
-        clock: monotonic seconds, for limits in seconds only.
+        retries: number of further visits of a place without a reading before it is set aside.
+        snap_distance: largest distance of a reading's position from its place [m].
+        speed: the probe's own speed [m/s]; None = the speeds of the map.
+        turn_radius: least radius of a curve of the probe [m]; 0 = it turns on the spot.
+        aim: error of the map that ends the mission; None = only the budget ends it.
+        limits: limits on the value of the places that a probe may enter; None = no limits.
+        name: name of the main quantity, which `belief` describes; "" = no name.
+        weight: weight of the main quantity in the plans.
+        quantities: further quantities that the same probes measure, see `engine.quantities`. The
+            loop owns and changes their beliefs.
+        clock: monotonic clock [s], for limits in seconds.
 
     Raises:
-        ValueError: beliefs over other places than those of the map, names that do not differ.
-        ConfigError: limits on a quantity that there is not.
-        PlanningError: the policy cannot plan on this map, or with this belief; no such end place.
+        ValueError: a belief has another number of places than the map, or names are repeated.
+        ConfigError: the limits refer to an unknown quantity.
+        PlanningError: the policy cannot plan with this map or belief, or the end place is unknown.
     """
 
     def __init__(
@@ -124,20 +123,19 @@ class SensingLoop:
             msg = f"belief over {belief.n} places, map {topology.name!r} has {topology.n}"
             raise ValueError(msg)
         self.quantities = by_name(name, belief, quantities)
-        """The further quantities, by name."""
+        """Further quantities by name."""
         if limits is not None and limits.quantity not in ("", name, *self.quantities):
             known = ", ".join(filter(None, (name, *self.quantities))) or "none with a name"
             msg = f"limits.quantity: {limits.quantity!r} is not measured; known: {known}"
             raise ConfigError(msg)
         check_fit(policy, belief, topology, quantities)
-        BudgetConstraint(topology, budget)  # knows its end place
+        BudgetConstraint(topology, budget)  # checks the end place
         self.whole = self.topology = topology
-        """The map, and the same without the moves that are shut now and what may lie beyond the
-        limits."""
+        """Map with all moves, and map without the shut moves and the places beyond the limits."""
         self.shut: frozenset[tuple[int, int]] = frozenset()
-        """Moves (from, to) that nobody gets through at present; see `shut_moves`."""
+        """Moves (from, to) that are impassable at present; see `shut_moves`."""
         self.sorties: Sorties | None = None
-        """Batteries after the one in the probe of a copy; None = it lasts."""
+        """Budgets of the next batteries, for a snapshot; None = one battery."""
         self.belief = belief
         self.name = name
         self.links = QuantityLinks(name, belief, self.quantities)
@@ -148,20 +146,20 @@ class SensingLoop:
         self.snap_distance = snap_distance
         self.remaining = budget
         self.spent = 0
-        """Readings of the budget spent: new places, and visits of observed ones."""
+        """Number of spent readings: new places, and revisits of observed places."""
         self.decisions = 0
         self.returning_home = False
-        """Nothing more is chosen: the last plan leads to where the mission has to end."""
+        """True if the last plan leads to the end place of the mission."""
         self.restoring = False
-        """Readings come from a journal: those that were used are used again, whatever is kept."""
+        """True while readings come from a journal; reservations are then ignored."""
         self.counts: Counter[str] = Counter()
         self.set_aside: set[int] = set()
-        """Places that gave no reading."""
+        """Places without a reading after all retries."""
         self.reservations = BudgetReservations()
         self.leads: frozenset[str] = frozenset({""})
         """Names of the quantities whose readings complete the visits of some probe."""
         self.clock_ns: int | None = None
-        """Time of the driver's clock, where it has one: no stamp can be far ahead of it."""
+        """Time of the driver's clock [ns]; None = no clock. Stamps far ahead of it are rejected."""
         self._misses: Counter[int] = Counter()
         self._newest_ns: dict[str, int] = {}
         self.policy = policy
@@ -171,24 +169,24 @@ class SensingLoop:
         self.turn_radius = turn_radius
         self.aim = aim
         self.blocked: set[int] = set()
-        """Places that cannot be reached at present; kept by the driver."""
+        """Unreachable places at present; the driver updates the set."""
         self.closed: frozenset[int] = frozenset()
-        """Places that the map says are occupied by now, see `move_to`."""
+        """Occupied places of the present map; see `move_to`."""
         self.policy_state: PolicyState = None
         self.clock = clock
         self.limits = limits
         self.declared: frozenset[int] = frozenset()
-        """Places about where probes began, which are declared safe."""
+        """Places near the starts of probes, which are declared safe."""
         self.began: frozenset[str] = frozenset()
-        """Names of the probes whose start is among them."""
+        """Names of the probes whose starts are declared safe."""
         self.beyond: frozenset[int] = frozenset()
-        """Places that no probe may enter, since they may lie beyond the limits."""
+        """Places that may lie beyond the limits and must not be entered."""
 
     # -- the map --------------------------------------------------------------------------------
 
     @property
     def unavailable(self) -> frozenset[int]:
-        """Places that are not to be chosen: set aside, blocked or occupied."""
+        """Places that must not be chosen: set aside, blocked, occupied, or beyond the limits."""
         return self.closed.union(self.set_aside, self.blocked, self.beyond)
 
     def move_to(
@@ -198,16 +196,20 @@ class SensingLoop:
         closed: Collection[int] = (),
         further: Mapping[str, Belief] = MappingProxyType({}),
     ) -> None:
-        """Use a changed map; its first places are the places so far, in their order.
+        """Replace the map; its first places are the present places, in order.
 
-        What was read, set aside, spent and promised stays. Snapshots keep the map they were taken
-        with. `fresh` and `further` (by name) are beliefs over it before their first reading; the
-        probe chooses no `closed` place, which is occupied: the map has no move there.
+        Readings, spent budget and reservations stay. Snapshots keep their map. After an error
+        nothing has changed.
+
+        Args:
+            topology: the new map.
+            fresh: belief about the main quantity over the new map, without readings.
+            closed: occupied places of the new map, to which no move leads.
+            further: beliefs about the further quantities by name, without readings.
 
         Raises:
-            ValueError: it lacks a place, or has them in another order or frame, or a quantity has
-                no belief; nothing has changed then.
-            PlanningError: the policy cannot plan on it; nothing has changed then.
+            ValueError: the frame or the first places differ, or a quantity has no belief.
+            PlanningError: the policy cannot plan on the new map.
         """
         names, frame = self.topology.names, self.topology.frame
         if topology.frame != frame or topology.names[: len(names)] != names:
@@ -233,20 +235,20 @@ class SensingLoop:
         self.whole = topology
         self._restrict()
         self.closed = frozenset(closed)
-        # Ways that were planned for several probes at once may not be there any more.
+        # Stored plans for several probes may use moves that do not exist any more.
         self.policy_state = BatchPlan(self.policy_state, self.spent).policy_state
 
     def shut_moves(self, moves: Collection[tuple[int, int]]) -> None:
         """Exclude some moves (from, to) from every plan, and allow all others again."""
-        if not self.shut.issuperset(moves):  # ways that were planned for several probes at once
+        if not self.shut.issuperset(moves):  # stored plans for several probes may use these moves
             self.policy_state = BatchPlan(self.policy_state, self.spent).policy_state
         self.shut = frozenset(moves)
         self._restrict()
 
     def keep_limits(self, at: int | None = None, probe: str = "") -> None:
-        """Close the places that may lie beyond the limits, and open the others.
+        """Close the places that may lie beyond the limits, and open all other places.
 
-        For a probe that asks at `at`. What is about the place of its first question is safe.
+        Places near the first place `at` of each probe are declared safe.
         """
         if self.limits is None:
             return
@@ -256,13 +258,13 @@ class SensingLoop:
             began = began | {probe}
         closed = self.limits.closed(self.belief_of(self.limits.quantity), declared)
         if self.remaining.end is not None:
-            closed[self.remaining.end] = False  # anyone who set it knows the place
+            closed[self.remaining.end] = False  # a configured end place counts as safe
         self.set_limits(declared, began, np.flatnonzero(closed).tolist())
 
     def set_limits(
         self, declared: Collection[int], began: Collection[str], beyond: Collection[int]
     ) -> None:
-        """Apply the result of `keep_limits`, now or from before a restart."""
+        """Set the safe places, the probes that began, and the closed places."""
         self.declared, self.began = frozenset(declared), frozenset(began)
         if self.beyond != (found := frozenset(beyond)):
             self.counts["limits_closed"] += len(found - self.beyond)
@@ -288,9 +290,9 @@ class SensingLoop:
         self.set_limits(declared, began, self.beyond.union(closed) - set(opened))
 
     def limit_figures(self) -> dict[str, int]:
-        """Return the numbers of places that are open and closed, and what changed; {} = no limits.
+        """Return the numbers of open and closed places and of changes; {} = no limits.
 
-        ``read_beyond`` counts the places whose own readings lie beyond the limits.
+        ``read_beyond`` is the number of places whose average readings lie beyond the limits.
         """
         if self.limits is None:
             return {}
@@ -309,7 +311,7 @@ class SensingLoop:
         self.topology = with_shut(topology, self.shut)
 
     def open_place(self, place: int) -> int:
-        """Return where a probe at `place` can drive on from: the nearest place not closed."""
+        """Return the nearest place to `place` that is not occupied."""
         if place not in self.closed:
             return place
         apart = np.hypot(*(self.topology.positions - self.topology.positions[place]).T)
@@ -320,9 +322,10 @@ class SensingLoop:
     # -- readings -------------------------------------------------------------------------------
 
     def of(self, quantity: str = "", *, leads: bool = False) -> Receiver:
-        """Return the receiver of a quantity's readings; the loop itself for the main one.
+        """Return the receiver of a quantity's readings; for the main quantity, the loop itself.
 
-        With `leads` they cost the budget: their probe does not measure the main one.
+        With `leads`, the readings cost the budget, because their probe does not measure the main
+        quantity.
 
         Raises:
             ReadingError: there is no such quantity.
@@ -334,7 +337,7 @@ class SensingLoop:
         return FurtherReceiver(self, quantity, leads=leads)
 
     def belief_of(self, quantity: str = "") -> Belief:
-        """Return the belief about a quantity; "" = the main one.
+        """Return the belief about a quantity; "" = the main quantity.
 
         Raises:
             ReadingError: there is no such quantity.
@@ -348,25 +351,20 @@ class SensingLoop:
         return self.quantities[quantity].belief
 
     def observed_of(self, quantity: str = "") -> BoolArray:
-        """Return the (n,) places with a reading of a quantity; see `Belief.observed`."""
+        """Return the (n,) mask of places with a reading of a quantity; see `Belief.observed`."""
         return self.belief_of(quantity).observed
 
     @property
     def used(self) -> int:
-        """Return the number of readings used, those of every quantity together."""
+        """Number of used readings of all quantities."""
         return self.counts["accepted"] + sum(self.counts[f"accepted_{q}"] for q in self.quantities)
 
     def tell(self, readings: Iterable[Reading | PlacedReading], *, lead: str = "") -> TellReport:
-        """Use readings in any order; each is either used or rejected and counted.
+        """Use readings in any order. Each reading is either used or rejected, and counted.
 
-        A `PlacedReading` has been checked, and only the budget can reject it. A reading of another
-        quantity than `lead` changes the belief about that quantity and costs nothing.
-
-        A newly observed place costs one reading of the budget, once; so does the
-        visit of an observed place that a policy chose again. Late readings are used like any other
-        (the belief does not depend on order) and counted.
-
-        `lead` is the quantity that costs the budget; "" = the main one.
+        A `PlacedReading` has been checked, so only the budget can reject it. Only readings of the
+        quantity `lead` cost the budget; "" = the main quantity. A newly observed place costs one
+        reading, and so does a planned revisit. Late readings are used and counted.
         """
         accepted = late = 0
         new_places: list[int] = []
@@ -390,7 +388,7 @@ class SensingLoop:
             if is_new and leads:
                 self._charge(location, lead)
                 new_places.append(location)
-            # After each new place, not each batch: what a journal gives back is the same.
+            # An update after each new place gives the same belief after a restart from a journal.
             if is_new and (why := belief.adapt()):
                 of = placed.reading.quantity
                 logger.info("the belief%s follows the readings: %s", of and f" about {of}", why)
@@ -407,24 +405,24 @@ class SensingLoop:
         self._misses.pop(location, None)
 
     def amend(self, before: PlacedReading, reading: PlacedReading) -> TellReport:
-        """Replace a reading by another one of the same stay.
+        """Replace a reading by another reading of the same stay at a place.
 
         Args:
-            before: the reading as stored; of an amended one, with the stamp of the first.
-            reading: what is to count instead.
+            before: stored reading; after an earlier amendment, with the stamp of the first reading.
+            reading: new reading.
         """
         self.belief_of(reading.reading.quantity).amend_placed(before, reading)
         return TellReport(1, late=self._count(reading.reading))
 
     def reject(self, reading: Reading, error: ReadingError) -> Rejection:
-        """Count a reading that cannot be used."""
+        """Count and log a rejected reading."""
         self.counts[f"rejected_{error.reason}"] += 1
         level = logging.DEBUG if error.reason == "budget_spent" else logging.WARNING
         logger.log(level, "reading rejected: %s", error)
         return Rejection(reading, error.reason, str(error))
 
     def _count(self, reading: Reading) -> int:
-        """Count a reading that is used; return 1 if it is older than one of its quantity before."""
+        """Count a used reading. Return 1 if its quantity has a newer reading, else 0."""
         name = reading.quantity if reading.quantity in self.quantities else ""
         newest_ns = self._newest_ns.get(name, reading.stamp_ns)
         self._newest_ns[name] = max(newest_ns, reading.stamp_ns)
@@ -435,12 +433,12 @@ class SensingLoop:
         return late
 
     def advance(self, now_ns: int) -> None:
-        """Advance time; this ages the readings of a field that changes."""
+        """Advance time to `now_ns` [ns]; this ages the readings of a field that changes."""
         for belief in (self.belief, *(each.belief for each in self.quantities.values())):
             belief.advance(1e-9 * now_ns)
 
     def inform(self, readings: Iterable[Reading]) -> TellReport:
-        """Use an expert's readings: they tell about the field and cost nothing of the budget."""
+        """Use an expert's readings, which cost nothing of the budget."""
         rejected: list[Rejection] = []
         accepted = 0
         for reading in readings:
@@ -457,10 +455,10 @@ class SensingLoop:
         return TellReport(accepted, (), tuple(rejected))
 
     def place(self, reading: Reading) -> PlacedReading:
-        """Check a reading and find its place; nothing changes.
+        """Check a reading and find its place, without using it.
 
         Raises:
-            ReadingError: it would be rejected, with the word that it would be counted under.
+            ReadingError: the reading is invalid; the error has the reason for the counts.
         """
         placed = self._placed(reading)
         self._check_stamp(reading)
@@ -473,10 +471,10 @@ class SensingLoop:
         return belief.place(replace(reading, location=location, quantity=quantity))
 
     def check_budget(self, placed: PlacedReading) -> None:
-        """Check that the budget has a reading for a place.
+        """Check that the budget has a reading for the place of a reading.
 
         Raises:
-            ReadingError: it has none, or keeps it for another place.
+            ReadingError: the readings are spent, or reserved for other places.
         """
         if placed.reading.quantity not in self.quantities:
             self.check_room(placed.place)
@@ -485,7 +483,7 @@ class SensingLoop:
         """Check that the budget has a reading of a quantity for a place.
 
         Raises:
-            ReadingError: it has none, or keeps it for another place.
+            ReadingError: the readings are spent, or reserved for other places.
         """
         if not self.wants(place, quantity):
             name = self.topology.names[place]
@@ -496,11 +494,11 @@ class SensingLoop:
             raise ReadingError("budget_spent", msg)
 
     def costs(self, location: int) -> bool:
-        """Return whether the next reading of a place costs one of the budget."""
+        """Return whether the next reading of a place costs a reading of the budget."""
         return not self.belief.observed[location] or self.reservations.is_due(location)
 
     def _check_stamp(self, reading: Reading) -> None:
-        """Refuse a stamp far ahead: where the field changes, it would make all else out of date."""
+        """Reject a stamp far ahead of the clock, which would age all readings of the field."""
         if self.clock_ns is None or self.restoring:
             return
         if not self.belief_of(reading.quantity).drift.changing:
@@ -514,13 +512,10 @@ class SensingLoop:
             raise ReadingError("stamp_ahead", msg)
 
     def wants(self, location: int, quantity: str = "") -> bool:
-        """Return whether a reading of a place would be used now.
+        """Return whether the budget has a reading of a quantity for a place.
 
-        Once decisions are taken, the budget of readings is never exceeded: the last readings are
-        kept for what lies on the way that was planned, whatever else is read there. A place that
-        is observed already costs nothing.
-
-        `quantity` is the one that completes a visit of the probe.
+        After the first decision, the last readings are reserved for the planned ways. Observed
+        places cost nothing. `quantity` completes a visit of the probe.
         """
         left, visit = self.remaining.readings, (quantity, location)
         if left is None or self.restoring or not (self.decisions or self.returning_home):
@@ -530,14 +525,14 @@ class SensingLoop:
         promised = self.reservations.kept(self.observed_of, self.set_aside)
         if visit not in promised:
             return left > len(promised)
-        # A way may cross a place that was blocked, from which no reading was expected.
+        # A way may cross a blocked place, where no reading was expected.
         return left > len(self.reservations.goals(self.observed_of, self.set_aside) - {visit})
 
     def miss(self, location: int) -> bool:
-        """Count a visit that gave no reading.
+        """Count a visit without a reading.
 
         Returns:
-            True to try the place again; False when it has now been set aside.
+            True if the place will be visited again; False if it is now set aside.
 
         Raises:
             ValueError: the place is not on the map.
@@ -556,7 +551,7 @@ class SensingLoop:
         return again
 
     def replay_miss(self, location: int, *, again: bool) -> None:
-        """Count a visit that gave no reading before a restart, and what followed from it."""
+        """Replay a visit without a reading; without `again` the place is set aside."""
         self._misses[location] += 1
         self.counts["missed"] += 1
         if not again:
@@ -566,18 +561,18 @@ class SensingLoop:
 
     @property
     def revisits(self) -> bool:
-        """The policy may choose places that are observed already."""
+        """True if the policy may choose observed places."""
         return revisits(self.policy)
 
     @property
     def visits(self) -> int | None:
-        """Readings of the budget spent, where observed places are chosen again; otherwise None."""
+        """Number of spent readings if the policy may choose observed places; otherwise None."""
         return self.spent if self.revisits else None
 
     def queries(self, places: Collection[int] | None = None) -> tuple[int, ...]:
-        """Return where the policy wants fresh values of an expert before its next decision.
+        """Return the places to ask an expert about before the next decision.
 
-        `places` are those where the expert can be asked; None = anywhere.
+        `places` are the places at which the expert can be asked; None = all places.
         """
         if not isinstance(self.policy, QueriesExpert):
             return ()
@@ -591,7 +586,7 @@ class SensingLoop:
         return tuple(int(place) for place in found)
 
     def moved(self, cost: Cost) -> None:
-        """Subtract a driven distance and time from the budget."""
+        """Subtract the cost of a drive from the budget."""
         self.remaining = self.remaining.minus(cost=cost)
 
     def ask(
@@ -607,25 +602,25 @@ class SensingLoop:
         heading: float | None = None,
         carried: Sequence[str] | None = None,
     ) -> Plan:
-        """Choose the next place to observe for a probe standing at `at`.
+        """Choose the next place to observe for a probe at `at`.
 
-        A policy that chooses for several probes at once does so with the first of those that wait;
-        each of the others is given its share when it is asked for, unless a visit was made since.
+        A policy for several probes plans for all waiting probes at the first question. The plans of
+        the others are stored until their questions, or until the next visit.
 
         Args:
-            at: where the probe stands; None = nowhere yet.
-            pending: waypoints already given to other probes, and `passed`.
-            passed: places that a probe has left again, whose readings are still to come.
-            limit: limit on the computing of this decision; None = the loop's own.
-            probe: its name, where there are several.
-            waiting: other probes that wait for a decision, and where each of them stands.
-            now_ns: time of the decision, for a belief about a field that changes; None = as it is.
-            heading: of the probe [rad], where it has a turning radius; None = not known.
+            at: place of the probe; None = no place yet.
+            pending: waypoints of other probes, with the places of `passed`.
+            passed: places that a probe has left, and whose readings have not arrived.
+            limit: limit on the computing of this decision; None = the loop's limit.
+            probe: name of the probe, if there are several.
+            waiting: places of other probes that wait for a decision, by name.
+            now_ns: time of the decision [ns], for a field that changes; None = no change of time.
+            heading: heading of a probe with a turning radius [rad]; None = unknown.
             carried: names of the quantities that the probe measures; the first one completes a
-                visit; None = all.
+                visit; None = all quantities.
 
         Returns:
-            The plan; without a waypoint (and with the reason) when the mission is over.
+            The plan. When the mission is over, it has a reason and no waypoint.
         """
         n = self.topology.n
         for place in (at, *waiting.values()):
@@ -682,7 +677,7 @@ class SensingLoop:
         lead: QuantityBelief,
         further: tuple[QuantityBelief, ...],
     ) -> Plan:
-        """Return the plan of the policy, or the one that it made for this probe before."""
+        """Return the plan of the policy, or its stored plan for this probe."""
         left = self.readings_for(probe, pending)
         if left is not None and left <= 0:
             return no_plan(READINGS_SPENT)
@@ -740,21 +735,21 @@ class SensingLoop:
         return Sorties(whole, in_metres(self.sorties.fresh, self.speed))
 
     def set_aims(self, aim: Aim | None, further: Mapping[str, Aim]) -> None:
-        """Set the errors of the maps with which the mission is over; `further` by quantity."""
+        """Set the target errors of the main quantity, and of the further quantities by name."""
         self.aim = aim
         self.quantities = {
             name: replace(each, aim=further.get(name)) for name, each in self.quantities.items()
         }
 
     def finish_links(self) -> None:
-        """Update the links to all readings so far, such as before the final maps are recorded."""
+        """Update the links between quantities with all readings so far."""
         for source in dict.fromkeys(self.links.sources.values()):
             self.links.follow(self.belief_of, source, now=True)
 
     def _measured(
         self, carried: Sequence[str] | None
     ) -> tuple[QuantityBelief, tuple[QuantityBelief, ...]]:
-        """Return the quantities that a probe measures, the one that completes a visit apart."""
+        """Return the quantity that completes a visit of a probe, and its other quantities."""
         main = QuantityBelief(self.name, self.belief, self.weight, aim=self.aim)
         if carried is None:
             return main, tuple(self.quantities.values())
@@ -762,16 +757,16 @@ class SensingLoop:
         return lead, tuple(others)
 
     def lead_of(self, carried: Sequence[str] | None) -> str:
-        """Return the name of the quantity that completes a probe's visits, "" of the main one.
+        """Return the name of the quantity that completes a probe's visits; "" = the main quantity.
 
-        It measures the quantities `carried`; None = all.
+        The probe measures the quantities `carried`; None = all quantities.
         """
         return carried[0] if carried is not None and carried[0] in self.quantities else ""
 
     def good_enough(self, measured: Sequence[QuantityBelief] | None = None) -> str:
-        """Return why no more readings are needed, "" while some are; see `met`.
+        """Return the reason why all target errors of some quantities are met; "" if not; see `met`.
 
-        The quantities `measured` count; None = all.
+        The quantities are `measured`; None = all quantities.
         """
         if measured is None:
             main, further = self._measured(None)
@@ -789,7 +784,7 @@ class SensingLoop:
     def readings_for(self, probe: str, pending: Collection[int]) -> int | None:
         """Return the number of readings left for a probe; None = no limit.
 
-        Each of the others has those kept that it was promised, see `BudgetReservations.kept_from`.
+        The readings reserved for the other probes are subtracted.
         """
         left = self.remaining.readings
         if left is None:
@@ -802,13 +797,12 @@ class SensingLoop:
         remaining: Budget | None = None,
         observed: BoolArray | None = None,
     ) -> bool:
-        """Return whether a plan made for an expected budget fits into the remaining budget.
+        """Return whether an earlier plan fits into the remaining budget.
 
         Args:
-            plan: with a waypoint.
-            remaining: what is left for its probe; None = the loop's own.
-            observed: (n,) places that its probe has no need to read; None = those of the main
-                quantity.
+            plan: plan with a waypoint.
+            remaining: remaining budget of the probe; None = the loop's budget.
+            observed: (n,) observed places; None = the observed places of the main quantity.
         """
         left = self.remaining if remaining is None else remaining
         if left.readings is not None and left.readings < 1:
@@ -817,7 +811,7 @@ class SensingLoop:
         goal = plan.waypoints[0]
         there = self.seen(goal, plan.heading)
         constraint = BudgetConstraint(there, in_metres(left, self.speed))
-        # A goal that is observed is to be read once more.
+        # A visit of an observed goal costs one more reading.
         reads = sum(not observed[place] for place in set(plan.path)) + int(observed[goal])
         return constraint.allows(goal, plan.cost, reads=reads)
 
@@ -832,23 +826,23 @@ class SensingLoop:
     ) -> None:
         """Replay a decision from before a restart, with its policy state and its way.
 
-        With `again` the plan led to a place that was observed already, to read it once more.
+        With `again`, the goal was an observed place.
         """
         self.decisions += 1
         self.reservations.make(probe, path, self.lead_of(carried), again=again)
         self.policy_state = state
 
     def replay_way_home(self, probe: str = "") -> None:
-        """Record that the last plan before a restart led to the end place."""
+        """Replay that the last plan before a restart led to the end place."""
         self.returning_home = True
         self.reservations.drop(probe)
 
     def release(self, probe: str = "") -> None:
-        """Release the readings reserved for the way of a probe that no longer drives it."""
+        """Release the readings reserved for the way of a probe."""
         self.reservations.drop(probe)
 
     def snapshot(self, clock: Clock | None = None) -> SensingLoop:
-        """Return a copy to plan on beside this loop, which goes on taking readings; see `adopt`."""
+        """Return an independent copy, to plan while this loop takes readings; see `adopt`."""
         other = copy.copy(self)
         other.clock = self.clock if clock is None else clock
         other.blocked = set(self.blocked)
@@ -864,7 +858,7 @@ class SensingLoop:
         return other
 
     def adopt(self, snapshot: SensingLoop, probe: str = "") -> None:
-        """Count the decision that a snapshot took (for a probe) as this loop's own."""
+        """Take over the decision of a snapshot for a probe."""
         self.decisions = snapshot.decisions
         self.policy_state = snapshot.policy_state
         self.returning_home = snapshot.returning_home
@@ -875,7 +869,7 @@ class SensingLoop:
 class FurtherReceiver:
     """Receiver of the readings of a further quantity.
 
-    Where it `leads`, the first reading of a place costs the budget, as one of the main quantity.
+    If the quantity `leads`, its readings cost the budget, as those of the main quantity.
     """
 
     def __init__(self, loop: SensingLoop, quantity: str, *, leads: bool = False) -> None:
@@ -886,12 +880,12 @@ class FurtherReceiver:
 
     @property
     def belief(self) -> Belief:
-        """The belief about the quantity."""
+        """Belief about the quantity."""
         return self._loop.belief_of(self._quantity)
 
     @property
     def topology(self) -> Topology:
-        """The map."""
+        """Present map of the loop."""
         return self._loop.topology
 
     @property
@@ -900,20 +894,20 @@ class FurtherReceiver:
         return self._loop.clock_ns
 
     def check_budget(self, placed: PlacedReading) -> None:
-        """Check that the budget has a reading for a place. Raises ReadingError."""
+        """Check that the budget has a reading for a place; else raise ReadingError."""
         if self._leads:
             self._loop.check_room(placed.place, self._quantity)
 
     def costs(self, location: int) -> bool:
-        """Return whether the next reading of a place begins a visit."""
+        """Return whether the next reading of a place begins a new visit."""
         due = self._leads and self._loop.reservations.is_due(location, self._quantity)
         return due or not self.belief.observed[location]
 
     def tell(self, readings: Iterable[Reading | PlacedReading]) -> TellReport:
-        """Use readings; the new places of the report are those of this quantity."""
+        """Use readings. The report has the places that this quantity newly observed."""
         before = self.belief.observed.copy()
         with suppress(ActiveSensingError):
-            # A gate looks at it before a reading, a restart does not: both are to round alike.
+            # Weights computed before each reading make a restart round as the first run did.
             self.belief.weights  # noqa: B018  computed on being asked
         if self._leads:
             return self._loop.tell(readings, lead=self._quantity)
@@ -923,4 +917,4 @@ class FurtherReceiver:
 
 
 Receiver: TypeAlias = SensingLoop | FurtherReceiver
-"""Receiver of the readings of one quantity."""
+"""Type of the receiver of a quantity's readings."""

@@ -1,6 +1,6 @@
-"""Explicit name -> factory tables; the names are the words of YAML, launch files and the CLI.
+"""Tables from names to factories; YAML, launch files and the command line use these names.
 
-Other distributions add to a table with an entry point in its group, without a change here.
+Other distributions add entries by entry points in the table's group.
 """
 
 from __future__ import annotations
@@ -18,18 +18,15 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """A table of factories by name.
+    """Table of factories by name.
 
-    The built-in entries are added explicitly, in one place per kind of thing, so that reading that
-    place shows everything there is. They are imported when they are asked for, as plug-ins are:
-    a probe does not load the policies that it does not run.
-    Plug-ins are entry points of installed distributions. They are looked up when names are listed
-    or a name is not built in, imported when they are asked for, and never replace a built-in.
+    Built-in entries are added explicitly. Plug-ins are entry points of installed distributions, and
+    never replace a built-in entry. Every entry is imported at its first use.
 
     Args:
-        kind: what is registered, in the singular ("policy"); used in messages.
-        group: entry-point group of the plug-ins; "" = there are none.
-        check: returns what is wrong with a plug-in's object, "" when nothing is.
+        kind: noun for an entry in messages, such as "policy".
+        group: entry-point group of the plug-ins; "" = no plug-ins.
+        check: function that returns the problem of a plug-in's object; "" = no problem.
     """
 
     def __init__(
@@ -43,11 +40,7 @@ class Registry(Generic[T]):
         self._loaded: dict[str, Callable[..., T]] = {}
 
     def add(self, name: str, factory: Callable[..., T] | str) -> None:
-        """Register ``factory`` under ``name``, in this process.
-
-        Args:
-            name: the word of YAML, launch files and the command line.
-            factory: what makes it, or where that is: ``"package.module:name"``.
+        """Register a factory, or its location ``"package.module:name"``, under a name.
 
         Raises:
             ActiveSensingError: the name is taken.
@@ -58,11 +51,11 @@ class Registry(Generic[T]):
         self._factories[name] = factory
 
     def factory(self, name: str) -> Callable[..., T]:
-        """Return the factory registered under ``name``.
+        """Return the factory with a name.
 
         Raises:
-            UnknownNameError: no such name; the message has the nearest match and the whole list.
-            PluginError: a plug-in of that name cannot be used; the message says whose, and why.
+            UnknownNameError: the name is unknown; the message has the nearest match and all names.
+            PluginError: the plug-in cannot be used; the message names its distribution.
         """
         if isinstance(name, str) and name in self._factories:
             return self._built_in(name)
@@ -73,11 +66,11 @@ class Registry(Generic[T]):
         raise UnknownNameError(msg)
 
     def names(self) -> list[str]:
-        """Return the registered names, sorted; plug-ins are named, not imported."""
+        """Return the registered names, sorted, without importing plug-ins."""
         return sorted({*self._factories, *self._plugins()})
 
     def plugins(self) -> dict[str, str]:
-        """Return the names of plug-ins, each with the distribution it comes from."""
+        """Return the distribution of each plug-in by name."""
         return {name: _origin(offers) for name, offers in sorted(self._plugins().items())}
 
     def __contains__(self, name: object) -> bool:
@@ -97,7 +90,7 @@ class Registry(Generic[T]):
         return cast("Callable[..., T]", factory)
 
     def _plugins(self) -> dict[str, list[metadata.EntryPoint]]:
-        """Return the entry points by name; those with a built-in's name are left out and said."""
+        """Return the entry points by name, without those that have a built-in's name."""
         if self._offers is None:
             self._offers = {}
             for entry in _entry_points(self.group) if self.group else ():
@@ -146,7 +139,7 @@ def _entry_points(group: str) -> list[metadata.EntryPoint]:
     for distribution in metadata.distributions():
         try:
             name = distribution.metadata["Name"] or "?"
-            if name not in found:  # the first one on the path is the one that is imported
+            if name not in found:  # Python imports the first one on the path
                 found[name] = list(distribution.entry_points.select(group=group))
         except Exception as error:
             where = getattr(distribution, "_path", distribution)
@@ -158,7 +151,7 @@ def _origin(offers: list[metadata.EntryPoint]) -> str:
     """Return the names and versions of the distributions of entry points."""
     names = []
     for entry in offers:
-        # Metadata may be missing or damaged; the entry point is there all the same.
+        # Metadata may be missing or damaged.
         known: Any = {} if entry.dist is None else entry.dist.metadata
         words = [str(known[key]) for key in ("Name", "Version") if key in known]
         names.append(" ".join(["distribution", *(words or ["without a name"])]))

@@ -1,4 +1,4 @@
-"""What flows through the framework: readings in, plans out, and the limits on both."""
+"""Basic types: readings, plans, costs, and the limits on plans and missions."""
 
 from __future__ import annotations
 
@@ -17,30 +17,29 @@ MEAN, WORST = "mean", "worst"
 OF = (MEAN, WORST)
 """Scope of an error of the map: the root mean over the places, or the worst place."""
 Off: TypeAlias = float | tuple[float, float]
-"""How far from a place's point [m]; across and up on a map with heights, where a field changes by
-another amount a metre upwards."""
+"""Distance from a place's point [m]; on a map with heights, horizontal and vertical distance."""
 Clock: TypeAlias = Callable[[], float]
-"""A monotonic clock in seconds; injected, never global."""
+"""Monotonic clock [s]; it is an argument, never global."""
 
 
 @dataclass(frozen=True)
 class Reading:
     """One value of the scalar sensor.
 
-    Any output of a sensor makes a reading, so construction never fails. `SensingLoop.tell` alone
-    accepts or rejects readings, and counts them.
+    Construction accepts any sensor output. `SensingLoop.tell` alone accepts or rejects readings.
 
     Args:
-        stamp_ns: time of measurement, nanoseconds of the driver's clock.
-        location: index of the place it belongs to, or None when only a position is known.
-        value: the measured value, in the sensor's unit.
-        noise_variance: variance of this reading's noise; None = the belief's own noise.
-        source: where it came from (topic, file), for messages and records.
-        position: (x, y), or (x, y, z) on a map with heights, in metres in the map frame, when
-            `location` is None.
-        position_variance: mean square error of that position, as the localisation reports it [m²];
-            0 = not known, or without effect.
-        height_variance: mean square error of the height, on a map with heights [m²]; likewise.
+        stamp_ns: time of the measurement on the driver's clock [ns].
+        location: index of the place; None = only a position is known.
+        value: measured value in the sensor's unit.
+        noise_variance: variance of this reading's noise; None = the belief's noise.
+        source: source of the reading (topic, file), for messages and records.
+        position: position (x, y), or (x, y, z) on a map with heights, in the map frame [m]; it is
+            used if `location` is None.
+        position_variance: mean square error of the position from the localisation [m²];
+            0 = unknown, or without effect.
+        height_variance: mean square error of the height, on a map with heights [m²];
+            0 = unknown, or without effect.
     """
 
     stamp_ns: int
@@ -50,25 +49,23 @@ class Reading:
     source: str = ""
     position: tuple[float, ...] | None = None
     off: Off | None = None
-    """How far off its place's point it was taken, or the readings were on average that it stands
-    for; None = at the point, or of no consequence."""
+    """Distance of the reading from its place's point, or mean distance of the readings that it
+    summarises; None = at the point, or without effect."""
     position_variance: float = 0.0
     height_variance: float = 0.0
     quantity: str = ""
-    """Name of the quantity that it is of; "" = the main one of its mission."""
+    """Name of the measured quantity; "" = the main quantity of the mission."""
 
 
 @dataclass(frozen=True)
 class PlacedReading:
-    """A reading that was checked: its place is on the map, and the belief takes its value.
-
-    `SensingLoop.place` makes one of a `Reading`, and what has one need not check it again.
+    """Checked reading, made by `SensingLoop.place`: its place and value are valid.
 
     Args:
-        reading: as it came, with its place.
-        place: index of its place.
-        value: as the Gaussian process has it (`Belief.transform`).
-        noise_variance: likewise; None = the belief's own noise.
+        reading: the reading with its place.
+        place: index of the place.
+        value: value after the belief's transform (`Belief.transform`).
+        noise_variance: variance of the noise after the transform; None = the belief's noise.
     """
 
     reading: Reading
@@ -93,14 +90,14 @@ class Cost(NamedTuple):
 
 
 class Route(NamedTuple):
-    """A way to a place: the places driven after the start, the goal last, and its cost."""
+    """Way to a place: the places after the start up to the goal, and the cost."""
 
     path: tuple[int, ...]
     cost: Cost
 
 
 class CandidateValue(NamedTuple):
-    """Why a place was (not) chosen: bounds on the value of going there first [nat]."""
+    """Bounds on the value of a candidate as the next place [the policy's unit]."""
 
     location: int
     lower: float
@@ -108,13 +105,13 @@ class CandidateValue(NamedTuple):
 
 
 class RouteValue(NamedTuple):
-    """A route that a policy weighed, and what it promised.
+    """Route that a policy compared, with its predicted effect.
 
     Args:
-        kind: how the route came about, in words ("evenly spaced rows").
-        first: the first place that it reads.
-        readings: places that it reads.
-        left: share of the map's present mean variance that is expected to remain after it.
+        kind: origin of the route in words, such as "evenly spaced rows".
+        first: first observed place of the route.
+        readings: number of places that the route observes.
+        left: expected fraction of the map's present mean variance after the route.
     """
 
     kind: str
@@ -125,25 +122,25 @@ class RouteValue(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """A decision.
+    """Decision of a policy.
 
     Args:
-        waypoints: places to observe, the next one first; empty when nothing is left to observe
-            within the budget. A nonmyopic planner adds what it would most likely do afterwards.
-        lower: lower bound on the value of the decision [nat, or the policy's own unit].
-        upper: upper bound, never below `lower`.
-        expanded: planner expansions spent (the unit of `PlanLimit.expansions`).
-        seconds: computing time spent.
-        deadline_hit: the limit ended the search before its gap was closed.
-        path: places driven after the start to reach `waypoints[0]`, which is its last entry; of a
-            plan without a waypoint the way to where the mission has to end, () when there is none.
+        waypoints: places to observe, the next place first; () = no affordable place is left. A
+            nonmyopic policy adds the places that probably follow.
+        lower: lower bound on the value of the decision [the policy's unit].
+        upper: upper bound on the value, never below `lower`.
+        expanded: number of planner expansions, see `PlanLimit.expansions`.
+        seconds: computing time [s].
+        deadline_hit: True if the limit ended the search early.
+        path: places after the start up to ``waypoints[0]``. Without a waypoint, the way to the end
+            place; () = no end place.
         cost: cost of `path`.
-        horizon: readings looked ahead, N' (clipped to the remaining budget).
-        candidates: bounds for each first place that was considered.
-        reason: why there is no waypoint; of a plan with one "", or why it is not the policy's own.
-        heading: of a probe with a turning radius on arriving at the end of `path` [rad]; None =
-            not known, or of no consequence.
-        routes: of a policy that plans whole routes those that it weighed, the chosen one first.
+        horizon: number N' of readings ahead, clipped to the remaining budget.
+        candidates: bounds on the value of each considered next place.
+        reason: reason for a plan without a waypoint, or for a fallback; "" otherwise.
+        heading: heading of a probe with a turning radius at the end of `path` [rad]; None =
+            unknown, or without effect.
+        routes: routes that the policy compared, the chosen route first.
     """
 
     waypoints: tuple[int, ...]
@@ -162,21 +159,21 @@ class Plan:
 
     @property
     def waypoint(self) -> int | None:
-        """The next place to observe, or None when there is nothing left."""
+        """Next place to observe; None = no place is left."""
         return self.waypoints[0] if self.waypoints else None
 
     @property
     def gap(self) -> float:
-        """``upper - lower`` [nat]."""
+        """Gap ``upper - lower`` [the policy's unit]."""
         return self.upper - self.lower
 
 
 @dataclass(frozen=True)
 class PlanLimit:
-    """Limit on the computing of one decision; whichever is reached first.
+    """Limit on the computing of one decision; the first reached limit ends it. None = no limit.
 
-    Use `seconds` on a robot and `expansions` in tests and experiments: the latter gives the same
-    plan on every machine. None = no such limit. Zero still gives a legal waypoint.
+    A limit in `expansions` gives the same plan on every machine; a limit in `seconds` does not.
+    With a limit of zero, a plan still has a legal waypoint.
     """
 
     seconds: float | None = None
@@ -192,14 +189,14 @@ class PlanLimit:
 
 @dataclass(frozen=True)
 class Budget:
-    """Limit on the mission, any together; None = no such limit.
+    """Limits on the mission; None = no such limit.
 
     Args:
-        readings: newly observed places.
-        metres: distance driven.
-        seconds: time driven.
-        end: index of the place where the probe has to be when it is over; metres and seconds have
-            to last for the way there. None = anywhere.
+        readings: number of newly observed places.
+        metres: driven distance [m].
+        seconds: driving time [s].
+        end: index of the end place. Metres and seconds must cover the way to it. None = the mission
+            may end anywhere.
     """
 
     readings: int | None = None
@@ -208,7 +205,7 @@ class Budget:
     end: int | None = None
 
     def affords(self, cost: Cost, readings: int = 1) -> bool:
-        """Return whether a move of this cost fits that brings so many readings."""
+        """Return whether a move with a cost and a number of readings fits into the budget."""
         tolerance = 1e-6  # a micrometre, a microsecond: clocks count in nanoseconds
         return (
             (self.readings is None or self.readings >= readings)
@@ -217,7 +214,7 @@ class Budget:
         )
 
     def minus(self, *, readings: int = 0, cost: Cost = Cost(0.0, 0.0)) -> Budget:
-        """Return what is left after `readings` new places and a move of `cost`."""
+        """Return the remaining budget after `readings` new places and a move of `cost`."""
         return Budget(
             None if self.readings is None else self.readings - readings,
             None if self.metres is None else self.metres - cost.metres,
@@ -228,11 +225,11 @@ class Budget:
 
 @dataclass(frozen=True)
 class Aim:
-    """An error of the map at which a mission has done enough, whatever is left of its budget.
+    """Target error of the map that ends a mission.
 
     Args:
-        error: that the belief promises, in the sensor's unit.
-        of: the root mean over the places, or the worst place: one of `OF`.
+        error: largest expected error in the sensor's unit.
+        of: scope of the error, one of `OF`.
     """
 
     error: float
@@ -241,7 +238,7 @@ class Aim:
 
 @dataclass(frozen=True)
 class Rejection:
-    """A reading that was not used, with the word it is counted under and a sentence."""
+    """Rejected reading with the reason for the counts and a message."""
 
     reading: Reading
     reason: str
@@ -253,10 +250,10 @@ class TellReport:
     """Result of `SensingLoop.tell`.
 
     Args:
-        accepted: number of readings used.
-        new_places: places observed for the first time, in order.
-        rejected: the others, each with its reason; nothing is lost silently.
-        late: accepted readings older than one accepted before (counted, used all the same).
+        accepted: number of used readings.
+        new_places: newly observed places, in order.
+        rejected: all other readings with their reasons.
+        late: number of used readings that are older than an earlier used reading.
     """
 
     accepted: int = 0

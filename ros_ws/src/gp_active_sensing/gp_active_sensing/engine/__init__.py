@@ -1,1 +1,1 @@
-"""Parts of `SensingLoop`: reserved budget, plans of a batch."""
+"""Parts of `SensingLoop`: budgets, limits, further quantities, and reservations."""

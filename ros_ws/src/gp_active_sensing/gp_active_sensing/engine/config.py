@@ -10,12 +10,12 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.types import MEAN, OF, Aim, Budget, PlanLimit
 
 START = "start"
-"""The word for an end where the probe began, unless the map has a place of that name."""
+"""Value of `end` for the place where the probe began, unless the map has a place of this name."""
 
 
 @dataclass(frozen=True)
 class SortieConfig:
-    """Metres and seconds of one battery, within the budget; null = no such limit."""
+    """Configuration of one battery: its metres and seconds; null = no such limit."""
 
     metres: float | None = param(
         None,
@@ -31,7 +31,7 @@ class SortieConfig:
 
 @dataclass(frozen=True)
 class TripConfig:
-    """Where the probe has to end, and how fast it is."""
+    """Configuration of the end place, the speed and the battery of a probe."""
 
     end: int | str | None = param(
         None,
@@ -50,13 +50,13 @@ class TripConfig:
 
     @property
     def own_speed(self) -> float | None:
-        """Own speed [m/s], from which seconds are computed; None = the map's speed."""
+        """Speed of the probe [m/s]; None = the speeds of the map."""
         return None if isinstance(self.speed, str) else float(self.speed)
 
 
 @dataclass(frozen=True)
 class DriveConfig:
-    """How the probe moves."""
+    """Configuration of the motion of a probe."""
 
     turn_radius: float = param(
         0.0,
@@ -70,7 +70,7 @@ class DriveConfig:
 
 @dataclass(frozen=True)
 class BudgetConfig:
-    """Limits on the mission; the first one reached ends it. null = no such limit."""
+    """Limits on the mission; the first reached limit ends the mission. null = no such limit."""
 
     readings: int | None = param(None, help="newly observed places", low=1)
     metres: float | None = param(None, help="distance driven", unit="m", above=0.0)
@@ -98,12 +98,12 @@ class BudgetConfig:
                 raise ConfigError(msg)
 
     def aim(self, main: str = "") -> Aim | None:
-        """Return the error of the map that ends the mission, None where no error does."""
+        """Return the target error of the main quantity `main`; None = no target error."""
         error = self.error.get(main) if isinstance(self.error, dict) else self.error
         return None if error is None else Aim(error, self.error_of)
 
     def aims(self, main: str = "") -> dict[str, Aim]:
-        """Return these errors of the further quantities, by name."""
+        """Return the target errors of the further quantities by name."""
         each = self.error if isinstance(self.error, dict) else {}
         return {name: Aim(error, self.error_of) for name, error in each.items() if name != main}
 
@@ -114,9 +114,9 @@ class BudgetConfig:
 
 @dataclass(frozen=True)
 class LimitConfig:
-    """Limit on the computing of one decision, whichever is reached first; null = no such limit.
+    """Limit on the computing of one decision; null = no such limit.
 
-    A scenario without this section has one of 500 expansions, so that every decision ends.
+    A scenario without this section has a limit of 500 expansions.
     """
 
     seconds: float | None = param(None, help="computing time", unit="s", low=0.0)

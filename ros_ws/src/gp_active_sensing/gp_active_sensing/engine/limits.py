@@ -1,4 +1,4 @@
-"""Limits on the value of places: where the belief lets a probe go."""
+"""Limits on the value of places that a probe may enter."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from gp_active_sensing.topology.base import GraphTopology
 from gp_active_sensing.types import BoolArray, IntArray
 
 _READ = 0.5
-"""Probability of lying within the limits from which a place that was read is open."""
+"""Least probability of being within the limits for an open observed place."""
 _STEPS = 2.5
-"""Radius about the start within which places are taken as safe, in steps of the map."""
+"""Default radius of the safe area about a start [median distances to the nearest place]."""
 
 
 @dataclass(frozen=True)
 class LimitsConfig:
-    """Limits on the value where a probe may go, such as a least depth; null = no such limit.
+    """Limits on the noise-free field where a probe may go, such as a least depth; null = no limit.
 
-    They are on the noise-free field at the places that a probe may enter. A place is open when
+    A place is open if
 
-    - it is declared safe and was not read,
-    - it was read, and lies within the limits with a probability of at least one half, or
-    - it was not read, and lies within the limits with at least the probability asked for.
+    - it is declared safe and unobserved,
+    - it is observed, and within the limits with a probability of at least one half, or
+    - it is unobserved, and within the limits with at least `probability`.
     """
 
     at_least: float | None = param(
@@ -57,19 +57,19 @@ class LimitsConfig:
 
     @property
     def low(self) -> float:
-        """Return the least value; -inf = none."""
+        """Least value of an open place; -inf = no limit."""
         return -math.inf if self.at_least is None else self.at_least
 
     @property
     def high(self) -> float:
-        """Return the largest value; inf = none."""
+        """Largest value of an open place; inf = no limit."""
         return math.inf if self.at_most is None else self.at_most
 
     def limits(self) -> LimitsConfig | None:
-        """Return the limits of the loop; None where there are none.
+        """Return the limits of the loop; None = there are no limits.
 
         Raises:
-            ConfigError: the least value is not below the largest one, or neither is given.
+            ConfigError: `at_least` is not below `at_most`, or other keys are given without both.
         """
         if self.at_least is None and self.at_most is None:
             if self != LimitsConfig():
@@ -82,7 +82,7 @@ class LimitsConfig:
         return self
 
     def near(self, topology: Topology, at: int) -> IntArray:
-        """Return the places that are declared safe when a probe begins at one."""
+        """Return the places that are declared safe when a probe begins at the place `at`."""
         from scipy.spatial import cKDTree  # here, since it is slow to import
 
         points = topology.positions
@@ -102,7 +102,7 @@ class LimitsConfig:
         return int(((average < self.low) | (average > self.high)).sum())
 
     def closed(self, belief: Belief, declared: Collection[int]) -> BoolArray:
-        """Return which places (n,) a probe may not enter."""
+        """Return the (n,) mask of places that a probe must not enter."""
         read = belief.observed
         inside = np.zeros(belief.n)
         if belief.settled:
@@ -116,7 +116,7 @@ class LimitsConfig:
 
 
 def check_limits(topology: Topology) -> None:
-    """Refuse limits on a map whose ways cross anything (ConfigError)."""
+    """Reject limits on a map without moves, where ways cross unknown places (ConfigError)."""
     if topology.free or not isinstance(topology, GraphTopology):
         msg = (
             f"limits: map {topology.name!r} has places and no moves between them, so nothing says "

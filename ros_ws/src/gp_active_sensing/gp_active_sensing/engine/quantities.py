@@ -1,8 +1,8 @@
-"""Further quantities of a mission, and their links to the maps of others.
+"""Further quantities of a mission, and their links to the maps of other quantities.
 
-A mission has one main quantity. Its readings cost the budget, and a place counts as observed when
-it was read there. Further quantities have beliefs of their own and are planned for together with
-it. Their readings cost nothing, unless the probe does not measure the main one.
+A mission has one main quantity. Its readings cost the budget, and they determine the observed
+places. Each further quantity has its own belief. Policies plan for all quantities together.
+Readings of further quantities are free, unless the probe does not measure the main quantity.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from gp_active_sensing.planning.request import QuantityBelief
 def by_name(
     main: str, belief: Belief, quantities: Sequence[QuantityBelief]
 ) -> dict[str, QuantityBelief]:
-    """Return further quantities by their names, in their order.
+    """Return further quantities by name, in order.
 
     Raises:
-        ValueError: one without a name, two of one name, or beliefs over other places.
+        ValueError: a name is missing or repeated, or a belief has another number of places.
     """
     found: dict[str, QuantityBelief] = {}
     for each in quantities:
@@ -36,20 +36,19 @@ def by_name(
 
 
 def may_follow(name: str, main: Belief, quantities: Mapping[str, QuantityBelief]) -> bool:
-    """Return whether a quantity whose link is `AUTO` may be linked to the main one.
+    """Return whether a quantity with the link `AUTO` may be linked to the main quantity.
 
-    It may unless one of both changes in time, or another quantity is to be linked to it.
+    It may not if either quantity changes in time, or if another quantity is linked to it.
     """
     changing = main.drift.changing or quantities[name].belief.drift.changing
     return not changing and all(q.link != name for q in quantities.values())
 
 
 class QuantityLinks:
-    """Links of further quantities, before their first readings, to the maps of others.
+    """Links of further quantities to the maps of other quantities.
 
     Raises:
-        ConfigError: a link to a quantity that is not measured, that is linked itself, or that
-            changes in time.
+        ConfigError: the target of a link is not measured, has a link itself, or changes in time.
     """
 
     def __init__(self, main: str, belief: Belief, quantities: Mapping[str, QuantityBelief]) -> None:
@@ -58,9 +57,9 @@ class QuantityLinks:
             for name, q in quantities.items()
             if q.link is not None and (q.link != AUTO or may_follow(name, belief, quantities))
         }
-        """Name of the quantity that each is linked to; "" = the main one."""
+        """Target of each quantity's link by name; "" = the main quantity."""
         self.templates = {name: quantities[name].belief for name in self.sources}
-        """Beliefs without a link, before their first readings."""
+        """Beliefs without links and readings, by name."""
         known = ["", *(name for name in quantities if name not in self.sources)]
         for name, source in self.sources.items():
             if source not in known:
@@ -73,7 +72,7 @@ class QuantityLinks:
             check_linked(self.templates[name], quantities[source].belief if source else belief)
 
     def follow(self, belief: Callable[[str], Belief], source: str, *, now: bool = False) -> None:
-        """Renew the links to the map of a quantity where that is due; see `link.follow`."""
+        """Update the due links to the map of the quantity `source`; see `link.follow`."""
         for name, of in self.sources.items():
             if of == source:
                 follow(belief(name), self.templates[name], belief(of), now=now)

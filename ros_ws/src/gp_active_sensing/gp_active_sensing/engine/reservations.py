@@ -1,4 +1,4 @@
-"""Budget reserved for places on planned routes and for pending revisits; plans made together."""
+"""Reservations of readings for planned ways and revisits, and stored plans of a batch."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from gp_active_sensing.types import BoolArray, Cost, Plan
 
 _KEY = "joint"
 Visit: TypeAlias = tuple[str, int]
-"""A reading of the budget: the quantity that it is of ("" = the main one), and its place."""
+"""Reading of the budget: the name of its quantity ("" = the main quantity), and its place."""
 Observed: TypeAlias = Callable[[str], BoolArray]
-"""Returns the (n,) places with a reading of a quantity."""
+"""Function of a quantity's name that returns the (n,) mask of places with its readings."""
 
 
 class BudgetReservations:
-    """The ways of the last plans, and which of their goals are to be read once more.
+    """Ways of the last plans, and observed goals that will get another reading.
 
-    A way belongs to the quantity that completes the visits of its probe; "" = the main one. A place
-    without a reading of that quantity costs a reading of the budget when it is read. So does a goal
-    that was observed already when it was chosen (policies that visit again), with its next reading.
+    A way belongs to the quantity that completes the visits of its probe; "" = the main quantity. A
+    place on it without a reading of that quantity costs a reading of the budget. A goal that was
+    observed when it was chosen costs one with its next reading.
     """
 
     def __init__(self) -> None:
         self._ways: dict[str, tuple[str, tuple[int, ...]]] = {}
-        """Quantity, and places on the way of the last plan with a waypoint, by probe."""
+        """Quantity and way of the last plan with a waypoint, by probe."""
         self._due: dict[str, Visit] = {}
-        """Goals that were observed when they were chosen, until they are read again; by probe."""
+        """Goals that were observed when they were chosen, until their next readings, by probe."""
 
     def copy(self) -> BudgetReservations:
         """Return an independent copy."""
@@ -38,13 +38,13 @@ class BudgetReservations:
     def make(
         self, probe: str, way: tuple[int, ...], quantity: str = "", *, again: bool = False
     ) -> None:
-        """Reserve the readings of a probe's new plan; its last plan ends.
+        """Replace the reservations of a probe by those of a new plan.
 
         Args:
-            probe: its name.
-            way: places on it, in the order in which they are reached; () = it goes nowhere.
-            quantity: name of the one that completes a visit of the probe.
-            again: the last of them is observed already, and is to be read once more.
+            probe: name of the probe.
+            way: places on the way, in order; () = no way.
+            quantity: name of the quantity that completes a visit of the probe.
+            again: True if the last place is observed and will get another reading.
         """
         self._ways[probe] = quantity, way
         self._due.pop(probe, None)
@@ -52,7 +52,7 @@ class BudgetReservations:
             self._due[probe] = quantity, way[-1]
 
     def take_over(self, other: BudgetReservations, probe: str) -> None:
-        """Take over what another instance reserves for a probe."""
+        """Copy the reservations of a probe from another instance."""
         self._ways[probe] = other._ways.get(probe, ("", ()))
         self._due.pop(probe, None)
         if probe in other._due:
@@ -64,20 +64,20 @@ class BudgetReservations:
         self._due.pop(probe, None)
 
     def hand_on(self, probe: str, key: str) -> None:
-        """Keep the reservation of a probe that drives on, under a new name."""
+        """Rename the reservation of a probe to `key`."""
         self._ways[key] = self._ways.pop(probe, ("", ()))
 
     def is_due(self, place: int, quantity: str = "") -> bool:
-        """Return whether the next reading of a place is a visit that costs one of the budget."""
+        """Return whether the next reading of an observed place costs a reading of the budget."""
         return (quantity, place) in self._due.values()
 
     def pay(self, place: int, quantity: str = "") -> None:
-        """Record a reading of a place: every reservation of it is fulfilled."""
+        """Record a reading of a place; it fulfils every revisit of the place."""
         for probe in [probe for probe, goal in self._due.items() if goal == (quantity, place)]:
             del self._due[probe]
 
     def kept(self, observed: Observed, set_aside: Collection[int]) -> set[Visit]:
-        """Return the reserved readings, each as its quantity and its place."""
+        """Return the reserved readings."""
         ways = {(quantity, place) for quantity, way in self._ways.values() for place in way}
         return self._open(ways, observed, set_aside)
 
@@ -97,8 +97,7 @@ class BudgetReservations:
     ) -> int:
         """Return the number of readings that are reserved for the other probes.
 
-        Each of the others has those that it was promised: for its waypoint, and for what is not
-        observed yet on its way there. A place that has been read meanwhile is paid for already.
+        These are readings at the `pending` waypoints and at unobserved places on the ways to them.
         """
         ways = [each for other, each in self._ways.items() if other != probe]
         visits = {
@@ -115,10 +114,10 @@ class BudgetReservations:
 
 
 class BatchPlan:
-    """Plans that were chosen together, as part of the policy's state: a journal keeps them.
+    """Plans that were chosen together for several probes, stored in the policy's state.
 
-    They hold as long as no visit was made since: each probe takes its own when it is asked for.
-    More readings of places that are known, as a sensor sends them all the time, change little.
+    The plans are valid until the next reading that costs the budget. Each probe takes its plan at
+    its next decision.
     """
 
     def __init__(self, state: PolicyState, readings: int) -> None:
@@ -137,7 +136,7 @@ class BatchPlan:
         return tuple(int(plan["waypoints"][0]) for plan in self._plans.values())
 
     def keep(self, probe: str, at: int | None, plan: Plan) -> None:
-        """Keep the plan of a probe that stands at `at`."""
+        """Store the plan of a probe at the place `at`."""
         self._plans[probe] = {
             "at": at,
             "waypoints": list(plan.waypoints),
@@ -147,7 +146,7 @@ class BatchPlan:
         }
 
     def take(self, probe: str, at: int | None, unavailable: Collection[int]) -> Plan | None:
-        """Remove and return the plan stored for a probe, if it is still at the same place."""
+        """Remove and return the stored plan of a probe; None if the probe or goal is elsewhere."""
         kept = self._plans.pop(probe, None)
         if kept is None or kept["at"] != at or kept["waypoints"][0] in unavailable:
             return None
@@ -165,7 +164,7 @@ class BatchPlan:
         )
 
     def state(self) -> PolicyState:
-        """Return the policy's own state, with the stored plans if there are any."""
+        """Return the policy's own state, together with the stored plans if there are any."""
         if not self._plans:
             return self.policy_state
         return {"policy": self.policy_state, _KEY: dict(self._plans), "readings": self._readings}

@@ -1,4 +1,4 @@
-"""Expert: interface of a source of fresh values, and the configuration of one."""
+"""Interface of an expert, a source of fresh values, and the configuration of experts."""
 
 from __future__ import annotations
 
@@ -11,44 +11,43 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.types import FloatArray, IntArray, Reading
 
 SOURCE = "expert"
-"""`Reading.source` of every answer."""
+"""Value of `Reading.source` for every answer."""
 
 Field: TypeAlias = Callable[[IntArray, float], FloatArray]
-"""(k,) values at k places at a time [s]: a model, a simulation, a table, the truth."""
+"""Function of places (k,) and a time [s] that returns values (k,)."""
 
 
 @runtime_checkable
 class Expert(Protocol):
-    """A costly source of current values at known places: a station, a model, a second probe.
+    """Costly source of present values at known places: a station, a model, or a second probe.
 
-    It is asked before a decision and answers when it can; what has not come when the decision is
-    due is left out of it. Times are seconds of the driver's clock. An answer is a `Reading` with
-    the source "expert", a noise variance of its own, and the time at which its value was valid as
-    its stamp, which may lie between the question and the answer.
+    An expert is asked before a decision. The decision uses the answers that arrive in time. Times
+    are seconds of the driver's clock. An answer is a `Reading` with the source "expert" and a noise
+    variance. Its stamp is the time at which its value was valid.
     """
 
     @property
     def places(self) -> IntArray | None:
-        """(k,) where it can be asked, sorted; None = anywhere on the map."""
+        """(k,) places at which the expert can be asked, sorted; None = all places."""
         ...
 
     def ask(self, places: Sequence[int], seconds: float) -> None:
-        """Ask for a value at each of some places; never waits."""
+        """Ask for a value at each of some places, without waiting."""
         ...
 
     def answers(self, seconds: float) -> list[Reading]:
-        """Return the answers up to a time that were not returned before, the oldest first."""
+        """Return the new answers up to a time [s], the oldest first."""
         ...
 
 
 KINDS = ("none", "stations", "model", "probe")
 _HUGE = 1e12
-"""Bound of what is added to values, far beyond any sensor's."""
+"""Largest standard deviation of answers [field unit]."""
 
 
 @dataclass(frozen=True)
 class AnswersConfig:
-    """Where an expert can be asked, and which of its answers are used."""
+    """Configuration of the places of an expert, and of the answers that are used."""
 
     timeout: float = param(
         5.0,
@@ -77,7 +76,7 @@ class AnswersConfig:
 
 @dataclass(frozen=True)
 class ExpertConfig(AnswersConfig):
-    """A simulated expert; its draws are keyed by (seed, place, how often it was asked there)."""
+    """Configuration of a simulated expert."""
 
     kind: str = param(
         "none",
@@ -134,5 +133,5 @@ class ExpertConfig(AnswersConfig):
 
     @property
     def own_speed(self) -> float | None:
-        """Speed of a probe of its own [m/s]; None = the map's."""
+        """Speed of an expert's probe [m/s]; None = the speeds of the map."""
         return None if isinstance(self.speed, str) else float(self.speed)

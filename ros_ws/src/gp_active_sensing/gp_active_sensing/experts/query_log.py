@@ -1,4 +1,4 @@
-"""Log of the questions to an expert: which answers count, and when to stop waiting."""
+"""Log of the questions to an expert, which checks answers and times out."""
 
 from __future__ import annotations
 
@@ -18,31 +18,30 @@ from gp_active_sensing.types import Reading
 from gp_active_sensing.util.wording import moment
 
 REJECTED = "rejected_"
-"""Prefix of the counts of answers that were not used."""
+"""Prefix of the counts of rejected answers."""
 
 
 class QueryLog:
-    """Records the questions to an expert and their answers; one question is open at a time.
+    """Log of the questions to an expert and their answers; one question is open at a time.
 
-    A question is open from `begin` to `settle`, when its decision is taken. An answer that comes
-    later is a reading of its time like any other, and counted as late. Times are seconds of the
-    driver's clock.
+    A question is open from `begin` to `settle`. A later answer is used as a reading and counted as
+    late. Times are seconds of the driver's clock.
 
     =====================  =========================================================================
-    reason                 an answer is not used because
+    reason                 reason why an answer is not used
     =====================  =========================================================================
-    not_asked              nobody asked for its place, or its place is not the one it should be
-    answered_already       the same value of the same time came before
-    too_old, stamp_ahead   its stamp is far off (`AnswersConfig.max_age`, `max_ahead`)
+    not_asked              no question contained its place
+    answered_already       an earlier answer has the same value and stamp
+    too_old, stamp_ahead   its stamp is too old or too early (`AnswersConfig.max_age`, `max_ahead`)
     not_finite             its value is not a finite number
     bad_variance           its noise variance is not above 0
-    off_map, bad_position  its position is none, or far from every place
+    off_map, bad_position  its position is missing, or far from every place
     =====================  =========================================================================
 
     Args:
         topology: the map.
-        config: where the expert can be asked, and which answers are used.
-        snap_distance: farthest distance of an answer's position from its place [m].
+        config: places of the expert, and limits on its answers.
+        snap_distance: largest distance of an answer's position from its place [m].
     """
 
     def __init__(
@@ -51,32 +50,29 @@ class QueryLog:
         self.config = config
         self.snap_distance = snap_distance
         self.counts: Counter[str] = Counter()
-        """``questions``, ``asked`` (places), ``answered`` (of these, in time), ``used``, ``late``,
-        ``unanswered`` (when the decision was taken), and ``rejected_…`` by reason."""
+        """Numbers of ``questions``, of places ``asked``, ``answered`` in time and ``unanswered`` at
+        the decision, and of answers ``used``, ``late`` and ``rejected_…`` by reason."""
         self.begun: float | None = None
-        """When the open question was asked; None = none is open."""
+        """Time of the open question [s]; None = no open question."""
         self.places: tuple[int, ...] = ()
         """Places of the open question."""
         self.missing: tuple[int, ...] = ()
-        """Those of them without an answer."""
+        """Places of the open question without an answer."""
         self._topology = topology
         self._known: dict[int, set[tuple[int, float]]] = {}
-        """Places asked for, now or before, with stamp [ns] and value of the answers used."""
+        """Stamps [ns] and values of the used answers, by place of any question so far."""
 
     def move_to(self, topology: Topology) -> None:
-        """Go on with a map that has changed; its first places are those so far."""
+        """Replace the map; its first places are the present places."""
         self._topology = topology
 
     @property
     def open(self) -> bool:
-        """A question was asked and its decision is not taken."""
+        """True if a question is open."""
         return self.begun is not None
 
     def begin(self, places: Sequence[int], seconds: float) -> None:
-        """Record a question.
-
-        Without places nothing is waited for.
-        """
+        """Record a question. A question without places needs no wait."""
         self.begun = seconds
         self.places = self.missing = tuple(dict.fromkeys(int(place) for place in places))
         if self.places:
@@ -87,15 +83,15 @@ class QueryLog:
 
     @property
     def until(self) -> float | None:
-        """When the wait for answers is over, whatever has come [s]; None = nothing is awaited."""
+        """Time at which the wait for answers ends [s]; None = no awaited answers."""
         if self.begun is None or not self.missing:
             return None
         return self.begun + self.config.timeout
 
     def waits(self, seconds: float) -> bool:
-        """Return whether the decision is to wait for answers at a time.
+        """Return whether the decision must wait for answers at a time [s].
 
-        A clock that goes back ends no wait and makes none longer than the time-out.
+        If the clock goes back, the wait begins again with the full time-out.
         """
         if self.begun is None or not self.missing:
             return False
@@ -103,20 +99,20 @@ class QueryLog:
         return seconds - self.begun < self.config.timeout
 
     def settle(self) -> None:
-        """Record that the decision was taken: what comes now is late."""
+        """Close the question at its decision; later answers are late."""
         if self.begun is not None:
             self.counts["unanswered"] += len(self.missing)
         self.begun, self.places, self.missing = None, (), ()
 
     def give_up(self) -> None:
-        """Drop the open question: its decision will not be taken, and is asked about again."""
+        """Drop the open question of a cancelled decision, without counts."""
         self.begun, self.places, self.missing = None, (), ()
 
     def check(self, reading: Reading, seconds: float) -> Reading:
-        """Return an answer with its place, if it can be used; nothing changes.
+        """Return a valid answer with its place.
 
         Raises:
-            ReadingError: why it cannot be used, with the word that it is counted under.
+            ReadingError: the answer cannot be used; the error has the reason for the counts.
         """
         place = place_of(reading, self._topology, self.snap_distance)
         if reading.location is None:
@@ -141,7 +137,7 @@ class QueryLog:
         return replace(reading, location=place)
 
     def note(self, reading: Reading) -> bool:
-        """Record a checked answer that is used; say whether it is late."""
+        """Record a checked answer that is used. Return whether it is late."""
         place = reading.location
         assert place is not None
         self._known.setdefault(place, set()).add((reading.stamp_ns, float(reading.value)))
@@ -155,12 +151,12 @@ class QueryLog:
         return late
 
     def reject(self, reason: str) -> int:
-        """Count an answer that is not used; return how many there are of its reason."""
+        """Count a rejected answer. Return the number of rejections with this reason."""
         self.counts[f"{REJECTED}{reason}"] += 1
         return self.counts[f"{REJECTED}{reason}"]
 
     def forget_before(self, seconds: float) -> None:
-        """Forget which answers were used that are older than `max_age`: none such is any more."""
+        """Forget used answers older than `max_age`, because such answers are rejected anyway."""
         if self.config.max_age is None:
             return
         oldest = round(1e9 * (seconds - self.config.max_age))
@@ -168,7 +164,7 @@ class QueryLog:
             used.difference_update([answer for answer in used if answer[0] < oldest])
 
     def to_mapping(self) -> dict[str, Any]:
-        """Return the counts as plain data; {} when nothing was ever asked or said."""
+        """Return the counts as plain data; {} without questions and answers."""
         if not self.counts:
             return {}
         words = ("questions", "asked", "answered", "unanswered", "used", "late")
@@ -180,9 +176,9 @@ class QueryLog:
         return {**{w: self.counts[w] for w in words}, "rejected": rejected}
 
     def _meant(self, place: int) -> int:
-        """Return the place asked for at a position; of the two directions of a road are both there.
+        """Return the asked place at the position of a place, such as a road's other direction.
 
-        One that still waits for an answer comes before the others, in the order of the question.
+        Places of the open question without an answer come first.
         """
         apart = self._topology.points - self._topology.points[place]
         here = set(np.flatnonzero(np.linalg.norm(apart, axis=1) <= SAME_DISTANCE).tolist())

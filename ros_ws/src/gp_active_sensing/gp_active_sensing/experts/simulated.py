@@ -1,4 +1,4 @@
-"""Simulated experts: fixed stations, a model, a second probe that drives to the places."""
+"""Simulated experts: fixed stations, a model, and a second probe that drives to the places."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from gp_active_sensing.topology.search import WaysFrom
 from gp_active_sensing.types import FloatArray, IntArray, Reading
 
 _STREAM = 0xE48E27
-"""Keeps the draws apart from others keyed by the same seed."""
+"""Key that distinguishes the draws of experts from other draws with the same seed."""
 
 
 class Measured(NamedTuple):
-    """A value that will be, or was, measured.
+    """Past or future measurement.
 
     Args:
-        seconds: when it is valid.
-        place: where.
+        seconds: time of the measurement [s].
+        place: place of the measurement.
     """
 
     seconds: float
@@ -36,7 +36,7 @@ class Measured(NamedTuple):
 
 
 class _Due(NamedTuple):
-    """An answer on its way; `number` keeps the order of those that come together."""
+    """Answer that is due at `seconds`; `number` orders simultaneous answers."""
 
     seconds: float
     number: int
@@ -45,26 +45,23 @@ class _Due(NamedTuple):
 
 
 class SimulatedExpert:
-    """Answers from a field that can be computed, after a delay: anywhere, or at its stations.
+    """Expert that computes answers from a field, after a delay.
 
-    The standard deviation says how far a model is trusted. In a simulation the field is the truth,
-    so that the answers are as good as they say.
-
-    Every draw is keyed by (seed, place, how often it was asked for there), so neither the order of
-    questions nor what else is drawn changes an answer.
+    Every draw is keyed by (seed, place, number of earlier questions for the place), so the order of
+    questions does not change an answer.
 
     Args:
-        field: what is true, or what a model says.
+        field: true field, or a model of the field.
         n: number of places of the map.
-        noise_std: standard deviation that is added, and stated with each answer [field unit].
-        delay: from the measurement to the answer [s].
+        places: places at which the expert can be asked; None = all places.
+        noise_std: standard deviation of the added noise, stated with each answer [field unit].
+        delay: time from the measurement to the answer [s].
         seed: key of the draws.
         faults: probability of each fault of an answer: it never comes, is not a number, or names
             another place.
-        places: where it can be asked; None = anywhere.
 
     Raises:
-        ValueError: a standard deviation or delay that cannot be, a place that is not on the map.
+        ValueError: an invalid standard deviation or delay, or a place that is not on the map.
     """
 
     def __init__(
@@ -100,12 +97,12 @@ class SimulatedExpert:
 
     @property
     def places(self) -> IntArray | None:
-        """(k,) where it can be asked, sorted; None = anywhere on the map."""
+        """(k,) places at which the expert can be asked, sorted; None = all places."""
         return self._places
 
     @property
     def due(self) -> float | None:
-        """When the next answer comes [s]; None when none is on its way."""
+        """Time of the next answer [s]; None = no answer is due."""
         return self._coming[0].seconds if self._coming else None
 
     def ask(self, places: Sequence[int], seconds: float) -> None:
@@ -124,7 +121,7 @@ class SimulatedExpert:
             heapq.heappush(self._coming, due)
 
     def answers(self, seconds: float) -> list[Reading]:
-        """Return the answers up to a time that were not returned before, the oldest first."""
+        """Return the new answers up to a time [s], the oldest first."""
         found: list[Reading] = []
         while self._coming and self._coming[0].seconds <= seconds:
             due = heapq.heappop(self._coming)
@@ -133,12 +130,12 @@ class SimulatedExpert:
         return found
 
     def _measure(self, places: Sequence[int], seconds: float) -> list[Measured]:
-        """Return what will be measured because of a question, and when."""
+        """Return the measurements that a question causes."""
         known = self._places
         return [Measured(seconds, place) for place in places if known is None or place in known]
 
     def _forget_after(self, seconds: float) -> None:
-        """Cancel measurements after a time."""
+        """Cancel measurements after a time [s]."""
         kept = [due for due in self._coming if due.measured.seconds <= seconds]
         for due in self._coming:
             if due.measured.seconds > seconds:
@@ -147,10 +144,10 @@ class SimulatedExpert:
         self._coming = kept
 
     def _answer(self, due: _Due) -> Reading | None:
-        """Return an answer, None for one that is lost: ``z = f(x, t) + noise_std ε``."""
+        """Return the answer ``z = f(x, t) + noise_std ε``; None = a lost answer."""
         place, seconds = due.measured.place, due.measured.seconds
         rng = np.random.default_rng([self._seed, place, due.visit, _STREAM])
-        # All are drawn, whatever the probabilities: changing one leaves the others as they were.
+        # All numbers are drawn always, so a changed probability leaves the other draws unchanged.
         silent, broken, elsewhere = rng.random(3)
         noise = float(rng.standard_normal())
         away = int(rng.integers(1, self._n)) if self._n > 1 else 0
@@ -178,20 +175,19 @@ class SimulatedExpert:
 
 
 class RevisitExpert(SimulatedExpert):
-    """Answers by visiting places; a longer way on the map delays the answer.
+    """Expert with a probe that drives to the places of a question, so longer ways delay answers.
 
-    It drives a short tour over the places of the newest question, at once, or from the end of the
-    place that it is driving to; what it had not begun to drive to by then is called off. It crosses
-    anything. A place without a way to it gets no answer.
+    The probe drives a short tour over the places of the newest question. It first finishes the
+    present drive to a place, and cancels the rest of the earlier tour. A place without a way gets
+    no answer. The other arguments are those of `SimulatedExpert`.
 
     Args:
-        topology: where it drives.
-        start: place where it stands at first; None = it begins at the first place asked for.
-        speed: its own [m/s]; None = the map's.
-        delay: from a reading to the answer [s]; everything else as for `SimulatedExpert`.
+        topology: map of the probe.
+        start: first place of the probe; None = the first place of the first question.
+        speed: speed of the probe [m/s]; None = the speeds of the map.
 
     Raises:
-        ValueError: a start that is not on the map.
+        ValueError: the start is not on the map.
     """
 
     def __init__(
@@ -213,7 +209,7 @@ class RevisitExpert(SimulatedExpert):
         self._topology = topology
         self._speed = speed
         self._at = start
-        """Where it stood before the tour."""
+        """Place of the probe before the tour; None = no place yet."""
         self._tour: list[Measured] = []
 
     def _measure(self, places: Sequence[int], seconds: float) -> list[Measured]:
@@ -238,7 +234,7 @@ class RevisitExpert(SimulatedExpert):
         return tour
 
     def _call_off(self, seconds: float) -> float:
-        """Give up the rest of the tour; return when the next one begins, from where it is then."""
+        """Cancel the rest of the tour. Return the time at which the next tour begins [s]."""
         done = [stop for stop in self._tour if stop.seconds <= seconds]
         under_way = self._tour[len(done) : len(done) + 1]
         if done or under_way:
@@ -254,15 +250,15 @@ class RevisitExpert(SimulatedExpert):
         ways: WaysFrom = self._topology.ways_from(at, by)
         taken = ways.seconds if self._speed is None else ways.metres / self._speed
         found = taken[list(places)].copy()
-        found[[place == at for place in places]] = 0.0  # it stands there: no need to drive round
+        found[[place == at for place in places]] = 0.0  # no loop to its own place
         return np.asarray(found, dtype=np.float64)
 
 
 def station_places(config: AnswersConfig, topology: Topology) -> tuple[int, ...] | None:
-    """Return the places of the stations, sorted; None where there are none.
+    """Return the places of the stations, sorted; None = there are no stations.
 
     Raises:
-        ConfigError: a station that is no place of the map, or one that is named twice.
+        ConfigError: a station is not on the map, or occurs twice.
     """
     problems: list[str] = []
     places: list[int] = []
@@ -282,10 +278,10 @@ def station_places(config: AnswersConfig, topology: Topology) -> tuple[int, ...]
 def build_expert(
     config: ExpertConfig, topology: Topology, field: Field, seed: int
 ) -> SimulatedExpert | None:
-    """Return the simulated expert of a scenario, None where there is none.
+    """Return the simulated expert of a scenario; None = the scenario has no expert.
 
     Raises:
-        ConfigError: stations or a start that are no places of the map.
+        ConfigError: a station or the start is not on the map.
     """
     if config.kind == "none":
         return None
@@ -305,6 +301,6 @@ def build_expert(
 
 
 def _place(topology: Topology, text: str, key: str) -> int:
-    """Return a place by its name; a text of digits is an index, unless it is a name."""
+    """Return the place with a name; digits are an index, unless a place has that name."""
     is_index = text.isascii() and text.isdigit() and text not in topology.names
     return place_index(topology, int(text) if is_index else text, key)

@@ -1,8 +1,8 @@
-"""Sets of k items drawn, or chosen, with probability proportional to a kernel's determinant.
+"""Samples and greedy maxima of k-DPPs, whose probabilities are determinants of a kernel.
 
 A k-DPP over m items with the positive semi-definite kernel L has ``Pr(S) = det L_S / e_k(L)`` for
-|S| = k, where e_k sums the determinants of all sets of that size. Kernels come as a function that
-returns the entries it is asked for, so that the full matrix is formed only where it is small.
+|S| = k. e_k is the sum of the determinants of all sets of k items. A kernel is a function that
+returns the requested entries, so a large matrix is never formed.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing.util.ties import first_best
 
 _REFRESH = 64
-"""Exchanges after which what the chain carries along is computed again."""
+"""Number of exchanges after which the chain recomputes its inverse and residuals."""
 
 
 Entries: TypeAlias = Callable[[IntArray, IntArray], FloatArray]
-"""``entries(rows, columns) -> (r, c)`` of a symmetric positive semi-definite kernel."""
+"""Function ``entries(rows, columns) -> (r, c)`` of a symmetric positive semi-definite kernel."""
 
 
 def checked(diagonal: FloatArray, k: int) -> FloatArray:
-    """Return a kernel's diagonal (m,) as floats, once it is seen that k items can be had.
+    """Return a kernel's diagonal (m,) as floats.
 
     Raises:
-        ValueError: k is below 0 or above m, or the diagonal is not one of a kernel.
+        ValueError: k is below 0 or above m, or an entry is negative or not finite.
     """
     values = np.asarray(diagonal, dtype=np.float64)
     if values.ndim != 1:
@@ -49,21 +49,21 @@ def checked(diagonal: FloatArray, k: int) -> FloatArray:
 
 
 def tolerance(diagonal: FloatArray) -> float:
-    """Return the variance or eigenvalue below which rounding cannot tell it from zero."""
+    """Return the value below which a variance or an eigenvalue is a rounding error."""
     largest = float(diagonal.max(initial=0.0))
     return float(np.finfo(np.float64).eps * max(diagonal.size, 1) * largest)
 
 
 def draw(weights: FloatArray, u: float) -> int:
-    """Return the index at quantile `u` in [0, 1) of weights (m,), none negative, one above zero."""
+    """Return the index at quantile `u` in [0, 1) of nonnegative weights (m,)."""
     cumulative = np.cumsum(weights)
     index = int(np.searchsorted(cumulative, u * cumulative[-1], side="right"))
-    # Rounding may put the last quantile at the very end; what weighs nothing is never drawn.
+    # Rounding errors may put the last quantile beyond the end.
     return index if index < weights.size else int(np.flatnonzero(weights)[-1])
 
 
 def singular(rank: int, k: int) -> ValueError:
-    """Return the error of a kernel under which every set of k items has determinant zero."""
+    """Return the error for a kernel under which every set of k items has determinant zero."""
     msg = (
         f"expected a kernel of rank {k} or more for a set of {k} items, got one of rank {rank}: "
         "no set has a positive determinant; ask for fewer items or add to its diagonal"
@@ -72,20 +72,20 @@ def singular(rank: int, k: int) -> ValueError:
 
 
 def greedy_kdpp(entries: Entries, diagonal: FloatArray, k: int) -> IntArray:
-    """Choose k items, each with the largest determinant together with those before it.
+    """Choose k items one by one, each with the largest determinant given the earlier items.
 
-    ``x_j = argmax_x det L_{S ∪ {x}} = argmax_x L_xx - L_xS L_SS⁻¹ L_Sx``: a Cholesky factorisation
-    with pivots that forms only the chosen columns, O(m k²). Its determinant is within
-    a factor (k!)² of the largest. [Kathuria2016, Sec. 3; Civril2009]
+    ``x_j = argmax_x det L_{S ∪ {x}} = argmax_x L_xx - L_xS L_SS⁻¹ L_Sx``, computed by a pivoted
+    Cholesky factorisation of the chosen columns, O(m k²). The determinant is within a factor (k!)²
+    of the largest. [Kathuria2016, Sec. 3; Civril2009]
 
     Args:
-        entries: of the kernel L over m items.
-        diagonal: (m,) of L.
+        entries: entries of the kernel L over m items.
+        diagonal: (m,) diagonal of L.
         k: number of items, 0 … m.
 
     Returns:
-        (k,) items in the order in which they were chosen; ties: the first. Where every further
-        item leaves the determinant at zero, the first ones fill the set.
+        (k,) items in the order of choice; ties go to the first item. If every further item makes
+        the determinant zero, the first remaining items fill the set.
 
     Raises:
         ValueError: k or the diagonal cannot be used.
@@ -116,14 +116,13 @@ def sample_kdpp(
 ) -> IntArray:
     """Draw k of m items with ``Pr(S) = det L_S / e_k(L)``, exactly. [Kulesza2012, Sec. 5.2.2].
 
-    First k eigenvectors are drawn, with probability proportional to the product of their
-    eigenvalues; then k items, by the chain rule of the projection onto these. O(m³) for the
-    eigenvectors, O(m k²) for the rest; sums of products are kept as logarithms, which neither
-    overflow nor vanish.
+    The function first draws k eigenvectors with probability proportional to the product of their
+    eigenvalues. It then draws k items by the chain rule of the projection onto the eigenvectors.
+    The time is O(m³ + m k²).
 
     Args:
-        entries: of the kernel L over m items; all of them are asked for.
-        diagonal: (m,) of L.
+        entries: entries of the kernel L over m items.
+        diagonal: (m,) diagonal of L.
         k: number of items, 0 … m.
         rng: source of randomness.
 
@@ -141,7 +140,7 @@ def sample_kdpp(
     L = entries(everything, everything)
     values, vectors = np.linalg.eigh(L)
     smallest = float(np.finfo(np.float64).eps * m * max(values[-1], 0.0))
-    # Rounding leaves the zeros of a singular kernel some way below zero, but not far.
+    # Rounding errors may make zero eigenvalues slightly negative.
     if not values[0] >= -1e3 * smallest:
         msg = f"expected a positive semi-definite kernel, got the eigenvalue {values[0]:.3g}"
         raise ValueError(msg)
@@ -173,7 +172,7 @@ def log_elementary(log_values: FloatArray, k: int) -> FloatArray:
 
 
 def _draw_eigenvectors(log_values: FloatArray, k: int, rng: np.random.Generator) -> list[int]:
-    """Draw k indices, ``Pr(J) ∝ Π_{j in J} v_j``, deciding on the last value first."""
+    """Draw k indices with ``Pr(J) ∝ Π_{j in J} v_j``, from the last value to the first."""
     table = log_elementary(log_values, k)
     with np.errstate(divide="ignore"):
         drawn = np.log(rng.random(log_values.size))
@@ -189,10 +188,7 @@ def _draw_eigenvectors(log_values: FloatArray, k: int, rng: np.random.Generator)
 
 
 def _draw_items(V: FloatArray, rng: np.random.Generator) -> IntArray:
-    """Draw as many items as V (m, k) has orthonormal columns, ``Pr(S) = det (V Vᵀ)_S``.
-
-    Each item with a probability proportional to what the ones before leave of its row's length.
-    """
+    """Draw k items with ``Pr(S) = det (V Vᵀ)_S``, for orthonormal columns V (m, k)."""
     m, k = V.shape
     residual: FloatArray = (V * V).sum(axis=1)
     chosen = np.empty(k, dtype=np.int64)
@@ -216,18 +212,16 @@ def sample_kdpp_mcmc(
     *,
     epsilon: float = 0.01,
 ) -> IntArray:
-    """Draw k of m items from a distribution within `epsilon` of the k-DPP's (total variation).
+    """Draw k of m items from a distribution within total variation `epsilon` of the k-DPP.
 
-    The bases-exchange walk: one of the k items leaves, each with probability 1/k; then one of
-    those outside it enters, the one that left included, ``Pr(y) ∝ det L_{S - x + y}``. It has the
-    k-DPP as its stationary distribution and starts at the greedy maximum. [Anari2016] bound the
-    lazy walk that proposes both items blindly by ``2 k m log(1/(ε Pr(S_0)))`` steps; this one needs
-    only `mixing_steps`, about 10 k, since every proposal is drawn from its conditional
-    distribution. A step forms at most one column of the kernel, O(m k); the matrix never.
+    The function runs the bases-exchange walk from the greedy maximum for `mixing_steps` steps,
+    about 10 k. In each step a random item x leaves S, and an item y outside of S - x enters with
+    ``Pr(y) ∝ det L_{S - x + y}``. A step forms at most one column of the kernel, O(m k).
+    [Anari2016; Cryan2021]
 
     Args:
-        entries: of the kernel L over m items.
-        diagonal: (m,) of L.
+        entries: entries of the kernel L over m items.
+        diagonal: (m,) diagonal of L.
         k: number of items, 0 … m.
         rng: source of randomness.
         epsilon: total variation distance from the k-DPP.
@@ -257,18 +251,16 @@ def sample_kdpp_mcmc(
 def mixing_steps(
     diagonal: FloatArray, k: int, log_determinant: float, epsilon: float = 0.01
 ) -> int:
-    """Return the steps after which the bases-exchange walk is within `epsilon` of its k-DPP.
+    """Return the number of steps after which the bases-exchange walk is within `epsilon`.
 
-    ``k (log log(1/Pr(S_0)) + log(1/(2 ε²)))`` [Cryan2021, Corollary 2]: each step leaves a share
-    1 - 1/k of the relative entropy, which is log(1/Pr(S_0)) at the start, and the distance is at
-    most the root of half of what is left. Pr(S_0) is bounded from the trace,
-    ``e_k(L) ≤ C(m, k) (tr L / m)^k`` (Maclaurin), so no eigenvalue is needed.
+    ``k (log log(1/Pr(S_0)) + log(1/(2 ε²)))`` [Cryan2021, Corollary 2]. Pr(S_0) is bounded by the
+    trace, ``e_k(L) ≤ C(m, k) (tr L / m)^k`` (Maclaurin).
 
     Args:
-        diagonal: (m,) of the kernel.
+        diagonal: (m,) diagonal of the kernel L.
         k: size of the sets.
-        log_determinant: of the kernel at the set where the walk starts.
-        epsilon: total variation distance.
+        log_determinant: log determinant of the kernel at the first set S_0 of the walk.
+        epsilon: total variation distance from the k-DPP.
     """
     m = len(diagonal)
     if k in (0, m):
@@ -280,14 +272,14 @@ def mixing_steps(
 
 
 class _BasesExchange:
-    """A set of items, and what an exchange of one of them needs.
+    """Set S of items with the matrices for an exchange of one item.
 
     Attributes:
         items: (k,) the set S.
         rows: (k, m) rows L_S of the kernel.
         inverse: (k, k) ``L_SS⁻¹``.
         weights: (k, m) ``L_SS⁻¹ L_S``.
-        residual: (m,) ``L_yy - L_yS L_SS⁻¹ L_Sy``, what S leaves of each item's variance.
+        residual: (m,) variances ``L_yy - L_yS L_SS⁻¹ L_Sy`` of the items given S.
     """
 
     def __init__(self, entries: Entries, diagonal: FloatArray, items: IntArray) -> None:
@@ -315,9 +307,9 @@ class _BasesExchange:
         self.residual = self.diagonal - (self.rows * self.weights).sum(axis=0)
 
     def exchange(self, slot: int, u: float) -> None:
-        """Let the item in `slot` leave, and the one at quantile `u` of those outside enter."""
+        """Replace the item in `slot` by the item at quantile `u` of those outside of the rest."""
         row, pivot = self.weights[slot], self.inverse[slot, slot]
-        # What S without the item leaves of each variance: zero within S, and what left has 1/pivot.
+        # Variances given S without the item: zero within S, and 1/pivot for the item.
         residual = np.maximum(self.residual + row * row / pivot, 0.0)
         left = self.items[slot]
         residual[self.items] = 0.0
@@ -327,7 +319,7 @@ class _BasesExchange:
             self._swap(slot, item, float(residual[item]))
 
     def _swap(self, slot: int, item: int, variance: float) -> None:
-        """Put `item` in place of the one in `slot`; `variance` is what the others leave of it."""
+        """Put `item` into `slot`; `variance` is its variance given the other items."""
         column = self.entries(self.everything, np.array([item]))[:, 0]
         ratio = self.inverse[:, slot] / self.inverse[slot, slot]
         row = self.weights[slot].copy()

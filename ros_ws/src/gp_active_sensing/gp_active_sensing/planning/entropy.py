@@ -1,4 +1,4 @@
-"""Entropies of Gaussians and of Gaussian mixtures, and the reward made of them."""
+"""Entropies of Gaussians and of Gaussian mixtures, and rewards from these entropies."""
 
 from __future__ import annotations
 
@@ -13,31 +13,32 @@ from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 _LOG_2PI = math.log(2.0 * math.pi)
 _TINY = 1e-300
-"""In place of zero where a logarithm is multiplied by it."""
+"""Smallest argument of a logarithm that is multiplied by its argument."""
 _NEGLIGIBLE = 1e-9
-"""Weight below which a component is left out: it changes an entropy by less than 1e-7 nat."""
+"""Weight below which a component is ignored; it changes an entropy by less than 1e-7 nat."""
 _CLOSE = 1e-4
-"""A bracket this narrow is not integrated [nat]."""
+"""Width of a bracket below which no integration follows [nat]."""
 _LIKE = (
     (9, 1.0, 0.75, 4.5, 0.2),
     (11, 1.0, 0.75, 5.5, 0.1),
     (17, 0.7, 0.5, 6.1, 0.2),
 )
-"""Quadrature for similar components, in deviations of the mixture: numbers and lengths of steps,
-for which least deviation, for means and four deviations within how far, and for which width of the
-bracket [nat]. Errors are below 2e-4 nat then."""
+"""Quadrature rules for similar components: number of points, step, least deviation of a component,
+largest distance of a mean plus four deviations, and largest width of the bracket [nat]. Lengths are
+in standard deviations of the mixture. Errors are below 2e-4 nat."""
 _REACH, _STEP = 5.0, 1.0
-"""Equal steps: how far beyond the means [its own deviations], and how wide [the least of them]."""
+"""Range beyond each mean [the component's deviations] and width of an equal step [the least
+deviation]."""
 _NODES = (8, 12, 16, 20, 24, 32)
-"""Numbers of equal steps; mixtures that need more are integrated with growing ones."""
+"""Possible numbers of equal steps."""
 _GROWTH, _CENTRE = 0.25, 3.5
-"""Growing steps: part of the distance from the narrowest component, and where growth sets in."""
+"""Growing step per distance from the narrowest component, and range without growth [deviations]."""
 _GROWING = (24, 32, 48, 64, 96, 128)
-"""Numbers of growing steps; mixtures that need more, or do not fit, are integrated on panels."""
+"""Possible numbers of growing steps."""
 _OFFSETS = np.array([-6.5, -3.0, 0.0, 3.0, 6.5])
-"""Panel edges of a component, in its own standard deviations about its mean."""
+"""Offsets of the panel edges from the mean of a component [the component's deviations]."""
 _IN_CACHE = 1 << 15
-"""Densities evaluated at a time: what the processor's cache holds of them."""
+"""Largest number of densities that are evaluated together, so that they fit into the cache."""
 
 
 def gaussian_entropy(variance: FloatArray) -> FloatArray:
@@ -52,7 +53,7 @@ def discrete_entropy(weights: FloatArray) -> FloatArray:
 
 
 def xlogx(x: FloatArray) -> FloatArray:
-    """Return ``x log x``, 0 at 0, of numbers that are not negative."""
+    """Return ``x log x`` of nonnegative numbers; 0 at 0."""
     log = np.log(np.maximum(x, _TINY))
     log *= x
     return np.asarray(log)
@@ -67,20 +68,20 @@ def sum_of_largest(entropy: FloatArray, k: int) -> FloatArray:
 
 
 def noise_entropy(noise_variance: FloatArray) -> FloatArray:
-    """Return ``½ log(2πe σ_n²(λ))``, (L,) [nat]: what every planner takes off an entropy.
+    """Return the entropies ``½ log(2πe σ_n²(λ))`` (L,) of the noise [nat].
 
-    What is left is the information a reading gives. It is never negative, does not depend on
-    the unit of the readings, and does not reward noise where candidates differ in it.
+    The entropy of a reading minus that of the noise is the information of the reading. It is never
+    negative, has no dependence on the unit of the readings, and does not reward noise.
     """
     return gaussian_entropy(noise_variance)
 
 
 def reported_offset(noise_variance: FloatArray, readings: int) -> float:
-    """Return what is added to the information of some readings to give the paper's value [nat].
+    """Return the offset between the reported value and the information of some readings [nat].
 
-    Where all candidates have the same noise that is the entropy of the noise: reported values
-    are then joint entropies ``H[Z]`` as in the paper. Where they differ it is zero: the value is
-    the information ``H[Z] - Σ_λ b(λ) ½ log(2πe σ_n²(λ))`` a reading.
+    If all candidates have the same noise, the offset is the entropy of the noise, and reported
+    values are joint entropies ``H[Z]`` as in the paper. Otherwise the offset is zero, and values
+    are the information ``H[Z] - Σ_λ b(λ) ½ log(2πe σ_n²(λ))`` per reading.
     """
     if np.ptp(noise_variance) > 1e-12 * noise_variance.max():
         return 0.0
@@ -97,7 +98,7 @@ class Bracket(NamedTuple):
     """Bounds on the entropies of K one-dimensional mixtures before integration.
 
     Args:
-        centred: (L, K) means of the components less that of the mixture.
+        centred: (L, K) means of the components minus that of the mixture.
         total: (K,) variance of the mixture.
         lower: (K,) ``Σ b H_λ`` [nat].
         upper: (K,) ``min(Σ b H_λ + H(b), ½ log 2πe Var)``, at least `lower` [nat].
@@ -112,15 +113,13 @@ class Bracket(NamedTuple):
 def bracket(
     b: FloatArray, m: FloatArray, v: FloatArray, doubt: FloatArray | None = None
 ) -> Bracket:
-    """Return bounds on the entropies of K mixtures; time O(L) each.
-
-    Of all densities of one variance the Gaussian has the largest entropy.
+    """Return bounds on the entropies of K mixtures; time O(L) for each mixture.
 
     Args:
         b: (L, K) mixture weights.
         m: (L, K) means.
         v: (L, K) or (L, 1) variances, above 0.
-        doubt: (K,) entropy of the weights, where it is known.
+        doubt: (K,) entropy of the weights; None = it is computed.
     """
     centred = m - (b * m).sum(axis=0)
     square = centred * centred
@@ -140,23 +139,21 @@ def mixture_entropy(weights: FloatArray, means: FloatArray, variances: FloatArra
     .. math:: H = -\int p(z) \log p(z)\, dz, \quad
         p(z) = \sum_\lambda b(\lambda) N(z; \mu_\lambda, \sigma_\lambda^2)
 
-    It lies in a bracket, ``Σ b H_λ ≤ H ≤ Σ b H_λ + H(b)`` and ``H ≤ ½ log 2πe Var``. Where that is
-    narrower than 1e-4 nat it is its upper end. Where components are alike, what is missing to the
-    Gaussian of the same variance, ``∫ p log(p / N)``, is small and smooth: the trapezoidal rule
-    with 9 to 17 steps. Where they are of like width, by the same rule for ``p log p``: 8 to 32
-    steps. Where narrow components lie within wide ones, after ``z = sinh(u)`` about the narrowest,
-    so that steps grow with the distance from it. Else by Gauss-Legendre quadrature on panels whose
-    edges are a few points of every component. Largest error seen 3e-4 nat (16-point Gauss-Hermite
-    under each component: 0.2). The result is put into the bracket, so that no quadrature error
-    ever leaves it.
+    H lies in the bracket ``Σ b H_λ ≤ H ≤ min(Σ b H_λ + H(b), ½ log 2πe Var)``. If the bracket is
+    narrower than 1e-4 nat, the result is its upper end. Otherwise the integral uses the first rule
+    that fits, and the result is clipped to the bracket:
+
+    - similar components: trapezoidal rule for ``∫ p log(p / N)``, N the Gaussian of equal variance,
+    - components of similar width: trapezoidal rule for ``∫ p log p``,
+    - narrow components within wide ones: the same after ``z = sinh(u)`` about the narrowest,
+    - all others: Gauss-Legendre quadrature on panels between points of every component.
+
+    The largest observed error is 3e-4 nat. The time is O(L) to O(25 L²) for each mixture.
 
     Args:
         weights: (…, L) mixture weights.
-        means: (…, L).
-        variances: (…, L), above 0.
-
-    Returns:
-        (…) entropies. Time O(L) to O(25 L²) each.
+        means: (…, L) means.
+        variances: (…, L) variances, above 0.
     """
     if not weights.shape == means.shape == variances.shape:
         weights, means, variances = np.broadcast_arrays(weights, means, variances)
@@ -172,16 +169,16 @@ def mixture_entropy(weights: FloatArray, means: FloatArray, variances: FloatArra
 
 
 def entropy_between(b: FloatArray, v: FloatArray, known: Bracket) -> FloatArray:
-    """Return the entropies (K,) of mixtures whose bracket is known; see `mixture_entropy`.
+    """Return the entropies (K,) of mixtures with a known bracket; see `mixture_entropy`.
 
     Args:
         b: (L, K) mixture weights.
         v: (L, K) variances, above 0.
-        known: their bracket.
+        known: bracket of the mixtures.
     """
     value = known.upper.copy()
     doubt = known.upper - known.lower
-    # "not <=" and not ">": what is not finite belongs to the general rule in the end.
+    # "not <=" instead of ">" sends values that are not finite to the general rule.
     (rows,) = np.nonzero(~(doubt <= _CLOSE))
     if not rows.size:
         return np.asarray(value)
@@ -197,7 +194,7 @@ def entropy_between(b: FloatArray, v: FloatArray, known: Bracket) -> FloatArray:
         narrowest = (std if all_live else np.where(live, std, np.inf)).min(axis=0)
         far = np.abs(centred) + 4.0 * std
         reach = (far if all_live else np.where(live, far, 0.0)).max(axis=0)
-    if not all_live:  # what a component without weight is like does not matter
+    if not all_live:  # components without weight do not matter
         centred, std = np.where(live, centred, 0.0), np.where(live, std, 1.0)
     done = np.zeros(rows.size, dtype=bool)
     for n, h, least, most, widest in _LIKE:
@@ -219,9 +216,9 @@ def entropy_between(b: FloatArray, v: FloatArray, known: Bracket) -> FloatArray:
 def _missing(b: FloatArray, c: FloatArray, std: FloatArray, n: int, h: float) -> FloatArray:
     """Return ``∫ p log(p / N(0, 1))`` of K mixtures (L, K) of mean 0 and variance 1.
 
-    By n points h apart, n odd. Both densities are times √2π here. From the middle outwards a
-    component's density changes from point to point by a factor, and that by another one, so that
-    three exponentials give all points.
+    The rule has n points (odd) with distance h. Both densities are multiplied by √2π. The ratio of
+    a component's density at neighbouring points changes by a constant factor from point to point,
+    so three exponentials give the densities at all points.
     """
     L, K = c.shape
     half = (n - 1) // 2
@@ -252,12 +249,12 @@ def _missing(b: FloatArray, c: FloatArray, std: FloatArray, n: int, h: float) ->
 
 
 def _general(b: FloatArray, m: FloatArray, v: FloatArray) -> FloatArray:
-    """Return the entropies of K mixtures (K, L), by the rule that fits each."""
-    # In units of a typical deviation, so that the unit of the readings makes no difference.
+    """Return the entropies of K mixtures (K, L), each by the first rule that fits."""
+    # Units of a typical deviation make the result independent of the unit of the readings.
     scale = np.sqrt((b * v).sum(axis=1))
     m, std = m / scale[:, None], np.sqrt(v) / scale[:, None]
     live = b > _NEGLIGIBLE
-    # A component without weight costs as much as any other and adds nothing.
+    # Components without weight only cost time.
     used = live.any(axis=0)
     if not used.all():
         b, m, std, live = b[:, used], m[:, used], std[:, used], live[:, used]
@@ -270,7 +267,7 @@ def _general(b: FloatArray, m: FloatArray, v: FloatArray) -> FloatArray:
         rows = np.flatnonzero((steps > least) & (steps <= n))
         _in_chunks(_equal_steps, n * b.shape[1], rows, value, arrays, n)
         least = n
-    # "not <=" and not ">": steps that are not finite belong to the panels in the end.
+    # "not <=" instead of ">" sends numbers of steps that are not finite to the panels.
     rows = np.flatnonzero(~(steps <= least))
     if rows.size:
         value[rows] = _wide(b[rows], m[rows], std[rows], live[rows], low[rows], high[rows])
@@ -285,13 +282,13 @@ def _wide(
     low: FloatArray,
     high: FloatArray,
 ) -> FloatArray:
-    """Return ``-∫ p log p`` of K mixtures (K, L) of components that differ much in width."""
+    """Return ``-∫ p log p`` of K mixtures (K, L) whose components differ much in width."""
     value, least = np.empty(len(b)), 0
     narrow = np.where(live, std, np.inf).argmin(axis=1)[:, None]
     centre = np.take_along_axis(m, narrow, axis=1)[:, 0]
     width = _CENTRE * np.take_along_axis(std, narrow, axis=1)[:, 0]
     first, last = np.arcsinh((low - centre) / width), np.arcsinh((high - centre) / width)
-    # Every component is to be met by steps no longer than it is wide.
+    # The steps at every component must not be longer than its deviation.
     step = _GROWTH * np.sqrt(width[:, None] ** 2 + (m - centre[:, None]) ** 2)
     steps = np.where((std >= step) | ~live, 0.0, np.inf).max(axis=1) + (last - first) / _GROWTH
     arrays = (b * live, m, std, centre, width, first, last)
@@ -312,7 +309,7 @@ def _in_chunks(
     arrays: tuple[FloatArray, ...],
     *more: Any,
 ) -> None:
-    """Fill ``value[rows]``, a limited number of rows at a time, so that memory stays bounded."""
+    """Fill ``value[rows]`` in chunks of bounded memory."""
     step = max(1, _IN_CACHE // cost)
     for start in range(0, len(rows), step):
         part = rows[start : start + step]
@@ -357,7 +354,7 @@ def _growing_steps(
 
 
 def _panels(b: FloatArray, m: FloatArray, std: FloatArray) -> FloatArray:
-    """Return ``-∫ p log p`` of K mixtures (K, L), on panels between points of all components."""
+    """Return ``-∫ p log p`` of K mixtures (K, L) from panels between points of all components."""
     x, w = _legendre()
     edges = np.sort((m[:, :, None] + std[:, :, None] * _OFFSETS).reshape(len(m), -1), axis=1)
     half = 0.5 * np.diff(edges, axis=1)

@@ -1,4 +1,4 @@
-"""Explain in plain sentences why a place was chosen, and the outcome."""
+"""Sentences that explain why a place was chosen, and the outcome of the visit."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from gp_active_sensing.types import CandidateValue, Plan
 from gp_active_sensing.util.wording import brief
 
 _SAME = 1e-9
-"""Bounds closer than this are one value [the policy's unit]."""
+"""Largest difference between bounds that count as equal [the policy's unit]."""
 
 
 def why(plan: Plan, names: Sequence[str], policy: str) -> str:
-    """Return why a plan goes where it goes: in the policy's words, or from its candidates' values.
+    """Return the reason for a plan: from the policy, or from the values of the candidates.
 
     Args:
-        plan: a decision with a waypoint.
-        names: (n,) the map's names of places.
-        policy: its name, "" when not known.
+        plan: plan with a waypoint.
+        names: (n,) names of the places.
+        policy: name of the policy; "" = unknown.
     """
     cls, unit = _class_of(policy), value_unit(policy)
     if isinstance(cls, Explains):
@@ -50,7 +50,7 @@ def why(plan: Plan, names: Sequence[str], policy: str) -> str:
     may = f"{other} may be worth up to {_figure(rival.upper, digits)}"
     if plan.deadline_hit:
         return f"{start}, {worth}; {may}: the limit ended the search before the choice was certain."
-    if _exact(chosen) and _exact(rival):  # nothing is left to search: it was not chosen alone
+    if _exact(chosen) and _exact(rival):  # several probes chose together
         least = f"{other} is worth {_figure(rival.upper, digits)}"
         return f"{start}, {worth}, for what it tells beside the other probes; {least}."
     within = f"{rival.upper - chosen.lower:.2g}{_unit(unit)}"
@@ -58,31 +58,31 @@ def why(plan: Plan, names: Sequence[str], policy: str) -> str:
 
 
 def on_route(start: str, plan: Plan, names: Sequence[str]) -> str:
-    """Return `start` with the next place of a route and how many follow it, without a full stop."""
+    """Return `start` with a route's next place and the number of later places, without a stop."""
     more = len(plan.waypoints) - 1
     after = f"; {more} more to read after it" if more else ""
     return f"{start}: {called(names[plan.waypoints[0]])}{after}"
 
 
 def value_unit(policy: str) -> str:
-    """Return the unit of the values of a policy, by its name; "" where it is not known."""
+    """Return the unit of the values of the policy with a name; "" = unknown."""
     return str(getattr(_class_of(policy), "unit", ""))
 
 
 def gap_of(policy: str, lower: float, upper: float) -> float | None:
-    """Return the gap between the bounds on a decision's value, None where there are no bounds.
+    """Return the gap between the bounds on a decision's value; None for a policy without bounds.
 
     Args:
-        policy: its name.
-        lower: bound of the value, in the policy's unit.
-        upper: bound of the value.
+        policy: name of the policy.
+        lower: lower bound on the value [the policy's unit].
+        upper: upper bound on the value [the policy's unit].
     """
     bounded = upper > lower or getattr(_class_of(policy), "bounded", False)
     return upper - lower if bounded else None
 
 
 def _class_of(policy: str) -> object:
-    """Return the class of a policy, None of one that is not installed here."""
+    """Return the class of the policy with a name; None if it is not installed."""
     try:
         return policies.factory(policy)
     except ActiveSensingError:
@@ -97,14 +97,14 @@ def outcome(
     set_aside: bool = False,
     blocked: str = "",
 ) -> str:
-    """Return the predicted and the actual value of a reading.
+    """Return a sentence with the predicted and the actual value of a reading.
 
     Args:
-        expected: mean and standard deviation of the reading, from the belief before it.
-        value: what was read (mean of the visit), None when nothing was.
-        unit: of the field.
-        set_aside: the place was given up without a reading.
-        blocked: why it could not be reached, "" when it could.
+        expected: predicted mean and standard deviation of the reading.
+        value: mean reading of the visit; None without a reading.
+        unit: unit of the field.
+        set_aside: True if the place was set aside without a reading.
+        blocked: reason why the place could not be reached; "" = it could.
     """
     if value is not None:
         came = f"read {brief(value)}{_unit(unit)}"
@@ -115,16 +115,16 @@ def outcome(
     if expected is None:
         return f"{came[0].upper()}{came[1:]}."
     mean, sd = expected
-    mean = 0.0 if abs(mean) < 1e-3 * sd else mean  # what it differs by means nothing
+    mean = 0.0 if abs(mean) < 1e-3 * sd else mean  # a negligible difference from zero
     return f"Expected {brief(mean)} ± {brief(sd)}{_unit(unit)}; {came}."
 
 
 def elsewhere(record: Mapping[str, Any], names: Sequence[str]) -> tuple[str, ...]:
-    """Return where the probe went instead of the chosen place, and the information of both.
+    """Return sentences about the visited place and the information at it and at the chosen place.
 
     Args:
-        record: of the stage, in a replay that followed the probe.
-        names: (n,) the map's names of places.
+        record: record of a stage, from a replay that followed the probe.
+        names: (n,) names of the places.
     """
     went, information = record.get("went"), record.get("information") or {}
     if not isinstance(went, int) or not 0 <= went < len(names):
@@ -139,13 +139,13 @@ def elsewhere(record: Mapping[str, Any], names: Sequence[str]) -> tuple[str, ...
 
 
 def called(name: str) -> str:
-    """Return a place's name as it may stand in a sentence: a bare number needs a word before it."""
+    """Return a place's name for a sentence, with the word "place" before a number."""
     number = name.lstrip("-+").replace(".", "", 1).isdigit()
     return f"place {name}" if number or not name.strip() else name
 
 
 def _digits(chosen: CandidateValue, rival: CandidateValue | None) -> int:
-    """Return how many decimals distinguish the compared values, 2 to 4."""
+    """Return the number of decimals that distinguishes the compared values, 2 to 4."""
     others = [chosen.upper] + ([rival.upper] if rival else [])
     differ = [v for v in others if abs(v - chosen.lower) > _SAME]
     for digits in (2, 3):
@@ -159,7 +159,7 @@ def _exact(candidate: CandidateValue) -> bool:
 
 
 def _figure(value: float, digits: int) -> str:
-    """Return a value with so many decimals; of a very large one five digits tell enough."""
+    """Return a value with `digits` decimals, or with five digits if it is very large."""
     return f"{value:.{digits}f}" if abs(value) < 1e6 else f"{value:.5g}"
 
 

@@ -1,7 +1,4 @@
-"""Another program chooses the next place, by lines of JSON (docs/architecture.md).
-
-Its answers are checked; when it fails the least certain candidate is taken.
-"""
+"""Policy that asks another program for the next place, by lines of JSON (docs/architecture.md)."""
 
 from __future__ import annotations
 
@@ -33,21 +30,21 @@ from gp_active_sensing.types import Plan, PlanLimit
 from gp_active_sensing.util.ties import first_best
 
 PROTOCOL = 1
-"""Number of the protocol; it grows when a program written for it could no longer cope."""
+"""Version of the protocol; it grows with each incompatible change."""
 _ANSWER_SHOWN = 80
-"""Characters of a wrong answer that are shown."""
+"""Largest number of characters of a wrong answer in a message."""
 ENOUGH = 5
-"""Starts in a row without a single answer after which a program is not started any more."""
+"""Number of starts in a row without an answer after which a program is not started again."""
 _RUNNING: dict[tuple[int, int], Running] = {}
-"""By process and identity of the policy: equal policies of two missions have a program each."""
+"""Programs by process id and identity of the policy, so each mission has its own program."""
 _LOCK = threading.Lock()
 _UNLIMITED = 60.0
-"""Seconds that an answer may take where neither the policy nor the decision has a limit."""
+"""Longest wait for an answer if neither the policy nor the decision has a limit [s]."""
 _RULE = "the least certain candidate is taken instead"
 
 
 def map_text(topology: Topology) -> dict[str, Any]:
-    """Return the line about a map, which comes before the first question about it."""
+    """Return the message that describes a map; it precedes the first question about the map."""
     n = topology.n
     ways = topology.ways_from(0)
     driven = np.isfinite(ways.seconds) & (ways.seconds > 0.0)
@@ -71,7 +68,7 @@ def map_text(topology: Topology) -> dict[str, Any]:
 def decision_line(
     request: PlanRequest, options: Candidates, *, number: int, seed: int, seconds: float
 ) -> dict[str, Any]:
-    """Return the line that asks for a place, with the `seconds` [s] that the answer may take."""
+    """Return the message that asks for a place, with the time limit `seconds` of the answer [s]."""
     return {
         "type": "decision",
         "decision": number,
@@ -85,14 +82,14 @@ def decision_line(
         },
         "pending": sorted(int(place) for place in request.pending),
         "unavailable": sorted(int(place) for place in request.unavailable),
-        # Infinite limits are null: JSON has no word for that.
+        # JSON has no infinity, so infinite limits become null.
         "remaining": {k: None if v == math.inf else v for k, v in vars(request.remaining).items()},
         "belief": _belief_fields(request.belief),
     }
 
 
 def _belief_fields(belief: Belief) -> dict[str, Any]:
-    """Return the belief in the scale of the Gaussian process (see ``scale``)."""
+    """Return the belief after its transform, which the field ``scale`` names."""
     weights = belief.weights
     mean, variance = belief.marginals()
     middle = weights @ mean
@@ -125,9 +122,9 @@ class Answer(NamedTuple):
     """Choice of a program.
 
     Args:
-        candidate: its number.
-        route: the places it would go to afterwards.
-        value: what it says the decision is worth; 0 = it says nothing.
+        candidate: index of the chosen candidate.
+        route: places that follow the chosen place.
+        value: value of the decision by the program; 0 = no value.
     """
 
     candidate: int
@@ -136,12 +133,10 @@ class Answer(NamedTuple):
 
 
 def understood(answer: Mapping[str, Any], options: Candidates, topology: Topology) -> Answer:
-    """Return the choice in an answer.
-
-    It has a ``place``, and may have ``route`` and ``value``.
+    """Return the choice in an answer, which has ``place``, and optionally ``route`` and ``value``.
 
     Raises:
-        ProgramError: a place that may not be chosen, or anything else that cannot be meant.
+        ProgramError: the place is no candidate, or a field is invalid.
     """
     if "place" not in answer:
         raise ProgramError(_wrong("an answer without a place", answer.get("error")))
@@ -159,7 +154,7 @@ def understood(answer: Mapping[str, Any], options: Candidates, topology: Topolog
         places = places[1:]
     value = answer.get("value")
     value = 0.0 if value is None else value
-    # Not beyond what a float can hold: an integer of JSON may have any number of digits.
+    # JSON integers may exceed the range of floats.
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e300:
         raise ProgramError(_wrong("a value that is no finite number", value))
     return Answer(int(found[0]), tuple(places), float(value))
@@ -186,9 +181,9 @@ class Running:
     """Program of a policy, running or not.
 
     Args:
-        program: None while there is none.
-        map_sent: the map that it received.
-        barren: how often it was started in a row without an answer that could be read.
+        program: the running program; None = it does not run.
+        map_sent: last map that the program received.
+        barren: number of starts in a row without a valid answer.
     """
 
     program: PlannerProgram | None = None
@@ -205,18 +200,18 @@ class Running:
         seconds: float,
         start: float,
     ) -> Any:
-        """Start the program if it does not run, tell it the map if it does not know it, and ask.
+        """Ask the program. Start it first if necessary, and send it the map if it is new.
 
         Args:
             command: program and arguments.
-            topology: the map of the question.
-            map_line: its description.
-            question: made from the seconds that there are for the answer.
-            seconds: to wait.
-            start: to wait in addition for the first answer after a start.
+            topology: map of the question.
+            map_line: function that returns the description of the map.
+            question: function of the time limit of the answer [s] that returns the question.
+            seconds: longest wait for the answer [s].
+            start: additional wait for the first answer after a start [s].
 
         Raises:
-            ProgramError: no answer that can be read.
+            ProgramError: there is no valid answer.
         """
         with self.lock:
             if self.program is not None and not self.program.running:
@@ -239,7 +234,7 @@ class Running:
             return answer
 
     def stop(self) -> None:
-        """End the program, if there is one."""
+        """End the program if it runs."""
         with self.lock:
             program, self.program, self.map_sent = self.program, None, None
             if program is not None:
@@ -247,7 +242,7 @@ class Running:
 
 
 def running_of(policy: object) -> Running:
-    """Return the program of a policy; it ends with the policy, or with this process."""
+    """Return the program of a policy. It ends with the policy, or with this process."""
     key = (os.getpid(), id(policy))
     with _LOCK:
         found = _RUNNING.get(key)
@@ -258,7 +253,7 @@ def running_of(policy: object) -> Running:
 
 
 def end(policy: object) -> None:
-    """End the program of a policy, if it runs; it is started again when it is asked again."""
+    """End the program of a policy if it runs. The next question starts it again."""
     found = _RUNNING.get((os.getpid(), id(policy)))
     if found is not None:
         found.stop()
@@ -273,7 +268,7 @@ def _forget(key: tuple[int, int]) -> None:
 
 @dataclass(frozen=True)
 class External:
-    """Choice of another program, which gets map and belief as JSON and names a place.
+    """Choice of another program, which receives map and belief as JSON and names a place.
 
     The program runs without a shell, with the rights of the user who runs the mission. It receives
     all data with every decision, so it needs no memory and can be restarted at any time. After a
@@ -311,10 +306,10 @@ class External:
             raise ConfigError([msg])
 
     def check(self, belief: Belief, topology: Topology) -> None:
-        """Look whether there is such a program; nothing is started.
+        """Check that the program exists, without a start.
 
         Raises:
-            PlanningError: there is none.
+            PlanningError: there is no such program.
         """
         del belief, topology
         if shutil.which(self.command[0]) is None:
@@ -325,13 +320,13 @@ class External:
             raise PlanningError(msg)
 
     def rest(self) -> None:
-        """End the program; it is started again when something is asked."""
+        """End the program. The next question starts it again."""
         end(self)
 
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         """Choose the next place; see `Policy.plan`.
 
-        The state is None, or how many decisions the program was asked for and failed.
+        The state has the numbers of asked and of failed decisions.
         """
         topology, started = request.topology, request.clock()
         seed = int(request.rng.integers(2**31))
@@ -356,7 +351,7 @@ class External:
                 self.start,
             )
             answer = understood(found, options, topology)
-        except (ProgramError, ValueError, OSError) as error:  # or what JSON has no word for
+        except (ProgramError, ValueError, OSError) as error:  # ValueError: not valid in JSON
             late = isinstance(error, ProgramError) and error.late
             failed += 1
             reason = f"the program {self._shown} {error}; {_RULE}"

@@ -1,4 +1,4 @@
-"""A program that answers lines of JSON: started, asked with a time-out, ended; never by a shell."""
+"""Process that answers lines of JSON: started without a shell, asked with a time-out, ended."""
 
 from __future__ import annotations
 
@@ -17,24 +17,25 @@ from typing import Any
 logger = logging.getLogger(__name__)
 
 LONGEST = 1 << 20
-"""Bytes of the longest answer that is read."""
+"""Largest length of an answer [bytes]."""
 PATIENCE = 60.0
-"""Seconds after which a program that has not answered is ended, to be started again."""
+"""Time without an answer after which the program is ended [s]."""
 _GRACE = 0.5
-"""Seconds that a program has to end once its input has ended."""
+"""Time between the end of the program's input and its killing [s]."""
 _SHOWN = 300
-"""Characters of a line of its standard error, or of a wrong answer, that are shown."""
+"""Largest number of characters of a line in a message or in the log."""
 _LINES = 200
-"""Lines of its standard error that are logged, of one run of the program."""
+"""Largest number of logged lines of standard error in one run of the program."""
 _CHUNK = 1 << 16
+"""Largest number of bytes of one system call to a pipe."""
 
 
 class ProgramError(Exception):
-    """A program that gave no answer that can be used; the message says why.
+    """Error of a program without a valid answer.
 
     Args:
-        message: a clause, without the program's name.
-        late: it did not answer in time.
+        message: clause with the reason, without the program's name.
+        late: True if the program did not answer in time.
     """
 
     def __init__(self, message: str, *, late: bool = False) -> None:
@@ -46,39 +47,38 @@ def line_of(message: Mapping[str, Any]) -> bytes:
     """Return a message as a line of JSON.
 
     Raises:
-        ValueError: a number that JSON has no word for.
+        ValueError: a number is not valid in JSON.
     """
     return json.dumps(message, allow_nan=False, separators=(",", ":")).encode() + b"\n"
 
 
 class PlannerProgram:
-    """A running program. One question is open at a time, and each is answered by one line.
+    """Running program. One question is open at a time, and one line is its answer.
 
-    Waiting for another process is real time, whatever clock a mission is counted by. What it
-    writes to its standard error is logged, as far as `_LINES` go. A thread each reads its answers
-    and its errors, and sends it questions, so that no pipe that is full stops a mission.
+    Time-outs use real time. The first `_LINES` lines of standard error are logged. Three threads
+    read answers, read errors and send questions, so that a full pipe never blocks a mission.
 
     Raises:
-        ProgramError: it cannot be started.
+        ProgramError: the program cannot be started.
     """
 
     def __init__(self, command: Sequence[str]) -> None:
         self.name = os.path.basename(command[0])
         pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
         try:
-            # In a session of its own: an interrupt from the keyboard is ours to handle.
+            # A new session keeps interrupts from the keyboard away from the program.
             self._process: Any = subprocess.Popen(command, **pipes, start_new_session=True)
         except (OSError, ValueError) as error:
             msg = f"cannot be started: {error}"
             raise ProgramError(msg) from error
         self.pid: int = self._process.pid
         self.owner = os.getpid()
-        """The process that started it: a copy of that by fork leaves it alone."""
+        """Id of the process that started the program; a forked copy does not end it."""
         self.answered = 0
         self._lock = threading.RLock()
         self._closed = self._ended = False
         self._asked_at: float | None = None
-        """When the question that is open was asked."""
+        """Time of the open question on the monotonic clock [s]; None = no open question."""
         self._answers = bytearray()
         self._changed = threading.Condition()
         self._questions: queue.SimpleQueue[bytes] = queue.SimpleQueue()
@@ -93,22 +93,22 @@ class PlannerProgram:
         return not self._closed and self._process.poll() is None
 
     def ask(self, lines: Sequence[bytes], seconds: float) -> Mapping[str, Any]:
-        """Send lines and return the answer, an object of JSON.
+        """Send lines and return the answer, a JSON object.
 
-        The answer to an earlier question that came too late is passed over first. After `PATIENCE`
-        without an answer, a line that never ends, or its own end, the program is ended.
+        A late answer to an earlier question is dropped first. The program is ended after `PATIENCE`
+        seconds without an answer, or after a line longer than `LONGEST`.
 
         Args:
-            lines: each with its end; the last one is the question.
-            seconds: to wait at most.
+            lines: lines with their line feeds; the last line is the question.
+            seconds: longest wait for the answer [s].
 
         Raises:
-            ProgramError: no answer, or none that is an object of JSON.
+            ProgramError: there is no answer, or it is not a JSON object.
         """
         with self._lock:
             until = time.monotonic() + seconds
             if self._asked_at is not None:
-                self._line(until)  # late; what it says was for an earlier decision
+                self._line(until)  # the late answer to an earlier question
             self._drop_unasked()
             self._questions.put(b"".join(lines))
             self._asked_at = time.monotonic()
@@ -117,12 +117,12 @@ class PlannerProgram:
             return answer
 
     def close(self, grace: float = _GRACE) -> None:
-        """End the program: its input ends, and it is killed if it runs `grace` seconds later."""
+        """End the program: close its input, and kill it if it still runs after `grace` [s]."""
         with self._lock:
             if self._closed:
                 return
             self._closed = True
-            if self.owner != os.getpid():  # a fork's copy: the other process has it still
+            if self.owner != os.getpid():  # in a forked copy, the other process owns the program
                 self._process.returncode = 0
                 return
             self._questions.put(b"")
@@ -130,13 +130,13 @@ class PlannerProgram:
                 self._process.wait(grace)
             except subprocess.TimeoutExpired:
                 with contextlib.suppress(OSError):
-                    os.killpg(self.pid, signal.SIGKILL)  # with what it started
+                    os.killpg(self.pid, signal.SIGKILL)  # with its child processes
                 self._process.kill()
                 self._process.wait()
             with self._changed:
                 self._changed.notify_all()
             for thread in self._threads:
-                thread.join(_GRACE)  # something that it started may hold a pipe open
+                thread.join(_GRACE)  # a child process may keep a pipe open
 
     def _read_answers(self) -> None:
         with self._process.stdout as pipe:
@@ -167,7 +167,7 @@ class PlannerProgram:
                     rest = rest[os.write(pipe.fileno(), rest) :]
 
     def _line(self, until: float) -> bytes:
-        """Return the next line of its standard output; the question counts as answered then."""
+        """Return the next line of standard output, and close the open question."""
 
         def has_answer() -> bool:
             whole = b"\n" in self._answers or len(self._answers) > LONGEST
@@ -206,7 +206,7 @@ class PlannerProgram:
         return f"has ended (signal {-code})" if code < 0 else f"has ended (exit code {code})"
 
     def _drop_unasked(self) -> None:
-        """Drop what the program wrote without a question."""
+        """Drop output that the program wrote without a question."""
         with self._changed:
             unasked = bytes(self._answers)
             self._answers.clear()
@@ -231,7 +231,7 @@ class PlannerProgram:
 
 
 def _brief(line: bytes) -> str:
-    """Return the beginning of a line as text that is fit for a log."""
+    """Return the beginning of a line as printable text."""
     text = line.decode("utf-8", "replace").strip()
     shown = "".join(c if c.isprintable() else "�" for c in text[:_SHOWN])
     return shown + ("…" if len(text) > _SHOWN else "")

@@ -1,4 +1,4 @@
-"""Myopic policies: maximum entropy, designs, mutual information, integrated variance, chance."""
+"""Myopic policies: max_entropy, apgd, mutual_information, integrated_variance and random."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from gp_active_sensing.util.ties import NAT, first_best
 
 _LOOK_AHEAD = "is removed; take policy tour for a whole route, or bal for some readings ahead"
 _NEGLIGIBLE = 1e-9
-"""Weight below which a candidate λ is left out of the average."""
+"""Weight below which a candidate λ is ignored in averages."""
 _FLOOR = 1e-9
-"""Least noise variance, relative to the prior variance, that an inverse can be trusted with."""
+"""Least noise variance for an inverse, as a fraction of the prior variance."""
 _BATCH = 8.0
-"""Cost of a number in many small inverses, relative to one in a large inverse."""
+"""Time per entry of many small inverses, relative to the time per entry of a large inverse."""
 _NUMBERS = 2_000_000
-"""Numbers in the largest temporary array of the small inverses."""
+"""Largest number of entries of a temporary array of the small inverses."""
 _MANY = 10_000
-"""Places at most whose correlation with the candidates is computed under every λ."""
+"""Largest number of places whose correlation with the candidates is computed under every λ."""
 
 
 def freeze(belief: Belief, weights: FloatArray) -> dict[str, Any]:
-    """Return ``{"weights": …}`` to keep, of (L,), with their candidates where these may change."""
+    """Return a state with weights (L,), and with the candidates λ if these may change."""
     frozen: dict[str, Any] = {"weights": weights.tolist()}
     if belief.grid is not None:
         frozen["candidates"] = _candidates(belief).tolist()
@@ -49,10 +49,10 @@ def freeze(belief: Belief, weights: FloatArray) -> dict[str, Any]:
 
 
 def thaw(frozen: dict[str, Any], belief: Belief) -> FloatArray:
-    """Return the kept weights (L,) over the candidates of today.
+    """Return the weights (L,) of a state over the present candidates.
 
-    Where the candidates have followed the readings since, the mass of each goes to the nearest of
-    those of its kernel that there are now, by the logarithms of length-scales, signal and noise.
+    If the candidates have changed, each weight moves to the nearest present candidate of the same
+    kernel. Distances are between logarithms of length-scales, signal and noise.
     """
     weights = np.array(frozen["weights"])
     if "candidates" not in frozen:
@@ -69,10 +69,10 @@ def thaw(frozen: dict[str, Any], belief: Belief) -> FloatArray:
 
 
 def _candidates(belief: Belief) -> FloatArray:
-    """(L, p + 3) length-scales, signal, noise and variance, before any common scale.
+    """Return the parameters of the candidates (L, …) without the common scale.
 
-    Without the last one where places have nothing of their own: it is then the signal's. With
-    another where attributes count: that of the field and what they explain.
+    The columns are length-scales, signal, noise and, where the kernel has them, the total variance
+    and the variance with the attributes.
     """
     candidates = belief.covariance.hyperparameters
     scales = length_scales_of(candidates)
@@ -91,25 +91,22 @@ def _kernels(belief: Belief) -> list[str]:
 
 
 class Greedy(ABC):
-    """A policy that goes to the candidate with the largest score now (see `first_best`).
+    """Base of policies that choose the candidate with the largest score (see `first_best`).
 
-    A new one overrides `scores`, and `frozen` when it keeps something from the first stage.
+    A new policy overrides `scores`, and `frozen` if it stores a state at the first stage.
     """
 
     several: ClassVar[bool] = False
-    """The scores of several quantities, times their weights, may be added [nat]."""
+    """True if the scores of several quantities are summed with their weights [nat]."""
 
     @abstractmethod
     def scores(
         self, belief: Belief, locations: IntArray, pending: Collection[int], state: PolicyState
     ) -> FloatArray:
-        """Return the (m,) value of reading each of `locations` next.
-
-        In any unit, the larger the better. Values within `util.ties.NAT` count as equal.
-        """
+        """Return the scores (m,) of `locations`. Scores within `util.ties.NAT` are ties."""
 
     def frozen(self, belief: Belief, state: PolicyState) -> PolicyState:
-        """Return the state to score with and to hand on; by default whatever it was."""
+        """Return the state for `scores` and the next decision; by default the same state."""
         return state
 
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
@@ -133,7 +130,7 @@ class Greedy(ABC):
 def expected_entropy(
     belief: Belief, weights: FloatArray, locations: IntArray, pending: Collection[int]
 ) -> FloatArray:
-    """Return ``Σ_λ b(λ) H[Z_x | λ]`` of `locations` (m,) for some belief b (L,) [nat]."""
+    """Return ``Σ_λ b(λ) H[Z_x | λ]`` at `locations` (m,) for the belief `weights` b (L,) [nat]."""
     _, variance = marginals_given_pending(belief, locations, pending)
     noise = belief.noise_variance
     information = gaussian_entropy(variance + noise[:, None]) - noise_entropy(noise)[:, None]
@@ -144,8 +141,8 @@ def expected_entropy(
 class MaxEntropy(Greedy):
     """Largest entropy of the predictive mixture, ``argmax_x H[Z_x | z_D]``: bal with N' = 1.
 
-    [Hoang2014, Eq. 6 at the last stage]. Of several quantities it is the sum of their entropies
-    times their weights; those of the further ones are less the entropy of the noise.
+    [Hoang2014, Eq. 6 at the last stage]. For several quantities the score is the weighted sum of
+    their entropies; the entropy of the noise is subtracted for the further quantities.
     """
 
     unit = "nat"
@@ -163,16 +160,16 @@ class MaxEntropy(Greedy):
 
 @dataclass(frozen=True)
 class Apgd(Greedy):
-    """A-priori greedy design: as `ie`, with the belief frozen before the first reading.
+    """A-priori greedy design: largest expected entropy under the belief before the first reading.
 
-    ``argmax_x Σ_λ b_0(λ) H[Z_{S∪{x}} | z_D0, λ]``; under a topology the arg-max over the
-    candidates. The state is b_0. [Shewry1987; Hoang2014, Sec. 4.1]
+    ``argmax_x Σ_λ b_0(λ) H[Z_{S∪{x}} | z_D0, λ]`` over the candidates. The state is b_0.
+    [Shewry1987; Hoang2014, Sec. 4.1]
     """
 
     unit = "nat"
 
     def frozen(self, belief: Belief, state: PolicyState) -> PolicyState:
-        """Return b_0, JSON-serialisable."""
+        """Return the state with b_0."""
         return freeze(belief, belief.weights) if state is None else state
 
     def scores(
@@ -184,26 +181,23 @@ class Apgd(Greedy):
 
 @dataclass(frozen=True)
 class MutualInformation(Greedy):
-    r"""Largest gain of information about the places not observed. [Krause2008].
+    r"""Largest gain of information about the unobserved places. [Krause2008].
 
     .. math:: \arg\max_x \sum_\lambda b(\lambda) \big( H[Z_x | z_D, \lambda]
         - H[Z_x | Z_{X \setminus (D \cup x)}, \lambda] \big)
 
-    The first term alone (`ie`) goes to the edge of the map, where half of what a reading tells is
-    about places that are not on it; the second takes off what x has in common with
-    nothing. It is averaged under each λ with the present belief; what a reading tells about λ
-    is not counted (`max_entropy` and `bal` count it). The value is below zero where x is
-    better known already than all the other places could tell.
+    The first term alone (`ie`) prefers the edge of the map. The second term subtracts information
+    about no place of the map. The score ignores the information about λ, which `max_entropy` and
+    `bal` include. It may be negative.
 
-    Where the map is large, the second term conditions on the `neighbourhood` places
-    most correlated with x only, as the local kernels of the paper. Fewer conditions leave more
-    entropy, so the value is then too small, by less the more places are taken. Time for n
-    unobserved places, A candidates and k neighbours: O(L min(n³, A (n + k³))).
+    On a large map, the second term conditions only on the `neighbourhood` places that are most
+    correlated with x, like the local kernels of the paper. The score is then a lower bound. Time
+    for n unobserved places, A candidates and k neighbours: O(L min(n³, A (n + k³))).
     """
 
     unit = "nat"
     neighbourhood: ClassVar[int | None] = 64
-    """Number of the most correlated unobserved places to compare a candidate with; None = all."""
+    """Number k of the most correlated unobserved places of a candidate; None = all places."""
     REMOVED: ClassVar[Mapping[str, str]] = {
         "neighbourhood": "is removed; the 64 most correlated places count, on a small map all"
     }
@@ -232,7 +226,7 @@ class MutualInformation(Greedy):
 
 
 class _ReadingVariances:
-    """Variances of a reading given readings of other places but not those of D."""
+    """Variances of a reading given readings of other places, without the readings of D."""
 
     def __init__(self, belief: Belief) -> None:
         weights = belief.weights
@@ -241,7 +235,7 @@ class _ReadingVariances:
         self._covariance = belief.covariance
         basis = belief.mean.basis * belief.mean.std
         self._basis = basis
-        # Where the scale of the field is not known, everything is in units of its estimate.
+        # If the scale of the field is unknown, the factor is its estimate.
         signal = np.array([h.signal_std for h in belief.hyperparameters])
         unscaled = np.array([h.signal_std for h in belief.covariance.hyperparameters])
         self._factor = np.square(signal / unscaled)[self.live, None, None]
@@ -254,15 +248,12 @@ class _ReadingVariances:
         return np.asarray(self._factor[:, :, 0] * variance)
 
     def _between(self, rows: IntArray, columns: IntArray) -> FloatArray:
-        """(L', r, c) prior covariance of the latent field, the unknown mean included."""
+        """Return the (L', r, c) prior covariance of the latent field with the unknown mean."""
         latent = self._covariance.between(rows, columns)[self.live]
         return np.asarray(self._factor * (latent + self._basis[rows] @ self._basis[columns].T))
 
     def given_all(self, others: IntArray) -> FloatArray:
-        """(L', n) variance of a reading at each place given readings at all the others.
-
-        ``1 / (Σ⁻¹)_xx``: one inverse for each λ.
-        """
+        """Return the (L', n) variances ``1 / (Σ⁻¹)_xx`` of a reading given all other places."""
         n = len(others)
         variance = np.empty((len(self.live), n))
         for row, covariance in enumerate(self._between(others, others)):
@@ -273,20 +264,20 @@ class _ReadingVariances:
         return self._bracketed(variance, others)
 
     def given_nearest(self, locations: IntArray, others: IntArray, k: int) -> FloatArray:
-        """(L', A) variance of a reading at each location given its k nearest of `others`.
+        """Return the (L', A) variances of a reading at each location given k of `others`.
 
-        Nearest by correlation, averaged over λ; the location itself is left out.
+        These are the k other places with the largest correlation, averaged over λ.
         """
         variance = np.empty((len(self.live), len(locations)))
         step = max(1, _NUMBERS // (len(self.live) * max(k * k, len(others))))
         for start in range(0, len(locations), step):
             part = locations[start : start + step]
             latent = self._covariance.between(part, others)[self.live]
-            # A kernel may know the field at some place for certain.
+            # The prior variance of a place may be zero.
             scale = np.maximum(self._covariance.variance(others)[self.live], 1e-300)
             score = np.tensordot(self.weights, np.abs(latent) / np.sqrt(scale)[:, None], 1)
             score[others[None, :] == part[:, None]] = -1.0
-            # Of places that only rounding tells apart, those that come first.
+            # Rounding and a small slope send ties to the first places.
             score = np.round(score / max(float(score.max()), 1e-300), 9)
             score -= 0.5e-9 / len(others) * np.arange(len(others))
             near = others[np.argpartition(-score, k - 1, axis=1)[:, :k]]
@@ -301,22 +292,22 @@ class _ReadingVariances:
         return self._bracketed(variance, locations)
 
     def _bracketed(self, variance: FloatArray, where: IntArray) -> FloatArray:
-        """Keep rounding out: no reading is surer than its noise, or less sure than at first."""
+        """Clip variances to the range from the noise to the prior variance of a reading."""
         return np.clip(variance, self.noise, self._latent_variance(where) + self.noise)
 
 
 @dataclass(frozen=True)
 class IntegratedVariance:
-    r"""Largest expected drop of the mean variance of the map. [Cohn1996, ALC; Sacks1989, IMSE].
+    r"""Largest expected reduction of the mean variance of the map. [Cohn1996; Sacks1989].
 
     .. math:: \arg\max_x \sum_\lambda b(\lambda)
         \frac{\sum_p w_p \operatorname{Cov}_\lambda(f_p, f_x | z_D)^2}
              {\operatorname{Var}_\lambda(Z_x | z_D)}
 
-    The weights of the places (`map.weights`) are equal unless the map says otherwise. A value is a
-    drop of the mean variance [square of the reading's unit, after a transform]. What a reading
-    tells about λ is not counted. Of several quantities it is the drop of the weighted mean of their
-    variances, each in that of its field.
+    The weights w of the places are those of the map (`map.weights`), equal by default. The unit of
+    the score is the square of the readings' unit, after a transform. The score ignores information
+    about λ. For several quantities the score is the reduction of the weighted mean of their
+    relative variances.
     """
 
     several: ClassVar[bool] = True
@@ -325,7 +316,7 @@ class IntegratedVariance:
         "beam": _LOOK_AHEAD,
     }
     candidates: ClassVar[int] = 8
-    """Largest number of λ planned with. Of those that predict alike one stands for all."""
+    """Largest number of λ that represent the belief; see `representatives`."""
 
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         """Choose the next place; see `Policy.plan`."""
@@ -358,7 +349,7 @@ class IntegratedVariance:
 
 @dataclass(frozen=True)
 class RandomChoice:
-    """Any candidate with equal probability."""
+    """Random choice of a candidate with equal probabilities."""
 
     @staticmethod
     def explain(plan: Plan, names: Sequence[str]) -> str:

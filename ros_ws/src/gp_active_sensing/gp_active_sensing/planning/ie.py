@@ -1,4 +1,4 @@
-"""Implicit exploration: greedy under the present belief until a design frozen now is as good."""
+"""Implicit exploration: greedy under the present belief, and under a frozen belief at the end."""
 
 from __future__ import annotations
 
@@ -29,29 +29,27 @@ from gp_active_sensing.util.ties import NAT, first_best
 logger = logging.getLogger(__name__)
 
 _PAUSE = 8
-"""A bound that was too large is computed again when this fraction of the rest has been read."""
+"""Divisor of the remaining readings that gives the readings until the bound is computed again."""
 _LARGEST = 2_000_000
-"""Numbers in the largest covariance that is made for the bound (16 MB, some 50 ms)."""
+"""Largest number of entries of a covariance for the bound."""
 
 
 class _TimeIsUpError(Exception):
-    """The decision's time is over before the bound is known."""
+    """Signal that the decision's time is over before the bound is known."""
 
 
 @dataclass(frozen=True)
 class ImplicitExploration(Greedy):
     r"""Largest expected entropy, ``argmax_x Σ_λ b_D(λ) H[Z_x | z_D, λ]``, then `apgd`.
 
-    [Krause2007, IE]. The belief b_D is updated by every reading while that may pay. Once
-    no policy can gain more than `switch` over `apgd` with the readings that are left (see
-    `advantage_over_apgd`), the belief is frozen and `apgd` takes the rest.
+    [Krause2007, IE]. Every reading updates the belief b_D at first. Once no policy can gain more
+    than `switch` over `apgd` with the remaining readings, the belief is frozen and `apgd` chooses
+    the rest (see `advantage_over_apgd`).
 
-    The bound holds for any policy and any number of readings; without a budget of readings there
-    is no rest to bound and no switch. It is never below ``H(b)``, so it is computed once
-    ``H(b) ≤ switch``, and again whenever an eighth of the rest has been read: switching late is
-    always sound. Where moves bind it compares with sets of places that no probe can visit in a
-    row, so it stays large until a few readings are left. There is no switch while more than
-    about 500 places are within reach (for 7 candidates; the time for their covariances).
+    The bound is computed once ``H(b) ≤ switch``, and again after each eighth of the remaining
+    readings. Without a budget of readings the policy never switches. On a map with moves the bound
+    is loose until few readings remain. The policy does not switch while many places are reachable
+    (about 500 for 7 candidates), because their covariances take too long.
     """
 
     unit = "nat"
@@ -63,13 +61,13 @@ class ImplicitExploration(Greedy):
         low=0.0,
     )
     look_ahead: ClassVar[int] = 40
-    """Number of readings for which the bound of the switch follows apgd."""
+    """Number of readings for which the bound of the switch simulates apgd."""
 
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         """Choose the next place; see `Policy.plan`.
 
-        The state is None, ``{"again": readings left when the bound is next computed}``, or the
-        frozen belief.
+        The state is None, the frozen belief, or ``{"again": k}``: the bound is computed again when
+        k readings remain.
         """
         belief, limit, clock = request.belief, request.limit, request.clock
         started = clock()
@@ -113,7 +111,7 @@ class ImplicitExploration(Greedy):
     def scores(
         self, belief: Belief, locations: IntArray, pending: Collection[int], state: PolicyState
     ) -> FloatArray:
-        """Return the expected entropy under the present belief, or the frozen one."""
+        """Return the expected entropy under the present or the frozen belief."""
         frozen = state is not None and "weights" in state
         weights = thaw(state, belief) if frozen else belief.weights
         return expected_entropy(belief, weights, locations, pending)
@@ -126,34 +124,30 @@ def advantage_over_apgd(
     look_ahead: int,
     check: Callable[[], None] = lambda: None,
 ) -> float:
-    r"""Return a bound on what any policy gains over `apgd` with the k readings left [nat].
+    r"""Return a bound on the gain of any policy over `apgd` with the k remaining readings [nat].
 
     .. math:: H(b) + \sum_\lambda b(\lambda) \Big( \max_{|A| \le k} F_\lambda(A)
         - F_\lambda(G) \Big)
 
-    with ``F_λ(A) = H[Z_A | z_D, λ]`` less the entropy of the noise and G the first
-    40 places that `apgd` visits from here. Proof: a policy's readings have
-    ``H[Z_π] ≤ H(b) + Σ b H[Z_π | λ]``, and under a known λ no policy beats the best fixed set,
-    since a posterior covariance does not depend on readings. The places of `apgd` are a fixed set
-    that contains G; its readings have ``H[Z] ≥ Σ b F_λ(G)``, as conditioning on λ reduces entropy
-    and further readings add information of zero or more. Neither the maximum under λ is
-    computed nor the moves obeyed in it: F_λ is monotone and submodular, so that for every set W
+    F_λ(A) is ``H[Z_A | z_D, λ]`` minus the entropy of the noise. G are the first `look_ahead`
+    places that `apgd` visits from here. The bound holds because ``H[Z_π] ≤ H(b) + Σ b H[Z_π | λ]``
+    for any policy π, and because a fixed set is optimal under a known λ. The maximum is bounded
+    without the moves: F_λ is monotone and submodular, so every set W of reachable places gives
 
     .. math:: \max_{|A| \le k} F_\lambda(A) \le F_\lambda(W)
         + \sum_{k \text{ largest}} \big( F_\lambda(W \cup \{x\}) - F_\lambda(W) \big)
 
-    over the places within reach; the least of these over the prefixes W of the greedy choice under
-    λ is taken [Minoux1978]. Cutting both walks at 40 places loosens the bound, it
-    stays one. O(L m (40² + k)) for m places, after their joint posterior.
+    The result uses the smallest bound over the prefixes W of the greedy choice under λ
+    [Minoux1978]. The time is O(L m (look_ahead² + k)) for m places, after their joint posterior.
 
     Args:
-        request: what is known and what is left; with a number of readings.
-        options: what the probe may do next.
-        look_ahead: readings for which `apgd` is followed.
-        check: raises when the time is over.
+        request: belief, map and remaining budget, with a number k of readings.
+        options: candidates of the next move.
+        look_ahead: number of readings for which `apgd` is simulated.
+        check: function that raises when the time is over.
 
     Returns:
-        The bound; infinity where it would cost too much.
+        The bound; infinity if it would take too long.
     """
     belief, k = request.belief, request.remaining.readings
     if k is None:
@@ -168,7 +162,7 @@ def advantage_over_apgd(
     steps = min(look_ahead, k, len(places))
     most = _most(C, noise, k, steps, check)
     apgd = _walk(request, options, places, C, steps, check)
-    # The bracket is never negative; rounding and a belief that leaves a λ out must not make it so.
+    # The difference is not negative, except for rounding errors.
     return float(discrete_entropy(weights) + weights @ np.maximum(most - apgd, 0.0))
 
 
@@ -180,7 +174,7 @@ def _information(variance: FloatArray, noise: FloatArray) -> FloatArray:
 def _most(
     C: FloatArray, noise: FloatArray, k: int, steps: int, check: Callable[[], None]
 ) -> FloatArray:
-    """Return the (L,) submodular bounds on k readings among the places of C (L, m, m)."""
+    """Return the (L,) submodular bounds on the information of k readings, from C (L, m, m)."""
     L, m = C.shape[:2]
     own = np.arange(L)
     variance = np.maximum(np.diagonal(C, axis1=1, axis2=2), 0.0)
@@ -213,7 +207,8 @@ def _walk(
 ) -> FloatArray:
     """Return the (L,) information of the first places that `apgd` visits from here.
 
-    The belief is that of now; other arguments as of `advantage_over_apgd` and `_most`.
+    The function uses the present belief. The arguments are those of `advantage_over_apgd` and
+    `_most`.
     """
     weights, noise = request.belief.weights, request.belief.noise_variance
     topology, unavailable = request.topology, request.unavailable

@@ -1,4 +1,4 @@
-"""Tests that tell two length-scales apart by pairs of readings, for the policy `ite`."""
+"""Tests that distinguish two length-scales by pairs of readings, for the policy `ite`."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing.util.ties import first_best
 
 _CLIPS = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
-"""Clips that are tried, in variances of a reading."""
+"""Clips of the statistic to choose from [variances of a reading]."""
 _QUANTILES = 160
-"""Equally probable values of each of two normal numbers, by which expectations are taken."""
+"""Number of equally probable values of a normal variable in an expectation."""
 _NEAR_BEST = 0.95
-"""Pairs whose correlations differ by at least this share of the largest difference are taken."""
+"""Least difference of a pair's correlations, as a fraction of the largest difference."""
 _LEAST_DIFFERENCE = 1e-6
-"""Correlations that differ by less tell nothing."""
+"""Least difference of correlations that a test can use."""
 _ANCHORS = 400
-"""Places, evenly spread over their list, whose partners are looked for."""
+"""Largest number of places whose partners are searched."""
 _NUMBERS = 2_000_000
-"""Numbers in the largest temporary array."""
+"""Largest number of entries of a temporary array."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two places to read, with their correlations under the shorter and the longer λ."""
+    """Pair of places with their correlations under the shorter and the longer length-scale."""
 
     a: int
     b: int
@@ -40,28 +40,27 @@ class Pair:
 
 
 def statistic(u: FloatArray, v: FloatArray, variance: float, differences: bool) -> FloatArray:
-    """Return numbers whose expectation is the correlation of the latent field at two places.
+    """Return a statistic whose expectation is the correlation of the latent field at two places.
 
-    ``u v``, or ``variance - (u - v)²/2`` where the mean of the field is not known: a difference
-    does not hold it.
+    The statistic is ``u v``, or ``variance - (u - v)²/2`` if the mean of the field is unknown.
 
     Args:
-        u: readings at the first places, less the mean, in signal standard deviations.
-        v: at the second places.
-        variance: of each, ``1 + σ_n²/σ_s²``.
-        differences: the mean is not known.
+        u: readings at the first places, minus the mean [standard deviations of the field].
+        v: readings at the second places.
+        variance: variance of a reading, ``1 + σ_n²/σ_s²``.
+        differences: True if the mean of the field is unknown.
     """
     return np.asarray(variance - 0.5 * np.square(u - v) if differences else u * v)
 
 
 @dataclass(frozen=True)
 class PairTest:
-    """A test of a shorter against a longer length-scale by the mean of clipped statistics.
+    """Test of a shorter against a longer length-scale by the mean of clipped statistics.
 
     Args:
-        variance: of a reading, in signal variances, ``1 + σ_n²/σ_s²``.
-        differences: the mean of the field is not known; see `statistic`.
-        clip: statistics are clipped to ± this.
+        variance: variance of a reading in signal variances, ``1 + σ_n²/σ_s²``.
+        differences: True if the mean of the field is unknown; see `statistic`.
+        clip: largest absolute value of a clipped statistic.
     """
 
     variance: float
@@ -70,7 +69,7 @@ class PairTest:
 
     @classmethod
     def for_pair(cls, pair: Pair, variance: float, differences: bool) -> PairTest:
-        """Return the test with the clip that needs the fewest pairs like this one."""
+        """Return the test with the clip that needs the fewest pairs similar to `pair`."""
         tests = [cls(variance, differences, clip * variance) for clip in _CLIPS]
         return min(tests, key=lambda test: test.pairs_needed(pair, 0.05))
 
@@ -80,12 +79,14 @@ class PairTest:
         return 0.5 * (shorter + longer)
 
     def error(self, pair: Pair, count: int) -> float:
-        r"""Return a bound on the probability that `count` such independent pairs mislead.
+        r"""Return a bound on the error probability of the test with `count` = n independent pairs.
 
-        With half the difference of the two expectations t, range M and variance v of the clipped
-        statistic, the smaller of Hoeffding's and Bernstein's bounds,
+        The bound is the smaller of Hoeffding's and Bernstein's bounds,
 
         .. math:: \exp(-2 n t^2 / M^2), \quad \exp\Big(-\frac{n t^2}{2 (v + M t / 3)}\Big).
+
+        t is half the difference of the two expectations. M and v are range and variance of the
+        clipped statistic.
         """
         (shorter, v0), (longer, v1) = self._moments(pair.shorter), self._moments(pair.longer)
         t = 0.5 * (longer - shorter)
@@ -97,7 +98,7 @@ class PairTest:
         return math.exp(-count * rate)
 
     def pairs_needed(self, pair: Pair, error: float) -> float:
-        """Return how many such pairs bring the bound down to `error` (inf: none do)."""
+        """Return the number of pairs with a bound of at most `error`; inf = no number suffices."""
         rate = -math.log(max(self.error(pair, 1), 1e-300))
         return math.ceil(-math.log(error) / rate) if rate > 1e-12 and error > 0.0 else math.inf
 
@@ -119,11 +120,11 @@ def _moments(
 
 
 class LengthScales:
-    """The length-scales a belief holds for possible, sorted; of several kernels those of the first.
+    """Possible length-scales of a belief; of several kernels, those of the first kernel.
 
     Attributes:
-        kernel: whose length-scales they are; "" = of the only one.
-        values: the length-scales.
+        kernel: name of the kernel; "" = the only kernel.
+        values: sorted length-scales.
     """
 
     def __init__(self, belief: Belief) -> None:
@@ -137,20 +138,20 @@ class LengthScales:
         self.values: list[float] = np.unique(self._all[possible]).tolist()
 
     def inside(self, low: float, high: float) -> list[float]:
-        """Return those from `low` to `high`; the nearest one when the candidates have moved off."""
+        """Return the length-scales from `low` to `high`; if there is none, the nearest one."""
         inside = [value for value in self.values if low <= value <= high]
         middle = math.sqrt(low) * math.sqrt(high)
         return inside or [min(self.values, key=lambda value: abs(math.log(value / middle)))]
 
     def candidate(self, value: float) -> int:
-        """Return the number of the most probable λ with this length-scale, the first of equals."""
+        """Return the index of the most probable λ with a length-scale; ties go to the first λ."""
         where = np.flatnonzero((self._all == value) & self._of_kernel)
         return int(where[first_best(self._belief.weights[where])])
 
     def between(self, low: float, high: float) -> FloatArray:
-        """Return the (L,) belief given that the length-scale is in between."""
+        """Return the (L,) belief given that the length-scale is from `low` to `high`."""
         mask = np.isin(self._all, self.inside(low, high)) & self._of_kernel
-        # The readings may leave no weight that can be told from zero: then as at first.
+        # If the posterior weights vanish, the prior weights are used.
         for weights in (self._belief.weights * mask, self._belief.prior_weights * mask):
             if weights.sum() > 1e-100:
                 return np.asarray(weights / weights.sum())
@@ -158,12 +159,12 @@ class LengthScales:
 
 
 def field_variance(belief: Belief) -> float:
-    """Return the expected variance of the field about its mean, at a place."""
+    """Return the expected variance of the field at a place."""
     return float(belief.weights @ np.array([h.variance for h in belief.hyperparameters]))
 
 
 def reading_variance(belief: Belief) -> tuple[float, bool]:
-    """Return the variance of a reading in those of the field, and whether the mean is unknown."""
+    """Return the variance of a reading in field variances, and whether the mean is unknown."""
     noise = float(belief.weights @ np.array([h.noise_std**2 for h in belief.hyperparameters]))
     return 1.0 + noise / field_variance(belief), belief.mean.basis.shape[1] > 0
 
@@ -176,20 +177,20 @@ def find_pairs(
     independence: float,
     most: int,
 ) -> list[Pair]:
-    """Return pairs of places whose correlations under two λ differ most, far from one another.
+    """Return nearly independent pairs of places whose correlations under two λ differ most.
 
     The function first finds the largest difference of any two places. It then accepts pairs with
     nearly that difference, in the order of `places`. Under the longer length-scale, the correlation
-    of an accepted pair with the earlier ones is at most `independence`. For n places
-    O(min(n, 400) n), in bounded memory.
+    of an accepted pair with earlier pairs is at most `independence`. The time is
+    O(min(m, `_ANCHORS`) m), in bounded memory.
 
     Args:
         covariance: prior covariance of the latent field.
-        places: (m,) places that can be read, or have been.
-        shorter: number of a candidate with the shorter length-scale.
-        longer: number of one with the longer.
+        places: (m,) places that are observed or can be observed.
+        shorter: index of a candidate with the shorter length-scale.
+        longer: index of a candidate with the longer length-scale.
         independence: largest correlation between pairs.
-        most: pairs wanted.
+        most: largest number of pairs.
     """
     if len(places) < 2 or most < 1:
         return []
@@ -206,7 +207,7 @@ def find_pairs(
         partners = np.flatnonzero((long - short >= _NEAR_BEST * best) & ~blocked)
         if blocked[where] or not len(partners):
             continue
-        # The nearest in the list, so that the pairs lie close together.
+        # The nearest partner in the list keeps the places of a pair close together.
         other = int(partners[np.abs(partners - where).argmin()])
         a, b = int(places[where]), int(places[other])
         found.append(Pair(a, b, float(short[other]), float(long[other])))
@@ -231,7 +232,7 @@ class _Correlations:
         return np.asarray(latent / v[:, :, None] / w[:, None, :])
 
     def by_rows(self, rows: IntArray, columns: IntArray) -> Iterator[FloatArray]:
-        """Yield the same, some rows at a time."""
+        """Yield the correlations of `of` in chunks of rows."""
         L = len(self.covariance.hyperparameters)
         step = max(1, _NUMBERS // (L * len(columns)))
         for start in range(0, len(rows), step):

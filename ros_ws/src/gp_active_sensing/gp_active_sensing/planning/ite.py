@@ -1,4 +1,4 @@
-"""Explicit exploration: find the length-scale by independent tests first, then `apgd`."""
+"""Explicit exploration: independent tests find the length-scale first, then `apgd` follows."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ from gp_active_sensing.util.ties import NAT, first_best
 logger = logging.getLogger(__name__)
 
 _SAME = 1.0001
-"""Ratio of variances up to which they are the same."""
+"""Largest ratio of variances that count as equal."""
 
 
 @dataclass(frozen=True)
 class _Progress:
-    """How far the search has come; the policy's state while it tests.
+    """Progress of the search, the policy's state while it tests.
 
     Args:
-        low, high: the length-scale is one of the candidates from `low` to `high`.
-        readings: most readings that the tests may take; None = no budget to take a share of.
-        spent: places given to tests.
-        pairs: of the test under way; () = none is.
-        clip: of the test under way.
-        split: longest of the shorter length-scales in the test under way.
+        low, high: range of the length-scales that are not excluded.
+        readings: largest number of readings for the tests; None = no limit.
+        spent: number of places used for tests.
+        pairs: pairs of the present test; () = no test.
+        clip: clip of the present test.
+        split: longest of the shorter length-scales in the present test.
     """
 
     low: float
@@ -68,26 +68,20 @@ class _Progress:
 
 @dataclass(frozen=True)
 class ExplicitExploration:
-    r"""Find the length-scale by independent tests, then `apgd` with the rest. [Krause2007, ITE].
+    r"""Independent tests that find the length-scale, then `apgd` with the rest. [Krause2007, ITE].
 
-    A binary search over the sorted length-scales ℓ. To separate ``ℓ_i`` from ``ℓ_{i+1}``, pairs of
-    places are read at the distance where their correlations differ most, pairs so far apart
-    that they are nearly independent. The mean of their products
-    (less the mean, in signal variances, clipped) against the midpoint of the two expected
-    ones decides. Hoeffding's and Bernstein's bounds give the number of pairs for the wanted
-    `confidence`, shared out among the tests. It is hundreds where length-scales are alike; the map
-    and `share` allow a few, and the log says what confidence they give.
+    The tests are a binary search over the sorted length-scales ℓ. To separate ``ℓ_i`` from
+    ``ℓ_{i+1}``, the probe observes nearly independent pairs of places whose correlations differ
+    most. The mean of the pairs' clipped products is compared with the midpoint of the two expected
+    means. Hoeffding's and Bernstein's bounds give the number of pairs for the `confidence`. The map
+    and `share` may allow fewer pairs; the log then reports the reached confidence.
 
-    Then the belief is frozen, with the length-scales that the search has excluded at
-    weight zero: one is left, or some, when the search had to stop. It is what `apgd` goes
-    by; the map itself is predicted with the belief of all readings.
+    After the search, `apgd` uses a frozen belief in which the excluded length-scales have weight
+    zero. The map is still predicted with the belief from all readings. With several kernels, the
+    search and the frozen belief use the first kernel only.
 
-    Of a belief with several kernels the length-scales of the first are searched, and that kernel
-    is the one that is left; the map is predicted with all of them.
-
-    Where the mean is not known, half the squared differences of the pairs take the place of
-    products. Signal and noise variance are those expected under the belief. Any place must
-    be possible next: on a map with moves this policy is refused.
+    If the mean is unknown, squared differences replace products (see `statistic`). Signal and noise
+    variance are the expected values under the belief. Maps with moves are rejected.
     """
 
     unit = "nat"
@@ -101,10 +95,10 @@ class ExplicitExploration:
     """Largest correlation, under the longer length-scale, between the pairs of a test."""
 
     def check(self, belief: Belief, topology: Topology) -> None:
-        """Refuse a map with moves, and a length-scale for each feature.
+        """Reject a map with moves, and a belief with a length-scale for each feature.
 
         Raises:
-            PlanningError: with the policies that can be taken instead.
+            PlanningError: the policy cannot be used; the message names alternatives.
         """
         if not topology.free:
             msg = (
@@ -170,18 +164,17 @@ class ExplicitExploration:
         pending: set[int],
         progress: _Progress,
     ) -> tuple[bool, _Progress, set[int]]:
-        """Decide tests that have all their readings and begin others.
+        """Evaluate tests that have all readings, and begin the next tests.
 
         Returns:
-            done: the search is over.
-            progress: how far it has come.
-            wanted: places the test under way waits for; empty too while other probes are on
-                their way to them.
+            done: True if the search is over.
+            progress: new progress of the search.
+            wanted: places that the present test needs and that are not pending.
         """
         possible = set(options.locations.tolist())
         while len(inside := scales.inside(progress.low, progress.high)) > 1:
             if progress.pairs:
-                # A place set aside, or out of the budget, takes its pair along.
+                # If a place is set aside or too expensive, its pair is dropped.
                 usable = possible | pending | set(np.flatnonzero(belief.observed).tolist())
                 pairs = tuple(p for p in progress.pairs if {p.a, p.b} <= usable)
                 progress = dataclasses.replace(progress, pairs=pairs)
@@ -211,7 +204,7 @@ class ExplicitExploration:
         inside: list[float],
         progress: _Progress,
     ) -> _Progress | None:
-        """Return the progress with the next test under way, None when there can be none."""
+        """Return the progress with a new test; None if no further test is possible."""
         middle = (len(inside) - 1) // 2
         shorter, longer = inside[middle], inside[middle + 1]
         tests = math.ceil(math.log2(len(inside)))
@@ -260,7 +253,7 @@ class ExplicitExploration:
         )
 
     def _decide(self, belief: Belief, scales: LengthScales, progress: _Progress) -> _Progress:
-        """Return the progress after the test under way, all of whose places are read."""
+        """Return the progress after the present test, whose places are all observed."""
         variance, differences = reading_variance(belief)
         test = PairTest(variance, differences, progress.clip)
         signal = math.sqrt(field_variance(belief))
@@ -273,7 +266,7 @@ class ExplicitExploration:
         shorter = [value for value in inside if value <= progress.split]
         longer = [value for value in inside if value > progress.split]
         is_longer = float(statistics.mean()) > midpoint
-        # Where the candidates have changed meanwhile, all may lie on one side.
+        # If the candidates have changed meanwhile, all may lie on one side.
         kept = (longer if is_longer else shorter) or inside
         logger.info(
             "%d pairs of readings: the length-scale is %s %g (mean of products %.3g, midpoint "
@@ -299,7 +292,7 @@ def _answer(
     pending: Collection[int],
     seconds: float,
 ) -> Plan:
-    """Return the plan that goes to the largest expected entropy among `where`."""
+    """Return the plan to the place with the largest expected entropy among `where`."""
     values = expected_entropy(belief, weights, where, pending)
     routes = tuple(options.routes[i] for i in _indices(options, where))
     some = dataclasses.replace(options, locations=where, routes=routes)

@@ -1,4 +1,4 @@
-"""Rows back and forth, evenly spaced: the densest that the budget lasts for."""
+"""Lawnmower survey: the densest evenly spaced rows that fit into the budget."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gp_active_sensing.types import BoolArray, Budget
 
 @dataclass(frozen=True)
 class PlannedRows:
-    """Rows on a map, their places in order, and the drive along them, None without a way."""
+    """Rows on a map, their places in order, and the drive along them; None = there is no way."""
 
     rows: Rows
     places: tuple[int, ...]
@@ -31,7 +31,7 @@ class PlannedRows:
 
 
 class Found(NamedTuple):
-    """The densest rows, whether the budget lasts for all of them, and how they were found."""
+    """Densest rows, whether they fit into the budget, and the effort of the search."""
 
     laid: PlannedRows
     fits: bool
@@ -52,22 +52,22 @@ def densest_rows(
     spent: Callable[[], bool] = lambda: False,
     known: Sequence[int] = (),
 ) -> Found | None:
-    """Return the evenly spaced rows that leave the places of a map the least distance on average.
+    """Return the evenly spaced rows with the least mean distance from a place to the nearest row.
 
-    Among those that fit into the budget, of each direction and inset the densest by bisection; of
-    equals the shortest. Where none fits, the fewest rows. None on a map without places to visit.
+    The function compares, for each direction and inset, the densest rows that fit into the budget.
+    Ties go to the shortest rows. If none fits, it returns the fewest rows; without places, None.
 
     Args:
         ground: the map.
-        at: where the probe stands; None = nowhere yet.
-        remaining: of the budget, with the way home.
-        unread: (n,) places that may be read for the first time.
-        spacing: between rows [m]; None = what is best, as for the next two.
-        inset: of rows from the edge [m].
-        direction: of the rows [degrees].
-        limit: most rows to lay, but at least one.
-        spent: whether time is up.
-        known: places from which a distance counts, too: those that were read.
+        at: place of the probe; None = no place yet.
+        remaining: remaining budget with the end place.
+        unread: (n,) places that may get their first reading.
+        spacing: distance between rows [m]; None = the best spacing.
+        inset: distance of rows from the edge [m]; None = the best inset.
+        direction: direction of the rows [degrees]; None = the best direction.
+        limit: largest number of evaluated rows, but at least one.
+        spent: function that returns whether time is up.
+        known: observed places, which count in the mean distance.
     """
     if not len(ground.places):
         return None
@@ -99,7 +99,7 @@ def densest_rows(
 
 
 class _Layer:
-    """Lays rows and says whether a budget lasts for them; arguments as of `densest_rows`."""
+    """Search of rows that fit into a budget; the arguments are those of `densest_rows`."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class _Layer:
     ) -> None:
         self.by = unit_of(remaining)
         self.sparse = ground.topology.free and remaining.readings is not None
-        """Readings are what is short, and nothing is read on the way."""
+        """True if only readings are limited and a probe observes nothing on the way."""
         self.expanded = 0
         self._ground = ground
         self._at = at
@@ -126,11 +126,11 @@ class _Layer:
 
     @property
     def stopped(self) -> bool:
-        """A limit is reached."""
+        """True if a limit is reached."""
         return self.expanded >= self._limit or self._spent()
 
     def place_rows(self, rows: Rows) -> PlannedRows:
-        """Lay rows from a corner."""
+        """Return rows with their places and the drive along them."""
         if rows not in self._laid:
             self.expanded += 1
             places = rows_of(self._ground, rows, self.by)
@@ -141,7 +141,7 @@ class _Layer:
         return self._laid[rows]
 
     def corners(self, rows: Rows) -> Iterator[PlannedRows]:
-        """Yield the same rows from each corner, from the nearest one first."""
+        """Yield the rows with each corner as the beginning, the nearest corner first."""
         nearest = self._ground.corner(rows.direction, self._at)
         for corner in (nearest, *(c for c in range(CORNERS) if c != nearest)):
             laid = replace(rows, corner=corner)
@@ -149,11 +149,11 @@ class _Layer:
                 yield self.place_rows(laid)
 
     def fits(self, laid: PlannedRows) -> bool:
-        """Return whether the budget lasts for all of the rows and the way home."""
+        """Return whether the rows and the way home fit into the budget."""
         return fits(laid.trip, self._constraint)
 
     def home(self, laid: PlannedRows) -> float:
-        """Return how far it is home from the end of the rows, in the unit of `by`; 0 without."""
+        """Return the cost of the way home from the last row, in the unit of `by`; 0 without one."""
         home = self._constraint.costs_home(self.by)
         if home is None or laid.trip is None or not laid.trip.path:
             return 0.0
@@ -161,7 +161,7 @@ class _Layer:
         return cost if math.isfinite(cost) else 0.0
 
     def densest(self, family: Sequence[Rows]) -> int | None:
-        """Return the number of the densest rows that fit from the nearest corner, by bisection."""
+        """Return the index of the densest rows that fit from the nearest corner, by bisection."""
         low, high = -1, len(family)
         number = high - 1
         while low < number < high and not self.stopped:
@@ -179,20 +179,17 @@ class _Layer:
 
 @dataclass(frozen=True)
 class Lawnmower(RoutePolicy):
-    """Drive evenly spaced rows back and forth, whatever is read.
+    """Evenly spaced rows back and forth, independent of the readings.
 
-    The first decision lays the rows for the remaining budget, with the way home. Settings that are
-    not given are chosen among all evenly spaced rows that fit. The choice has the least mean
-    distance from a place of the map to the nearest place of a row. Every place of a row is read
-    where moves bind or metres are the limit. Where any place may be next and readings are the
-    limit, places along a row are as far apart as rows. Rows stay inside the outline. Where an
-    obstacle interrupts them, one side is driven after the other.
+    The first decision chooses rows for the remaining budget with the way home. Keys that are null
+    are chosen so that the mean distance from a place of the map to the nearest row is least. The
+    probe observes every place of a row. On a map without moves with a limit on readings only, the
+    distance between places along a row is about that between rows. Rows stay inside the outline.
+    If obstacles interrupt the rows, the probe may cover one side after the other.
 
-    Places that are set aside or too expensive are left out. With a remaining budget after the rows,
-    the nearest places follow. Where an error of the map ends the mission, a pass has its own rows,
-    and the next pass has rows between them. Several probes share the rows.
-
-    The state is the route. Roads have no rows: use `spread` there.
+    Unavailable and too expensive places are skipped. After the rows, the nearest places follow. If
+    an error of the map ends the mission, each pass has rows between those of earlier passes.
+    Several probes share the rows. The state is the route. For roads use `spread`.
     """
 
     spacing: float | None = param(
@@ -219,10 +216,10 @@ class Lawnmower(RoutePolicy):
     )
 
     def check(self, belief: Belief, topology: Topology) -> None:
-        """Refuse a map of roads, and rows that it has no room for.
+        """Reject a map of roads, and rows that do not fit onto the map.
 
         Raises:
-            PlanningError: it is one, or it has none.
+            PlanningError: the map has roads, or `inset` or `spacing` exceeds the map.
         """
         if topology.roads:
             msg = (
@@ -248,11 +245,11 @@ class Lawnmower(RoutePolicy):
 
     @property
     def in_passes(self) -> bool:
-        """Rows are as far apart as the budget says, unless their spacing is given."""
+        """True if the budget determines the spacing of the rows."""
         return self.spacing is None
 
     def build_route(self, ask: Ask) -> BuiltRoute:
-        """Lay the densest rows that the budget lasts for."""
+        """Return the densest rows that fit into the budget."""
         ground = Ground(ask.request.topology, np.isfinite(ask.reach.ways.seconds))
         found = densest_rows(
             ground,

@@ -1,23 +1,21 @@
-r"""The error of the map, as a mean variance, and what readings take off it.
+r"""Error of the map as a mean variance, and its reduction by readings.
 
-The places have weights :math:`w_p`, whose sum is one here. C is the posterior covariance under one
-candidate λ. Let :math:`v_x = C_{xx} + \sigma_e^2` and :math:`S = C W C`. A reading at x reduces
-:math:`J = \sum_p w_p \operatorname{Var}(f_p)` by :math:`S_{xx} / v_x`, whatever its value
-[Cohn1996, "ALC"; Sacks1989, "IMSE"]. Readings at a set A reduce it by
-:math:`\operatorname{tr}((C_{AA} + \sigma_e^2 I)^{-1} S_{AA})`. Let
+The places have weights :math:`w_p` with sum one. C is the posterior covariance under one candidate
+λ. Let :math:`v_x = C_{xx} + \sigma_e^2` and :math:`S = C W C`. A reading at x reduces
+:math:`J = \sum_p w_p \operatorname{Var}(f_p)` by :math:`S_{xx} / v_x` [Cohn1996; Sacks1989].
+Readings at a set A reduce J by :math:`\operatorname{tr}((C_{AA} + \sigma_e^2 I)^{-1} S_{AA})`. Let
 :math:`M = (C_{AA} + \sigma_e^2 I)^{-1}` and :math:`B = M S_{AA} M`. A place x that joins A reduces
-it further by
+J further by
 
 .. math:: \frac{S_{xx} - 2 C_{xA} M S_{Ax} + C_{xA} B C_{Ax}}
                {C_{xx} + \sigma_e^2 - C_{xA} M C_{Ax}},
 
-and the removal of a place a from A increases it by :math:`B_{aa} / M_{aa}`.
+and the removal of a place a from A increases J by :math:`B_{aa} / M_{aa}`.
 
-Of several quantities q with weights :math:`\omega_q` it is the relative error
-:math:`\sum_q \omega_q J_q / v_q`, where :math:`v_q` is the variance of quantity q over the map
-before its readings. The quantities are independent. The candidates of one follow those of another,
-with variances divided by :math:`v_q`, and have the weights of their own belief times
-:math:`\omega_q`.
+For several quantities q with weights :math:`\omega_q`, the error is the relative error
+:math:`\sum_q \omega_q J_q / v_q`. :math:`v_q` is the variance of quantity q over the map before its
+readings. The quantities are independent. Arrays concatenate the candidates of all quantities, with
+variances divided by :math:`v_q` and weights multiplied by :math:`\omega_q`.
 """
 
 from __future__ import annotations
@@ -41,37 +39,37 @@ from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 from gp_active_sensing.util.ties import first_best
 
 VAGUE_MEAN = 1e3
-"""Variance of the mean at most, in those of a reading: S holds its square, and shares of 1e-10."""
+"""Largest variance of the prior mean [variances of a reading], to limit rounding errors in S."""
 _TARGETS = 500
-"""Places at most over which the error of the map is summed one by one,"""
+"""Largest number of target places for the error of the map."""
 _MANY = 2000
-"""and where only the gain of one reading is asked."""
+"""Largest number of target places for the gains of single readings."""
 _NUMBERS = 4_000_000
-"""Numbers in the largest temporary array."""
+"""Largest number of entries of a temporary array."""
 _ROUNDING = 1e-12
-"""Noise, as a share of the largest variance, below which an inverse is not to be trusted."""
+"""Least noise for an inverse, as a fraction of the largest variance."""
 _NO_VARIANCE = 1e-300
-"""Variance below which a reading carries no information."""
+"""Variance below which a reading has no information."""
 _KNOWN = 1e-12
-"""Variance below which a place is known, as a share of the largest."""
+"""Variance below which a place is known, as a fraction of the largest variance."""
 _WORTHWHILE = 1e-9
-"""Share of a value that an exchange has to bring: less is rounding."""
+"""Least relative improvement of an exchange; smaller ones are rounding errors."""
 _FEW = 48
-"""Places at most by which the variance of a quantity over the map is estimated."""
+"""Largest number of places for an estimate of a quantity's variance over the map."""
 _LEAST = 1e-100
-"""Smallest variance of a quantity over the map; where all readings are equal, it is not 0."""
+"""Smallest variance of a quantity over the map, for equal readings everywhere."""
 _FLAT = 1e-9
-"""Smallest variance over the map, as a share of the variance at a place."""
+"""Smallest variance over the map, as a fraction of the variance at a place."""
 
 
 @dataclass(frozen=True)
 class Targets:
-    """Places that stand for the whole map where its error is summed.
+    """Places that represent the whole map in sums over its error.
 
     Args:
-        places: (T,) sorted.
-        weights: (T,) each with the weights of those it stands for; sum to one.
-        own: (n,) weight of each place by itself; sums to one.
+        places: (T,) target places, sorted.
+        weights: (T,) sums of the weights of the places that each target represents; sum to one.
+        own: (n,) weight of each single place; sums to one.
     """
 
     places: IntArray
@@ -80,12 +78,12 @@ class Targets:
 
 
 class Part(NamedTuple):
-    """The candidates of one of several quantities.
+    """Candidates of one of several quantities.
 
     Args:
-        rows: their numbers.
-        unit: variance that all of theirs are divided by.
-        sampled: the quantity is read only where a probe stops.
+        rows: indices of the candidates.
+        unit: variance by which the variances of the quantity are divided.
+        sampled: True if a probe measures the quantity only where it stops.
     """
 
     rows: slice
@@ -95,19 +93,19 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class MapVariance:
-    """Covariances of m readable places with the error of the map, under L candidates.
+    """Covariances of m places and their effect on the error of the map, under L candidates.
 
-    Variances are those the Gaussian process sees (after the belief's transform). Those of several
-    quantities are divided by the variance of each over the map.
+    Variances refer to the field after the belief's transform. With several quantities, they are
+    divided by the variance of each quantity over the map.
 
     Args:
-        places: (m,) sorted.
+        places: (m,) places that may be observed, sorted.
         weights: (L,) belief; sums to one.
         noise: (L,) variance of the noise of a reading.
         covariance: (L, m, m) posterior covariance C of the noise-free field.
-        shared: (L, m, m) S = C W C, with weights that sum to one.
-        total: (L,) the mean variance of the map.
-        parts: candidates of each of several quantities, the main one first; () = of one quantity.
+        shared: (L, m, m) S = C W C, with weights W that sum to one.
+        total: (L,) mean variance of the map.
+        parts: candidates of each quantity, the main quantity first; () = one quantity.
     """
 
     places: IntArray
@@ -119,7 +117,7 @@ class MapVariance:
     parts: tuple[Part, ...] = ()
 
     def of(self, number: int) -> MapVariance:
-        """Return the part of one quantity, by its number, in that quantity's own unit."""
+        """Return the map error of the quantity with a number, in that quantity's own unit."""
         if not self.parts:
             return self
         rows, unit, _ = self.parts[number]
@@ -135,22 +133,24 @@ class MapVariance:
 
     @property
     def sampled(self) -> bool:
-        """Return whether a quantity is read only where a probe stops."""
+        """True if a probe measures some quantity only where it stops."""
         return any(part.sampled for part in self.parts)
 
     def gains(self) -> FloatArray:
-        """Return by how much one reading of each place reduces the mean variance, (L, m)."""
+        """Return the reduction of the mean variance by one reading of each place, (L, m)."""
         variance = np.diagonal(self.covariance, axis1=1, axis2=2) + self.noise[:, None]
         shared = np.diagonal(self.shared, axis1=1, axis2=2)
         return np.asarray(np.maximum(shared, 0.0) / np.maximum(variance, _NO_VARIANCE))
 
     def value(self, which: IntArray, stops: IntArray | None = None) -> float:
-        """Return by how much readings of some places reduce the mean variance, on average.
+        """Return the expected reduction of the mean variance by readings of some places; O(L k³).
 
-        It does not count what the readings tell about λ, so it is no bound. O(L k³).
+        The value ignores the information of the readings about λ.
 
-        A probe reads the places `which` (k,), numbers among the m, and stops at those of `stops`,
-        where alone sampled quantities are read; None = all of them.
+        Args:
+            which: (k,) indices of the observed places among the m.
+            stops: indices of the places where the probe stops; None = all of `which`. Sampled
+                quantities are measured only there.
         """
         if stops is None or not self.sampled:
             return float(self.weights @ self.values(which))
@@ -161,7 +161,7 @@ class MapVariance:
         return float(self.weights @ found)
 
     def values(self, which: IntArray, rows: BoolArray | None = None) -> FloatArray:
-        """Return `value` under each candidate, (L,); 0 where `rows` (L,) leaves it out."""
+        """Return `value` under each candidate, (L,); 0 where the mask `rows` (L,) is False."""
         found = np.zeros(len(self.weights))
         if not len(which):
             return found
@@ -173,14 +173,14 @@ class MapVariance:
             block[np.diag_indices_from(block)] += noise
             factor, info = dpotrf(block, lower=1, overwrite_a=1)
             shared = self.shared[row][index]
-            if info:  # rounding: places known for certain, and an exact sensor
+            if info:  # not positive definite: known places and an exact sensor
                 found[row] = float(np.trace(np.linalg.pinv(self.covariance[row][index]) @ shared))
             else:
                 found[row] = float(np.trace(dpotrs(factor, shared, lower=1)[0]))
         return found
 
     def given(self, which: IntArray) -> MapVariance:
-        """Return the covariances after readings at the places A, `which` (k,), of any value.
+        """Return the map error after readings at the places A = `which` (k,).
 
         With M = (C_AA + σ² I)⁻¹ and K = C_·A M, S' = S - K S_A· - S_·A Kᵀ + K S_AA Kᵀ. O(L m² k).
         """
@@ -212,11 +212,10 @@ class MapVariance:
 
 
 def targets_of(topology: Topology, most: int = _TARGETS) -> Targets:
-    """Return the places over which the error of a map is summed.
+    """Return the target places for the error of a map.
 
-    All that have a weight where these are few. Otherwise about `most`, evenly over the map: the
-    places are put in the order of a space-filling curve, cut into runs, and the middle of each run
-    stands for it.
+    They are all places with a weight if these are few. Otherwise they are about `most` places,
+    evenly over the map: the middles of runs along a space-filling curve.
     """
     weights = topology.weights
     own = weights / weights.sum()
@@ -231,18 +230,16 @@ def targets_of(topology: Topology, most: int = _TARGETS) -> Targets:
 
 
 def thinned(topology: Topology, places: IntArray, most: int) -> tuple[IntArray, IntArray]:
-    """Return about `most` of some places, and which one stands for each; all where they are few.
-
-    They are evenly over where the places are.
+    """Return about `most` evenly chosen representatives of some places.
 
     Args:
         topology: the map.
-        places: (m,) sorted.
-        most: number of places.
+        places: (m,) places, sorted.
+        most: wanted number of representatives; if m is smaller, all places are returned.
 
     Returns:
-        (k,) those places, sorted; (n,) the number among them of the one that stands for a place of
-        the map, -1 for one that is not among `places`.
+        chosen: (k,) representatives, sorted.
+        group_of: (n,) index in `chosen` of each place's representative; -1 = not in `places`.
     """
     group_of = np.full(topology.n, -1, dtype=np.int64)
     if len(places) <= most:
@@ -267,18 +264,17 @@ def map_error_of(
     others: Sequence[QuantityBelief] = (),
     weight: float = 1.0,
 ) -> MapVariance:
-    """Return how readings at some places would change the error of the map. O(L' m² (T + |D|)).
+    """Return the effect of readings at some places on the error of the map. O(L' m² (T + |D|)).
 
     Args:
-        belief: what is known.
-        topology: knows the weights of its places.
-        places: (m,) that may be read, sorted.
-        pending: places that will have been read before, with values not known yet.
-        candidates: most λ of a quantity; of those that predict alike the most probable one stands
-            for all.
-        targets: over which the error is summed; None = `targets_of(topology)`.
-        others: further quantities that are read together with that of `belief`.
-        weight: of the quantity of `belief` among them.
+        belief: belief about the main quantity.
+        topology: map with the weights of its places.
+        places: (m,) places that may be observed, sorted.
+        pending: places that will be observed before, with unknown values.
+        candidates: largest number of representative λ of a quantity, see `representatives`.
+        targets: target places of the error; None = `targets_of(topology)`.
+        others: further quantities.
+        weight: weight of the main quantity.
     """
     targets = targets_of(topology) if targets is None else targets
     if not others:
@@ -316,7 +312,7 @@ def map_error_of(
 def _weighed(
     belief: Belief, weight: float, others: Sequence[QuantityBelief]
 ) -> list[tuple[QuantityBelief, float]]:
-    """Return the quantities, the main one first, each with its share of the weights."""
+    """Return the quantities, the main quantity first, with normalised weights."""
     several = (QuantityBelief("", belief, weight), *others)
     total = sum(q.weight for q in several)
     return [(q, q.weight / total if total > 0.0 else 1.0 / len(several)) for q in several]
@@ -325,7 +321,7 @@ def _weighed(
 def _map_error(
     belief: Belief, places: IntArray, pending: Collection[int], candidates: int, targets: Targets
 ) -> tuple[MapVariance, IntArray]:
-    """Return `map_error_of` of one quantity, and the numbers of its candidates."""
+    """Return `map_error_of` of one quantity, and the indices of its candidates."""
     belief = belief.with_mean_within(VAGUE_MEAN)
     targets = _in_own_unit(belief, targets, places)
     which, weights = representatives(belief, candidates)
@@ -347,10 +343,10 @@ def _map_error(
 
 
 def _variance_of(belief: Belief, targets: Targets, which: IntArray, weights: FloatArray) -> float:
-    r"""Return the expected variance of a field over the map before its readings.
+    r"""Return the expected variance of a field over the map before its readings [sensor's unit²].
 
-    :math:`\sum_\lambda b(\lambda) (\operatorname{tr}(W K_\lambda) - w^T K_\lambda w)` with today's
-    belief. What an unknown mean adds is not in it. In the sensor's unit.
+    :math:`\sum_\lambda b(\lambda) (\operatorname{tr}(W K_\lambda) - w^T K_\lambda w)` with the
+    present belief b. The uncertainty of the mean is not included.
     """
     count = len(targets.places)
     some = np.unique(np.linspace(0, count - 1, min(count, _FEW)).round().astype(np.int64))
@@ -366,10 +362,10 @@ def _variance_of(belief: Belief, targets: Targets, which: IntArray, weights: Flo
 
 
 def _in_own_unit(belief: Belief, targets: Targets, places: IntArray) -> Targets:
-    """Return targets whose weights make a variance, as it is seen, one in the sensor's unit.
+    """Return targets whose weights convert variances to the sensor's unit, before the transform.
 
-    To first order, about the expected value of each place. Of the other places' own weights only
-    those of `places` are of use.
+    The conversion is linear about the expected value of each place. The weights `own` are valid at
+    `places` and at the targets only.
     """
     if belief.transform is IDENTITY:
         return targets
@@ -389,9 +385,9 @@ def map_error_gains(
     others: Sequence[QuantityBelief] = (),
     weight: float = 1.0,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return weights (L',) and what a reading of each place takes off the mean variance (L', m).
+    """Return weights (L',) and the reduction (L', m) of the mean variance by one reading per place.
 
-    For many places: no covariance between them is formed. O(L' m T |D|). Arguments as of
+    The function forms no covariance between the places. O(L' m T |D|). The arguments are those of
     `map_error_of`.
     """
     targets = targets_of(topology, _MANY)
@@ -408,7 +404,7 @@ def map_error_gains(
 def _gains(
     belief: Belief, targets: Targets, places: IntArray, candidates: int
 ) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Return `map_error_gains` of one quantity, and the numbers of its candidates."""
+    """Return `map_error_gains` of one quantity, and the indices of its candidates."""
     belief = belief.with_mean_within(VAGUE_MEAN)
     targets = _in_own_unit(belief, targets, places)
     which, weights = representatives(belief, candidates)
@@ -438,8 +434,8 @@ def _shared(
 ) -> FloatArray:
     """Return S = C W C between places, (L, m, m).
 
-    What belongs to a place alone is summed exactly, wherever the targets are: with C = G + D, D its
-    variance at places not read yet, S = G W G + w D G + G w D + w D².
+    Let C = G + D, with D the independent variances of unobserved places. Then
+    S = G W G + w D G + G w D + w D². The terms with D use the weight w of the place itself.
     """
     alone = np.where(belief.visited[places], 0.0, _own_variance(belief, which)[:, None])
     everywhere = np.array_equal(places, targets.places)
@@ -451,17 +447,17 @@ def _shared(
     shared = np.empty_like(covariance)
     here = np.arange(len(places))
     for row, (half, part, share) in enumerate(zip(cross, covariance, own, strict=True)):
-        lower = dsyrk(1.0, half.T, trans=1, lower=1)  # zero above the diagonal
+        lower = dsyrk(1.0, half.T, trans=1, lower=1)  # the upper triangle is zero
         shared[row] = lower + lower.T
         shared[row, here, here] *= 0.5
         shared[row] += (share[:, None] + share) * part
-    # On the diagonal that has w D too often, in both products.
+    # Both products with D include w D² on the diagonal, so one is subtracted.
     shared[:, here, here] -= own * alone
     return shared
 
 
 def _own_variance(belief: Belief, which: IntArray) -> FloatArray:
-    """Return the (L',) variance of what belongs to each place alone."""
+    """Return the (L',) independent variance of each place."""
     candidates = belief.hyperparameters
     return np.array(
         [
@@ -472,11 +468,10 @@ def _own_variance(belief: Belief, which: IntArray) -> FloatArray:
 
 
 def greedy_design(field: MapVariance, count: int) -> IntArray:
-    """Return `count` = k places; each reduces the error most, given those before it. O(L k² m).
+    """Choose `count` = k places; each reduces the error most, given the earlier ones. O(L k² m).
 
     Returns:
-        (k,) numbers among the m, in the order in which they were chosen; fewer than `count` where
-        nothing is left to be learned.
+        (k,) indices among the m, in the order of choice; fewer if no place reduces the error.
     """
     L, m = field.covariance.shape[:2]
     count = min(count, m)
@@ -484,7 +479,7 @@ def greedy_design(field: MapVariance, count: int) -> IntArray:
     variance = np.diagonal(field.covariance, axis1=1, axis2=2).copy()
     shared = np.diagonal(field.shared, axis1=1, axis2=2).copy()
     floor = _KNOWN * variance.max(axis=1, initial=0.0)[:, None]
-    # C <- C - g gᵀ and S <- S - (g tᵀ + t gᵀ) after each place: g and t are kept, C and S are not.
+    # Each place gives C <- C - g gᵀ and S <- S - (g tᵀ + t gᵀ); only g and t are stored.
     g, t = np.zeros((L, count, m)), np.zeros((L, count, m))
     chosen: list[int] = []
     for k in range(count):
@@ -508,9 +503,9 @@ def greedy_design(field: MapVariance, count: int) -> IntArray:
 
 
 def joining(field: MapVariance, which: IntArray) -> FloatArray:
-    """Return the reduction by each of the m places, given those of `which` (k,), (m,).
+    """Return the reduction (m,) by each place, given the places `which` (k,). O(L (k³ + k² m)).
 
-    0 for those themselves. O(L (k³ + k² m)).
+    The reduction by the places of `which` is 0.
     """
     if not len(which):
         return np.asarray(field.weights @ field.gains())
@@ -529,7 +524,7 @@ def joining(field: MapVariance, which: IntArray) -> FloatArray:
 
 
 def leaving(field: MapVariance, which: IntArray) -> FloatArray:
-    """Return by how much the error grows without each place of `which` (k,), (k,). O(L k³)."""
+    """Return the increase (k,) of the error without each place of `which` (k,). O(L k³)."""
     total = np.zeros(len(which))
     for weight, noise, C, S in _each(field):
         M = _precision(C, which, noise)
@@ -539,10 +534,10 @@ def leaving(field: MapVariance, which: IntArray) -> FloatArray:
 
 
 def exchange(field: MapVariance, which: IntArray, more: Callable[[], bool]) -> IntArray:
-    """Return a set of the same size that is not worse: better places replace the least useful.
+    """Replace the least useful places of a set by better places, and return the new set.
 
-    O(L (k³ + k² m)) an exchange. Ends where none of them brings anything, or
-    `more` says that there is no room for it.
+    The search ends when no exchange improves the set, or when `more` returns False. Each exchange
+    takes O(L (k³ + k² m)).
     """
     chosen = which.copy()
     value = field.value(chosen)
@@ -568,7 +563,7 @@ def _each(field: MapVariance) -> Iterator[tuple[float, float, FloatArray, FloatA
 
 
 def _precision(C: FloatArray, which: IntArray, noise: float) -> FloatArray:
-    """Return ``(C_AA + σ² I)⁻¹``, with a little more noise where rounding would spoil it."""
+    """Return ``(C_AA + σ² I)⁻¹``, with the least noise that a stable inverse needs."""
     block = C[np.ix_(which, which)]
     least = _KNOWN * float(np.diagonal(block).max(initial=0.0))
     block[np.diag_indices_from(block)] += max(noise, least, 1e-300)

@@ -1,4 +1,4 @@
-"""Places as far from one another as can be (a far-point set), in the order of a short tour."""
+"""Far-point sets: places with large mutual distances, in the order of a short tour."""
 
 from __future__ import annotations
 
@@ -22,26 +22,25 @@ from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import BoolArray, FloatArray
 
 MOST = 300
-"""Places that are laid at once; the next ones when these have been visited."""
+"""Largest number of places of one set."""
 _MANY = 8
-"""Number of places of the whole map at which a spread is dense enough."""
+"""Number of places of a set from which no parts of the map are tried."""
 _SHARES = (1.0, 0.5, 0.25)
-"""Shares of the remaining budget for the way to a place and home."""
+"""Largest fractions of the remaining budget for the way to a place and home."""
 
 
 class FarthestPoints:
-    """The places of a map in such an order that each is farthest from those before it.
+    """Order of the places of a map in which each place is farthest from the earlier ones.
 
-    The first k of them leave no place more than twice as far from the nearest one as the best k
-    places would. Distances are those of the map: along roads, around obstacles. What has no way
-    there counts as farthest; of equally far places the first one is taken. [Gonzalez1985]
+    The largest distance to the first k places is at most twice that to the best k places.
+    Distances are along roads and around obstacles. Ties go to the first place. [Gonzalez1985]
 
     Args:
         topology: the map.
         open_: (n,) places that may be chosen.
         covered: places that count as chosen before.
-        begin: the first of them; None = the farthest from what is covered, or where nothing is the
-            one nearest to the middle.
+        begin: first place of the order; None = the farthest from `covered`, or without `covered`
+            the place nearest to the middle.
     """
 
     def __init__(
@@ -65,7 +64,7 @@ class FarthestPoints:
             self._take(int(np.argmin(np.where(open_, from_middle, np.inf))))
 
     def first(self, count: int) -> list[int]:
-        """Return the first `count` places of the order, or all."""
+        """Return the first `count` places of the order, or all if there are fewer."""
         while len(self.found) < count and self._open.any():
             self._take(int(np.argmax(np.where(self._open, np.round(self._away, 6), -1.0))))
         return self.found[:count]
@@ -73,7 +72,7 @@ class FarthestPoints:
     def _take(self, place: int) -> None:
         self.found.append(place)
         self._open[place] = False
-        # Farther than the farthest place is, no place gets any nearer.
+        # A search beyond the largest present distance changes nothing.
         left = self._away[self._open]
         limit = float(left.max()) if left.size else 0.0
         self._away = np.minimum(self._away, self._apart.row(place, limit))
@@ -81,24 +80,24 @@ class FarthestPoints:
 
 @dataclass(frozen=True)
 class Spread(RoutePolicy):
-    """Visit places that lie as far from one another as can be, in the order of a short tour.
+    """Visits of places with large mutual distances, in the order of a short tour.
 
     The set begins with the place of the probe. Each further place is the farthest from all earlier
-    ones and from the observed places. Distances are by road on roads, and around obstacles (see
-    `FarthestPoints`). Bisection finds the largest set whose tour fits into the remaining budget,
-    with the way home and all readings on the way. Where readings alone are limited and any place
-    may be next, the set has as many places as readings. If only a few places of the whole map fit,
-    parts of the map are tried also. The chosen tour has the least mean distance from the places.
+    and all observed places (see `FarthestPoints`). Bisection finds the largest set whose tour fits
+    into the remaining budget, with the way home and all readings on the way. On a map without moves
+    with a limit on readings only, the set has as many places as readings. If few places of the
+    whole map fit, parts of the map are tried also. The chosen tour has the least mean distance
+    from the places of the map.
 
-    After a visit of the whole set, another one is laid for the remaining budget. Where an error of
-    the map ends the mission, a set is as large as one pass allows. Several probes share a set.
-    The state is the route.
+    After a visit of the whole set, another set follows for the remaining budget. If an error of
+    the map ends the mission, the set fits into one pass. Several probes share a set. The state is
+    the route.
     """
 
     repeats: ClassVar[bool] = True
 
     def build_route(self, ask: Ask) -> BuiltRoute:
-        """Lay the largest far-point set whose tour fits."""
+        """Return the largest far-point set whose tour fits into the budget."""
         found = _Laying(ask)
         points = ask.request.topology.points
         best: tuple[float, tuple[int, ...]] | None = None
@@ -130,16 +129,16 @@ class _Laying:
         self.open_ &= ask.unread
         driven = remaining.metres is not None or remaining.seconds is not None
         self.limited = driven or (remaining.readings is not None and not topology.free)
-        """True where places on the way to another one reduce the budget."""
+        """True if places on the way to another place reduce the budget."""
 
     @property
     def stopped(self) -> bool:
-        """A limit is reached."""
+        """True if a limit is reached."""
         limit = self.request.limit.expansions
         return self.ask.spent() or (limit is not None and self.expanded >= limit)
 
     def largest(self, share: float) -> tuple[int, ...]:
-        """Return the largest set whose tour fits, in order; () where there is none."""
+        """Return the largest set whose tour fits, in order; () = there is none."""
         request, at = self.request, self.request.at
         begin = at if at is not None and self._reads_here(at) else None
         covered = {*np.flatnonzero(request.belief.observed).tolist(), *request.pending}
@@ -173,7 +172,7 @@ class _Laying:
         return trip_of(request.topology, places, request.at, ask.unread, self.by, ask.reach.ways)
 
     def _fitting(self, places: Sequence[int]) -> tuple[int, ...]:
-        """Return places in the order of a short tour, () if the budget does not last for it."""
+        """Return places in the order of a short tour; () = the tour exceeds the budget."""
         chosen, limit = np.array(places, dtype=np.int64), self.request.limit.expansions
         tour = short_tour(
             self.distances.between(chosen),
@@ -190,9 +189,10 @@ class _Laying:
         return bool(self.open_[at]) and float(self.first[at]) == 0.0
 
     def _within(self, share: float) -> BoolArray:
-        """(n,) places to which the way, and from there home, takes at most a share of what is left.
+        """Return the (n,) mask of places whose way, and way home, fit into a part of the budget.
 
-        In the unit of `by`, or in readings where these alone are limited.
+        `share` is the part of the remaining metres or seconds, or of the readings if only readings
+        are limited.
         """
         reach, remaining = self.ask.reach, self.request.remaining
         takes = self.first if self.home is None else self.first + self.home

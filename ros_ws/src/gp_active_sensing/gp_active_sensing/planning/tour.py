@@ -1,4 +1,4 @@
-"""Tour: a route for all readings that are left, planned again as the belief changes."""
+"""Tour: a route for the remaining budget, which is planned again as the belief changes."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ from gp_active_sensing.types import (
 from gp_active_sensing.util.ties import by_size
 
 _ROWS = 0.5
-"""Share of a decision's time after which no more evenly spaced routes are looked at."""
+"""Fraction of a decision's time for the search of evenly spaced routes."""
 _FIRST = 12
-"""Places of the first tour through a design where time is short."""
+"""Number of places in the first tour through a design when time is short."""
 _BRIEF = 0.4
-"""Seconds for a decision below which it is planned with fewer λ and places,"""
+"""Time limit of a decision below which the plan uses fewer λ and places [s]."""
 _FEWEST = 48
-"""but with so many places at least."""
+"""Least number of places for a plan."""
 _HURRY = 0.1
-"""Share of a decision's time that may have passed before a design without time being short."""
+"""Fraction of a decision's time after which a design starts with a small tour."""
 _GROWTH = 3.0
 """Largest factor on the planning time of a tour through twice as many places."""
 _LAST, _ROWS_OF, _DESIGN = "the last route", "evenly spaced rows", "a tour of the best places"
@@ -55,47 +55,44 @@ _AT_ONCE, _PASS = "the best place for its way", "the next pass"
 
 @dataclass(frozen=True)
 class Tour:
-    r"""Route for the whole remaining budget that promises the best map.
+    r"""Route for the whole remaining budget with the best predicted map.
 
-    Of a route that reads the places A the value is what it takes off the mean variance of the map,
+    The value of a route that observes the places A is its reduction of the map's mean variance,
 
     .. math:: \sum_\lambda b(\lambda) \operatorname{tr}\big(
         (C_{AA} + \sigma_e^2 I)^{-1} S_{AA} \big), \qquad S = C W C,
 
-    with the weights W of the places (`map.weights`); what is crossed and read on the way counts.
-    Candidates are evenly spaced routes of all spacings, insets and directions that the budget lasts
-    for (not on roads), a greedy design in the order of a short tour, and the route of the last
-    stage. The best one is improved by putting stops in, moving them and taking them out. Its first
-    reading is taken; then λ is known better, and the rest of the route is planned again from what
-    there is. New routes are looked for when a tenth of a limit has been used.
+    with the weights W of the places (`map.weights`). Readings on the way count. The policy compares
+    evenly spaced routes that fit into the budget (not on roads), a greedy design in the order of a
+    short tour, and the route of the last stage. It improves the best route by inserting, moving and
+    removing stops. After each reading the rest of the route is planned again. New routes are
+    searched when a tenth of a limit has been used.
 
-    Metres, seconds, readings and the way home are kept exactly. Without any of them the route is
-    that of the next 400 readings. Several probes share the budget of readings: each leaves
-    the routes of the others to them. Of several quantities it is the mean of their maps' variances,
-    times their weights, each in that of its field.
+    Every route obeys the limits on metres, seconds and readings with the way home. Without limits a
+    route has at most 400 readings. Several probes share the readings, and each avoids the routes of
+    the others. For several quantities the value is the weighted mean of the relative reductions.
     """
 
     several: ClassVar[bool] = True
     candidates: ClassVar[int] = 4
-    """Largest number of λ planned with of a quantity. Of those that predict alike one stands for
-    all."""
+    """Largest number of λ that represent the belief about a quantity."""
     places: ClassVar[int] = 500
-    """Largest number of places planned with. On a larger map each stands for those near it."""
+    """Largest number of places that represent the map."""
     longest: ClassVar[int] = 400
-    """Largest number of readings planned for without any limit."""
+    """Largest number of readings of a route without any limit."""
     trials: ClassVar[int] = 60
-    """Largest number of routes that are tried at a stage to improve the last one."""
+    """Largest number of changed routes that a stage evaluates."""
     REMOVED: ClassVar[Mapping[str, str]] = {
         "trials": "is removed; 60 routes are tried, within the limit of a decision"
     }
     WERE: ClassVar[Mapping[str, Any]] = {"trials": 60}
     renew: ClassVar[float] = 0.1
-    """Share of any limit after which new routes are looked for, not only changes."""
+    """Used fraction of a limit after which new routes are searched."""
     margin: ClassVar[float] = 0.01
-    """Share of the variance left at its end by which a new route has to be better."""
+    """Least relative reduction of the remaining variance by a new route that replaces the last."""
 
     crosses = True
-    """It may go on through places that were read, though one that was not is next to it."""
+    """True: the way to the next place may cross observed places."""
 
     @staticmethod
     def explain(plan: Plan, names: Sequence[str]) -> str:
@@ -111,11 +108,10 @@ class Tour:
         return found
 
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
-        """Choose the next place; see `Policy.plan`. An expansion is a route that is driven.
+        """Choose the next place; see `Policy.plan`. An expansion is one evaluated route.
 
-        Without any time the last route goes on as it is; where there is none it is a tour through
-        the first places of a coarse design. Of a decision of less than 0.4 s the time is kept by
-        planning with fewer λ and places.
+        Without time the last route continues. Without a last route, the plan is a tour through the
+        first places of a coarse design. Decisions of less than 0.4 s use fewer λ and places.
         """
         belief, topology, at = request.belief, request.topology, request.at
         others, remaining, clock = request.under_way, request.remaining, request.clock
@@ -192,7 +188,7 @@ class Tour:
         return replace(plan, seconds=clock() - started), routes.state()
 
     def _goals(self, request: PlanRequest, reach: ReachableGoals, unread: BoolArray) -> IntArray:
-        """Return the unread places that a probe can afford now; if any, those of other sorties."""
+        """Return the affordable unread places; if there are any, also those of later sorties."""
         goals = reach.locations[unread[reach.locations]]
         sorties, end = request.sorties, request.remaining.end
         if sorties is None or end is None or not goals.size:
@@ -202,9 +198,9 @@ class Tour:
         return np.union1d(goals, later[unread[later]])
 
     def _size(self, limit: PlanLimit) -> tuple[int, int]:
-        """Return how many λ and places a route is planned with: fewer where time is short.
+        """Return the numbers of λ and of places for a plan; both are smaller when time is short.
 
-        What they take grows with the number of λ and with the square of that of places.
+        The time for a plan grows with the number of λ and the square of the number of places.
         """
         if limit.seconds is None or limit.expansions == 0:
             share = 0.0 if limit.expansions == 0 else 1.0
@@ -214,7 +210,7 @@ class Tour:
         return max(1, int(share * self.candidates)), places
 
     def _share(self, remaining: Budget, others: int) -> Budget:
-        """Return the budget that a route is planned for: its share of the readings."""
+        """Return the budget for a route, with this probe's part of the readings."""
         readings = remaining.readings
         if readings is not None:
             readings = math.ceil(readings / (1 + others))
@@ -227,7 +223,7 @@ class Tour:
     ) -> tuple[list[tuple[str, Driven]], _Left | None]:
         """Return the compared routes with their kinds, and the budget at the last renewal.
 
-        The first of them is the one to drive.
+        The first of the routes is the chosen route.
         """
         mine = routes.mine(driver.at)
         last = driver.drive(driver.distances.corners(mine)) if mine else None
@@ -270,7 +266,7 @@ class Tour:
     def _improved(
         self, driver: RouteDriver, kind: str, route: Driven, room: _Room
     ) -> list[tuple[str, Driven]]:
-        """Return an improved route and the one before it, or the route if nothing improves it."""
+        """Return the improved route and the given route, or only the latter without improvement."""
         better = improved(driver, route, room.for_more(self.trials))
         if better is route:
             return [(kind, route)]
@@ -291,7 +287,7 @@ def _percent(route: RouteValue) -> str:
 
 
 def _restrict_to_pass(driver: RouteDriver, routes: _Routes) -> bool:
-    """Limit the driver to the rest of its pass. Return whether its route still reads a place."""
+    """Limit the driver to the rest of its pass. Return whether its route observes a place."""
     left, mine = routes.left_of_pass(driver.at), routes.mine(driver.at)
     if left is None or not mine:
         return False
@@ -316,13 +312,13 @@ def _no_time(limit: PlanLimit) -> bool:
 
 @dataclass(frozen=True)
 class _Routes:
-    """Waypoints of the probes, with the places that each reads afterwards.
+    """Waypoints of the probes, with the routes that follow them.
 
     Args:
-        by_goal: waypoint -> places to read from there on, in order, the waypoint first.
+        by_goal: waypoint -> places of the route from the waypoint on, the waypoint first.
         renewed: remaining budget at the last search for new routes; None = no search yet.
         pending: waypoints of other probes, and places of probes that wait for a decision.
-        passes: waypoint -> remaining budget of its pass, if it has one.
+        passes: waypoint -> remaining budget of its pass, for routes in a pass.
     """
 
     by_goal: dict[int, tuple[int, ...]]
@@ -342,7 +338,7 @@ class _Routes:
         return cls(routes, renewed, frozenset(pending), passes)
 
     def state(self) -> dict[str, Any]:
-        """Return them as JSON-serialisable data."""
+        """Return the routes as JSON-serialisable data."""
         found: dict[str, Any] = {
             "routes": [[goal, list(reads)] for goal, reads in self.by_goal.items()],
             "renewed": None if self.renewed is None else list(self.renewed),
@@ -355,7 +351,7 @@ class _Routes:
         return found
 
     def mine(self, at: int | None) -> tuple[int, ...]:
-        """Return the rest of the route of the probe that stands there."""
+        """Return the rest of the route of the probe at a place."""
         goal = self._goal(at)
         return () if goal is None else self.by_goal[goal]
 
@@ -365,19 +361,19 @@ class _Routes:
         return None if goal is None else self.passes.get(goal)
 
     def _goal(self, at: int | None) -> int | None:
-        """Return the waypoint that the probe which stands there was sent to."""
+        """Return the last waypoint of the probe at a place; None = unknown."""
         if at is not None and at in self.by_goal and at not in self.pending:
             return at
-        if len(self.by_goal) == 1 and not self.pending:  # it was sent elsewhere
+        if len(self.by_goal) == 1 and not self.pending:  # the only probe is elsewhere
             return next(iter(self.by_goal))
         return None
 
     def without(self, probes: Collection[int]) -> int:
-        """Return how many of the other probes, by waypoint or place, have no route yet."""
+        """Return the number of probes, given by waypoint or place, without a route."""
         return sum(place not in self.by_goal for place in probes)
 
     def of_others(self, at: int | None) -> tuple[int, ...]:
-        """Return the places that other probes will read."""
+        """Return the places on the routes of other probes."""
         return tuple(
             place
             for goal, reads in self.by_goal.items()
@@ -393,7 +389,7 @@ class _Routes:
         renewed: _Left | None,
         left: Budget | None,
     ) -> _Routes:
-        """Return the routes with the one of the probe that stands there and is sent to a goal."""
+        """Return the routes with a new route of the probe at a place, which is sent to a goal."""
         routes = {g: r for g, r in self.by_goal.items() if g in self.pending and g != at}
         passes = {g: b for g, b in self.passes.items() if g in routes and g != goal}
         if left is not None:
@@ -421,22 +417,22 @@ class _Room:
         return not over
 
     def brief(self) -> bool:
-        """Return whether the decision had little or no time from the beginning."""
+        """Return whether the decision has a short time limit."""
         seconds = self._limit.seconds
         return _no_time(self._limit) or (seconds is not None and seconds < _BRIEF)
 
     def late(self) -> bool:
-        """Return whether the time is over."""
+        """Return whether the time of the decision is over."""
         found = _no_time(self._limit) or self._passed(1.0)
         self.hit = self.hit or found
         return found
 
     def hurried(self) -> bool:
-        """Return whether so much of the time has passed that large steps may take too long."""
+        """Return whether the remaining time may be too short for a large step."""
         return self._passed(_HURRY)
 
     def for_part(self, share: float) -> Callable[[], bool]:
-        """Return the same as `more` for a share of the time."""
+        """Return the check of `more` for a part of the decision's time."""
 
         def more() -> bool:
             over = self._passed(share)
@@ -446,7 +442,7 @@ class _Room:
         return more
 
     def for_larger(self) -> Callable[[], bool]:
-        """Return a check whether a step twice as large as the last one ends in time."""
+        """Return a check whether a step of twice the last size would end in time."""
         before = self._clock()
 
         def more() -> bool:
@@ -465,19 +461,19 @@ class _Room:
         return seconds is not None and self._clock() >= self._started + share * seconds
 
     def for_more(self, trials: int) -> Callable[[], bool]:
-        """Return the check of `more` for a number of trials from now on."""
+        """Return the check of `more` for a number of further trials."""
         most = self._driver.evaluated + trials
         return lambda: self._driver.evaluated < most and self.more()
 
 
 def _has_more(left: _Left, share: float, then: _Left) -> bool:
-    """Return whether more than a share of the earlier rest `then` is left of every limit."""
+    """Return whether every remaining limit exceeds `share` of its earlier value `then`."""
     pairs = zip(left, then, strict=True)
     return all(now is None or was is None or now > share * was for now, was in pairs)
 
 
 def _left(driver: RouteDriver) -> _Left:
-    """Return the remaining budget; without a limit, the number of unread places."""
+    """Return the remaining budget; without a limit, the number of unread places as readings."""
     budget = driver.budget
     found = budget.metres, budget.seconds, budget.readings
     if found == (None, None, None):
@@ -486,7 +482,7 @@ def _left(driver: RouteDriver) -> _Left:
 
 
 def _at_once(driver: RouteDriver) -> Driven:
-    """Return the route to the place with the largest error reduction per cost."""
+    """Return the route to the one place with the largest error reduction per cost."""
     field = driver.field
     far = driver.distances.row(driver.at)[field.places] if driver.at is not None else 0.0
     scale = float(np.median(far)) + 1e-9 if driver.at is not None else 1.0

@@ -1,1 +1,1 @@
-"""Searches for hot spots: Gaussian-process bandits, for one probe or for several together."""
+"""Gaussian-process bandits, which search for extrema with one or several probes."""

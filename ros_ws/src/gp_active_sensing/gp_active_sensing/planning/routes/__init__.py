@@ -1,1 +1,1 @@
-"""Routes for all that is left of a mission: distances, order, shapes, and how to follow one."""
+"""Routes for the rest of a mission: distances, orders of visits, shapes, and following."""

@@ -1,8 +1,7 @@
-"""Policies that lay a route and follow it, in passes where an error of the map ends the mission.
+"""Policies that plan a route and follow it, and passes over the map.
 
-A route for all of a generous budget is as dense as the budget allows and comes to the last part of
-the map when the mission should be over. So the map is driven in passes: each is a route over the
-whole map within the least part of the budget after which the map is expected to be good enough.
+If an error of the map ends the mission, the probe drives the map in passes. Each pass is a route
+over the whole map within the least budget after which the predicted map is good enough.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ from gp_active_sensing.types import BoolArray, Budget, IntArray, Plan
 from gp_active_sensing.util.ties import first_best
 
 _CANDIDATES = 4
-"""Most λ that a pass of a policy is planned with that plans with none,"""
+"""Largest number of λ for a pass of a policy without a number of its own."""
 _PLACES = 500
-"""and most places."""
+"""Largest number of places for a pass of such a policy."""
 _TINY = 1e-300
 
 
@@ -39,9 +38,9 @@ class Pass:
     """One pass over a map.
 
     Args:
-        budget: the part that it takes of what is left, with the way home.
-        stops: where it has to go: one place in each part of the map where nothing was read, if that
-            is all that is missing; () = anywhere.
+        budget: part of the remaining budget for the pass, with the way home.
+        stops: required stops, one in each part of the map without a reading, if the map is good
+            enough elsewhere; () = no required stops.
     """
 
     budget: Budget
@@ -51,7 +50,7 @@ class Pass:
 def pass_of(
     request: PlanRequest, reach: ReachableGoals, unread: BoolArray, spent: Callable[[], bool]
 ) -> Pass:
-    """Return the next pass of a request with an aim; `unread` (n,) as of `unread_of`."""
+    """Return the next pass for a request with an aim; `unread` (n,) comes from `unread_of`."""
     belief, topology = request.belief, request.topology
     goals = reach.locations[unread[reach.locations]]
     if not request.sought or not goals.size:
@@ -99,13 +98,12 @@ def next_pass(
     are none.
 
     Args:
-        driver: knows what is left, and the field.
-        sought: errors that end the mission once all are met; at least one.
-        candidates: most λ, as of the driver's field.
-        more: asked before each tour but the first whether there is room for it; without any it is
-            the largest tour so far.
-        elsewhere: places that other probes are going to read.
-        probes: that have no route yet, this one among them: each takes the parts nearest to it.
+        driver: driver of the probe, with the remaining budget and the map error.
+        sought: target errors that end the mission once all are met; at least one.
+        candidates: largest number of λ, equal to that of the driver's map error.
+        more: function that returns whether another tour may be evaluated.
+        elsewhere: places that other probes are going to observe.
+        probes: number of probes without a route, with this one. Each takes the parts nearest to it.
     """
     field, whole = driver.field, driver.budget
     most = len(field.places)
@@ -130,12 +128,12 @@ def next_pass(
     most = min(most, max(read, len(order)))
     low, high, count = len(order), most, min(2 * len(order), most)
     met: Driven | None = None
-    short = first  # the largest that is not enough
+    short = first  # the largest tour that does not meet the aim
     doubling = True
     while low < high - (met is not None) and more():
         if count > len(order):
             order = _design(driver, parts, count)
-            if len(order) < count:  # nothing more is to be learned
+            if len(order) < count:  # no further place reduces the error
                 high = most = count = len(order)
                 if count <= low:
                     break
@@ -154,7 +152,7 @@ def next_pass(
 
 
 class _Forecast:
-    """Predicts whether the map of a quantity is good enough after a route; see `AimForecast`."""
+    """Forecast whether the map of a quantity is good enough after a route; see `AimForecast`."""
 
     def __init__(self, driver: RouteDriver, sought: Sought, candidates: int) -> None:
         number, belief, aim = sought
@@ -164,7 +162,7 @@ class _Forecast:
         self._sampled = bool(driver.field.parts) and driver.field.parts[number].sampled
 
     def met(self, route: Driven | None) -> bool:
-        """Return whether the map is good enough now, or after a route."""
+        """Return whether the map is good enough after a route; None = without a further route."""
         field, driver = self._field, self._driver
         if route is None:
             return self._found.met(np.ones(len(field.weights)))
@@ -191,7 +189,7 @@ def parts_only(
 def _open_parts(
     driver: RouteDriver, sought: Sequence[Sought], elsewhere: Collection[int]
 ) -> list[IntArray]:
-    """Return the parts of the map with unread places that no other probe will read."""
+    """Return the parts of the map without a reading that no other probe will observe."""
     others = np.fromiter(elsewhere, dtype=np.int64)
     found = {int(part[0]): part for one in sought for part in not_seen(one.belief, driver.topology)}
     return [part for part in found.values() if not np.isin(others, part).any()]
@@ -205,7 +203,7 @@ def _nearest(driver: RouteDriver, places: list[int], count: int) -> list[int]:
 
 
 def _middles(driver: RouteDriver, parts: list[IntArray]) -> list[int]:
-    """Return, for each part with a goal, the goal that is nearest to its middle."""
+    """Return for each part with a goal the goal that is nearest to the part's middle."""
     found: list[int] = []
     points = driver.topology.points
     for part in parts:
@@ -217,7 +215,7 @@ def _middles(driver: RouteDriver, parts: list[IntArray]) -> list[int]:
 
 
 def _design(driver: RouteDriver, begin: list[int], count: int) -> list[int]:
-    """Return at most `count` places of a greedy design that follows other places."""
+    """Return at most `count` places: those of `begin`, and then those of a greedy design."""
     chosen = driver.field.places[greedy_design(driver.field, count)].tolist()
     return list(dict.fromkeys([*begin, *chosen]))[:count]
 
@@ -227,11 +225,11 @@ class Ask:
     """Task of a route.
 
     Args:
-        request: what is known; what is left is that of the route.
-        reach: where the probe can go with what is left.
-        unread: (n,) places that may be chosen, and cost a reading when they are crossed.
-        spent: says whether the time of this decision is up.
-        earlier: places that were read before a pass over the map, which is to go between them.
+        request: request whose remaining budget is that of the route.
+        reach: goals that the probe can reach.
+        unread: (n,) places that may be chosen and cost a reading when they are crossed.
+        spent: function that returns whether the time of this decision is over.
+        earlier: places observed in earlier passes; the route should lie between them.
     """
 
     request: PlanRequest
@@ -243,12 +241,12 @@ class Ask:
 
 @dataclass(frozen=True)
 class BuiltRoute:
-    """A route that was laid.
+    """Planned route.
 
     Args:
-        places: in the order in which they are to be visited.
-        expanded: how much was searched for it, the unit of `PlanLimit.expansions`.
-        stopped: a limit ended the search.
+        places: places in the order of the visits.
+        expanded: effort of the search in expansions, see `PlanLimit.expansions`.
+        stopped: True if a limit ended the search.
     """
 
     places: tuple[int, ...]
@@ -257,19 +255,19 @@ class BuiltRoute:
 
 
 class RoutePolicy(ABC):
-    """A policy that lays a route at its first decision, and follows it whatever is read.
+    """Base of policies that plan a route at the first decision, and follow it.
 
-    A new one overrides `build_route`. When nothing of the route can be visited any more and some of
-    the budget is left, the nearest places follow. Where an error of the map ends the mission, each
-    route is one pass (see `passes`) and another one follows. The state is the route (see `Course`).
+    A new policy overrides `build_route`. When no place of the route can be visited any more, the
+    nearest places follow. If an error of the map ends the mission, each route is one pass, and
+    another pass follows. The state is the route (see `Course`).
     """
 
     crosses: ClassVar[bool] = True
-    """The way to the next place may lead on through places that are known, past unknown ones."""
+    """True: the way to the next place may cross observed places."""
     several: ClassVar[bool] = True
-    """The map is covered for whatever is measured."""
+    """True: the policy plans for several quantities."""
     repeats: ClassVar[bool] = False
-    """Another route is laid when nothing of the first one is left."""
+    """True if another route follows the first one."""
 
     @staticmethod
     def explain(plan: Plan, names: Sequence[str]) -> str:
@@ -278,7 +276,7 @@ class RoutePolicy(ABC):
 
     @property
     def in_passes(self) -> bool:
-        """True if the density of a route depends on its budget."""
+        """True if the density of a route depends on the budget."""
         return True
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""Evenly spaced rows, driven back and forth as an ox ploughs: on grids and on open ground."""
+"""Evenly spaced rows that are driven back and forth, on grids and on open ground."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 CORNERS = 4
-"""Corners that rows may begin in."""
+"""Number of corners in which rows may begin."""
 _INSETS = (0.5, 0.25, 0.0)
-"""Insets that are tried, as parts of the spacing."""
+"""Insets of the rows, as fractions of the spacing."""
 _SAME_AXIS = 5.0
-"""A long axis so near to the x or y axis is that axis [degrees]."""
+"""Largest angle between a long axis and the x or y axis that counts as equal [degrees]."""
 _SQUARE = 1.2
-"""A map is longer one way than the other from this ratio on."""
+"""Least ratio of length to width of a map with a long axis."""
 _OBLONG = 1.35
-"""Largest ratio of the two distances of places in an even layout."""
+"""Largest ratio of the distances along and across rows in an even layout."""
 _PLACES, _PIECES = 3000, 60
-"""Places and pieces up to which the order of interrupted rows is looked for by the ways."""
+"""Largest numbers of places and of pieces of rows for which the order of the pieces is searched."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """How rows are laid.
+    """Layout of rows.
 
     Args:
-        spacing: between the middles of neighbouring rows [m].
+        spacing: distance between the middles of neighbouring rows [m].
         inset: least distance of the outermost rows, and of the ends of rows, from the edge [m].
-        direction: of the rows, anticlockwise from x [degrees].
-        corner: where they begin. 0 or 1: with the first row, seen along the direction the
-            rightmost one, at its beginning or its end; 2 or 3: the same with the last row.
-        along: between the places of a row [m]; 0 = all of them.
+        direction: direction of the rows, anticlockwise from x [degrees].
+        corner: first corner. 0 or 1 = beginning or end of the first row, which is the rightmost
+            one in the direction; 2 or 3 = beginning or end of the last row.
+        along: distance between the places of a row [m]; 0 = every place.
     """
 
     spacing: float
@@ -51,9 +51,9 @@ class Ground:
     """Map in the coordinates of rows.
 
     Args:
-        topology: a map with positions; rows of roads are no rows. Where places lie above one
-            another, a row takes all of them, up and down in turn.
-        places: (n,) places that may be on a route; None = all of them.
+        topology: map with positions, without roads. If places lie above one another, a row contains
+            all of them.
+        places: (n,) mask of the places for a route; None = all places.
     """
 
     def __init__(self, topology: Topology, places: BoolArray | None = None) -> None:
@@ -62,7 +62,7 @@ class Ground:
         self.places: IntArray = np.flatnonzero(chosen)
         self.positions: FloatArray = topology.positions[self.places]
         self.pitch = distances_of(topology).pitch
-        """Between neighbouring places [m]."""
+        """Distance between neighbouring places [m]."""
         self._seen: dict[float, tuple[FloatArray, FloatArray, IntArray]] = {}
         self._lines: dict[Rows, list[IntArray]] = {}
 
@@ -93,16 +93,16 @@ class Ground:
         return int(ahead) + 2 * int(left)
 
     def extent(self, direction: float) -> tuple[float, float]:
-        """Return how far the map goes along and across a direction [m]."""
+        """Return the extent of the map along and across a direction [m]."""
         u, v = self.seen(direction)
         return (float(np.ptp(u)), float(np.ptp(v))) if len(u) else (0.0, 0.0)
 
     def seen(self, direction: float) -> tuple[FloatArray, FloatArray]:
-        """Return (m,) coordinates along and across a direction, to the micrometre [m]."""
+        """Return coordinates (m,) along and across a direction, rounded to micrometres [m]."""
         return self._along(direction)[:2]
 
     def _along(self, direction: float) -> tuple[FloatArray, FloatArray, IntArray]:
-        """Return the coordinates of `seen`, and the (m,) order across the direction."""
+        """Return the coordinates of `seen`, and the order (m,) of the places across."""
         if direction not in self._seen:
             angle = math.radians(direction)
             across = np.array([-math.sin(angle), math.cos(angle)])
@@ -112,14 +112,14 @@ class Ground:
         return self._seen[direction]
 
     def lines(self, rows: Rows) -> list[IntArray]:
-        """Return which of `places` are on each row, in the order of the direction."""
+        """Return for each row the indices in `places` of its places, in order."""
         key = replace(rows, corner=0)
         if key not in self._lines:
             self._lines[key] = _lines(self, rows, self._along(rows.direction))
         return self._lines[key]
 
     def places_of(self, rows: Rows) -> IntArray:
-        """Return the places of evenly spaced rows, in no order; see `rows_of`."""
+        """Return the places of rows, sorted by number; `rows_of` has the order of the visits."""
         lines = self.lines(rows)
         return np.unique(self.places[np.concatenate(lines)]) if lines else self.places[:0]
 
@@ -131,16 +131,15 @@ class Ground:
         direction: float | None = None,
         sparse: bool = False,
     ) -> Iterator[tuple[Rows, ...]]:
-        """Yield families of rows: each from the fewest to the most rows that the map has room for.
+        """Yield families of rows; each family goes from the fewest to the most rows.
 
-        What is given is kept. Otherwise: all `directions`; insets of half, a quarter and none of
-        the spacing; and as many rows as fit, spaced so that they fill the map.
+        A family has one direction and one inset as a fraction of the spacing.
 
         Args:
-            spacing: between rows [m].
-            inset: of rows from the edge [m].
-            direction: of the rows [degrees].
-            sparse: about as far apart along a row as rows are, instead of every place of it.
+            spacing: distance between rows [m]; None = all spacings with which rows fill the map.
+            inset: distance of rows from the edge [m]; None = each of `_INSETS`.
+            direction: direction of the rows [degrees]; None = each of `directions`.
+            sparse: True for places along a row that are about as far apart as rows.
         """
         for angle in self.directions if direction is None else (direction,):
             length, width = self.extent(angle)
@@ -171,7 +170,7 @@ class Ground:
         room = width - 2.0 * (inset or 0.0)
         rows = 1
         while True:
-            # A single row without an inset is in the middle, whatever its spacing.
+            # A single row without an inset is in the middle, for any spacing.
             gaps = rows - 1 + (0.0 if share is None else 2.0 * share)
             spacing = max(room, pitch) / gaps if gaps > 0.0 else max(width, pitch)
             if spacing < pitch * (1.0 - 1e-6) and found:
@@ -182,21 +181,18 @@ class Ground:
             rows += 1
 
     def mean_distance(self, visited: Sequence[int] | IntArray) -> float:
-        """Return the mean straight distance of a place to the nearest one that is visited [m]."""
+        """Return the mean straight distance from a place to the nearest visited place [m]."""
         points = self.topology.points
         return mean_distance(points[self.places], points, visited)
 
 
 def rows_of(ground: Ground, rows: Rows, by: str = "seconds") -> tuple[int, ...]:
-    """Return the places of evenly spaced rows, in the order in which they are driven.
+    """Return the places of evenly spaced rows in the order of the visits.
 
-    The rows lie symmetrically about the middle of the map; what is left over of its width is shared
-    by both sides. Of a row every place is taken that is within half a pitch of its line, or with
-    `Rows.along` the one nearest to each of evenly spaced points. Where an outline or an obstacle
-    interrupts rows, their pieces are driven one side after the other, if that is shorter by the
-    ways between them.
-
-    The ways between pieces are shortest in `by`, "metres" or "seconds".
+    The rows lie symmetrically about the middle of the map. A row contains the places within half a
+    pitch of its line, or with `Rows.along` the place nearest to each of evenly spaced points. If
+    obstacles interrupt the rows, the pieces are visited in the order with the shorter ways: row by
+    row, or one side after the other. Ways are shortest in `by`, "metres" or "seconds".
     """
     lines = ground.lines(rows)
     if rows.corner in (2, 3):
@@ -220,14 +216,14 @@ def rows_of(ground: Ground, rows: Rows, by: str = "seconds") -> tuple[int, ...]:
 
 
 def _near(apart: float, alongs: Sequence[float]) -> list[float]:
-    """Return spacings along rows that are close to the spacing of the rows."""
+    """Return the spacings along rows that are close to the spacing `apart` of the rows."""
     return sorted({apart, *(a for a in alongs if 1.0 / _OBLONG <= a / apart <= _OBLONG)})
 
 
 def _lines(
     ground: Ground, rows: Rows, seen: tuple[FloatArray, FloatArray, IntArray]
 ) -> list[IntArray]:
-    """Return `Ground.lines`, of places that are `seen` along and across, in the order across."""
+    """Return `Ground.lines` from the result `seen` of `Ground._along`."""
     u, v, order = seen
     if not len(u):
         return []
@@ -244,7 +240,7 @@ def _lines(
             near = near[on]
             places = _sparse(u[near], off[on], rows.along, rows.inset)
         else:
-            # Of two rows of cells that are equally near, one.
+            # The strict inequality selects one of two rows of cells at equal distance.
             near = near[(off > -half + 1e-6) & (off <= half + 1e-6)]
             places = _within(u[near], rows.inset)
         if places.size:
@@ -253,7 +249,7 @@ def _lines(
 
 
 def _even(low: float, high: float, spacing: float, inset: float) -> FloatArray:
-    """Return evenly spaced numbers about the middle of a range, `inset` from its ends."""
+    """Return evenly spaced numbers about the middle of a range, at least `inset` from its ends."""
     room = high - low - 2.0 * inset
     count = 1 if room < 0.0 else math.floor(room / spacing + 1e-6) + 1
     first = 0.5 * (low + high) - 0.5 * spacing * (count - 1)
@@ -274,10 +270,10 @@ def _sparse(u: FloatArray, off: FloatArray, along: float, inset: float) -> IntAr
     """Return the place nearest to each of evenly spaced points of a row, in order.
 
     Args:
-        u: (m,) along the row.
-        off: (m,) from its line.
-        along: between the points.
-        inset: of the outermost ones from the ends.
+        u: (m,) coordinates along the row [m].
+        off: (m,) distances from the line of the row [m].
+        along: distance between the points [m].
+        inset: distance of the outermost points from the ends [m].
     """
     found: list[int] = []
     if not u.size:
@@ -292,7 +288,7 @@ def _sparse(u: FloatArray, off: FloatArray, along: float, inset: float) -> IntAr
 
 
 def _up_and_down(line: IntArray, u: FloatArray) -> IntArray:
-    """Return a row with every second of its columns of places the other way round."""
+    """Return a row with every second column of places in reverse order."""
     columns = np.split(line, np.flatnonzero(np.diff(u[line]) > 1e-6) + 1)
     return np.concatenate([c[::-1] if k % 2 else c for k, c in enumerate(columns)])
 
@@ -302,7 +298,7 @@ def _pieces(line: IntArray, u: FloatArray, gap: float) -> list[IntArray]:
 
 
 def _piece_by_piece(pieces: Sequence[IntArray], distances: Distances) -> list[IntArray]:
-    """Continue at the nearest end of a piece; equally near ones are taken in order."""
+    """Order pieces by repeatedly going to the nearest end of a piece; ties go to the first."""
     found = [pieces[0]]
     left = list(range(1, len(pieces)))
     while left:
@@ -315,5 +311,5 @@ def _piece_by_piece(pieces: Sequence[IntArray], distances: Distances) -> list[In
 
 
 def _between(pieces: Sequence[IntArray], distances: Distances) -> float:
-    """Return how far it is from all the pieces to the following ones, to a micrometre or so."""
+    """Return the total length of the ways between consecutive pieces, rounded to 1e-6."""
     return round(sum(float(distances.row(int(a[-1]))[b[0]]) for a, b in pairwise(pieces)), 6)

@@ -1,8 +1,7 @@
-"""Routes of a probe that cannot turn on the spot: laid for what their curves leave of the budget.
+"""Routes of a probe with a turning radius, which fit into the budget with their curves.
 
-A policy that lays a route counts the ways between its places straight, since the heading at the
-beginning of each is known only once the whole route is. Here the route is driven through with its
-curves. Where it is longer than the budget another one is laid, for as much less.
+A policy plans a route with straight ways, because the headings are known only for a whole route.
+If the route with its curves exceeds the budget, the policy plans again with a smaller budget.
 """
 
 from __future__ import annotations
@@ -21,18 +20,15 @@ from gp_active_sensing.topology.turning import Turning, turning
 from gp_active_sensing.types import Budget, Plan
 
 _ROUNDS = 4
-"""Routes laid for one decision, at most."""
+"""Largest number of plans for one decision."""
 _ROOM = 0.99
-"""Share of a budget that is aimed at."""
+"""Fraction of the budget for which a smaller route is planned."""
 
 
 def plan_with_curves(
     policy: Policy, request: PlanRequest, state: PolicyState
 ) -> tuple[Plan, PolicyState]:
-    """Return the plan of a policy; its route, if it lays one, fits with its curves.
-
-    Nothing is kept from one decision to the next, so that a run that is gone on with is the same.
-    """
+    """Return the plan of a policy. If the plan is a route, it fits with its curves."""
     view, whole = request.topology, request.remaining
     limited = whole.metres is not None or whole.seconds is not None
     found = policy.plan(request, state)
@@ -45,7 +41,7 @@ def plan_with_curves(
             break
         share *= _ROOM / over
         shorter = policy.plan(replace(request, remaining=_part(whole, share)), state)
-        if not shorter[0].waypoints:  # what is left lasts for a single place
+        if not shorter[0].waypoints:  # no shorter route is possible
             break
         found = shorter
     return found
@@ -60,7 +56,7 @@ def _part(budget: Budget, share: float) -> Budget:
 
 
 def _over(view: Turning, request: PlanRequest, plan: Plan) -> float:
-    """Return what the route of a plan takes with its curves and the way home, in budgets."""
+    """Return the cost of a plan's route with curves and the way home, in budgets."""
     whole = request.remaining
     nothing = np.zeros(view.n, dtype=np.bool_)
     trip = trip_of(view.straight, plan.waypoints, request.at, nothing, unit_of(whole))

@@ -1,4 +1,4 @@
-"""Cheapest ways and distances between places of a map, kept for as long as the map."""
+"""Cheapest ways and distances between places of a map, stored as long as the map exists."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from gp_active_sensing.topology.turning import Turning
 from gp_active_sensing.types import Budget, Cost, FloatArray, IntArray, Route
 
 _KEPT_NUMBERS = 8_000_000
-"""Numbers in the searches to all places that are kept for a map; those nearby: half as many."""
+"""Largest number of entries of the stored searches of a map; limited searches: half as many."""
 _KEPT_WAYS = 200_000
-"""Places on the ways that are kept for one map."""
+"""Largest number of places on the stored ways of a map."""
 _SMALL = 2000
-"""Places of a map on which a search to all of them costs no more than one nearby."""
+"""Number of places of a map up to which every search covers the whole map."""
 _DETOUR = 2.0
-"""Largest detour factor of the first search nearby."""
+"""Largest detour factor of the first limited search."""
 
 
 def unit_of(budget: Budget) -> str:
-    """Return the unit of the cheapest ways: metres if only these are limited, else seconds."""
+    """Return the unit of the cheapest ways: metres if only metres are limited, else seconds."""
     return "metres" if budget.metres is not None and budget.seconds is None else "seconds"
 
 
 class Distances:
     """Costs of the cheapest ways between any two places of a map, across any places.
 
-    Ways are straight lines where any place may be next. Where moves bind, one search finds the ways
-    from a place to all others. It runs on the first request, and its result is stored. On roads a
-    way and its return may have different costs. The cost from a place to itself is 0.
+    Without moves, ways are straight lines. With moves, one search finds the ways from a place to
+    all others on the first request, and its result is stored. On roads a way and its return may
+    have different costs. The cost from a place to itself is 0.
 
     Args:
         topology: the map.
-        by: what is least, "metres" or "seconds".
-        keep: keep the map alive.
+        by: unit in which ways are cheapest, "metres" or "seconds".
+        keep: True to hold a strong reference to the map.
     """
 
     def __init__(self, topology: Topology, by: str = "seconds", *, keep: bool = True) -> None:
@@ -66,11 +66,11 @@ class Distances:
 
     @cached_property
     def pitch(self) -> float:
-        """Usual straight distance from a place to the nearest other one [m]."""
+        """Median straight distance from a place to the nearest other place [m]."""
         from scipy.spatial import cKDTree
 
         flat = np.round(self._points[:, :2], 6)
-        # As complex numbers: places at one point are sought among 1-D values.
+        # Complex numbers allow a 1-D search for places at one point.
         apart = np.unique(flat[:, 0] + 1j * flat[:, 1])
         if len(apart) < 2:
             return 1.0
@@ -80,7 +80,7 @@ class Distances:
 
     @cached_property
     def least(self) -> Cost:
-        """Return the least metres and seconds of a move; 0 on a map without moves."""
+        """Least metres and least seconds of a move; 0 on a map without moves."""
         if self._arrays is None or not len(self._arrays.to):
             return Cost(0.0, 0.0)
         return Cost(float(self._arrays.metres.min()), float(self._arrays.seconds.min()))
@@ -102,7 +102,10 @@ class Distances:
         return float((moves.costs(self.by) / np.maximum(straight, 1e-300)).min())
 
     def row(self, at: int) -> FloatArray:
-        """(n,) to every place in the unit of `by`, infinite where there is no way; read-only."""
+        """Return the costs (n,) from a place to every place in the unit of `by`, read-only.
+
+        They are infinite without a way.
+        """
         if self.free:
             return self._legs(self._points - self._points[at])
         return self._row(at)[0]
@@ -110,7 +113,10 @@ class Distances:
     def between(
         self, places: Sequence[int] | IntArray, others: Sequence[int] | IntArray | None = None
     ) -> FloatArray:
-        """(k, m) from each of some places (rows) to others, in the unit of `by`; None = to them."""
+        """Return the costs (k, m) from some places to others, in the unit of `by`.
+
+        Without `others`, the costs are between the `places`.
+        """
         chosen = np.asarray(places, dtype=np.int64)
         goals = chosen if others is None else np.asarray(others, dtype=np.int64)
         if self.free:
@@ -129,10 +135,7 @@ class Distances:
         return metres if self.by == "metres" else self._speeds.seconds(offsets, metres)
 
     def way(self, a: int, b: int) -> Route | None:
-        """Return the cheapest way from one place to another, None where there is none.
-
-        () from a place to itself; the direct move where there is one.
-        """
+        """Return the cheapest way from one place to another, preferably a direct move; or None."""
         if a == b:
             return Route((), Cost(0.0, 0.0))
         if self.free:
@@ -153,9 +156,9 @@ class Distances:
         return self._ways[a, b]
 
     def drive(self, route: IntArray) -> tuple[IntArray, Cost] | None:
-        """Return the places after the first one on the cheapest ways along a route, and the cost.
+        """Return the places after the first place on the cheapest ways along a route, and the cost.
 
-        None where some leg has no way.
+        None = some leg has no way.
         """
         if self._arrays is None:
             return self._join(route, np.arange(len(route) - 1), Cost(0.0, 0.0))
@@ -165,7 +168,7 @@ class Distances:
         return self._join(route, np.flatnonzero(moves < 0), cost)
 
     def _join(self, route: IntArray, legs: IntArray, cost: Cost) -> tuple[IntArray, Cost] | None:
-        """Return a route with the ways of some legs inserted; `cost` is that of the other legs."""
+        """Return a route with the ways of some legs inserted; `cost` is the other legs' cost."""
         parts, done = [], 1
         for leg in legs.tolist():
             way = self.way(int(route[leg]), int(route[leg + 1]))
@@ -177,7 +180,7 @@ class Distances:
         return np.concatenate([*parts, route[done:]]), cost
 
     def corners(self, route: Sequence[int]) -> tuple[int, ...]:
-        """Return the places that a route must head for; those between are crossed on the way."""
+        """Return the places of a route whose cheapest ways cross all its other places."""
         places = np.asarray(route, dtype=np.int64)
         if self._arrays is None or len(places) < 3:
             return tuple(route)
@@ -193,7 +196,7 @@ class Distances:
         return tuple(places[kept].tolist())
 
     def _on_the_way(self, places: IntArray, moves: MoveArrays) -> int:
-        """Return how many moves of a stretch are the cheapest way from its first place."""
+        """Return the number of moves of a stretch that are a cheapest way from its first place."""
         a, last = int(places[0]), len(places) - 1
         if self._lattice is not None:
             steps = np.diff(self._lattice.cells[places], axis=0)
@@ -210,7 +213,7 @@ class Distances:
         return last if on.all() else 1 + int(np.argmin(on))
 
     def _row(self, at: int) -> tuple[FloatArray, IntArray]:
-        """Return the costs of the ways from a place, and the last place crossed on each."""
+        """Return the costs of the ways from a place, and the last crossed place on each way."""
         kept = self._rows.get(at)
         if kept is None:
             kept = self._search(at)
@@ -220,20 +223,20 @@ class Distances:
         return kept
 
     def _search(self, at: int, limit: float = math.inf) -> tuple[FloatArray, IntArray]:
-        """Search from a place, no farther than `limit` in the unit of `by`."""
+        """Search the ways from a place up to the cost `limit` in the unit of `by`."""
         if self._arrays is None:
             return self._ask(at)
         return _dijkstra(self._arrays.graph(self.by), at, limit)
 
     def _ask(self, at: int) -> tuple[FloatArray, IntArray]:
-        """Ask a map that does not tell its moves."""
+        """Return the ways from a place on a map without a list of moves."""
         topology = self._topology()
         if topology is None:
             msg = "the map of these distances is gone"
             raise ReferenceError(msg)
         ways = topology.ways_from(at, self.by)
         least = np.array(ways.metres if self.by == "metres" else ways.seconds)
-        least[at] = 0.0  # not the cheapest round
+        least[at] = 0.0  # instead of the cheapest loop
         least.setflags(write=False)
         before = np.where(ways.before < 0, at, ways.before)
         before[at] = -1
@@ -255,10 +258,7 @@ class Distances:
         return Route(tuple(path), self._cost_of(a, path))
 
     def _nearby(self, a: int, b: int) -> tuple[FloatArray, IntArray]:
-        """Search up to an estimate of the way to b; double the radius when that was too short.
-
-        How far a search goes changes nothing of what it finds nearer.
-        """
+        """Search up to an estimate of the cost to b; double the limit if it was too small."""
         assert self._arrays is not None
         if not self._most_per_metre:
             self._most_per_metre = _most_per_metre(self._arrays, self.by)
@@ -281,7 +281,7 @@ class Distances:
         return self._leads[at]
 
     def _cost_of(self, at: int, path: Sequence[int] | IntArray) -> Cost:
-        """Return the cost of a drive from a place through others in order."""
+        """Return the cost of a drive from a place along a path of moves."""
         if self._arrays is None:
             topology = self._topology()
             assert topology is not None, "asked for its ways before"
@@ -293,19 +293,18 @@ class Distances:
 
 
 _known: weakref.WeakKeyDictionary[Topology, dict[str, Distances]] = weakref.WeakKeyDictionary()
-"""By map; maps never change."""
+"""Distances by map and unit; maps never change."""
 
 
 def distances_of(topology: Topology, by: str = "seconds") -> Distances:
-    """Return the distances on a map, the same ones for as long as there is the map.
+    """Return the stored distances on a map, which are cheapest in `by`, "metres" or "seconds".
 
-    They are least in `by`, "metres" or "seconds". Of a map that is seen with a turning radius they
-    are those without: the heading at the beginning of a way is not known.
+    For a map with a turning radius they ignore the radius, because headings are unknown.
     """
     topology = topology.straight if isinstance(topology, Turning) else topology
     try:
         found = _known.setdefault(topology, {})
-    except TypeError:  # a map that cannot be looked up by: nothing is kept
+    except TypeError:  # the map is not hashable
         return Distances(topology, by)
     if by not in found:
         found[by] = Distances(topology, by, keep=False)
@@ -315,8 +314,7 @@ def distances_of(topology: Topology, by: str = "seconds") -> Distances:
 class PartDistances:
     """Symmetric distances between places of a map [m].
 
-    Along the roads, whichever way they may be driven; around what is in the way; straight where any
-    place may be next. A one-way street is as near to its beginning as to its end.
+    They are along roads in any direction, around obstacles, and straight without moves.
     """
 
     def __init__(self, topology: Topology) -> None:
@@ -325,14 +323,14 @@ class PartDistances:
         self._graph = None if links is None else links.matrix(links.metres)
 
     def row(self, place: int, limit: float = math.inf) -> FloatArray:
-        """(n,) from a place to every one, infinite beyond `limit` [m]."""
+        """Return the distances (n,) from a place to all places, infinite beyond `limit` [m]."""
         if self._graph is None:
             metres = Speeds().metres(self._points - self._points[place])
             return np.where(metres <= limit, metres, np.inf)
         return _dijkstra(self._graph, place, limit)[0]
 
     def nearest(self, places: Sequence[int]) -> FloatArray:
-        """(n,) from the nearest of some places to every one."""
+        """Return the distances (n,) from all places to the nearest of some places [m]."""
         if self._graph is not None:
             from scipy.sparse import csgraph
 
@@ -347,12 +345,12 @@ class PartDistances:
 def mean_distance(
     points: FloatArray, places: FloatArray, visited: Sequence[int] | IntArray
 ) -> float:
-    """Return the mean straight distance of some points to the nearest place that is visited [m].
+    """Return the mean straight distance from points to the nearest visited place [m].
 
     Args:
-        points: (m, 2 or 3) [m].
+        points: (m, 2 or 3) points [m].
         places: (n, 2 or 3) points of all places [m].
-        visited: some of these; infinite where there are none.
+        visited: indices of the visited places; without any the result is infinite.
     """
     from scipy.spatial import cKDTree
 
@@ -363,7 +361,7 @@ def mean_distance(
 
 
 def _dijkstra(graph: Any, at: int, limit: float) -> tuple[FloatArray, IntArray]:
-    """Return the (n,) least costs from a place, and the last place before each; read-only."""
+    """Return the least costs (n,) from a place, and each place's predecessor (n,); read-only."""
     from scipy.sparse import csgraph
 
     search: Any = csgraph.dijkstra  # typed for arrays of sources only
@@ -373,7 +371,7 @@ def _dijkstra(graph: Any, at: int, limit: float) -> tuple[FloatArray, IntArray]:
 
 
 def _most_per_metre(moves: MoveArrays, by: str) -> float:
-    """Return the largest cost of a metre of any move, in the unit of `by`."""
+    """Return the largest cost per metre of a move, in the unit of `by`."""
     driven = moves.metres > 0.0
     if by == "metres" or not driven.any():
         return 1.0
@@ -381,7 +379,7 @@ def _most_per_metre(moves: MoveArrays, by: str) -> float:
 
 
 def _speeds(topology: Topology) -> Speeds:
-    """Return the speeds of a probe where any place may be next."""
+    """Return the speeds of a probe on a map without moves."""
     if isinstance(topology, FreeTopology):
         return topology.speeds
     ways = topology.ways_from(0)

@@ -1,8 +1,7 @@
-"""Follow a route: the next place on it that the budget lasts for, with the way home.
+"""Following of a route: the next affordable place of the route, with the way home.
 
-A route is an ordered list of places. How to get from one to the next is not part of it: that is the
-cheapest way, whatever it crosses. Where moves bind, a probe reads what it crosses for the first
-time, so that its next waypoint is the first place on that way that is not observed yet.
+A route is an ordered list of places. The probe takes the cheapest way from one place to the next,
+across any places. With moves, the next waypoint is the first unobserved place on that way.
 """
 
 from __future__ import annotations
@@ -24,19 +23,19 @@ from gp_active_sensing.topology.search import WaysFrom
 from gp_active_sensing.types import BoolArray, Budget, Cost, Plan, Route
 
 _MOST_AIMS = 32
-"""Probes on their way to different places of a route, at the most."""
+"""Largest number of stored intermediate waypoints of probes on a route."""
 MOST_SHOWN = 300
-"""Waypoints that a plan tells of: the next ones of the route."""
+"""Largest number of waypoints in a plan along a route."""
 
 
 @dataclass(frozen=True)
 class RouteDrive:
-    """A whole drive along a route, without the way home.
+    """Drive along a whole route, without the way home.
 
     Args:
-        path: every place on it, in the order in which it is driven.
-        cost: of all of it.
-        reads: places on it that may be read for the first time.
+        path: places on the drive, in order.
+        cost: cost of the drive.
+        reads: number of places on the drive that may get their first reading.
     """
 
     path: tuple[int, ...]
@@ -45,7 +44,7 @@ class RouteDrive:
 
 
 def unread_of(request: PlanRequest) -> BoolArray:
-    """(n,) places that cost a reading when they are crossed, and that may be chosen."""
+    """Return the (n,) mask of places that are neither observed, pending nor unavailable."""
     unread = ~request.belief.observed
     unread[list(request.pending)] = False
     unread[list(request.unavailable)] = False
@@ -65,14 +64,13 @@ def trip_of(
     Args:
         topology: the map.
         route: places in order.
-        at: where it begins; None = nowhere yet, any place may be first.
-        unread: (n,) places that may be read for the first time; see `unread_of`.
-        by: what is least, "metres" or "seconds".
-        ways: from `at` to every place, if they are known.
+        at: first place of the drive; None = no place yet, and any place may be first.
+        unread: (n,) places that may get their first reading; see `unread_of`.
+        by: unit in which ways are cheapest, "metres" or "seconds".
+        ways: ways from `at` to every place; None = they are computed.
 
     Returns:
-        The drive; None where some leg has no way. To its own place a probe on a road that is to
-        read it drives round.
+        The drive; None = some leg has no way. To observe its own road, a probe drives a loop.
     """
     distances = distances_of(topology, by)
     places = np.fromiter(route, dtype=np.int64)
@@ -96,18 +94,18 @@ def read_along(
     constraint: BudgetConstraint,
     most: int | None = None,
 ) -> tuple[int, ...]:
-    """Return the places read on the way through some places, within the budget.
+    """Return the places that get their first reading on the ways through some goals.
 
-    A place for which it does not last is left out.
+    Goals that are too expensive are skipped.
 
     Args:
-        goals: places in order.
-        here: where it begins.
-        unread: (n,) places that may be read for the first time; changed.
-        left: of the budget.
-        distances: by which the way to each is the cheapest.
-        constraint: with the way home.
-        most: places at most; None = all of them.
+        goals: goals in order.
+        here: first place of the drive.
+        unread: (n,) places that may get their first reading; the function changes the array.
+        left: remaining budget.
+        distances: cheapest ways between places.
+        constraint: budget constraint with the way home.
+        most: largest number of places in the result; None = no limit.
     """
     found: list[int] = []
     for goal in goals:
@@ -131,7 +129,7 @@ def read_along(
 
 
 def fits(trip: RouteDrive | None, constraint: BudgetConstraint) -> bool:
-    """Return whether a budget lasts for a drive, and for the way home from where it ends."""
+    """Return whether a drive and the way home after it fit into a budget."""
     if trip is None:
         return False
     if not trip.path:
@@ -149,21 +147,21 @@ def next_plan(
 ) -> Plan | None:
     """Return the plan that continues along a route.
 
-    To the first place that is neither observed, pending nor unavailable, and that the budget lasts
-    for with the way home; what is read on the way counts. Where moves bind the next waypoint is the
-    first place on the way there that is not observed yet (with a `reach` of the map the last one
-    within it). A probe that stands at such a place reads it first, where it costs no readings that
-    the route needs. The plan's other waypoints are what would be read along the rest of the route.
+    The goal is the first affordable place that is neither observed, pending nor unavailable. With
+    moves, the next waypoint is the first unobserved place on the way to the goal. On a map with a
+    reach, it is the last such place within the reach. A probe at an unobserved place observes that
+    place first if it is on the route or readings are unlimited. The plan's other waypoints are the
+    places that would get a reading along the rest of the route.
 
     Args:
-        route: places in order; those that were visited may be left in it.
-        request: what is known and what is left.
-        begin: number in the route to begin with; those before it come after the last one.
+        route: places in order, visited or not.
+        request: belief, map and remaining budget.
+        begin: index in the route of the first possible goal; earlier places come last.
         reach: result of `reachable_goals` for the request; None = it is computed.
-        **fields: of the plan, such as its bounds; by default 0.
+        **fields: fields of the plan, such as its bounds.
 
     Returns:
-        The plan; None where no place of the route can be afforded.
+        The plan; None = no place of the route is affordable.
     """
     steps = _Steps(request, reach)
     found = _follow(route, begin, steps)
@@ -171,10 +169,9 @@ def next_plan(
 
 
 def nearest_plan(request: PlanRequest, reach: ReachableGoals | None = None) -> Plan:
-    """Return the plan that goes to the nearest place that can be afforded; see `next_plan`.
+    """Return the plan that goes to the nearest affordable place; see `next_plan`.
 
-    Of equally near ones to the first; a plan without a waypoint, and with the reason, where there
-    is none.
+    Ties go to the first place. Without an affordable place, the plan has a reason and no waypoint.
     """
     steps = _Steps(request, reach)
     far = steps.ways.metres if unit_of(request.remaining) == "metres" else steps.ways.seconds
@@ -195,14 +192,13 @@ def nearest_plan(request: PlanRequest, reach: ReachableGoals | None = None) -> P
 class Course:
     """Route that one probe follows, or that several probes share.
 
-    Each probe continues from its place on the route. A probe that is not on it yet, or that reaches
-    the start of another one, moves to the longest unread stretch. It starts in the middle if
-    another probe is about to drive that stretch, otherwise at the beginning.
+    Each probe continues from its place on the route. A probe that is not on the route, or that
+    reaches the start of another probe, moves to the longest unread stretch. It starts in the middle
+    if another probe is about to drive that stretch, otherwise at the beginning.
 
     Args:
-        route: places in order, those that were visited among them.
-        aims: what probes are making for whose waypoint is only on the way there: the waypoint, and
-            the number of their goal in the route.
+        route: places in order, visited or not.
+        aims: pairs of a probe's intermediate waypoint and the index of its goal in the route.
     """
 
     route: tuple[int, ...]
@@ -210,7 +206,7 @@ class Course:
 
     @classmethod
     def of(cls, state: Any) -> Course | None:
-        """Return the course from a policy's state, None where it has none yet."""
+        """Return the course from a policy's state; None = no course yet."""
         if state is None:
             return None
         return cls(
@@ -219,7 +215,7 @@ class Course:
         )
 
     def to_state(self) -> dict[str, Any]:
-        """Return it as JSON-serialisable data."""
+        """Return the course as JSON-serialisable data."""
         return {"route": list(self.route), "aims": [list(aim) for aim in self.aims]}
 
     def next_plan(
@@ -227,8 +223,7 @@ class Course:
     ) -> tuple[Plan | None, Course]:
         """Return the plan that continues along the route, and the next course.
 
-        See the function `next_plan`. Where other probes stand that are `waiting` for a decision
-        they go on from there.
+        See the function `next_plan`. Waiting probes continue from their places on the route.
         """
         steps = _Steps(request, reach)
         found = _follow(self.route, self._begin(steps.unread, request), steps)
@@ -249,7 +244,7 @@ class Course:
         if aim is not None and unread[self.route[aim]]:
             return aim
         numbers = {place: number for number, place in enumerate(self.route)}
-        # Where the others go on; a place that they only cross on the way there is no claim.
+        # A claim is the index where another probe continues, not a place that it only crosses.
         others = {*pending, *(place for place in request.waiting if place is not None)}
         claims = {aims.get(p, numbers.get(p, -1)) for p in others} - {-1}
         stretches = list(self._stretches(unread, claims))
@@ -270,7 +265,7 @@ class Course:
     def _stretches(
         self, unread: BoolArray, claims: Collection[int]
     ) -> Iterator[tuple[int, int, bool]]:
-        """Yield (begin, end, another probe is about to drive it) of each unread stretch."""
+        """Yield (begin, end, driven) of each unread stretch; driven = another probe precedes it."""
         begin: int | None = None
         driven = False
         for number, place in enumerate(self.route):
@@ -285,7 +280,7 @@ class Course:
 
 
 def _follow(route: Sequence[int], begin: int, steps: _Steps) -> tuple[_Step, int] | None:
-    """Return the way to the next waypoint, and the index in the route of its goal."""
+    """Return the way to the next waypoint, and the index of its goal in the route."""
     for number in (*range(begin, len(route)), *range(begin)):
         found = steps.toward(route[number], along=route)
         if found is not None:
@@ -300,7 +295,7 @@ class _Step:
 
 
 class _Steps:
-    """Moves of a probe toward a place of its route; arguments as of `next_plan`."""
+    """Moves of a probe toward a place of its route; the arguments are those of `next_plan`."""
 
     def __init__(self, request: PlanRequest, reach: ReachableGoals | None) -> None:
         reach = reachable_goals(request) if reach is None else reach
@@ -319,13 +314,13 @@ class _Steps:
         self.constraint = BudgetConstraint(topology, request.remaining)
 
     def toward(self, goal: int, along: Collection[int] = ()) -> _Step | None:
-        """Return the way to the next waypoint on the way to a goal, None if it is out of reach."""
+        """Return the way to the next waypoint toward a goal; None = the goal is out of reach."""
         if not self.affordable[goal]:
             return None
         at = self.at
         if at is not None and at != goal and self.affordable[at] and self.ways.metres[at] == 0.0:
             if self.remaining.readings is None or at in along:
-                goal = at  # it costs no way to read what is here
+                goal = at  # a reading at this place needs no drive
         way = self.ways.route(goal)
         if way is None:
             return None
@@ -339,9 +334,9 @@ class _Steps:
         return self._allowed(Route(path, cost))
 
     def after(self, step: _Step, number: int, route: Sequence[int]) -> tuple[int, ...]:
-        """Return the places that would be read along the rest of a route, within the budget.
+        """Return the places that would get a reading along the rest of a route, within the budget.
 
-        It ends where another probe is sent.
+        The rest ends at the first pending place.
         """
         unread = self.unread.copy()
         unread[list(step.route.path)] = False
@@ -357,7 +352,7 @@ class _Steps:
         )
 
     def _first_stop(self, path: Sequence[int]) -> int:
-        """Return the index on a way of the next waypoint."""
+        """Return the index in `path` of the next waypoint."""
         if self.topology.free:
             return len(path) - 1
         fresh = [i for i, place in enumerate(path) if self.unread[place]]
@@ -365,7 +360,7 @@ class _Steps:
         return near[-1] if near else fresh[0]
 
     def _allowed_route(self, goal: int) -> _Step | None:
-        """Return the way through read places if it fits, as other policies do."""
+        """Return the way through observed places to a goal; None = it does not fit."""
         try:
             route = self.topology.route(self.at, goal, self.known, self.unavailable)
         except PlanningError:

@@ -1,4 +1,4 @@
-"""Order of visits: a short open tour, also where the way back is another one, as on roads."""
+"""Order of visits: a short open tour, also for asymmetric distances as on roads."""
 
 from __future__ import annotations
 
@@ -11,21 +11,20 @@ import numpy as np
 from gp_active_sensing.types import FloatArray, IntArray
 
 _LONGEST = 3
-"""Places in the longest piece that is moved elsewhere (Or-opt)."""
+"""Largest number of places in a piece that Or-opt moves."""
 _BOTH = 40
-"""Largest number of places for which both first tours are improved."""
+"""Largest number of places for which both initial tours are improved."""
 
 
 @dataclass(frozen=True)
 class VisitOrder:
-    """An order to visit k places in.
+    """Order of the visits of k places.
 
     Args:
-        order: (k,) their numbers.
-        length: of the whole tour, from the start and to the end where these are given; infinite
-            where some leg has no way.
-        expanded: changes of one place's surroundings that were looked for.
-        stopped: the limit ended the search before nothing was left to improve.
+        order: (k,) indices of the places.
+        length: length of the tour with the given start and end; infinite if a leg has no way.
+        expanded: number of searches for an improvement, each around one place.
+        stopped: True if the limit ended the search.
     """
 
     order: IntArray
@@ -42,23 +41,20 @@ def short_tour(
     limit: int | None = None,
     spent: Callable[[], bool] = lambda: False,
 ) -> VisitOrder:
-    """Return a short open tour through all of k places; the same arguments give the same tour.
+    """Return a short open tour through k places. The function is deterministic.
 
-    The shorter one of two tours is improved, or both where there are few places: that of cheapest
-    insertion, and that which goes on to the nearest place. What improves a tour is to drive a part
-    of it the other way round (2-opt) and to move up to three places elsewhere, either way round
-    (Or-opt), until nothing does. O(k²) a pass.
+    The initial tours are cheapest insertion and nearest neighbour. 2-opt and Or-opt improve the
+    shorter one, or both if there are few places, until no change helps. A pass takes O(k²).
 
     Args:
-        between: (k, k) from each place to each; not symmetric on roads, infinite where there is no
-            way.
-        first: (k,) from the start to each place; None = it may begin anywhere.
-        last: (k,) from each place to where the tour has to end; None = it may end anywhere.
-        limit: most searches for an improvement, each around one place; None = until there is none.
-        spent: asked now and then: whether time is up.
+        between: (k, k) distances from each place to each, possibly asymmetric; infinite = no way.
+        first: (k,) distances from the start to each place; None = the tour may begin anywhere.
+        last: (k,) distances from each place to the end; None = the tour may end anywhere.
+        limit: largest number of searches for an improvement; None = no limit.
+        spent: function that returns whether time is up.
 
     Raises:
-        ValueError: shapes that do not fit.
+        ValueError: the shapes do not match.
     """
     k = len(between)
     if between.shape != (k, k) or any(x is not None and x.shape != (k,) for x in (first, last)):
@@ -82,7 +78,7 @@ def tour_length(
     first: FloatArray | None = None,
     last: FloatArray | None = None,
 ) -> float:
-    """Return how long a tour is, in the unit of the distances; see `short_tour`."""
+    """Return the length of a tour in the unit of the distances; see `short_tour`."""
     if not len(order):
         return 0.0
     total = float(between[order[:-1], order[1:]].sum())
@@ -92,9 +88,9 @@ def tour_length(
 
 
 def _closed(between: FloatArray, first: FloatArray | None, last: FloatArray | None) -> FloatArray:
-    """(k+1, k+1) distances of a round through place 0, the start and the end in one.
+    """Return the distances (k+1, k+1) of a closed tour; its place 0 is both start and end.
 
-    Where there is no way, more than any tour; nothing from a place to itself.
+    Missing ways get a distance above that of any tour.
     """
     k = len(between)
     closed = np.zeros((k + 1, k + 1))
@@ -111,12 +107,12 @@ def _closed(between: FloatArray, first: FloatArray | None, last: FloatArray | No
 
 
 class _Search:
-    """Looks for short rounds; they begin with place 0.
+    """Search for short closed tours that begin with place 0.
 
     Args:
-        distances: (m, m), finite.
-        limit: most searches around one place.
-        spent: whether time is up.
+        distances: (m, m) finite distances.
+        limit: largest number of searches, each around one place.
+        spent: function that returns whether time is up.
     """
 
     def __init__(self, distances: FloatArray, limit: int | None, spent: Callable[[], bool]) -> None:
@@ -131,7 +127,7 @@ class _Search:
         return float(self.distances[tour, np.roll(tour, -1)].sum())
 
     def nearest_neighbour(self) -> IntArray:
-        """Continue to the nearest remaining place; of equally near ones to the first."""
+        """Return the tour that continues to the nearest remaining place; ties go to the first."""
         m = len(self.distances)
         left = np.ones(m, dtype=np.bool_)
         tour = [0]
@@ -141,7 +137,7 @@ class _Search:
         return np.array(tour, dtype=np.int64)
 
     def cheapest_insertion(self) -> IntArray:
-        """Insert places one by one: the place that adds least, where it adds least."""
+        """Return the tour from repeated insertion of the place that adds the least length."""
         d, m = self.distances, len(self.distances)
         after = np.zeros(m, dtype=np.int64)
         left = np.ones(m, dtype=np.bool_)
@@ -153,7 +149,7 @@ class _Search:
             a = int(where[x])
             b = int(after[a])
             after[a], after[x], left[x] = x, b, False
-            # Where these were to be put in there is no leg any more.
+            # The best leg of these places is gone, so all legs are compared.
             lost = np.flatnonzero(left & (where == a))
             for tail, head in ((a, x), (x, b)):
                 adding = d[tail] + d[:, head] - d[tail, head]
@@ -171,7 +167,7 @@ class _Search:
         return np.array(tour, dtype=np.int64)
 
     def improve(self, tour: IntArray) -> IntArray:
-        """Reverse parts and move pieces until nothing gets shorter, or the limit is reached."""
+        """Return a tour after 2-opt and Or-opt changes, until none helps or up to the limit."""
         m = len(tour)
         since = 0
         place = 1
@@ -191,7 +187,7 @@ class _Search:
         return tour
 
     def _turn(self, tour: IntArray, i: int) -> IntArray | None:
-        """Drive a part that begins with number i the other way round, if that is shorter."""
+        """Return the tour with the best reversed part that begins at index i; None = no gain."""
         d, m = self.distances, len(tour)
         if i >= m - 1:
             return None
@@ -211,7 +207,7 @@ class _Search:
         return found
 
     def _move(self, tour: IntArray, i: int) -> IntArray | None:
-        """Move a piece that begins with number i elsewhere, if that is shorter."""
+        """Return the tour with the best move of a piece that begins at index i; None = no gain."""
         d, m = self.distances, len(tour)
         best: tuple[float, IntArray] | None = None
         for length in range(1, min(_LONGEST, m - i, m - 2) + 1):

@@ -1,4 +1,4 @@
-"""Routes for all that is left of a budget: driven, laid, and made better."""
+"""Routes for the whole remaining budget: their drives, designs and improvements."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ from gp_active_sensing.util.ties import by_size, first_best
 _SLACK = 1.0 + 1e-9
 """Factor on the metres and seconds of a route, because the sum of its legs is rounded."""
 _BEGIN = 12
-"""Places of the first tour through a design, where it is not said otherwise."""
+"""Default number of places in the first tour through a design."""
 _TRIED = 6
-"""Changes of a route that look best and are tried, before it is given up."""
+"""Largest number of inserted and of replaced places that one improvement step tries."""
 _WORTH = 1e-6
-"""Share of the mean variance left after a route that a change of it has to take off."""
+"""Least relative reduction of the remaining mean variance by a change of a route."""
 
 
 @dataclass(frozen=True)
 class Driven:
-    """A route that a budget lasts for, with the way home.
+    """Route that fits into a budget with the way home.
 
     Args:
-        stops: places that it makes for, in order.
-        reads: places that are read for the first time on it, in order.
-        cost: of all of it, without the way home.
-        value: what its readings take off the mean variance of the map.
-        whole: none of the stops that were asked for is left out.
+        stops: stops of the route, in order.
+        reads: places that get their first reading on the route, in order.
+        cost: cost of the route without the way home.
+        value: reduction of the map's mean variance by the readings.
+        whole: True if the route contains all requested stops.
     """
 
     stops: tuple[int, ...]
@@ -54,18 +54,17 @@ class Driven:
 
 
 class RouteDriver:
-    """Drives routes from where a probe stands, as far as its budget lasts.
+    """Simulation of routes from the place of a probe, within its budget.
 
     Args:
-        request: the map, and where the probe stands.
-        reach: the ways from there.
-        unread: (n,) places that are read when they are crossed, and cost a reading.
-        budget: what is left.
-        field: what readings do.
-        stands: (n,) number in the field of the place that stands for each, -1 where a reading does
-            nothing. Readings for which one place stands count once.
-        sorties: what follows with other batteries: a route is then cut into sorties, each with its
-            way home; `budget` is that of the first.
+        request: request with the map and the place of the probe.
+        reach: ways from the place of the probe.
+        unread: (n,) places that may get their first reading.
+        budget: remaining budget; with sorties, that of the first sortie.
+        field: effect of readings on the error of the map.
+        group_of: (n,) index in the field of each place's representative; -1 = no effect. Readings
+            with the same representative count once.
+        sorties: budgets of the next batteries. They divide a route into sorties with ways home.
     """
 
     def __init__(
@@ -92,12 +91,12 @@ class RouteDriver:
         self.group_of = group_of
 
     def restrict_to(self, budget: Budget) -> None:
-        """Drive within another budget from now on."""
+        """Replace the budget."""
         self.budget = budget
         self._constraint = BudgetConstraint(self.topology, budget)
 
     def needs(self, route: Driven) -> Budget:
-        """Return the part of the budget that a route uses, with the way home."""
+        """Return the part of the budget that a route needs with the way home."""
         budget, cost = self.budget, route.cost
         last = route.stops[-1] if route.stops else self.at
         if last is not None and (home := self._constraint.way_home(last, budget.minus(cost=cost))):
@@ -121,9 +120,9 @@ class RouteDriver:
         return replace(route, value=self.field.value(reads, stops))
 
     def stops_of(self, reads: Sequence[int]) -> list[int]:
-        """Return the places of a route where a probe stops: it crosses what the map's reach allows.
+        """Return the places where a probe stops on a route, in order.
 
-        The places are in the order in which they are read.
+        The probe crosses other places without a stop, as far as the reach of the map allows.
         """
         reach, points = self.topology.reach, self.topology.points
         if self.topology.free or not reach:
@@ -139,11 +138,11 @@ class RouteDriver:
         return found if last is None or last == here else [*found, last]
 
     def drive_only(self, stops: Sequence[int]) -> Driven:
-        """Return the route along some stops; those that the budget does not last for are left out.
+        """Return the affordable route along some stops, without its value.
 
-        A stop that was read on the way to another needs no way of its own. Where moves bind, the
-        last readings of the budget are taken on the way to a stop that is out of their reach. With
-        sorties a stop for which one does not last is left to the next; its cost has the ways home.
+        Stops that already got a reading on the way are skipped. With moves, the route ends on the
+        way to the first unaffordable stop. With sorties, unaffordable stops move to the next
+        sortie, and the cost contains the ways home.
         """
         first = self._drive(stops, self.at, {}, self._constraint)
         if self._sorties is None or first.whole:
@@ -175,7 +174,7 @@ class RouteDriver:
         before_it: Mapping[int, None],
         constraint: BudgetConstraint,
     ) -> Driven:
-        """Return the route of one sortie; `before_it` are places read before. See `drive_only`."""
+        """Return the route of one sortie after readings at `before_it`; see `drive_only`."""
         flags, own = self._flags, not before_it
         metres = seconds = 0.0
         reads: dict[int, None] = {}
@@ -212,9 +211,9 @@ class RouteDriver:
         return self.budget if self._sorties is None else self._sorties.whole
 
     def most_stops(self, most: int) -> int:
-        """Return an upper bound, at most `most`, on the number of places of a route.
+        """Return an upper bound on the number of places of a route, at most `most`.
 
-        Two of them are so far apart that many legs would be longer than what is left.
+        The bound uses the least distance between two places.
         """
         metric = self.distances.by == "metres"
         left = self._all_left.metres if metric else self._all_left.seconds
@@ -227,7 +226,7 @@ class RouteDriver:
         return most if least <= 0.0 else min(most, 2 + math.floor(left / least))
 
     def may_last(self, places: IntArray) -> bool:
-        """Return whether a route through some places in any order may fit into the budget."""
+        """Return whether some order of the places may fit into the budget, by a lower bound."""
         reads = int(np.count_nonzero(self.unread[places]))
         return self._all_left.affords(self.distances.at_least(places), reads)
 
@@ -251,15 +250,15 @@ class RouteDriver:
         return self._constraint.allows(route[-1], first.cost.plus(driven[1]), reads=reads)
 
     def costs_to_end(self, places: IntArray) -> FloatArray | None:
-        """(k,) the cheapest way from each of some places to where the mission has to end.
+        """Return the costs (k,) of the cheapest ways from some places to the end place.
 
-        In the unit of the distances, infinite where there is none; None where it may end anywhere.
+        They are infinite without a way. None = the mission may end anywhere.
         """
         home = self._constraint.costs_home(self.distances.by)
         return None if home is None else home[places]
 
     def which(self, reads: Sequence[int]) -> IntArray:
-        """Return the representatives of some places, as indices in the field without repetition."""
+        """Return the indices in the field of the representatives of some places."""
         numbers = np.unique(self.group_of[np.array(reads, dtype=np.int64)])
         return numbers[numbers >= 0]
 
@@ -278,7 +277,7 @@ class RouteDriver:
         within: BudgetConstraint,
     ) -> tuple[int, Route] | None:
         """Return the farthest affordable place on a way, and the way to it."""
-        low, high = 0, len(fresh) - 1  # the last one is out of reach
+        low, high = 0, len(fresh) - 1  # the last place is unaffordable
         found: tuple[int, Route] | None = None
         while low < high:
             middle = (low + high) // 2
@@ -299,7 +298,7 @@ class RouteDriver:
 
 
 def best_of(routes: Iterable[Driven]) -> Driven | None:
-    """Return the route of the largest value, the first of equal ones; None without routes."""
+    """Return the route of the largest value; ties go to the first. None = there are no routes."""
     found = list(routes)
     if not found:
         return None
@@ -313,16 +312,16 @@ def largest(
     more: Callable[[], bool],
     first: int | None = None,
 ) -> Driven | None:
-    """Return the drive through as many of some places, the first ones first, as a budget allows.
+    """Return the best route through the first k places, for the largest affordable k found.
 
-    Each number of places is driven in the order of a short tour. Halving finds the largest one.
+    Each tour visits its places in the order of a short tour. Doubling and bisection find k.
 
     Args:
-        driver: knows the budget.
-        order: places, the most wanted ones first.
-        most: number of places at most.
-        more: asked before each tour whether there is room for it.
-        first: number of places of the first tour, doubled while the budget lasts; None = `most`.
+        driver: driver of the probe, with the budget.
+        order: places in the order of their importance.
+        most: largest number of places.
+        more: function that returns whether another tour may be evaluated.
+        first: number of places of the first tour; None = `most`.
     """
     low, high = 0, min(most, len(order))
     count = high if first is None else min(first, high)
@@ -344,7 +343,7 @@ def largest(
 
 
 def in_short_order(driver: RouteDriver, places: Sequence[int]) -> Driven:
-    """Return the drive through some places in the order of a short tour with the way home."""
+    """Return the route through some places in the order of a short tour with the way home."""
     chosen = np.array(places, dtype=np.int64)
     tour = short_tour(
         driver.distances.between(chosen),
@@ -357,9 +356,9 @@ def in_short_order(driver: RouteDriver, places: Sequence[int]) -> Driven:
 def design_routes(
     driver: RouteDriver, most: int, more: Callable[[], bool], first: int | None = None
 ) -> list[Driven]:
-    """Return the drive through the places that a greedy design would read.
+    """Return routes through the places of a greedy design.
 
-    A tour of the `first` places comes first, and a larger design if there is room after it.
+    The first route has the `first` places. A larger design follows if `more` returns True.
     """
     field = driver.field
     most = driver.most_stops(most)
@@ -385,11 +384,11 @@ def design_routes(
 
 
 def evenly_spaced(driver: RouteDriver, more: Callable[[], bool]) -> list[Driven]:
-    """Return evenly spaced routes: of each family the densest one that the budget lasts for.
+    """Return evenly spaced routes: for each family, the densest affordable route; none on roads.
 
-    A family has one direction, one inset (as a share of the spacing) and one corner to begin in.
-    The next denser one is added as far as the budget lasts; none on roads. Before each family
-    `more` is asked whether there is room for it.
+    A family has one direction, one inset as a fraction of the spacing, and one first corner. The
+    next denser route is added as far as the budget allows. The search ends when `more` returns
+    False.
     """
     topology = driver.topology
     if topology.roads:
@@ -397,7 +396,7 @@ def evenly_spaced(driver: RouteDriver, more: Callable[[], bool]) -> list[Driven]
     wanted = driver.group_of >= 0
     ground, by = Ground(topology, wanted), driver.distances.by
     families = list(ground.evenly())
-    if topology.free:  # a reading is taken where the probe goes, not on the way
+    if topology.free:  # without moves, a probe observes only its goals
         families += list(ground.evenly(sparse=True))
     found: list[Driven] = []
     for family in families:
@@ -408,7 +407,7 @@ def evenly_spaced(driver: RouteDriver, more: Callable[[], bool]) -> list[Driven]
             def route(rows: Rows, corner: int = corner) -> tuple[int, ...]:
                 return rows_of(ground, replace(rows, corner=corner), by)
 
-            low, high = 0, len(family)  # the sparsest is driven as far as it goes
+            low, high = 0, len(family)  # the sparsest route may be incomplete
             while high - low > 1 and more():
                 middle = (low + high) // 2
                 fits = driver.may_last(ground.places_of(family[middle]))
@@ -428,10 +427,10 @@ def _any_order(driver: RouteDriver) -> bool:
 
 
 def improved(driver: RouteDriver, route: Driven, more: Callable[[], bool]) -> Driven:
-    """Return a route that is not worse: stops are put in, taken out, and moved.
+    """Return a route after improvements by inserted and replaced stops.
 
-    What a change brings is estimated from each place alone; those that look best are driven and
-    valued exactly, and the first one that is better is taken. Before each `more` is asked.
+    The gain of a change is estimated from each place alone. The most promising changes are
+    evaluated exactly while `more` returns True, and the first better route is taken.
     """
     while more():
         found = _better(driver, route, more)
@@ -454,7 +453,7 @@ def _better(driver: RouteDriver, route: Driven, more: Callable[[], bool]) -> Dri
 
 
 def _changes(driver: RouteDriver, route: Driven) -> Iterable[list[int]]:
-    """Yield changed stops, the most promising first: one more, or one replaced."""
+    """Yield changed lists of stops, the most promising first: an insertion or a replacement."""
     field, stops = driver.field, list(route.stops)
     if not stops:
         return
@@ -467,7 +466,7 @@ def _changes(driver: RouteDriver, route: Driven) -> Iterable[list[int]]:
     rows = _rows(driver, stops, np.append(stops, wanted))
     detours, where = _insertions(driver, rows, stops, wanted)
     gain = gains[order][: len(wanted)]
-    # What a place brings for what it costs; those on the way cost nothing.
+    # The worth of a place is its gain per detour.
     known = detours[np.isfinite(detours)]
     if not known.size:
         return
@@ -494,7 +493,7 @@ def _changes(driver: RouteDriver, route: Driven) -> Iterable[list[int]]:
 def _insertions(
     driver: RouteDriver, rows: FloatArray, stops: list[int], wanted: IntArray
 ) -> tuple[FloatArray, IntArray]:
-    """Return the least detour (w,) to each place, and the stop before which it is taken."""
+    """Return the least detour (w,) to each wanted place, and the index (w,) of its insertion."""
     to = rows[:, len(stops) :]
     back = driver.distances.between(wanted, stops).T
     extra = np.vstack([to[:-1] + back - np.diagonal(rows)[: len(stops), None], to[-1:]])
@@ -503,13 +502,16 @@ def _insertions(
 
 
 def _rows(driver: RouteDriver, stops: list[int], places: IntArray) -> FloatArray:
-    """(k + 1, m) from the start and from each stop to some places; nothing from nowhere."""
+    """Return the costs (k + 1, m) from the start and from each stop to some places.
+
+    Without a start its row is 0.
+    """
     start = np.zeros(len(places)) if driver.at is None else driver.distances.row(driver.at)[places]
     return np.vstack([start, driver.distances.between(stops, places)])
 
 
 def _savings(rows: FloatArray, stops: list[int]) -> FloatArray:
-    """(k,) length that the route loses without each stop."""
+    """Return the cost (k,) that a route saves without each stop."""
     legs = np.diagonal(rows)[: len(stops)]
     without = np.diagonal(rows, 1)[: len(stops) - 1]
     return np.asarray(np.maximum(legs + np.append(legs[1:] - without, 0.0), 0.0))
