@@ -146,7 +146,7 @@ def test_policies_are_listed_with_their_origin_and_broken_ones_are_said(kit: Pat
     done = command(kit, "policies")
     assert done.returncode == 0, done.stderr
     assert "lucky  At random, by another name. [distribution kit 1.2]" in done.stdout
-    assert "bal  Choose the place" in done.stdout, "the built-in one stays"
+    assert "bal  Nonmyopic choice" in done.stdout, "the built-in one stays"
     assert "absent" not in done.stdout
     for said in (
         "policy 'bal' of distribution kit 1.2 is not used: the name is built in",

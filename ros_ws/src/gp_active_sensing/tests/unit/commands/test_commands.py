@@ -167,6 +167,7 @@ def test_replay_refuses_with_one_clear_message(tmp_path: Path, rosbags: None) ->
 def test_policies_lists_all_with_units() -> None:
     text = cli("policies").stdout
     assert all(f"\n{name}  " in f"\n{text}" for name in policies.names())
+    assert "`" not in text
     assert len(text.splitlines()) == len(policies.names()) + 1
     text = cli("policies", "bal", "ie").stdout
     assert [line.split()[0] for line in text.splitlines() if line[0] != " "] == ["bal", "ie"]
