@@ -16,7 +16,6 @@ from gp_active_sensing.planning.request import PlanRequest, QuantityBelief
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import (
     BoolArray,
-    Budget,
     CandidateValue,
     Cost,
     FloatArray,
@@ -145,7 +144,6 @@ class PlansBatch(Protocol):
         request: PlanRequest,
         at: Sequence[int | None],
         state: PolicyState = None,
-        remaining: Sequence[Budget] = (),
     ) -> tuple[list[Plan], PolicyState]:
         """Choose the next places of several probes together.
 
@@ -153,7 +151,6 @@ class PlansBatch(Protocol):
             request: belief, map, remaining budget and limit; its `at` is ignored.
             at: place of each probe; None = no place yet.
             state: state that the previous call returned; None at the first call.
-            remaining: budget of each probe; () = the budget of the request for each probe.
 
         Returns:
             A plan for each probe, in order, and the state. The plan of a probe without a reachable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.link import AUTO
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.types import Aim, Budget, Clock, Cost, PlanLimit
+from gp_active_sensing.types import Aim, Budget, Clock, PlanLimit
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,6 @@ class Sorties:
 
     whole: Budget
     fresh: Budget
-
-    def minus(self, *, readings: int = 0, cost: Cost = Cost(0.0, 0.0)) -> Sorties:
-        """Return the sorties with some readings and a move subtracted from `whole`."""
-        return replace(self, whole=self.whole.minus(readings=readings, cost=cost))
 
 
 @dataclass(frozen=True)

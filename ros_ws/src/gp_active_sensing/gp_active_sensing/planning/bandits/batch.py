@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, TypeAlias
 
@@ -150,7 +150,6 @@ class Batch(Bandit):
         request: PlanRequest,
         at: Sequence[int | None],
         state: PolicyState = None,
-        remaining: Sequence[Budget] = (),
     ) -> tuple[list[Plan], PolicyState]:
         """Choose the next places of several probes together; see `PlansBatch`.
 
@@ -158,16 +157,16 @@ class Batch(Bandit):
         """
         clock = request.clock
         started = clock()
-        budgets = list(remaining) or [request.remaining] * len(at)
         asked = _Asked(self, request, state)
-        goals = asked.together(at, budgets)
+        goals = asked.together(at)
         plans: list[Plan | None] = [None] * len(at)
         spent, taken = 0, list(asked.members)
         # Probes without an assigned goal choose last.
         for i in sorted(range(len(at)), key=lambda i: goals[i] is None):
             others = [goal for goal in goals if goal is not None and goal != goals[i]]
             closed = tuple(dict.fromkeys([*taken, *others]))
-            plan, reads = asked.send(at[i], goals[i], closed, budgets[i].minus(readings=spent))
+            left = request.remaining.minus(readings=spent)
+            plan, reads = asked.send(at[i], goals[i], closed, left)
             plans[i] = replace(plan, seconds=clock() - started)
             taken += plan.waypoints
             spent += reads
@@ -224,12 +223,10 @@ class _Asked:
             return self.values[found]
         return self.worth(locations)
 
-    def together(self, at: Sequence[int | None], budgets: Sequence[Budget]) -> list[int | None]:
+    def together(self, at: Sequence[int | None]) -> list[int | None]:
         """Return the goal of each probe; None for a probe without a goal."""
-        reaches = [
-            reachable_goals(self._of_one(place, self.members, budget))
-            for place, budget in zip(at, budgets, strict=True)
-        ]
+        request = self.request
+        reaches = [reachable_goals(replace(request, at=x, pending=self.members)) for x in at]
         able = [i for i, reach in enumerate(reaches) if not reach.reason]
         goals: list[int | None] = [None] * len(at)
         if not able:
@@ -237,9 +234,9 @@ class _Asked:
         self.locations = np.unique(np.concatenate([reaches[i].locations for i in able]))
         start = self.start(self.locations, self.members)
         self.values = self.worth(self.locations) if self.members else start.upper()
-        left = [budgets[i].readings for i in able]
-        limits = [readings for readings in left if readings is not None]
-        size = min([len(able), self.locations.size, *limits])  # at least 1
+        size = min(len(able), self.locations.size)
+        if (left := request.remaining.readings) is not None:
+            size = min(size, left)  # at least 1
         places = self.chosen(start, size)
         costs = np.array([_seconds_to(places, reaches[i]) for i in able])
         for i, column in zip(able, assign(costs), strict=True):
@@ -258,7 +255,7 @@ class _Asked:
             closed: places to which other probes are sent.
             left: remaining budget.
         """
-        reach = reachable_goals(self._of_one(at, closed, left))
+        reach = reachable_goals(replace(self.request, at=at, pending=closed, remaining=left))
         if reach.reason:
             return no_plan(reach.reason), 0
         found = np.flatnonzero(reach.locations == goal)
@@ -269,9 +266,6 @@ class _Asked:
             index = int(np.searchsorted(reach.locations, other))
         plan = plan_to(reach, index, self.values_at(reach.locations))
         return plan, int(reach.reads[index])
-
-    def _of_one(self, at: int | None, pending: Collection[int], left: Budget) -> PlanRequest:
-        return replace(self.request, at=at, pending=pending, remaining=left)
 
 
 def _seconds_to(places: IntArray, reach: ReachableGoals) -> FloatArray:

@@ -20,6 +20,7 @@ from gp_active_sensing.planning.map_error import (
 from gp_active_sensing.planning.request import PlanRequest, Sorties
 from gp_active_sensing.planning.routes.boustrophedon import CORNERS, Ground, Rows, rows_of
 from gp_active_sensing.planning.routes.distances import distances_of, unit_of
+from gp_active_sensing.planning.routes.follow import fits, trip_of
 from gp_active_sensing.planning.routes.ordering import short_tour
 from gp_active_sensing.types import BoolArray, Budget, Cost, FloatArray, IntArray, Route
 from gp_active_sensing.util.ties import by_size, first_best
@@ -234,20 +235,13 @@ class RouteDriver:
         """Return whether all of a route fits into the budget, see `drive_only`."""
         if self._sorties is not None:
             return self.drive_only(self.distances.corners(route)).whole
-        here = self.at is not None and self._flags[self.at] and self._ways.metres[self.at] == 0.0
-        route = [place for place in route if not (here and place == self.at)]
-        if not route:
-            return True
-        first = self._ways.route(route[0])
-        driven = self.distances.drive(np.asarray(route, dtype=np.int64))
-        if first is None or driven is None:
-            return False
-        crossed = np.zeros(len(self.unread), dtype=np.bool_)
-        crossed[list(first.path)] = crossed[driven[0]] = True
-        if here:
-            crossed[self.at] = True
-        reads = int(np.count_nonzero(crossed & self.unread))
-        return self._constraint.allows(route[-1], first.cost.plus(driven[1]), reads=reads)
+        at, by = self.at, self.distances.by
+        here = at is not None and self._flags[at] and self._ways.metres[at] == 0.0
+        route = [place for place in route if not (here and place == at)]
+        trip = trip_of(self.topology, route, at, self.unread, by, self._ways)
+        if trip is not None and here and at not in trip.path:
+            trip = replace(trip, reads=trip.reads + 1)
+        return fits(trip, self._constraint)
 
     def costs_to_end(self, places: IntArray) -> FloatArray | None:
         """Return the costs (k,) of the cheapest ways from some places to the end place.

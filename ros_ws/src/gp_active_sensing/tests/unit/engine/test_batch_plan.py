@@ -44,7 +44,6 @@ class Listed:
         request: PlanRequest,
         at: Sequence[int | None],
         state: PolicyState = None,
-        remaining: Sequence[Budget] = (),
     ) -> tuple[list[Plan], PolicyState]:
         done = 0 if state is None else state["done"]
         self.asked.append(("batch", tuple(at), tuple(request.pending)))
