@@ -1,4 +1,4 @@
-"""The commands of ``gp-active-sensing``, each loaded when it is asked for."""
+"""Commands of ``gp-active-sensing``, each loaded on use."""
 
 import click
 
@@ -8,5 +8,5 @@ __all__ = ["echo"]
 
 
 def echo(text: object, *, err: bool = False) -> None:
-    """Print text, with the control characters that a name or a file may hold escaped."""
+    """Print text with escaped control characters."""
     click.echo(printable(str(text)), err=err)

@@ -38,10 +38,10 @@ _LATENCIES = (
 
 
 def stage_line(record: Mapping[str, Any], scenario: Scenario) -> str:
-    """Return one line for a stage of a scenario, of at most `WIDTH` characters.
+    """Return the line of a stage of a scenario, with at most `WIDTH` characters.
 
-    The value has the digits that the noise of the sensor justifies. The errors have its unit. A
-    part is left out if the line has no room for it.
+    The reading has the digits that the sensor's noise justifies. The errors have the unit of the
+    reading. A part that does not fit is left out.
     """
     used = [
         f"{_amount(done, total)}/{total:.0f} {unit}"
@@ -97,9 +97,9 @@ def _value(value: float, noise_std: float) -> str:
 def _believed(
     candidates: Iterable[tuple[str, Sequence[float], float]], scale_unit: str
 ) -> list[tuple[str, str, float]]:
-    """Return the most probable kernel, where there are several, and its length-scale, with weights.
+    """Return the most probable kernel, if named, and its length-scale, as (label, text, weight).
 
-    Candidates that differ in signal or noise only are added up.
+    Weights of candidates that differ only in signal or noise are summed.
     """
     best = most_probable(candidates)
     if best.kernel == NONE:
@@ -275,9 +275,9 @@ def show_stages(console: Console, scenario: Scenario) -> Iterator[Show]:
 
 
 def progress_of(record: Mapping[str, Any], scenario: Scenario) -> tuple[float | None, str]:
-    """Return the used share of the budget, None without one, and the used amounts as text.
+    """Return the used fraction of the budget (None = no limit) and the used amounts as text.
 
-    The limit with the largest used share counts.
+    With several limits, the largest fraction counts.
     """
     used = _used(record, scenario)
     texts = [f"{done:.0f}/{total:.0f} {unit}" for done, total, unit in used]
@@ -296,10 +296,10 @@ _HEADS = {
 
 
 class ReplayDisplay:
-    """Shows a replay: a line for each record; on a terminal a bar as well.
+    """Display of a replay: a line for each record, and a progress bar on a terminal.
 
     Args:
-        console: where to.
+        console: console of the output.
     """
 
     def __init__(self, console: Console) -> None:
@@ -316,7 +316,7 @@ class ReplayDisplay:
         self._progress.stop()
 
     def begin(self, mode: str, total: int) -> Callable[[int], None]:
-        """Show what is replayed; return a callback for the number of messages read."""
+        """Show the kind of the replay; return a callback for the number of messages read."""
         if mode in _HEADS:
             self._echo(_HEADS[mode])
             self._echo(f"{'stage':>5}  {'planner':<14}{'nat':>8}  {'probe':<14}{'nat':>8}  reading")

@@ -1,4 +1,4 @@
-"""The command ``doctor``: what is installed, what is missing and how to install it."""
+"""Command ``doctor``: list what is installed, what is missing and how to install it."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ EXTRAS = {
     "bag": "replay of bags",
     "sumo": "live traffic",
 }
-"""Extra -> what its distributions are for."""
+"""Purpose of each extra."""
 PACKAGES = {
     "gp_active_sensing_learning": "learning length-scales and kernels (`learn`, `model`)",
     "gp_active_sensing_bench": "experiments and benchmarks (`experiment`)",
 }
-"""Packages beside this one, which a robot does not need -> what they are for."""
+"""Purpose of each package beside this one."""
 HEAVY = frozenset({"sumo"})
-"""Extras whose pinned versions `make heavy` adds; those of the others are there already."""
+"""Extras whose pinned versions `make heavy` installs."""
 
 
 @click.command()
@@ -62,13 +62,13 @@ def doctor(as_json: bool) -> None:
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was looked at.
+    """Result of one check.
 
     Args:
-        name: what.
+        name: name of the checked software.
         status: ok, missing or error.
-        found: version or place, "" when there is none.
-        remedy: what to do about it, "" when nothing is to be done.
+        found: version or place; "" = none.
+        remedy: advice; "" = none needed.
         needed: the core does not work without it.
     """
 
@@ -80,12 +80,12 @@ class Check:
 
 
 def core_works(checks: list[Check]) -> bool:
-    """Return whether all is there that simulation, belief and planning need."""
+    """Return whether all needed software is installed."""
     return all(check.status == "ok" for check in checks if check.needed)
 
 
 def version_of(name: str) -> str:
-    """Return the version of a distribution, "" when it is not installed."""
+    """Return the version of a distribution; "" = not installed."""
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
@@ -93,8 +93,8 @@ def version_of(name: str) -> str:
 
 
 def requirements() -> Iterator[tuple[str, str]]:
-    """Yield each distribution that the package asks for, and its extra; "" = always."""
-    known = version_of(PACKAGE)  # not where only the source tree is there
+    """Yield each distribution that the package requires, and its extra; "" = always."""
+    known = version_of(PACKAGE)  # unknown in a bare source tree
     for text in (metadata.requires(PACKAGE) or ()) if known else ():
         extra = re.search(r"extra *== *['\"]([\w-]+)", text)
         yield re.split(r"[^\w.-]", text)[0], extra[1] if extra else ""
@@ -137,15 +137,15 @@ def _ros() -> Check:
 
 
 def _plugin_groups() -> bool:
-    """Return whether there may be a plug-in; the registries themselves take a moment to import."""
+    """Return whether a plug-in may exist; importing the registries is slower."""
     try:
         return any(group.startswith(f"{PACKAGE}.") for group in metadata.entry_points().groups)
-    except Exception:  # a damaged distribution, which the registries name
+    except Exception:  # a damaged distribution; the registries name it
         return True
 
 
 def _plugins() -> list[Check]:
-    """Try every plug-in; one that is broken leaves the core as it is."""
+    """Load every plug-in; the core does not depend on the result."""
     from gp_active_sensing.kernels import graph_kernels, kernels
     from gp_active_sensing.planning import policies
     from gp_active_sensing.topology.loaders import loaders

@@ -1,4 +1,4 @@
-"""The command ``init``: a few questions, and the parameter file of a mission of one's own robot."""
+"""Command ``init``: ask a few questions and write the parameter file of a mission."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def init(out: Path, force: bool, offline: bool, **given: Any) -> None:
         draft.answer()
         text = draft.text(_start(out))
     write_whole(out, text)
-    # A frame or topic could hold control characters, or lines that look like ours.
+    # A frame or topic may contain control characters.
     for line in draft.lines:
         echo(one_line(line))
     if draft.misfits:
@@ -139,7 +139,7 @@ def _start(out: Path) -> str:
 
 @contextlib.contextmanager
 def _system(*, offline: bool) -> Iterator[RunningSystem | None]:
-    """Yield the running ROS system, None where there is no ROS to ask."""
+    """Yield the running ROS system; None without ROS."""
     if offline:
         yield None
         return

@@ -1,4 +1,4 @@
-"""A mission of one's own robot as ``init`` makes it: answers, what runs on the robot, the file."""
+"""Draft of a mission for ``init``: answers, running ROS system and parameter file."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ _BY_NAME = {
         (r"range|sonar|echo|depth|altimeter", "sensor_msgs/msg/Range"),
     ),
 }
-"""Message types by the names of topics that nobody publishes yet; the first that fits."""
+"""Message types by patterns of topic names, for topics without a publisher."""
 _FIELDS = {
     "sensor_msgs/msg/RelativeHumidity": "relative_humidity",
     "sensor_msgs/msg/FluidPressure": "fluid_pressure",
     "sensor_msgs/msg/Illuminance": "illuminance",
     "sensor_msgs/msg/Range": "range",
 }
-"""Fields with the value, where the type can only be assumed."""
+"""Fields of the value for assumed message types."""
 _ASSUMED = "assumed; check it"
 
 
@@ -76,18 +76,18 @@ class MissionDraft:
     """Draft of a mission: its values, notes and errors.
 
     Args:
-        given: the options of the command.
-        system: the running ROS system, None where there is none to ask.
-        asking: ask for what is not given.
-        told: lines to print: what was found.
-        misfits: what does not fit, a sentence each.
-        notes: by parameter, what to say beside it.
-        topics: of the running system, each with its types.
+        given: options of the command.
+        system: running ROS system; None = none.
+        asking: ask for missing values.
+        lines: lines to print with the results.
+        misfits: sentence for each answer that does not fit.
+        notes: comment for each parameter.
+        topics: types of each topic of the running system.
         probes: names of several probes.
-        heard: what came on the topics.
-        needs: parameters that the rates of the topics ask for.
-        speed: of the robot where the map has no limit [m/s]; None = nothing goes by it.
-        map_text: what stands for the map.
+        received: messages on each topic.
+        needs: parameters that the rates of the topics require.
+        speed: speed of the robot where the map has no limit [m/s]; None = not needed.
+        map_text: answer for the map.
     """
 
     given: dict[str, Any]
@@ -103,9 +103,9 @@ class MissionDraft:
     speed: float | None = None
     map_text: str = ""
     main: str = "main"
-    """Name of the main quantity, where there are several."""
+    """Name of the main quantity among several."""
     further: Mapping[str, ReadingConfig] = field(default_factory=dict)
-    """How the further ones are taken in, by name."""
+    """Settings of the further quantities, by name."""
 
     def answer(self) -> None:
         """Ask for missing values, check the running system, and compare."""
@@ -147,7 +147,7 @@ class MissionDraft:
     def _ask(
         self, key: str, question: str, read: Callable[[str], T], default: str | None = None
     ) -> T:
-        """Parse an answer; ask again if that fails."""
+        """Parse an answer; ask again after an error."""
         if self.given[key] or not self.asking:
             return read(str(self.given[key] or default or ""))
 
@@ -174,7 +174,7 @@ class MissionDraft:
         return {key: self.given[key] for key in ("spacing", "radius", "frame")}
 
     def _find_speed(self) -> float | None:
-        """Return the speed that a budget in time goes by, where the map says none."""
+        """Return the speed for a budget in time, if the map has none."""
         why, given = limitless(self.map.places), self.given["speed"]
         if given is not None:
             if not why:
@@ -200,16 +200,16 @@ class MissionDraft:
         return [name for name, types in self.topics.items() if MAP_TYPE in types]
 
     def _grid_topic(self, text: str) -> str:
-        """Return the topic that an answer names, "" where it is a file or a rectangle."""
+        """Return the topic in an answer; "" for a file or a rectangle."""
         if self.given["map_topic"]:
             return str(self.given["map_topic"])
-        if not self.topics:  # nobody says that it is one
+        if not self.topics:  # no known topics
             return ""
         is_topic = text.startswith("/") and not Path(text).exists() and not Path(text).suffix
         return text if is_topic or _from_root(text) in self._grids() else ""
 
     def _read_grid(self, topic: str) -> MissionMap:
-        """Return the map that comes by a topic: with its places, if one comes now."""
+        """Return the map of a topic, with its places if a message comes."""
         if self.system is not None and self.topics:
             from gp_active_sensing.ros import running_system
 
@@ -227,7 +227,7 @@ class MissionDraft:
         return live_map(topic, None, **self._of_map())
 
     def _misfit(self, text: str) -> None:
-        """Say what does not fit: at once to who is asked, and at the end."""
+        """Record a misfit, and show it at once in a dialogue."""
         if self.asking:
             echo(f"  {one_line(text)}")
         self.misfits.append(text)
@@ -250,7 +250,7 @@ class MissionDraft:
         self.pose = _checked(PoseConfig, "pose", **tf)
 
     def _stream(self, what: str, question: str, likely: list[str], usual: str) -> tuple[str, str]:
-        """Return topic and type of a stream; a type that is not given is the running system's."""
+        """Return topic and type of a stream; the default type is that of the running system."""
         if self.asking and not self.given[what] and likely:
             for name in likely[:12]:
                 echo(f"  {name} ({', '.join(self.topics[name])})")
@@ -273,7 +273,7 @@ class MissionDraft:
         return topic, type
 
     def _type_of(self, what: str, topic: str, given: str, usual: str) -> tuple[str, str]:
-        """Return the message type of a topic, and a note where nobody says it."""
+        """Return the message type of a topic, and a note if it is a guess."""
         found = self.topics.get(self._names(topic)[0], ())
         if given or found:
             return given or found[0], ""
@@ -281,7 +281,7 @@ class MissionDraft:
         return named or usual, "by the name of the topic" if named else _ASSUMED
 
     def _quantity(self, text: str) -> tuple[str, ReadingConfig]:
-        """Return the name of a further quantity and its reading; type and field may be guessed."""
+        """Return name and settings of a further quantity; type and field may be guesses."""
         name, _, rest = text.partition("=")
         topic, type, path = [*rest.split(","), "", ""][:3]
         if not (name and topic):
@@ -295,16 +295,16 @@ class MissionDraft:
         return name, _checked(ReadingConfig, key, topic=topic, type=type, field=path)
 
     def _names(self, topic: str) -> list[str]:
-        """Return the names of a topic from the root, one for each probe."""
+        """Return the absolute names of a topic, one for each probe."""
         return [_from_root(probe_topic(probe, topic)) for probe in self.probes or ("",)]
 
     def _numbers(self, type: str) -> tuple[list[str], str]:
-        """Return the numbers in messages of a type where it is known here, and the usual one."""
+        """Return the numeric fields of a message type if they are known, and the usual one."""
         found: list[str] = []
         if self.system is not None:
             from gp_active_sensing.ros.to_messages import RosTypes
 
-            with contextlib.suppress(ActiveSensingError):  # said among what does not fit
+            with contextlib.suppress(ActiveSensingError):  # reported among the misfits
                 found = number_paths(type, RosTypes())
         if type == _TEMPERATURE:
             return found, ReadingConfig().field
@@ -313,7 +313,7 @@ class MissionDraft:
     # -- the running system --------------------------------------------------------------------
 
     def _compare(self) -> None:
-        """Compare with the running system, and adopt values that are not given."""
+        """Compare with the running system, and use its values for missing ones."""
         if self.system is None:
             self._need_datum()
             return
@@ -380,7 +380,7 @@ class MissionDraft:
             self.needs[key], self.notes[key] = value, note
 
     def _check_waypoint_listeners(self) -> None:
-        """Say it where nobody hears where to go; that may be started later, and is no misfit."""
+        """Add a note if no node subscribes to the waypoints; it may start later."""
         from gp_active_sensing.ros import running_system
 
         if self.system is None:
@@ -400,7 +400,7 @@ class MissionDraft:
         return [f"pose: {problem}" for problem in problems if problem]
 
     def _why_no_transform(self, target: str, source: str) -> str:
-        """Return why poses in a frame cannot be had in another one, "" when they can."""
+        """Return the reason why poses cannot be transformed; "" = they can."""
         from gp_active_sensing.ros import running_system
 
         if self.system is None:
@@ -410,7 +410,7 @@ class MissionDraft:
         )
 
     def _adopt(self, received: Received) -> None:
-        """Take frame and origin from what is heard, where nobody says them."""
+        """Use the frame and the origin of received messages, if none are given."""
         fix = self.pose.type == _FIX
         if not self.map.from_file and not self.given["frame"] and received.frame and not fix:
             self.map = read_map(self.map_text, **{**self._of_map(), "frame": received.frame})

@@ -1,4 +1,4 @@
-"""The command ``policies``, and tables of configuration keys, made from their dataclasses."""
+"""Command ``policies``, and tables of configuration keys from their dataclasses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def policies(names: tuple[str, ...], as_json: bool) -> None:
     from gp_active_sensing.planning import policies as known
 
     for name in names:
-        known.factory(name)  # says what there is, where it is none
+        known.factory(name)  # raises the error for an unknown name
     found = [policy for policy in describe_policies() if not names or policy["name"] in names]
     if as_json:
         click.echo(json.dumps(found, indent=2))
@@ -57,7 +57,7 @@ logger = logging.getLogger(__name__)
 def describe_policies() -> list[dict[str, Any]]:
     """Return name, one-line help and parameters of every policy.
 
-    A plug-in that cannot be used is left out, with a warning that says whose it is and why.
+    An unusable plug-in is left out, with a warning.
     """
     from gp_active_sensing.planning import policies
 

@@ -1,4 +1,4 @@
-"""The commands ``run``, ``replay``, ``report`` and ``watch``: make a run, and show it."""
+"""Commands ``run``, ``replay``, ``report`` and ``watch``."""
 
 from __future__ import annotations
 

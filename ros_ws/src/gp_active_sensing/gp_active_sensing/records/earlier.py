@@ -1,4 +1,4 @@
-"""A run that is simulated again as far as its journal goes, and then goes on."""
+"""Repetition of an earlier run from its journal, before the run continues."""
 
 from __future__ import annotations
 
@@ -16,28 +16,25 @@ from gp_active_sensing.util.files import json_ready
 logger = logging.getLogger(__name__)
 
 _FREE = ("versions", "map", "places")
-"""Keys of an event ``start`` that are not compared word for word.
-
-Other versions may change digits; later events show such differences. The map is built from the
-recorded results, and its places are compared within the rounding errors of a machine."""
+"""Keys of an event ``start`` that need not be equal; places are compared within rounding errors."""
 
 
 class EarlierRun:
-    """Events that a run has written; a repetition must produce the same ones.
+    """Events of a run, which a repetition must produce again.
 
     Args:
-        run: its directory, which is locked.
-        events: of its journal; () = it is a new one.
+        run: directory of the run, which is locked.
+        events: events of its journal; () = a new run.
 
     Raises:
-        RunError: its journal is of a mission of nodes.
+        RunError: ROS nodes wrote the journal.
     """
 
     def __init__(self, run: RunDirectory, events: Sequence[Mapping[str, Any]]) -> None:
         self.run = run
         self._left = deque(events)
         self.count = len(self._left)
-        """Events that it has; 0 = it is new."""
+        """Number of events in the journal; 0 = a new run."""
         if self._left and self._left[0].get("driver") != "sim":
             msg = (
                 f"{run.path} holds a mission of the nodes, which only they can go on with: start "
@@ -47,14 +44,14 @@ class EarlierRun:
 
     @property
     def next(self) -> tuple[Mapping[str, Any], ...]:
-        """The next two expected events; fewer = later events are new."""
+        """Next two expected events; fewer at the end of the journal."""
         return tuple(self._left[i] for i in range(min(2, len(self._left))))
 
     def has(self, event: Mapping[str, Any]) -> bool:
-        """Return whether the journal already has an event, and mark it as repeated.
+        """Return whether the journal has an event, and advance to the next one.
 
         Raises:
-            RunError: the journal has another one in its place.
+            RunError: the journal has another event there.
         """
         if not self._left:
             return False
@@ -67,7 +64,7 @@ class EarlierRun:
         return True
 
     def check_end(self) -> None:
-        """Check that nothing follows in the journal of a finished mission. Raises RunError."""
+        """Raise RunError if the journal of a finished mission has more events."""
         if self._left:
             raise self._out_of_order(self._left.popleft(), None)
 

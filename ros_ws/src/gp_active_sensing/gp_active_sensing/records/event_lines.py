@@ -1,8 +1,7 @@
-"""Write events as lines of the journal, and read them back: nothing else knows the keys.
+"""Convert events to lines of the journal, and back.
 
-A field of an event is a key of its line; a plan, a cost, a reading and the whereabouts of a probe
-are spread over several. A field without a default is always there. One with a default is written
-where it differs, or where the class lists it in `Event.ALWAYS`.
+A field of an event is a key of its line. Plans, costs, readings and whereabouts take several keys.
+A field with its default value is left out, unless the class lists it in `Event.ALWAYS`.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ def parse_event(line: Line) -> Event:
     """Return the event of a line of the journal.
 
     Raises:
-        RunError: its kind is unknown, it lacks something, or has the wrong type.
+        RunError: the kind is unknown, a key is missing, or a value has the wrong type.
     """
     kind = str(line.get("event"))
     if (found := EVENT_TYPES.get(kind)) is None:
@@ -82,7 +81,7 @@ class _Codec(NamedTuple):
 
 @cache
 def _layout(kind: str) -> tuple[tuple[str, _Codec, Any], ...]:
-    """Return name, codec and default of each field of an event; MISSING = it is always there."""
+    """Return name, codec and default of each field of an event; MISSING = no default."""
     event = EVENT_TYPES[kind]
     hints, found = get_type_hints(event), []
     for one in fields(event):
@@ -90,7 +89,7 @@ def _layout(kind: str) -> tuple[tuple[str, _Codec, Any], ...]:
         if one.default_factory is not MISSING:
             default = one.default_factory()
         found.append((one.name, _codec(hints[one.name]), default))
-    if issubclass(event, ReadingEvent):  # its stamp is that of the reading
+    if issubclass(event, ReadingEvent):  # its time is that of the reading
         found = [row for row in found if row[0] != "stamp_ns"]
     return tuple(found)
 
@@ -102,7 +101,7 @@ def _codec(hint: Any) -> _Codec:
     if origin in (Union, types.UnionType):  # X | None
         one = _codec(inner[0])
         if one.mark:
-            return one  # it is not there where it is None
+            return one  # None is left out
         return _Codec(
             lambda value: None if value is None else one.write(value),
             lambda given: None if given is None else one.read(given),
@@ -121,7 +120,7 @@ def _codec(hint: Any) -> _Codec:
 
 
 def _finite(given: Any, key: str = "") -> float:
-    """Return a number. Raises TypeError or ValueError: it is none, or not finite."""
+    """Return a finite number. Raises TypeError or ValueError."""
     number = float(given)
     if not math.isfinite(number):
         msg = f"{key + ': ' if key else ''}expected a finite number, got {given!r}"
@@ -130,7 +129,7 @@ def _finite(given: Any, key: str = "") -> float:
 
 
 def _at(line: Line, key: str) -> float:
-    """Return a number of a line. Raises KeyError, TypeError or ValueError: it is not there."""
+    """Return a finite number of a line. Raises KeyError, TypeError or ValueError."""
     return _finite(line[key], key)
 
 
@@ -206,7 +205,7 @@ def _read_budget(given: Line) -> Budget:
 
 
 def _write_reading(reading: Reading) -> dict[str, Any]:
-    """Return a reading; a value that is not finite becomes text, JSON has no word for it."""
+    """Return a reading as plain data; `json_ready` makes text of a value that is not finite."""
     line = {
         "stamp_ns": int(reading.stamp_ns),
         "location": reading.location,

@@ -1,7 +1,7 @@
-"""Events of a mission, as its journal keeps them: one frozen type for each kind.
+"""Events of a mission: a frozen class for each kind in its journal.
 
-What is written is enough to bring a mission to where it was without planning again, see
-`mission.restore.MissionRestorer.apply`; `records.event_lines` writes and reads the lines.
+A restart restores the mission from them without planning, see
+`mission.restore.MissionRestorer.apply`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _E = TypeVar("_E", bound="Event")
 
 
 class Whereabouts(NamedTuple):
-    """Where a probe is.
+    """Position and odometer of a probe.
 
     Args:
-        odometer: driven since the mission began [m].
-        pose: time [ns] and position [m] up to which that is counted; None = no pose yet.
-        memory: of the odometer, of poses that are not exact.
+        odometer: distance since the start of the mission [m].
+        pose: time [ns] and position [m] of the odometer; None = no pose yet.
+        memory: state of an odometer whose poses are not exact.
     """
 
     odometer: float
@@ -30,7 +30,7 @@ class Whereabouts(NamedTuple):
 
 
 class ProbeStatus(NamedTuple):
-    """Where a probe is, and how many of its readings were not used, by the word of the reason."""
+    """Whereabouts of a probe, and the number of its unused readings by reason."""
 
     where: Whereabouts
     rejected: Mapping[str, int]
@@ -38,12 +38,12 @@ class ProbeStatus(NamedTuple):
 
 @dataclass(frozen=True)
 class StayRecord:
-    """Average of a stay in the belief, from a reading on.
+    """Average of a stay in the belief.
 
     Args:
-        count: readings that `value` averages.
-        value: in the sensor's unit.
-        noise_variance: of the average; None = the belief's own noise.
+        count: number of averaged readings.
+        value: average in the sensor's unit.
+        noise_variance: noise variance of the average; None = that of the belief.
         off: mean distance of the readings from the place's point; None = not known.
     """
 
@@ -55,23 +55,23 @@ class StayRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """Something that happened in a mission.
+    """Event of a mission.
 
     Args:
-        stamp_ns: time of the mission's clock [ns]; None = not known, or that of its reading.
-        probe: to which it happened; "" = the only one, or the mission.
+        stamp_ns: time of the mission's clock [ns]; None = not known, or that of the reading.
+        probe: name of the probe; "" = the only probe, or the mission.
     """
 
     KIND: ClassVar[str] = ""
-    """The word ``event`` of its line."""
+    """Word ``event`` of its line."""
     ALWAYS: ClassVar[tuple[str, ...]] = ()
-    """Fields with a default that are written all the same."""
+    """Names of fields that are also written with their defaults."""
     stamp_ns: int | None = None
     probe: str = ""
 
     @property
     def time_ns(self) -> int:
-        """When it happened [ns]; 0 = not known."""
+        """Time of the event [ns]; 0 = not known."""
         return self.stamp_ns or 0
 
     def of_probe(self: _E, probe: str) -> _E:
@@ -84,7 +84,7 @@ class Event:
 
 @dataclass(frozen=True, kw_only=True)
 class MissionStarted(Event):
-    """Start of the run: seed, versions, driver, the map as worked out (`topology.config`)."""
+    """Start of the run, with seed, versions, driver and the resulting map (`topology.config`)."""
 
     KIND = "start"
     details: Mapping[str, Any] = field(default_factory=dict)
@@ -92,14 +92,14 @@ class MissionStarted(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class MissionResumed(MissionStarted):
-    """The mission goes on in another process."""
+    """Continuation of the mission in another process."""
 
     KIND = "resumed"
 
 
 @dataclass(frozen=True, kw_only=True)
 class StateChanged(Event):
-    """A mission of nodes is running or paused from here on, and why; where its probes are."""
+    """Change of a mission of nodes to running or paused, with the whereabouts of its probes."""
 
     KIND = "state"
     ALWAYS = ("probes",)
@@ -111,7 +111,7 @@ class StateChanged(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class ClockStepped(Event):
-    """The clock went forward by more than the time that passed; it is not charged."""
+    """Step of the clock beyond the elapsed time; the budget does not count it."""
 
     KIND = "clock"
     step_ns: int
@@ -119,12 +119,12 @@ class ClockStepped(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class JournalGap(Event):
-    """Events before it could not be written, or cannot be read any more.
+    """Gap of events that were not written or cannot be read.
 
     Args:
-        failures: so many.
-        readings: of them, at most; None = not known.
-        damaged: they were written.
+        failures: number of missing events.
+        readings: largest possible number of readings among them; None = not known.
+        damaged: the events were written.
     """
 
     KIND = "gap"
@@ -135,7 +135,7 @@ class JournalGap(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class MissionStopped(Event):
-    """The process ended and the mission did not."""
+    """End of the process before the end of the mission."""
 
     KIND = "stopped"
     ALWAYS = ("reason",)
@@ -144,7 +144,7 @@ class MissionStopped(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class MissionEnded(MissionStopped):
-    """Why the mission ended."""
+    """End of the mission."""
 
     KIND = "end"
 
@@ -154,14 +154,14 @@ class MissionEnded(MissionStopped):
 
 @dataclass(frozen=True, kw_only=True)
 class DecisionAsked(Event):
-    """A decision is being computed, of the readings so far.
+    """Start of a decision, with the readings so far.
 
     Args:
-        at: where the probe stands; None = nowhere yet.
+        at: place of the probe; None = none yet.
         pending: waypoints of other probes, and `passed`.
-        passed: places that were left again, and whose readings are still to come.
-        waiting: other probes that wait for a decision, and where they stand.
-        where: the probe is; None = not known.
+        passed: places that the probe has left before their readings came.
+        waiting: places of other probes that wait for a decision, by name.
+        where: whereabouts of the probe; None = not known.
     """
 
     KIND = "asked"
@@ -176,17 +176,17 @@ class DecisionAsked(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class DecisionTaken(Event):
-    """A plan with everything that a restart needs to execute it again.
+    """Plan of a probe, with the data that a restart needs.
 
     Args:
         stage: number of the decision.
-        plan: what was decided.
-        policy_state: what the policy handed on, as JSON can say it.
-        at: where the probe stood; None = not known.
-        where: the probe is; None = not known.
-        foreseen: an earlier version planned it before the reading of the place had come.
-        again: its place was observed already, and is to be read once more.
-        left: of the budget of its probe; None = not known.
+        plan: the plan.
+        policy_state: state of the policy after the decision, as JSON data.
+        at: place of the probe; None = not known.
+        where: whereabouts of the probe; None = not known.
+        foreseen: True if an earlier version planned it before the reading of the place.
+        again: True for another reading of an observed place.
+        left: remaining budget of the probe; None = not known.
     """
 
     KIND = "decision"
@@ -203,7 +203,7 @@ class DecisionTaken(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerUnused(Event):
-    """An answer without a waypoint, or one that came too late; asked again when that helps."""
+    """Answer of a policy that came too late or has no waypoint."""
 
     KIND = "unused"
     ALWAYS = ("probe", "reason", "expanded")
@@ -214,15 +214,15 @@ class AnswerUnused(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class ReturnBegun(Event):
-    """Nothing more is chosen, for a reason: the way to the end place.
+    """Way to the end place, after the last decision.
 
     Args:
-        reason: in words.
-        path: places after the one where the probe stands, the end place last.
-        cost: of the path.
-        at: where the probe stood; None = not known.
-        where: the probe is; None = not known.
-        sortie: its battery is changed there, and the mission goes on.
+        reason: reason in words.
+        path: places after the current one; the last is the end place.
+        cost: cost of the path.
+        at: place of the probe; None = not known.
+        where: whereabouts of the probe; None = not known.
+        sortie: True if the battery is changed there and the mission continues.
     """
 
     KIND = "home"
@@ -236,7 +236,7 @@ class ReturnBegun(Event):
 
     @property
     def plan(self) -> Plan:
-        """The last plan, which has no waypoint."""
+        """Last plan, without a waypoint."""
         return Plan(
             *((), 0.0, 0.0, 0, 0.0),
             deadline_hit=False,
@@ -248,11 +248,11 @@ class ReturnBegun(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class SortieChanged(Event):
-    """A sortie is over at the end place, or another one begins with another battery.
+    """Start or end of a sortie at the end place.
 
     Args:
-        number: of the sortie, 1 for the first.
-        over: it is over; otherwise it begins.
+        number: number of the sortie, from 1.
+        over: True at its end, False at its start.
     """
 
     KIND = "sortie"
@@ -262,11 +262,11 @@ class SortieChanged(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class BatteryNoted(Event):
-    """The charge of a battery has changed.
+    """Change of the charge of a battery.
 
     Args:
-        level: the charge, 0 to 1.
-        where: the probe is.
+        level: charge, 0 to 1.
+        where: whereabouts of the probe.
     """
 
     KIND = "battery"
@@ -280,10 +280,10 @@ class Moved(Event):
 
     Args:
         cost: metres and seconds.
-        where: the probe is; None = not known.
-        went: place that was read instead of the plan's; None = the plan's.
-        given_up: the drive ended on the way.
-        passed: the plan's place was reached, and its reading is still to come.
+        where: whereabouts of the probe; None = not known.
+        went: place that was read; None = the place of the plan.
+        given_up: True if the drive ended on the way.
+        passed: True if the place was reached and its reading is missing.
     """
 
     KIND = "moved"
@@ -299,26 +299,26 @@ class Moved(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingEvent(Event):
-    """An event of a reading, whose time it has."""
+    """Event of a reading; it has the time of the reading."""
 
     reading: Reading
 
     @property
     def time_ns(self) -> int:
-        """Time of its reading [ns]."""
+        """Time of the reading [ns]."""
         return self.reading.stamp_ns
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingUsed(ReadingEvent):
-    """A reading that the loop used.
+    """Use of a reading by the loop.
 
     Args:
-        reading: as it came, or the average of a window.
-        count: readings that it is the average of.
-        first_ns: time of the first of these [ns]; None = it is one.
-        taken_back: why one counts that had been gated; "" = it had not.
-        stay: what the belief holds of its stay from then on; None = the reading as it came.
+        reading: the reading, or the average of a window.
+        count: number of averaged readings.
+        first_ns: time of the first averaged reading [ns]; None = a single reading.
+        taken_back: reason to use a gated reading; "" = it was not gated.
+        stay: new average of its stay in the belief; None = the reading itself.
     """
 
     KIND = "reading"
@@ -329,7 +329,7 @@ class ReadingUsed(ReadingEvent):
 
     @property
     def average(self) -> Reading:
-        """Average of its stay in the belief from then on."""
+        """New average of its stay in the belief."""
         stay = self.stay
         if stay is None:
             return self.reading
@@ -340,7 +340,7 @@ class ReadingUsed(ReadingEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingGated(ReadingEvent):
-    """A reading set aside, which is `off` standard deviations off; it may come back."""
+    """Gating of a reading that is `off` standard deviations off; it may be used later."""
 
     KIND = "gated"
     ALWAYS = ("off",)
@@ -349,12 +349,12 @@ class ReadingGated(ReadingEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class VisitMissed(Event):
-    """A visit without any reading.
+    """Visit without a reading.
 
     Args:
         location: the place.
-        again: it is tried again.
-        passed: the probe had been sent on, and no reading came in time.
+        again: True if the visit is repeated.
+        passed: True if the probe had left before the reading was due.
     """
 
     KIND = "miss"
@@ -368,11 +368,11 @@ class VisitMissed(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class ExpertAsked(Event):
-    """Where an expert is asked for values before the next decision.
+    """Question to an expert before the next decision.
 
     Args:
-        places: () = nowhere.
-        given_up: the question before it is not waited for any more.
+        places: places of the question; () = none.
+        given_up: True if the mission stops waiting for the previous answer.
     """
 
     KIND = "query"
@@ -383,7 +383,7 @@ class ExpertAsked(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class ExpertAnswered(ReadingEvent):
-    """An answer that is used; `late`: its decision had been taken before."""
+    """Use of an expert's answer; `late`: after its decision."""
 
     KIND = "answer"
     ALWAYS = ("late",)
@@ -395,13 +395,13 @@ class ExpertAnswered(ReadingEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class PlaceBlocked(Event):
-    """A place cannot be reached.
+    """Place that cannot be reached.
 
     Args:
         location: the place.
-        until_ns: it is not chosen before that [ns].
-        why: in words.
-        set_aside: it is not chosen again in this mission.
+        until_ns: earliest time of another attempt [ns].
+        why: reason in words.
+        set_aside: True if the mission does not choose the place again.
     """
 
     KIND = "blocked"
@@ -414,13 +414,13 @@ class PlaceBlocked(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class MoveShut(Event):
-    """Nobody gets through a move, such as a door that is closed: ways are planned round it.
+    """Closed move, such as a shut door, which routes avoid.
 
     Args:
-        start: place where the move begins.
-        goal: place where it leads.
-        until_ns: no way leads through it before that [ns].
-        why: in words.
+        start: first place of the move.
+        goal: last place of the move.
+        until_ns: end of the closure [ns].
+        why: reason in words.
     """
 
     KIND = "shut"
@@ -433,12 +433,12 @@ class MoveShut(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class LimitsMoved(Event):
-    """Places were closed or opened, since they may lie beyond the limits, or do not any more.
+    """Places that the limits close or open.
 
     Args:
-        closed: places that no probe may enter from here on.
-        opened: places that it may enter again.
-        declared: all places about the starts of probes, which are declared safe.
+        closed: places that no probe may enter from now on.
+        opened: places that probes may enter again.
+        declared: all places near the starts of probes, which count as safe.
         began: names of these probes.
     """
 
@@ -451,14 +451,14 @@ class LimitsMoved(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetChanged(Event):
-    """Change of the total budget; spent parts count already.
+    """Change of the total budget, including its spent part.
 
     Args:
-        readings: of the mission; None = any number.
-        metres, seconds: of each probe.
-        error: of the map, with which the mission is over; None = none.
-        error_of: which error that is; "" = the usual one.
-        errors: of the maps of further quantities, by name.
+        readings: number of readings of the mission; None = unlimited.
+        metres, seconds: limits of each probe; None = unlimited.
+        error: error of the map that ends the mission; None = none.
+        error_of: measure of that error; "" = the default.
+        errors: errors of the maps of further quantities, by name.
     """
 
     KIND = "budget"
@@ -482,19 +482,19 @@ class BudgetChanged(Event):
 
     @property
     def aims(self) -> dict[str, Aim]:
-        """The errors of the maps of further quantities."""
+        """Errors of the maps of further quantities that end the mission."""
         return {name: Aim(error, self.error_of) for name, error in self.errors.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
 class MapChanged(Event):
-    """The map is another one from here on; the places so far keep their numbers.
+    """Change of the map; the earlier places keep their numbers.
 
     Args:
-        number: of the map in this mission; the first one, without an event, is 1.
-        mark: of the occupancy grid that it was made from, see `OccupancyGrid.mark`.
-        places: of the map.
-        closed: of them are occupied now.
+        number: number of the map in this mission; the first map has 1.
+        mark: mark of its occupancy grid, see `OccupancyGrid.mark`.
+        places: number of places.
+        closed: number of occupied places.
     """
 
     KIND = "map"
@@ -506,7 +506,7 @@ class MapChanged(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class RosterChanged(Event):
-    """A probe takes part (`why` is "") or not any more, for a reason."""
+    """Entry of a probe into the mission (`why` is ""), or its exit for a reason."""
 
     KIND = "roster"
     ALWAYS = ("probe",)
@@ -517,11 +517,11 @@ class RosterChanged(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class StatusNoted(Event):
-    """Where the probes are, and what was not used so far.
+    """Whereabouts of the probes, and the readings that were not used so far.
 
     Args:
-        probes: by name.
-        expert: answers that were not used, by the word of the reason; None = nobody is asked.
+        probes: status by name.
+        expert: number of unused answers by reason; None = no expert.
         alarms: texts of the alarms.
     """
 
@@ -542,4 +542,4 @@ EVENT_TYPES: dict[str, type[Event]] = {
         StatusNoted,
     )
 }
-"""Each kind by the word ``event`` of its line."""
+"""Class of each kind of event."""

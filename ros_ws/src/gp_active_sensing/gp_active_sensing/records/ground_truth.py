@@ -1,4 +1,4 @@
-"""The true, noise-free field where it is known, to compare a map with."""
+"""True, noise-free field of a simulation, for comparison with a map."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ class GroundTruth:
 
     Args:
         values: (n,) noise-free values at the places of a map.
-        known: (n,) places whose value is one of the field, and not one that stands in for want of
-            it; None = all.
+        known: (n,) False for a place with a substitute value; None = all True.
     """
 
     def __init__(self, values: npt.ArrayLike, known: BoolArray | None = None) -> None:
@@ -28,7 +27,7 @@ class GroundTruth:
 
     @property
     def changes(self) -> bool:
-        """The field changes as time goes by."""
+        """True if the field changes with time."""
         return False
 
     def at(self, seconds: float) -> FloatArray:
@@ -37,9 +36,9 @@ class GroundTruth:
         return self._values
 
     def known(self, seconds: float) -> BoolArray:
-        """Return the (n,) places whose value at a time of the mission [s] is one of the field.
+        """Return the (n,) places with a true value at a time of the mission [s].
 
-        Those of the others stand in for want of one; nothing is to be judged by them.
+        Other places have substitute values, which scores leave out.
         """
         if self._known is not None:
             return np.array(self._known)
@@ -58,10 +57,10 @@ class FieldKnowledge:
     """Ground truth of a simulated mission; empty on a robot.
 
     Args:
-        truth: the noise-free field, None = not known.
-        sensor: the law of its readings, None = not known.
-        unit: of the values, "" = not known.
-        further: the same of further quantities, by name.
+        truth: noise-free field; None = not known.
+        sensor: distribution of its readings; None = not known.
+        unit: unit of the values; "" = not known.
+        further: knowledge about further quantities, by name.
     """
 
     truth: GroundTruth | None = None
@@ -75,4 +74,4 @@ class FieldKnowledge:
 
 
 NOTHING = FieldKnowledge()
-"""On a robot, where nobody knows the field."""
+"""Knowledge about the field on a robot: none."""

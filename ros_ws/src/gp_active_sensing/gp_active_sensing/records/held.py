@@ -1,8 +1,4 @@
-"""Files that are kept open, and written again if they are removed.
-
-A file that is open stays as it is when it is removed, renamed or replaced by another one: what is
-appended goes where nobody finds it. `LockedFiles.check` compares what is open with what is there.
-"""
+"""Open files of a run, which are restored if another program removes, renames or replaces them."""
 
 from __future__ import annotations
 
@@ -32,17 +28,17 @@ logger = logging.getLogger(__name__)
 
 
 class LockedFiles:
-    """The files that a process writes in a directory, under the lock of it; for several threads.
+    """Files that a process writes in a locked directory; threads may share the object.
 
     Args:
         folder: the directory.
-        fixed: names of files that are not appended to.
+        fixed: names of files that never grow.
     """
 
     def __init__(self, folder: Path, fixed: Collection[str]) -> None:
         self.streams: dict[str, IO[bytes]] = {}
         self._ends: dict[str, int] = {}
-        """Bytes of each file that is open, as it was left here."""
+        """Length of each open file after the last write here [bytes]."""
         self._folder = folder
         self._fixed = fixed
         self._happened = self._unseen = ""
@@ -50,17 +46,17 @@ class LockedFiles:
 
     @property
     def trouble(self) -> str:
-        """Return what happened to the directory, or why it cannot be restored; "" = nothing."""
+        """Description of a change by another program, or of a failed restoration; "" = none."""
         return self._unseen or self._happened
 
     def lock(self) -> None:
-        """Keep others from writing here. Raises InUse, RunError."""
+        """Lock the directory. Raises InUse, RunError."""
         with self._guard:
             if LOCK not in self.streams:
                 self.streams[LOCK] = take_lock(self._folder)
 
     def append(self, name: str, line: bytes) -> None:
-        """Add a line to a file. Raises RunError: it cannot be written; InUse: nobody may here."""
+        """Append a line to a file. Raises RunError; InUse: another process has the lock."""
         self.lock()
         try:
             with self._guard:
@@ -75,7 +71,7 @@ class LockedFiles:
             raise cannot(self._at(name), "write", error) from error
 
     def hold(self, names: Collection[str]) -> None:
-        """Hold the files of these names that are there. Raises RunError."""
+        """Open the existing files of these names. Raises RunError."""
         for name in names:
             path = self._at(name)
             try:
@@ -92,18 +88,18 @@ class LockedFiles:
             if stream is not None and not stream.closed:
                 os.fsync(stream.fileno())
         except ValueError:
-            pass  # closed meanwhile, which has flushed it
+            pass  # closed and thereby flushed by another thread
         except OSError as error:
             raise cannot(self._at(name), "put on disk", error) from error
 
     def check(self) -> None:
-        """Restore files that were removed, renamed or replaced, and report it.
+        """Restore files that were removed, renamed or replaced, and report them.
 
-        What lies there instead is kept beside, as ``<name>.replaced-1`` and so on.
+        A file in their place is copied to ``<name>.replaced-<number>``.
 
         Raises:
-            InUse: somebody else writes there now, or did while the lock was gone.
-            RunError: it cannot be written, or nobody can tell what is there.
+            InUse: another process writes there, or wrote there while the lock was missing.
+            RunError: the directory cannot be read or written.
         """
         with self._guard:
             try:
@@ -134,7 +130,7 @@ class LockedFiles:
             logger.error("%s", self._happened)
 
     def close(self, name: str | None = None) -> None:
-        """Close a file, or all of them, the lock last. Raises OSError: what was left is lost."""
+        """Close a file, or all files and last the lock. Raises OSError: unwritten data are lost."""
         failed: OSError | None = None
         with self._guard:
             names = [*self.streams] if name is None else [name]
@@ -151,7 +147,7 @@ class LockedFiles:
         return self._folder / name
 
     def _is_gone(self, name: str) -> bool:
-        """Return whether a file was certainly removed; in doubt it is still written."""
+        """Return whether a file was certainly removed."""
         try:
             return not is_at(self.streams[name], self._at(name))
         except OSError:
@@ -164,7 +160,7 @@ class LockedFiles:
         return stream
 
     def _relock(self) -> None:
-        """Take the lock that was removed. Raises InUse: others have it, or had it and wrote."""
+        """Lock again. Raises InUse: another process has the lock or wrote in the meantime."""
         lock = take_lock(self._folder)
         for name, end in self._ends.items():
             stream = self.streams.get(name)

@@ -1,8 +1,7 @@
-"""Number and checksum on each line of a journal, so that damage is found.
+"""Read, check and repair a journal, whose lines have a number and a checksum.
 
-``{"event": "moved", …, "n": 17, "crc": "5d41402a"}``: `n` counts from 1, `crc` is the CRC-32 of the
-line as it would be without it. A changed bit anywhere in a line, a line that is missing and one
-that is there twice are found. Events are parsed from the text when they are asked for.
+In ``{"event": "moved", …, "n": 17, "crc": "5d41402a"}``, `n` counts from 1 and `crc` is the CRC-32
+of the line without `crc`. Both reveal changed, missing and repeated lines.
 """
 
 from __future__ import annotations
@@ -43,19 +42,19 @@ class Events(Sequence[Event]):
 
     Args:
         data: the text.
-        read: makes the event of a line.
+        read: parses a line.
     """
 
     def __init__(self, data: bytes = b"", read: Callable[[bytes], Event] = lambda line: {}) -> None:
         self.kinds: list[str] = []
-        """The word ``event`` of each."""
+        """Kind of each event."""
         self._data = data
         self._read = read
         self._begins, self._ends = array("q"), array("q")
         self._added: dict[int, Event] = {}
 
     def take(self, begin: int, end: int, kind: str) -> None:
-        """Add the event of a line of the text, which is from byte `begin` to `end`."""
+        """Add the event of the line from byte `begin` to byte `end` of the text."""
         self._begins.append(begin)
         self._ends.append(end)
         self.kinds.append(kind)
@@ -97,7 +96,7 @@ class Events(Sequence[Event]):
 
 
 def kinds_of(events: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the word ``event`` of each."""
+    """Return the kind of each event."""
     if isinstance(events, Events):
         return events.kinds
     return [str(event.get("event")) for event in events]
@@ -105,7 +104,7 @@ def kinds_of(events: Sequence[Mapping[str, Any]]) -> list[str]:
 
 _SEAL = len(b', "crc": "01234567"}')
 _HUGE = re.compile(rb"[eE]\+?\d{3}|\d{200}")
-"""In a line that may hold a number beyond those that there are, such as 1e999."""
+"""Pattern of lines that may have a number beyond the range of floats, such as 1e999."""
 
 
 @dataclass
@@ -113,11 +112,11 @@ class Journalled:
     """Contents of a journal.
 
     Args:
-        events: in order, without number and checksum; where lines are missing there is a ``gap``.
-        number: of the last line.
-        damage: a sentence on each damaged, missing or doubled part.
-        lines: of a sound journal with the same events, where they were asked for.
-        sound: bytes before the first damage, or before what is cut off at the end.
+        events: events in order, with an event ``gap`` for missing lines.
+        number: number of the last line.
+        damage: a sentence on each damaged, missing or repeated part.
+        lines: lines of a sound journal with the same events, on request.
+        sound: length before the first damage or the half-written end [bytes].
         rest: bytes after the last whole line.
     """
 
@@ -130,13 +129,13 @@ class Journalled:
 
 
 def seal(item: Mapping[str, Any], number: int) -> bytes:
-    """Return a line of a journal. Raises ValueError for a number that JSON cannot say."""
+    """Return a line of a journal. Raises ValueError for a number that is not finite."""
     body = json.dumps({**item, "n": number}, allow_nan=False).encode("utf-8")
     return b'%s, "crc": "%08x"}\n' % (body[:-1], zlib.crc32(body))
 
 
 def unseal(line: bytes) -> tuple[dict[str, Any], int] | None:
-    """Return the event of a line (without its newline) and its number; None for a damaged one."""
+    """Return the event and the number of a line without its newline; None for a damaged line."""
     body = line[:-_SEAL] + b"}"
     if line[-_SEAL:-10] != b', "crc": "' or line[-10:] != b'%08x"}' % zlib.crc32(body):
         return None
@@ -153,7 +152,7 @@ def unseal(line: bytes) -> tuple[dict[str, Any], int] | None:
 
 
 def _finite(word: str) -> float:
-    """Return a number; NaN, Infinity and 1e999 are never written, so they are damage."""
+    """Return a number. Raises ValueError for NaN, Infinity and 1e999, which are damage."""
     number = float(word)
     if not math.isfinite(number):
         msg = f"expected a finite number, got {word}"
@@ -166,10 +165,10 @@ _STRICT = json.JSONDecoder(parse_constant=_finite, parse_float=_finite)
 
 
 def read_journal(path: Path, *, lines: bool = False) -> Journalled:
-    """Return what a journal holds, on request with its lines; one that is not there holds nothing.
+    """Return the contents of a journal, on request with its lines; a missing file is empty.
 
     Raises:
-        RunError: it cannot be read, or two processes wrote to it.
+        RunError: the journal cannot be read, or two processes wrote to it.
     """
     try:
         data = read_whole(path)
@@ -185,18 +184,17 @@ def read_journal(path: Path, *, lines: bool = False) -> Journalled:
 
 
 def repair_journal(path: Path, *, until_damage: bool = False) -> Journalled:
-    """Remove from a journal what cannot be read, and return what it then holds.
+    """Remove damaged lines and a half-written end from a journal; return the new contents.
 
-    A half-written last line is cut off, and blocks of zeros that the file system had not filled,
-    which are kept beside. Where lines are damaged the whole file is kept beside first.
+    A journal with damaged lines, and an end with zeros, are copied before.
 
     Args:
-        path: of the journal; no other process writes to it.
-        until_damage: keep only what is before the first damage; else what is after it, too, with
-            an event ``gap`` in between.
+        path: path of the journal; no other process writes to it.
+        until_damage: also remove all lines after the first damage. Otherwise an event ``gap``
+            replaces damaged lines.
 
     Raises:
-        RunError: it cannot be read or written, or two processes wrote to it.
+        RunError: the journal cannot be read or written, or two processes wrote to it.
     """
     refuse_link(path)
     found = read_journal(path)
@@ -231,7 +229,7 @@ def _walk(path: Path, data: bytes, found: Journalled) -> Iterator[bytes]:
         got = unseal(line)
         if got is None:
             damaged.append(at)
-            lost += max(1, line.count(b'"event": '))  # two, where what was between them is damaged
+            lost += max(1, line.count(b'"event": '))  # two, if the newline between them is damaged
         elif got[1] <= found.number:
             if _first_of(data, got[1]) != line:
                 msg = (
@@ -256,13 +254,13 @@ def _walk(path: Path, data: bytes, found: Journalled) -> Iterator[bytes]:
 
 
 def _event(line: bytes) -> dict[str, Any]:
-    """Return the event of a line that was found to be sound."""
+    """Return the event of a sound line."""
     found = unseal(line)
     return {} if found is None else found[0]
 
 
 def _gap(found: Journalled, damaged: list[int], before: int) -> Iterator[bytes]:
-    """Note the gap before an event, and yield its line."""
+    """Record the gap before an event; yield the line of the gap."""
     missing = before - found.number
     if damaged:
         where = f"line {damaged[0]}" if len(damaged) == 1 else f"lines {damaged[0]}-{damaged[-1]}"
@@ -277,7 +275,7 @@ def _gap(found: Journalled, damaged: list[int], before: int) -> Iterator[bytes]:
 
 
 def _first_of(data: bytes, number: int) -> bytes:
-    """Return the line that has a number first, b"" when none has."""
+    """Return the first line with a number; b"" = none."""
     mark = data.find(b', "n": %d, "crc": "' % number)
     if mark < 0:
         return b""

@@ -1,4 +1,4 @@
-"""Metrics of a map against the truth: RMSPE, NLPD and coverage; and the scores of a belief."""
+"""Scores of a map against the truth: RMSPE, NLPD and coverage."""
 
 from __future__ import annotations
 
@@ -15,30 +15,29 @@ from gp_active_sensing.topology.lookup import runs
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 LEVELS = (0.5, 0.9, 0.95)
-"""Probabilities of the central intervals whose coverage is looked at."""
+"""Probabilities of the central intervals with a coverage."""
 MOST_SCORED = 2000
-"""Largest number of places at which a stage is scored; at the end it is all of them."""
+"""Largest number of places in the scores of a stage; the final scores use all places."""
 
 
 def rmspe(mean: FloatArray, truth: FloatArray, observed: BoolArray) -> float | None:
     """Return the root mean squared prediction error over the places not observed.
 
-    ``sqrt(mean over x not in D of (mean_x - f_x)^2)`` with f the **noise-free** truth; against
-    noisy readings the error would be larger by the sensor's noise.
+    It is ``sqrt(mean over x not in D of (mean_x - f_x)^2)`` with f the **noise-free** truth.
 
     Args:
         mean: (n,) predicted values.
         truth: (n,) noise-free values, in the same unit.
-        observed: (n,) places that have a reading; they are left out.
+        observed: (n,) True for a place with a reading.
 
     Returns:
-        The error in the values' unit, None when every place is observed.
+        The error in the values' unit; None when every place is observed.
     """
     return rmse(mean[~observed], truth[~observed])
 
 
 def rmse(mean: FloatArray, truth: FloatArray, weights: FloatArray | None = None) -> float | None:
-    """Return the root mean squared error of (m,) values by (m,) weights, None when m is 0."""
+    """Return the root mean squared error of (m,) values by (m,) weights; None when m is 0."""
     if mean.shape != truth.shape:
         msg = f"expected as many predictions as true values, got {mean.shape} and {truth.shape}"
         raise ValueError(msg)
@@ -52,17 +51,17 @@ def nlpd(
 ) -> float | None:
     """Return the mean negative log predictive density over the places not observed [nat].
 
-    ``mean over x not in D of ½ log(2π v_x) + (f_x - mean_x)²/(2 v_x)``: the density of the
-    normal with the mixture's mean and variance, at the **noise-free** truth.
+    It is ``mean over x not in D of ½ log(2π v_x) + (f_x - mean_x)²/(2 v_x)`` with f the
+    **noise-free** truth.
 
     Args:
         mean: (n,) predicted values.
         variance: (n,) predicted variances of the noise-free field.
         truth: (n,) noise-free values.
-        observed: (n,) places that have a reading; they are left out.
+        observed: (n,) True for a place with a reading.
 
     Returns:
-        The score (smaller is better), None when every place is observed.
+        The score (smaller is better); None when every place is observed.
     """
     left = ~observed
     if not bool(left.any()):
@@ -73,38 +72,37 @@ def nlpd(
 
 
 def ends(level: float) -> tuple[float, float]:
-    """Return the probabilities below the two ends of the central interval of a probability."""
+    """Return the probabilities below the two ends of a central interval."""
     return 0.5 * (1.0 - level), 0.5 * (1.0 + level)
 
 
 def coverage(below: FloatArray, level: float) -> float | None:
-    """Return the share of (m,) true values inside the central intervals of a probability.
+    """Return the fraction of (m,) true values inside the central intervals of a probability.
 
-    A value v is inside exactly where ``(1 - level)/2 <= F(v) <= (1 + level)/2``: the ends of the
-    interval, which are quantiles, need not be found. A belief that is neither too sure nor too
-    doubtful has a share of about `level`.
+    A value v is inside if ``(1 - level)/2 <= F(v) <= (1 + level)/2``. A calibrated belief has a
+    fraction of about `level`.
 
     Args:
-        below: (m,) probability F(v) that each belief gives to less than the true value.
+        below: (m,) predicted probability F(v) of less than the true value.
         level: probability of the interval.
 
     Returns:
-        0 to 1, None when m is 0.
+        0 to 1; None when m is 0.
     """
     low, high = ends(level)
     return mean_of(((below >= low) & (below <= high)).astype(np.float64))
 
 
 def mean_of(values: FloatArray) -> float | None:
-    """Return the mean of (m,) values, None when m is 0."""
+    """Return the mean of (m,) values; None when m is 0."""
     return float(np.mean(values)) if values.size else None
 
 
 def sampled(topology: Topology) -> IntArray | None:
-    """Return the places at which a stage is scored, the same at every stage; None = all of them.
+    """Return the places in the scores of each stage; None = all places.
 
-    On a map of more than `MOST_SCORED` places about so many, evenly over the map; where some places
-    have no weight, as many again evenly over those that have one.
+    On a larger map these are about `MOST_SCORED` places, spread evenly over the map. If some places
+    have no weight, as many places with a weight are added.
     """
     if topology.n <= MOST_SCORED:
         return None
@@ -116,15 +114,15 @@ def sampled(topology: Topology) -> IntArray | None:
 
 
 class Scores(TypedDict):
-    """Scores of a map over the places not observed; None where there is no such place, or no truth.
+    """Scores of a map over the places not observed; None without such a place or without a truth.
 
     Args:
         rmspe: see `rmspe`.
         nlpd: see `nlpd`.
-        coverage_50, coverage_90, coverage_95: share of true values inside the belief's central
-            intervals for them.
-        reading_coverage_50, reading_coverage_90, reading_coverage_95: probability that a new
-            reading is inside the belief's central interval for one, mean over the places.
+        coverage_50, coverage_90, coverage_95: fraction of true values inside the belief's central
+            intervals.
+        reading_coverage_50, reading_coverage_90, reading_coverage_95: mean probability that a new
+            reading is inside the belief's central interval for it.
     """
 
     rmspe: float | None
@@ -155,11 +153,11 @@ NO_SCORES: Scores = Scores(
 class Scorer:
     """Comparison of beliefs with a truth.
 
-    All scores omit places whose true value is unknown: the field has a substitute value there.
+    All scores leave out places without a known true value.
 
     Args:
-        truth: the noise-free field.
-        sensor: law of the sensor; None = no scores for new readings.
+        truth: noise-free field.
+        sensor: distribution of readings; None = no scores for new readings.
     """
 
     def __init__(self, truth: GroundTruth, sensor: SensorLaw | None = None) -> None:
@@ -176,10 +174,10 @@ class Scorer:
         """Return the scores of a belief.
 
         Args:
-            belief: it stays as it is.
-            seconds: time of the mission when it is compared [s].
-            found: what it believes of the places, where that was asked already.
-            places: where it is compared, see `sampled`; None = everywhere.
+            belief: the belief, which is not changed.
+            seconds: time of the comparison in the mission [s].
+            found: its mixture at the places, if known.
+            places: places of the comparison, see `sampled`; None = all.
         """
         found = belief.mixture(places) if found is None else found
         some = slice(None) if places is None else places
@@ -208,7 +206,7 @@ class Scorer:
     def error_everywhere(
         self, mean: FloatArray, seconds: float, weights: FloatArray
     ) -> float | None:
-        """Return the error of (n,) means over all places, by (n,) weights, at a time [s]."""
+        """Return the RMSE of (n,) means over all places, by (n,) weights, at a time [s]."""
         known: BoolArray = self.truth.known(seconds) & (weights > 0.0)
         return rmse(mean[known], self.truth.at(seconds)[known], weights[known])
 
@@ -216,7 +214,7 @@ class Scorer:
 def _of_readings(
     belief: Belief, found: Mixture, truth: FloatArray, sensor: SensorLaw
 ) -> list[float | None]:
-    """Return the probability of a reading inside the belief's interval for one, of each level."""
+    """Return the mean probability of a reading in its predicted interval, for each level."""
     reading = found.noisier(belief.noise_of(None))
     quantiles = reading.quantiles(np.array([ends(level) for level in LEVELS]).ravel())
     pairs = quantiles.reshape(len(LEVELS), 2, -1)

@@ -1,9 +1,8 @@
-"""Regret of a search for the largest or smallest value, where the truth is known.
+"""Regret of a search for the largest or smallest value of a known field.
 
-At a decision t that led to the place x_t the regret is ``r_t = max_x f_t(x) - f_t(x_t)`` with f_t
-the noise-free field as it was when the stage ended; of a field that changes this is the dynamic
-regret. Where the smallest value is sought, f has the other sign. The average regret is
-``R_T / T`` with ``R_T = Σ_t r_t``. [Srinivas2010, Sec. 2; Mauduit2025]
+The regret of decision t at place x_t is ``r_t = max_x f_t(x) - f_t(x_t)``. Here f_t is the
+noise-free field at the end of the stage, with the other sign in a search for the smallest value.
+The average regret is ``R_T / T`` with ``R_T = Σ_t r_t``. [Srinivas2010, Sec. 2; Mauduit2025]
 """
 
 from __future__ import annotations
@@ -24,15 +23,14 @@ OBJECTIVES = ("maximise", "minimise")
 
 
 def objective_of(policy: Any, seek: str | None = None) -> str:
-    """Return the objective of a mission, "" without one.
+    """Return the objective of a mission, one of `OBJECTIVES`; "" = none.
 
     Args:
-        policy: of the mission; those that look for something have an attribute ``objective`` that
-            is one of `OBJECTIVES` (others may have one that says what their values are of).
-        seek: what regret is to be counted for, whatever the policy.
+        policy: policy of the mission; its ``objective`` counts if it is one of `OBJECTIVES`.
+        seek: objective of a policy that has none; None = not given.
 
     Raises:
-        ConfigError: the policy looks for the opposite.
+        ConfigError: policy and `seek` have opposite objectives.
     """
     own = _own(policy)
     if seek is not None and own is not None and own != seek:
@@ -42,18 +40,18 @@ def objective_of(policy: Any, seek: str | None = None) -> str:
 
 
 def _own(policy: Any) -> str | None:
-    """Return what a policy itself looks for, None when that is no end of the field."""
+    """Return the objective of a policy; None if it is not one of `OBJECTIVES`."""
     own = getattr(policy, "objective", None)
     return own if own in OBJECTIVES else None
 
 
 class Regret:
-    """Adds up the regret of a mission, stage by stage.
+    """Sum of the regret of a mission, stage by stage.
 
     Args:
-        truth: the noise-free field.
+        truth: noise-free field.
         objective: "maximise" or "minimise".
-        bound: number T of decisions -> what R_T is bounded by, None where nothing is known.
+        bound: returns the bound of R_T for T decisions; None = no bound is known.
     """
 
     def __init__(
@@ -70,14 +68,14 @@ class Regret:
         self.cumulative = 0.0
 
     def stage(self, went: int | None, mean: FloatArray, seconds: float) -> dict[str, Any]:
-        """Count a stage; return what its record says besides.
+        """Count a stage; return the keys for its record.
 
-        ``recommended`` is the place that one would name now, ``argmax_x μ(x)``: ties, the first.
+        ``recommended`` is ``argmax_x μ(x)``, the first place among ties.
 
         Args:
-            went: place that was read, None when nothing was: no regret is counted then.
-            mean: (n,) predicted values after it.
-            seconds: when the stage ended [s of the mission].
+            went: place that was read; None = no reading and no regret.
+            mean: (n,) predicted values after the stage.
+            seconds: end of the stage in the mission's time [s].
         """
         gain = self._sign * self._truth.at(seconds)
         best = float(gain.max())
@@ -106,19 +104,18 @@ class Regret:
 def regret_of(
     loop: SensingLoop, truth: GroundTruth | None, seek: str | None = None, *, probes: int = 1
 ) -> Regret | None:
-    """Return the counter of regret for a mission that is about to begin.
+    """Return the regret of a new mission; None without a known truth or an objective.
 
-    It is None without a known truth or without an objective. The bound holds for a field that does
-    not change, on a map where any place may be next.
+    It has a bound for one probe in a constant field, if each place may be next.
 
     Args:
         loop: the engine, before its first reading.
-        truth: the noise-free field.
+        truth: noise-free field.
         seek: see `objective_of`.
-        probes: that the mission has; the theorems are about one.
+        probes: number of probes.
 
     Raises:
-        ConfigError: the policy looks for the opposite.
+        ConfigError: policy and `seek` have opposite objectives.
     """
     objective = objective_of(loop.policy, seek)
     if truth is None or not objective:
@@ -133,7 +130,7 @@ def regret_of(
 
 
 def _any_place_next(loop: SensingLoop) -> bool:
-    """Return whether each decision may be for any place, as the theorems on regret have it."""
+    """Return whether any place may be next, as the theorems on regret assume."""
     topology, left = loop.topology, loop.remaining
     if left.metres is not None or left.seconds is not None or left.end is not None:
         return False
@@ -150,19 +147,19 @@ def regret_summary(
     objective: str,
     at_seconds: float,
 ) -> dict[str, Any]:
-    """Return the regret of the whole mission, {} where it was not computed.
+    """Return the regret of a whole mission; {} if it was not computed.
 
     Args:
-        records: one a stage.
-        truth: the noise-free field.
-        names: (n,) of the places.
+        records: record of each stage.
+        truth: noise-free field.
+        names: (n,) names of the places.
         objective: "maximise" or "minimise".
-        at_seconds: when the mission ended [s].
+        at_seconds: end of the mission in its time [s].
 
     Returns:
-        ``objective, decisions, average, cumulative, simple`` (the smallest of any stage),
+        ``objective, decisions, average, cumulative, simple`` (the smallest regret of a stage),
         ``recommended`` (name) with its true value and regret, the ``best`` place with its value,
-        and the ``bound`` on the cumulative regret, None where nothing is known.
+        and the ``bound`` on the cumulative regret (None = not known).
     """
     counted = [record for record in records if record.get("regret") is not None]
     if not counted:

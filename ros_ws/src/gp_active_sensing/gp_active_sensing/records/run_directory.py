@@ -1,11 +1,8 @@
-"""The run directory: configuration, journal of events, one record a stage, summary.
+"""Run directory: configuration, journal of events, one record a stage, summary.
 
-Every line is complete and flushed before the next is begun, so a run that is killed leaves a
-readable directory; a last line cut short by the kill is tolerated, reported and, on resuming,
-removed. Anyone who writes has the lock of the directory, see `gp_active_sensing.util.files`.
-
-The events of the journal are built and read in `gp_active_sensing.records.events`, its lines in
-`gp_active_sensing.records.journal`.
+Each line is flushed before the next one, so that a killed run leaves a readable directory. A
+half-written last line is reported, and removed when the run is resumed. A writer has the lock of
+the directory, see `gp_active_sensing.util.files`.
 """
 
 from __future__ import annotations
@@ -52,30 +49,30 @@ SUMMARY = "summary.json"
 TRUTH = "truth.jsonl"
 PAGE = "report.html"
 MAP = "map"
-"""The map for other programs: what the names of these files begin with."""
+"""Beginning of the names of map files for other programs."""
 _MOST_OF_START = 1 << 20
-"""Bytes of a first event."""
+"""Largest size of a first event [bytes]."""
 MOST_OF_SUMMARY = 1 << 28
-"""Bytes of a summary."""
+"""Largest size of a summary [bytes]."""
 
 
 class RunDirectory:
-    """A directory that holds one run; use `create`, `open`, or `begin_again` to write.
+    """Directory of one run; `create` and `begin_again` open it for writing, `open` for reading.
 
     Args:
         path: the directory, which exists.
-        config: what ``config.yaml`` holds.
+        config: content of ``config.yaml``.
     """
 
     def __init__(self, path: Path, config: Mapping[str, Any]) -> None:
         self.path = path
         self.config = dict(config)
         self.order = 0
-        """Number of the mission among those of its folder, in the order they began; 0 = none."""
+        """Number of the mission among those in its folder, by start time; 0 = none."""
         self.cut_short: list[str] = []
-        """Files whose last line was found half-written."""
+        """Names of files with a half-written last line."""
         self.damage: list[str] = []
-        """A sentence on each part of the journal that was found damaged."""
+        """Sentence on each damaged part of the journal."""
         self._files = LockedFiles(path, (CONFIG, MODEL))
         self._number: int | None = None
         """Number of the last event in the journal; None = not known yet."""
@@ -104,10 +101,10 @@ class RunDirectory:
         return run
 
     def _begin(self) -> None:
-        """Write the configuration into a directory that holds no run."""
+        """Write the configuration into a directory without a run."""
         try:
             there = [entry for entry in self.path.iterdir() if entry.name not in (MODEL, LOCK)]
-            # Killed before anything was written.
+            # Temporary files of a killed process.
             unfinished = [e for e in there if e.name[0] == "." and e.suffix == ".part"]
             for entry in unfinished:
                 entry.unlink()
@@ -125,10 +122,10 @@ class RunDirectory:
 
     @classmethod
     def open(cls, path: Path | str) -> RunDirectory:
-        """Open the directory of an earlier run, to read.
+        """Open the directory of an earlier run for reading.
 
         Raises:
-            RunError: there is no such directory, or it holds no readable configuration.
+            RunError: the directory or a readable configuration is missing.
         """
         path = _existing(path)
         try:
@@ -141,14 +138,14 @@ class RunDirectory:
 
     @classmethod
     def begin_again(cls, path: Path | str) -> RunDirectory:
-        """Open the directory of an earlier run, to write to; nobody else does until it is closed.
+        """Open and lock the directory of an earlier run for writing.
 
         Raises:
-            InUse: somebody else does already.
-            RunError: there is no such directory, or it holds no readable configuration.
+            InUse: another process has the lock.
+            RunError: the directory or a readable configuration is missing.
         """
         run = cls(_existing(path), {})
-        if not (run.path / CONFIG).exists():  # somebody else's directory gets no file of ours
+        if not (run.path / CONFIG).exists():  # no lock file in a foreign directory
             return cls.open(path)
         run.lock()
         try:
@@ -159,17 +156,17 @@ class RunDirectory:
         return run
 
     def lock(self) -> None:
-        """Keep others from writing here until this is closed, or the process is gone.
+        """Lock the directory until `close` or the end of the process.
 
         Raises:
-            InUse: somebody else writes here already.
+            InUse: another process has the lock.
         """
         self._files.lock()
 
     # -- writing -------------------------------------------------------------------------------
 
     def append_event(self, event: Mapping[str, Any]) -> None:
-        """Add a line to the journal. Raises RunError when it cannot be written."""
+        """Append an event to the journal. Raises RunError."""
         self.lock()
         if self._number is None:
             self._number = read_journal(self.path / JOURNAL).number
@@ -178,31 +175,32 @@ class RunDirectory:
         self._number += 1
 
     def append_record(self, record: Mapping[str, Any]) -> None:
-        """Add the record of a stage. Raises RunError when it cannot be written."""
+        """Append the record of a stage. Raises RunError."""
         self._files.append(RECORDS, _line(record))
 
     def append_truth(self, item: Mapping[str, Any]) -> None:
-        """Add the field as it was at the end of a stage: ``seconds``, ``values``. Raises RunError.
+        """Append the ``seconds`` and ``values`` of live traffic at the end of a stage.
 
-        Only for a truth that nothing else can give again (live traffic).
+        Raises:
+            RunError: the file cannot be written.
         """
         self._files.append(TRUTH, _line(item))
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
-        """Write ``summary.json``, whole or not at all. Raises RunError."""
+        """Write a whole ``summary.json``. Raises RunError."""
         self.lock()
         self.check()
         text = json.dumps(json_ready(dict(summary)), indent=2, allow_nan=False)
         write_whole(self.path / SUMMARY, text + "\n")
 
     def write_file(self, name: str, content: str | bytes) -> None:
-        """Write another file of this run (`MAP…`), whole or not at all. Raises RunError."""
+        """Write another whole file of this run (`MAP…`). Raises RunError."""
         self.lock()
         self.check()
         write_whole(self.path / name, content)
 
     def forget_records(self) -> None:
-        """Empty ``records.jsonl`` (and ``truth.jsonl``); a resumed run writes them again."""
+        """Empty ``records.jsonl`` and ``truth.jsonl``; a resumed simulation writes them again."""
         self.lock()
         self._files.close(RECORDS)
         write_whole(self.path / RECORDS, "")
@@ -211,15 +209,12 @@ class RunDirectory:
             write_whole(self.path / TRUTH, "")
 
     def clear(self) -> None:
-        """Remove what a run has left, so that another can be made here. Raises RunError.
-
-        The copy of its model stays: the other may begin with the same.
-        """
+        """Remove the files of a run, except for the copy of its model. Raises RunError."""
         maps = [path.name for path in self.path.glob(f"{MAP}[._-]*")]
         self._remove((*maps, SUMMARY, PAGE, TRUTH, RECORDS, JOURNAL, CONFIG))
 
     def remove(self) -> None:
-        """Remove what a run has left, and its directory where nothing else is in it."""
+        """Remove the files of a run, and its directory if it is empty then. Raises RunError."""
         self.clear()
         self._remove((MODEL, LOCK))
         with contextlib.suppress(OSError):
@@ -238,16 +233,13 @@ class RunDirectory:
         self._number = self._journalled = None
 
     def repair(self, *, until_damage: bool = False) -> None:
-        """Remove what a kill, a power cut or a bad disk left in the journal and in the records.
-
-        Damaged lines are kept in a copy of the file beside it, and an event ``gap`` stands for
-        them; see `repair_journal`.
+        """Remove damaged lines from the journal and the records, see `repair_journal`.
 
         Args:
-            until_damage: keep of the journal only what is before the first damage.
+            until_damage: also remove all lines of the journal after the first damage.
 
         Raises:
-            RunError: they cannot be read or written.
+            RunError: a file cannot be read or written.
         """
         self.lock()
         self._files.close(RECORDS)
@@ -262,7 +254,7 @@ class RunDirectory:
         self._files.sync(JOURNAL)
 
     def hold(self) -> None:
-        """Hold what is there, so that `check` can write it again. Raises RunError."""
+        """Open the existing files, so that `check` can restore them. Raises RunError."""
         self.lock()
         self._files.hold((CONFIG, MODEL, TRUTH, RECORDS, JOURNAL))
 
@@ -272,14 +264,14 @@ class RunDirectory:
 
     @property
     def trouble(self) -> str:
-        """Return what happened to the directory during the run; "" = nothing."""
+        """Description of a change to the directory by another program; "" = none."""
         return self._files.trouble
 
     def close(self) -> None:
-        """Close the files; writing again opens them again.
+        """Close all files; the next write opens them again.
 
         Raises:
-            RunError: what was still to be written could not be; all files are closed all the same.
+            RunError: the last data could not be written; all files are closed.
         """
         self._number = self._journalled = None
         try:
@@ -294,14 +286,14 @@ class RunDirectory:
         try:
             self.close()
         except RunError:
-            if kind is None:  # otherwise the first error is the one to report
+            if kind is None:  # otherwise the first error is reported
                 raise
 
     # -- reading -------------------------------------------------------------------------------
 
     @property
     def start(self) -> dict[str, Any]:
-        """The first event of the journal; {} where there is none, or it is damaged."""
+        """First event of the journal; {} for a missing or damaged one."""
         try:
             with open_file(self.path / JOURNAL) as stream:
                 found = unseal(stream.readline(_MOST_OF_START).rstrip(b"\n"))
@@ -310,16 +302,14 @@ class RunDirectory:
         return found[0] if found is not None and found[0].get("event") == "start" else {}
 
     def events(self) -> list[dict[str, Any]]:
-        """Read the journal; [] when there is none. See `journal`, which takes less memory."""
+        """Return all events of the journal; `journal` takes less memory. Raises RunError."""
         return list(self.journal())
 
     def journal(self) -> Events:
-        """Return the events of the journal, each made when it is asked for.
-
-        An event ``gap`` stands for damaged lines.
+        """Return the events of the journal, parsed on demand; damaged lines become a ``gap``.
 
         Raises:
-            RunError: it cannot be read, or two processes wrote to it.
+            RunError: the journal cannot be read, or two processes wrote to it.
         """
         found, self._journalled = self._journalled or read_journal(self.path / JOURNAL), None
         if found.rest:
@@ -333,18 +323,18 @@ class RunDirectory:
     def records(
         self, keep: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     ) -> list[dict[str, Any]]:
-        """Read the records ([] = none), as `keep` makes them. Raises RunError: a damaged line."""
+        """Return the records, each replaced by ``keep(record)``. Raises RunError."""
         return self._lines(RECORDS, keep)
 
     def truth(self) -> list[dict[str, Any]]:
-        """Read what `append_truth` kept; [] when there is none. Raises RunError."""
+        """Return the truth of live traffic at the end of each stage. Raises RunError."""
         return self._lines(TRUTH)
 
     def summary(self) -> dict[str, Any]:
-        """Read the summary; {} when the run did not get that far.
+        """Return the summary; {} for a run without one.
 
         Raises:
-            RunError: the file is there and is not a JSON object.
+            RunError: the file cannot be read, or is not a JSON object.
         """
         path = self.path / SUMMARY
         try:
@@ -392,7 +382,7 @@ _COUNTED = (
     ("plan_seconds", "expanded", "deadline_hit"),
     ("regret", "cumulative_regret", "recommended"),
 )
-"""Keys of a record that are counted over all stages: numbers; a record has all of a row or none."""
+"""Keys of numbers in a record; a record has all keys of a row or none."""
 
 
 def stage_record(
@@ -410,26 +400,24 @@ def stage_record(
     nlpd: float | None = None,
     **more: Any,
 ) -> dict[str, Any]:
-    """Return the record of one stage: a decision and what came of it.
+    """Return the record of a stage: a decision and its result.
 
     Args:
-        stage: 1 for the first decision.
+        stage: number of the decision, from 1.
         plan: the decision; its first waypoint is the place of the record.
-        name: the map's name of the place.
-        position: (x, y) of the place, or (x, y, z) on a map with heights [m].
-        value: what was read there (mean of the visit), None when it was set aside.
-        weights: (L,) the belief over the hyper-parameters after the reading.
-        length_scales: (L,) those of each candidate, which may follow the readings.
-        kernels: (L,) that of each candidate, where they have different ones; () or "" = no names.
-        plan_seconds: planning time, when it is not the plan's own.
-        rmspe: root mean squared prediction error over the places not observed yet, against the
-            noise-free truth; None when there is no truth or no such place.
-        nlpd: negative log predictive density over the same places; all scores compare with the
-            truth at ``truth_seconds`` where the field changes.
-        more: further keys, as they are.
+        name: name of the place.
+        position: (x, y) or (x, y, z) of the place [m].
+        value: mean reading of the visit; None = no reading.
+        weights: (L,) weights of the candidate hyper-parameters after the reading.
+        length_scales: (L,) length-scales of each candidate.
+        kernels: (L,) kernel of each candidate; () or "" = no names.
+        plan_seconds: planning time; None = that of the plan [s].
+        rmspe: score over the places without a reading, see `records.metrics`; None = no truth.
+        nlpd: score over the same places.
+        more: further keys.
 
     Raises:
-        ValueError: a plan without a waypoint is not a stage.
+        ValueError: the plan has no waypoint.
     """
     if plan.waypoint is None:
         msg = f"stage {stage}: a plan without a waypoint has no record ({plan.reason})"
@@ -461,7 +449,7 @@ def stage_record(
 
 
 def _is_stage_record(item: Mapping[str, Any]) -> bool:
-    """Return whether a line of the records can be counted: it has its stage, and whole figures."""
+    """Return whether a line of the records has a stage and complete figures."""
     try:
         for keys in _COUNTED:
             there = [float(0 if item[k] is None else item[k]) for k in keys if k in item]

@@ -1,4 +1,4 @@
-"""Summary of a run in one object, written as ``summary.json``."""
+"""Summary of a run, written as ``summary.json``."""
 
 from __future__ import annotations
 
@@ -26,27 +26,26 @@ RUNNING = "running"
 
 @dataclass(frozen=True, kw_only=True)
 class RunCourse:
-    """Course of a run, as its driver knows it.
+    """Course of a run.
 
     Args:
-        driver: simulation (sim), ROS node (ros) or replay.
-        status: finished, interrupted, failed, or running while it goes on.
-        reason: why it ended.
-        metres: distance driven.
-        seconds: time driven, by all probes together.
-        probes: of several probes the `name`, `metres` and `seconds` driven of each; () for one.
-        sorties: of all probes together; 0 where no battery is changed.
+        driver: sim (simulation), ros (ROS node) or replay.
+        status: finished, interrupted, failed or running.
+        reason: reason for the end.
+        metres: driven distance [m].
+        seconds: driving time of all probes together [s].
+        probes: `name`, `metres` and `seconds` of each of several probes; () for one.
+        sorties: number of sorties of all probes; 0 = no battery is changed.
         unit: unit of the field and of the errors.
-        rejected_by_reason: messages not used, by the word of the reason.
-        dropped: messages of each kind lost because they came faster than they were taken in.
-        dropouts: how often the sensor gave nothing; None on a robot, which is not told.
-        delays: delay of the stamps of each probe for which one was found: `seconds`, standard
-            `error`, `evidence` [nat], and the value `set`.
-        expert: questions to an expert (places asked, answered and unanswered when the decision was
-            taken, answers used, of these late, rejected by reason); {} without.
-        latency: milliseconds from a message to its effect (median, p99, max); {} in simulation
-            without messages.
-        run_dir: where the records are.
+        rejected_by_reason: number of unused messages by reason.
+        dropped: number of messages of each kind that a full inbox lost.
+        dropouts: number of readings that the sensor did not give; None on a robot.
+        delays: estimated delay of the stamps of each probe: `seconds`, standard `error`,
+            `evidence` [nat], and the delay `set` in the configuration.
+        expert: numbers of questions and answers: places asked, answered and unanswered at the
+            decision, used, late, rejected by reason; {} = no expert.
+        latency: median, p99 and max from a message to its effect [ms]; {} in a simulation.
+        run_dir: path of the records.
     """
 
     driver: str = "sim"
@@ -71,47 +70,42 @@ class RunSummary(RunCourse):
     """Summary of a run: its course, progress, map and belief.
 
     Args:
-        scenario: its name.
+        scenario: name of the scenario.
         policy: name of the policy.
         seed: key of all draws.
-        stages: decisions carried out.
+        stages: number of executed decisions.
         places: number of places of the map.
-        observed: places with a reading.
-        readings: readings used.
-        late: of these, readings older than one before them.
-        rejected: messages not used (readings, and poses that could not be).
-        missed: visits to a waypoint without a reading.
-        set_aside: names of the places given up after several visits without a reading.
-        limits: numbers of places ``open`` and ``closed`` by the limits, how often one was closed
-            and opened, and of places whose readings lie beyond (``read_beyond``); {} without.
-        planning: seconds of planning a stage (median, p99, max), expansions and missed deadlines;
-            {} without a stage.
-        versions: of the package and its libraries.
-        errors_against: what the scores compare with; "" without a truth.
-        rmspe: root mean squared prediction error, None when every place is observed.
-        nlpd: mean negative log predictive density [nat], None when every place is observed.
-        coverage_50, coverage_90, coverage_95: share of the true values at places not observed that
-            are inside the belief's central intervals.
-        reading_coverage_50, reading_coverage_90, reading_coverage_95: the same for new readings
-            there.
-        rmse: root mean squared error over all places, observed ones included, by `map.weights`.
-        promised_error: the belief's estimate of `rmse`, see `Belief.promise`; None while too few
-            readings have come.
+        observed: number of places with a reading.
+        readings: number of used readings.
+        late: number of used readings that are older than a previous one.
+        rejected: number of unused messages, such as readings and poses.
+        missed: number of visits to a waypoint without a reading.
+        set_aside: names of the places that were dropped after visits without a reading.
+        limits: numbers of places ``open`` and ``closed`` by the limits, of closings and openings,
+            and of read places beyond the limits (``read_beyond``); {} = no limits.
+        planning: median, p99 and max planning time of a stage [s], expansions and missed deadlines;
+            {} = no stage.
+        versions: versions of the package and its libraries.
+        errors_against: reference of the scores; "" = no truth.
+        rmspe: root mean squared prediction error; None when every place is observed.
+        nlpd: mean negative log predictive density [nat]; None when every place is observed.
+        coverage_50, coverage_90, coverage_95: fraction of the true values at places not observed
+            that are inside the belief's central intervals.
+        reading_coverage_50, reading_coverage_90, reading_coverage_95: the same for new readings.
+        rmse: root mean squared error over all places, by `map.weights`.
+        promised_error: the belief's estimate of `rmse`, see `Belief.promise`; None = too few
+            readings.
         promised_worst: largest standard deviation of a place.
-        least_error: lower bound of `promised_error` for any route with as many places read, see
-            `Belief.floor`; None where that is not computed.
-        least_places: number of these places; None with `least_error`.
-        explained: share of the variance of the places' average readings that the readings of the
-            other places explain; 0 or less: no better than a constant; None with too few places,
-            or where readings age.
-        regret: regret of the search for the largest or smallest value, see `regret_summary`; {}
-            without such a search or without a truth.
-        length_scales: the candidates with their final weights, most probable first; of a belief
-            over kernels each with its kernel.
-        scale_unit: of the length-scales; "" where they have none.
-        quantities: of the further quantities by name: `unit`, `observed`, `readings`, `late`, the
-            promise and, where the truth is known, the scores. Of a linked one `link_probability`,
-            which the readings give to the link.
+        least_error: lower bound of `promised_error` for any route with `least_places` readings, see
+            `Belief.floor`; None = not computed.
+        least_places: number of these readings; None with `least_error`.
+        explained: R² of the leave-one-place-out predictions; None with too few places, or if
+            readings age.
+        regret: see `regret_summary`; {} without a search or without a truth.
+        length_scales: length-scales, kernels and final weights, most probable first.
+        scale_unit: unit of the length-scales; "" = none.
+        quantities: `unit`, `observed`, `readings`, `late`, promise and scores of each further
+            quantity; `link_probability` of a linked one.
     """
 
     scenario: str
@@ -149,7 +143,7 @@ class RunSummary(RunCourse):
     quantities: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def to_mapping(self) -> dict[str, Any]:
-        """Return plain data; `quantities` is there where there are further ones."""
+        """Return plain data; `quantities` only with further quantities."""
         found = to_mapping(self)
         return found if self.quantities else {k: v for k, v in found.items() if k != "quantities"}
 
@@ -163,16 +157,16 @@ def summarise(
     at_seconds: float = 0.0,
     further: Mapping[str, tuple[str, Scorer | None]] = MappingProxyType({}),
 ) -> RunSummary:
-    """Return the summary of a mission as far as it has come.
+    """Return the summary of a mission so far.
 
     Args:
-        config: as in ``config.yaml``.
-        loop: the engine; nobody else may change it meanwhile.
-        records: one a stage.
-        course: given by the driver.
-        scorer: compares the map with the truth where that is known.
-        at_seconds: time at which they are compared, for a truth that changes [s].
-        further: unit of each further quantity, and what compares its map with the truth.
+        config: content of ``config.yaml``.
+        loop: the engine; no other thread may change it meanwhile.
+        records: record of each stage.
+        course: course of the run.
+        scorer: scores of the map; None = no truth.
+        at_seconds: time of the scores, for a changing truth [s].
+        further: unit and scores of each further quantity.
     """
     belief = loop.belief
     return RunSummary(
@@ -242,7 +236,7 @@ def _quality(
         error = scorer.error_everywhere(found.moments()[0], at_seconds, weights)
         objective = objective_of(loop.policy, config.get("seek"))
         regret = regret_summary(records, truth, loop.topology.names, objective, at_seconds)
-    # The bound takes long; it is worked out when the mission is over.
+    # The bound takes long, so that it is computed at the end of the mission.
     floor = belief.floor(weights) if course.status != RUNNING else None
     error_floor, places = (None, None) if floor is None else floor
     check = belief.leave_one_out()
@@ -261,8 +255,8 @@ def _quality(
 def length_scale_weights(belief: Belief) -> tuple[dict[str, Any], ...]:
     """Return each candidate length-scale with its weight, most probable first.
 
-    Candidates that differ in signal or noise only are added up. Those of a belief over kernels have
-    their kernel with them.
+    Weights of candidates that differ only in signal or noise are summed. A named kernel is
+    included.
     """
     total: dict[tuple[str, tuple[float, ...]], float] = {}
     for candidate, weight in zip(belief.hyperparameters, belief.weights, strict=True):
@@ -276,7 +270,7 @@ def length_scale_weights(belief: Belief) -> tuple[dict[str, Any], ...]:
 
 
 def _kernels(config: Mapping[str, Any], belief: Belief) -> set[str]:
-    """Return the names of the kernels; those of the configuration where candidates have none."""
+    """Return the names of the kernels; by default the configured one."""
     names = {candidate.kernel for candidate in belief.hyperparameters}
     default_kernel = (config.get("belief") or {}).get("kernel")
     return {str(default_kernel)} if names == {""} and default_kernel is not None else names

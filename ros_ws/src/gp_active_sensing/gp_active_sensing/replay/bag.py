@@ -1,8 +1,7 @@
-"""Reading rosbag2 recordings (MCAP and SQLite) without ROS.
+"""Read rosbag2 recordings (MCAP and SQLite) without ROS.
 
-Messages come out as they were recorded, in the order of their stamps: raw CDR, which a ROS
-publisher sends on unchanged, whatever its type. `Bag.decode` is for those who have no ROS. A bag is
-sound, or an error; `salvage` reads the intact parts of a damaged one.
+Messages come as raw CDR in the order of their stamps. A damaged bag is an error; with `salvage` its
+intact parts are read.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ DAMAGED = ("cannot be opened", "is damaged")
 
 
 class BagMessage(NamedTuple):
-    """One recorded message, as raw CDR; the recorder received it at `stamp_ns`."""
+    """Recorded message as raw CDR; `stamp_ns` is the time of its reception."""
 
     stamp_ns: int
     topic: str
@@ -42,7 +41,7 @@ class BagMessage(NamedTuple):
 
 @dataclass(frozen=True)
 class BagTopic:
-    """Topic of a bag; a latched one kept its last message for late subscribers."""
+    """Topic of a bag; a latched topic kept its last message for late subscribers."""
 
     name: str
     type: str
@@ -55,9 +54,9 @@ class Loss:
     """Result of salvaging a bag.
 
     Args:
-        read: messages that could be read.
-        lost: messages that there were besides; None = nobody says how many there were.
-        damage: what is wrong, in words; () for a sound bag.
+        read: number of messages that could be read.
+        lost: number of messages that could not be read; None = not known.
+        damage: descriptions of the damage; () for a sound bag.
     """
 
     read: int
@@ -66,12 +65,14 @@ class Loss:
 
 
 class Bag:
-    """A folder, ``.mcap``, ``.db3`` or a shipped bag, opened by ``with Bag(path) as bag:``.
+    """Folder, ``.mcap``, ``.db3`` or shipped bag, opened by ``with Bag(path) as bag:``.
 
-    With `salvage` what can be read of a damaged one is read; `loss` says what that was.
+    Args:
+        path: path of the bag.
+        salvage: read the intact parts of a damaged bag; then `loss` describes the damage.
 
     Raises:
-        ReplayError: the bag is missing, damaged or of an unknown format; also while iterating.
+        ReplayError: the bag is missing, damaged or of an unknown format; also during iteration.
         MissingDependencyError: rosbags is not installed.
     """
 
@@ -79,15 +80,15 @@ class Bag:
         self.path = _shipped(Path(path))
         self.salvage = salvage
         self.loss: Loss | None = None
-        """When it was opened to be salvaged."""
+        """Result of salvaging; None without it."""
         self._stack = ExitStack()
         self._readers: list[Any] = []
         self._typestores: dict[str, Any] = {}
-        """By topic; an error where there is none."""
+        """Type store of each topic, or its error."""
         self._foreign: dict[str, Any] = {}
-        """Standard types, by topic with another definition of one."""
+        """Standard types of each topic whose bag defines one of them differently."""
         self._cache: dict[str, object] = {}
-        """Type store that rosbags uses to convert messages."""
+        """Cache of the message converter in rosbags."""
         self._topics: tuple[BagTopic, ...] = ()
 
     def __enter__(self) -> Bag:
@@ -103,13 +104,13 @@ class Bag:
             return self
         with _explained(self.path, "cannot be opened"), ExitStack() as stack:
             if (self.path / "metadata.yaml").is_file():
-                load_yaml(self.path / "metadata.yaml")  # within its limits; rosbags has none
+                load_yaml(self.path / "metadata.yaml")  # rosbags has no limits
             first = stack.enter_context(reader_class(self.path))
             self._readers = [first]
             self._topics = _topics_of(first)
             files = _split_files(self.path)
             if len(files) > 1 and not first.compression_mode:
-                # rosbags reads the files of a split bag one after the other; their stamps overlap.
+                # rosbags reads the files of a split bag in turn, although their stamps overlap.
                 self._readers = [stack.enter_context(reader_class(file)) for file in files]
             for reader in self._readers:
                 check_chunks(reader)
@@ -126,7 +127,7 @@ class Bag:
         self._stack.close()
 
     def _salvage(self, reader_class: Any) -> None:
-        """Open a copy of what can be read of the storage files, whatever the metadata say."""
+        """Open a copy of the intact messages in the storage files."""
         files = _storage_files(self.path)
         expected, damage = _promised(self.path)
         with ExitStack() as stack:
@@ -153,7 +154,7 @@ class Bag:
 
     @property
     def topics(self) -> tuple[BagTopic, ...]:
-        """Return the recorded topics, sorted by name."""
+        """Recorded topics, sorted by name."""
         return self._topics
 
     @property
@@ -163,7 +164,7 @@ class Bag:
 
     @property
     def seconds(self) -> float | None:
-        """From the first message to the last [s]; None where that is not known before reading."""
+        """Time from the first message to the last [s]; None = not known before reading."""
         if not self._readers:
             return None
         first = min(reader.start_time for reader in self._readers)
@@ -174,7 +175,7 @@ class Bag:
         """Yield the messages in the order of their stamps.
 
         Raises:
-            ReplayError: the bag is not open, or damaged from here on.
+            ReplayError: the bag is not open, or damaged.
         """
         if not self._readers:
             msg = f"bag {self.path}: is not open; use it in a with statement"
@@ -205,7 +206,7 @@ class Bag:
         """Return a message as an object with the fields of its type.
 
         Raises:
-            ReplayError: the type is unknown, or the payload is not of that type.
+            ReplayError: the type is unknown, or the payload does not match it.
         """
         where = f"cannot decode {message.type} of {message.topic} at {moment(message.stamp_ns)}"
         store = self.typestore(message.topic)
@@ -213,12 +214,12 @@ class Bag:
             return store.deserialize_cdr(message.data, message.type)
 
     def typestore(self, topic: str) -> Any:
-        """Return the message types of a topic, as rosbags has them.
+        """Return the type store of rosbags for a topic.
 
-        A definition in the bag takes precedence over the standard one of the same name.
+        A definition in the bag takes precedence over the standard one.
 
         Raises:
-            ReplayError: the bag defines the topic's type in a way that cannot be read.
+            ReplayError: the bag's definition of a type cannot be read.
         """
         if topic not in self._typestores:
             try:
@@ -265,10 +266,10 @@ class Bag:
     def standard(self, message: BagMessage) -> bytes:
         """Return a message as CDR of the standard definition of its type.
 
-        Fields that the bag's definition lacks have their defaults, and others are left out.
+        Fields that are missing in the bag get their defaults; unknown fields are left out.
 
         Raises:
-            ReplayError: the type is unknown, or the payload is not of that type.
+            ReplayError: the type is unknown, or the payload does not match it.
         """
         content = self.decode(message)
         if (usual := self._foreign.get(message.topic)) is None:
@@ -308,7 +309,7 @@ def _topics_of(reader: Any) -> tuple[BagTopic, ...]:
 
 
 def _split_files(path: Path) -> list[Path]:
-    """List the storage files of a bag that rosbags has opened, so that its metadata is sound."""
+    """Return the storage files of a bag that rosbags has opened."""
     if not path.is_dir():
         return [path]
     metadata = load_yaml(path / "metadata.yaml")["rosbag2_bagfile_information"]
@@ -316,7 +317,7 @@ def _split_files(path: Path) -> list[Path]:
 
 
 def _shipped(path: Path) -> Path:
-    """Return the folder of a bag that ships with the package, where there is no such path."""
+    """Return the folder of a shipped bag if the path does not exist, else the path."""
     if path.exists() or len(path.parts) != 1:
         return path
     found = (folder / path for folder in resource_folders("bags"))
@@ -334,7 +335,7 @@ def _storage_files(path: Path) -> list[Path]:
 
 
 def _promised(path: Path) -> tuple[int | None, list[str]]:
-    """Return how many messages the metadata of a folder promise, and what is wrong with them."""
+    """Return the number of messages in the metadata of a folder, and the faults of the metadata."""
     file = path / "metadata.yaml"
     if not path.is_dir():
         return None, []
@@ -351,11 +352,7 @@ def _promised(path: Path) -> tuple[int | None, list[str]]:
 
 @contextmanager
 def _explained(path: Path, what: str) -> Iterator[None]:
-    """Turn whatever a broken bag makes the reader raise into a `ReplayError`.
-
-    A damaged file reaches the reader as wrong lengths, offsets, texts and archives, and surfaces
-    as many exceptions (struct, zlib, Unicode, SQLite, …); to a caller they are one thing.
-    """
+    """Turn each error of a reader, of whatever class, into a `ReplayError`."""
     try:
         yield
     except (ReplayError, GeneratorExit, MissingDependencyError):

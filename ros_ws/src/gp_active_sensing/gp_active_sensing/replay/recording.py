@@ -1,4 +1,4 @@
-"""Find the recorded mission in a bag: the frames of topic ``~/journal`` (`mission.input_log`)."""
+"""Find the recorded mission in a bag: the frames on topic ``~/journal`` (`mission.input_log`)."""
 
 from __future__ import annotations
 
@@ -22,9 +22,16 @@ STRING = "std_msgs/msg/String"
 
 @dataclass
 class Recording:
-    """A recorded mission: its configuration, and the frames of its journal.
+    """Recorded mission.
 
-    `scenario` is None where there is none; `lost` frames are not in the bag.
+    Args:
+        config: its configuration.
+        scenario: its scenario; None = none.
+        topics: topics of each probe.
+        topic: topic of the frames.
+        setup: first frame.
+        frames: frames of its journal.
+        lost: number of frames that are not in the bag.
     """
 
     config: Mapping[str, Any]
@@ -37,12 +44,12 @@ class Recording:
 
     @property
     def map_topic(self) -> str:
-        """Topic of the mission's maps; "" where none came by a topic."""
+        """Topic of the mission's maps; "" for a map from a file."""
         return str((self.setup.get("map") or {}).get("topic", ""))
 
     @property
     def marks(self) -> list[str]:
-        """Marks of the maps that the mission used, in order; [] where none came by a topic."""
+        """Marks of the used maps, in order; [] for a map from a file."""
         if not (first := self.setup.get("map")):
             return []
         events = (event for frame in self.frames for event in frame.get("events", ()))
@@ -51,7 +58,7 @@ class Recording:
 
 
 def find_recording(bag: Bag) -> Recording | None:
-    """Return the mission that a bag holds; the longest where it holds several.
+    """Return the longest mission in a bag; None = none.
 
     Raises:
         ReplayError: a frame that cannot be read.
@@ -78,13 +85,13 @@ def _read(bag: Bag, topic: str) -> list[Recording]:
                 return found  # a topic of another program
             if "setup" not in frame:
                 this = int(frame["n"])
-                if found and this > number:  # else its setup is not in the bag, or it came twice
+                if found and this > number:  # else its setup is missing, or the frame is repeated
                     found[-1].lost += this - number - 1
                     found[-1].frames.append(frame)
                     number = this
-            elif frame["setup"] != setup:  # else it was published again for a later subscriber
+            elif frame["setup"] != setup:  # else published again for a late subscriber
                 setup, number = frame["setup"], 0
-                if found and setup.get("earlier"):  # the mission went on in another process
+                if found and setup.get("earlier"):  # a restarted mission
                     found[-1].frames.append(frame)
                 else:
                     found.append(_begun(bag, topic, setup))
@@ -92,7 +99,7 @@ def _read(bag: Bag, topic: str) -> list[Recording]:
 
 
 def _frames(bag: Bag, message: BagMessage) -> Iterator[Any]:
-    """Yield the frames of a message; None when it is something else."""
+    """Yield the frames of a message; None for another kind of message."""
     try:
         frames = json.loads(bag.decode(message).data)
     except (ValueError, ReplayError) as error:
@@ -110,7 +117,7 @@ def _frames(bag: Bag, message: BagMessage) -> Iterator[Any]:
 
 
 def _begun(bag: Bag, topic: str, setup: Mapping[str, Any]) -> Recording:
-    """Return a mission that begins with a setup. Raises ReplayError: one of another version."""
+    """Return a mission that begins with a setup. Raises ReplayError for another version."""
     try:
         topics = {
             str(name): Topics(

@@ -1,9 +1,7 @@
-"""Replay a bag: from its path to a run directory.
+"""Replay a bag into a run directory.
 
-A recorded mission is repeated and compared (`replay.verify`). Any other bag is played to a mission
-in the order of the recording: the clock is the bag's and a decision is answered before the next
-message. The probe went where it went; for each place that it read, the mission says where it would
-have sent it.
+A recorded mission is repeated and compared (`replay.verify`). For any other bag the probe's way is
+fixed. At each place that it read, the mission computes where it would have sent the probe.
 """
 
 from __future__ import annotations
@@ -44,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 _NOTHING = ReplayOptions()
 MAP = "map.csv"
-"""The final map, in the run directory."""
+"""Name of the final map in the run directory."""
 ENDED = "the bag ends here"
 
 Progress = Callable[[int], None]
@@ -69,23 +67,23 @@ def replay_bag(
     show: Show = lambda record: None,
     begin: Begin = lambda what, total: lambda read: None,
 ) -> Replayed:
-    """Replay a bag through the code of the node.
+    """Replay a bag with the code of the node.
 
-    A recorded mission is repeated and compared, unless an option makes it another mission;
-    otherwise the mission follows the probe.
+    A recorded mission is repeated and compared, unless an option changes it. Otherwise the mission
+    follows the probe.
 
     Args:
         path: rosbag2 folder, .mcap or .db3 file.
         out: new directory for the records.
         given: configuration.
-        salvage: read what can be read of a damaged bag.
-        belief_only: decide nothing; only learn.
-        show: takes each record.
-        begin: called with the kind of replay and its number of messages (or of frames of the
-            journal); returns a function that takes how many have been read.
+        salvage: read the intact parts of a damaged bag.
+        belief_only: estimate the map without planning.
+        show: callback for each record.
+        begin: callback for the kind of replay and its number of messages or frames; returns a
+            callback for the number read so far.
 
     Raises:
-        ReplayError: a bag that cannot be read, or lacks what is needed.
+        ReplayError: a bag that cannot be read, or lacks a topic or a reading.
         ActiveSensingError: a configuration, map or directory that cannot be used.
     """
     with Bag(path, salvage=salvage) as bag:
@@ -177,7 +175,7 @@ def _build(
     first: FirstMap | None,
     journal: Sequence[Mapping[str, Any]] | None = None,
 ) -> MissionComponents:
-    """Return the mission; with a journal, as another process would have gone on with it."""
+    """Return the mission; with a journal, the mission after a restart."""
     if journal is not None:
         with RunDirectory.begin_again(config.run_dir) as run:
             lines = [seal(json_ready(dict(event)), n) for n, event in enumerate(journal, start=1)]
@@ -189,7 +187,7 @@ def _build(
 
 
 class _Player:
-    """Plays a bag to a mission."""
+    """Playback of a bag to a mission."""
 
     def __init__(
         self,
@@ -203,7 +201,7 @@ class _Player:
     ) -> None:
         self.parts = parts
         self.read = 0
-        """Messages."""
+        """Number of messages so far."""
         self._stages = ReplayStages(parts, show)
         self._feed, self._maps, self._clockwork = feed, maps, clockwork
         self._decide = decide
@@ -211,7 +209,7 @@ class _Player:
         self._now_ns = 1
 
     def run(self, bag: Bag, progress: Progress) -> None:
-        """Play a bag to its end. Raises ReplayError: it is damaged."""
+        """Play a bag to its end. Raises ReplayError for a damaged bag."""
         if self._decide:
             self.parts.mission.start()
         topics = [*self._feed.topics, *([self._maps.topic] if self._maps else [])]
@@ -260,7 +258,7 @@ class _Player:
                     asked = self._do(step.job) or asked
 
     def _do(self, job: DecisionRequest) -> bool:
-        """Answer a request; return whether it was one for a decision."""
+        """Answer a request; return whether it asked for a decision."""
         if job.decide:
             job.loop.clock = time.monotonic
             plan = job.ask()
@@ -280,13 +278,13 @@ def _written(
     details: dict[str, Any],
     driven: Cost | None = None,
 ) -> Replayed:
-    """Write summary and final map; without `driven` the driven way is the mission's."""
+    """Write summary and final map; `driven` replaces the driven way of the mission."""
     recorder = parts.recorder
     if recorder.run is None:
         msg = f"bag {bag.path}: the run directory is gone"
         raise ReplayError(msg)
     summary = recorder.summary(parts.mission, status)
-    summary["latency"] = {}  # nobody waited
+    summary["latency"] = {}  # no latency in a replay
     if driven is not None:
         summary["metres"], summary["seconds"] = driven
     loss = bag.loss
@@ -306,7 +304,7 @@ def _written(
 
 
 def _map_text(parts: MissionComponents) -> str:
-    """Return the map as a table: place, coordinates, and of each quantity mean, std, observed."""
+    """Return the map as a table: place, coordinates, and mean, std, observed of each quantity."""
     loop = parts.mission.loop
     columns = [loop.topology.names, *loop.topology.points.T.tolist()]
     head = ["place", *("x", "y", "z")[: len(columns) - 1]]

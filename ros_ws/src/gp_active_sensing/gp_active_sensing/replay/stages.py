@@ -1,4 +1,4 @@
-"""Records of a replayed mission: its stages, and the information at stake."""
+"""Records of a replayed mission, with the information of the planned and the visited places."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from gp_active_sensing.planning.entropy import mixture_entropy, noise_entropy
 def information(
     belief: Belief, places: Sequence[int], pending: Collection[int] = ()
 ) -> list[float]:
-    """Return what one reading of each place tells about the field and its hyper-parameters [nat].
+    """Return the information of one reading at each place [nat].
 
-    ``H[Z_x] - Σ_λ b(λ) ½ log(2πe σ_n²(λ))``: the planners' reward for one reading. It is not
-    negative and has no unit of the readings in it, so places and stages can be compared and added.
+    ``H[Z_x] - Σ_λ b(λ) ½ log(2πe σ_n²(λ))`` is the planners' reward for a reading. It is not
+    negative and does not depend on the unit, so that it can be compared and added.
     """
     if not places:
         return []
@@ -38,9 +38,13 @@ Show = Callable[[Mapping[str, Any]], None]
 
 @dataclass
 class Gained:
-    """Information [nat] of the planner's choices and of the probe's way, of stages with a reading.
+    """Information at the planned and the visited places, over stages with a reading [nat].
 
-    In `agreed` of them it was the same place.
+    Args:
+        planned: sum over the planned places.
+        went: sum over the visited places.
+        stages: number of stages.
+        agreed: number of stages with equal places.
     """
 
     planned: float = 0.0
@@ -50,27 +54,27 @@ class Gained:
 
 
 class ReplayStages:
-    """Records each stage once it is over, as the node does, with what both places told."""
+    """Recorder of the completed stages of a replay."""
 
     def __init__(self, parts: MissionComponents, show: Show = lambda record: None) -> None:
         self._parts = parts
         self._show = show
         self._asked: dict[int, tuple[SensingLoop, tuple[int, ...]]] = {}
-        """Belief and pending places at each decision whose stage is not over."""
+        """Belief and pending places at each decision of an open stage."""
         self.gained = Gained()
 
     def decided(self, loop: SensingLoop, pending: tuple[int, ...] = ()) -> None:
-        """Record what was known at the newest decision."""
+        """Store the belief and the pending places of the newest decision."""
         self._asked[self._parts.mission.decisions.stage] = loop, pending
 
     def show(self, job: DecisionRequest) -> None:
-        """Record the stage that a job reports, if there is one."""
+        """Record the stage in a job, if there is one."""
         self._parts.mission.showing = False
         if job.finished is not None:
             self._record(job.finished, job.loop)
 
     def stop(self, reason: str, *, over: bool) -> None:
-        """End the mission where the bag does."""
+        """End the mission at the end of the bag."""
         mission = self._parts.mission
         for stage in mission.stop(reason, over=over):
             self._record(stage, mission.loop)
@@ -103,7 +107,7 @@ class ReplayStages:
 
 
 def _went(stage: Stage) -> int | None:
-    """Return the place that a stage brought a reading of, None when it brought none."""
+    """Return the place of the reading of a stage; None without a reading."""
     if stage.went is not None:
         return stage.went
     return None if stage.value is None else stage.plan.waypoints[0]

@@ -1,13 +1,10 @@
-"""Read storage files of bags within limits, and what is intact of damaged ones.
+"""Read storage files of bags within limits, and the intact parts of damaged files.
 
-A few kilobytes can unpack to gigabytes. A file may unpack to `FLOOR` bytes and `RATIO` times its
-own size, no piece of it (a chunk, a message) to more than `MOST_BYTES`, and no chunk to more than
-it claims.
+A file may unpack to `FLOOR` bytes plus `RATIO` times its size. A chunk or message may unpack to
+`MOST_BYTES`, and a chunk to no more than its stated size.
 
-A recorder that was killed leaves an MCAP file without an end; a bad disk leaves wrong bytes
-anywhere. A damaged MCAP file is read from its beginning by mcap's stream reader: a chunk that
-cannot be unpacked is left out, and reading ends where the records can no longer be separated. The
-messages are copied to a sound file. SQLite itself recovers a damaged .db3 file.
+A damaged MCAP file is read from its beginning by mcap's stream reader. A damaged chunk is left out.
+Reading ends where records can no longer be separated. The messages are copied to a sound file.
 """
 
 from __future__ import annotations
@@ -27,15 +24,15 @@ from gp_active_sensing.errors import ReplayError
 logger = logging.getLogger(__name__)
 
 MOST_BYTES = 128 * 2**20
-"""Largest chunk or message that is unpacked [bytes]."""
+"""Largest size of an unpacked chunk or message [bytes]."""
 FLOOR = 64 * 2**20
-"""Bytes that a file may unpack to however small it is."""
+"""Unpacked size that every file may have [bytes]."""
 RATIO = 500
-"""Bytes that a file may unpack to, for each of its own."""
+"""Further unpacked size per byte of a file."""
 MOST_DEFINITION = 256 * 2**10
-"""Characters of a message definition, with those of the types inside it."""
+"""Largest number of characters in a message definition, with the types inside it."""
 MOST_FIELDS = 2000
-"""Fields of a type, of its arrays of messages and texts those of every entry."""
+"""Largest number of fields of a type, counting each entry of arrays of messages and texts."""
 _WINDOW = 2**27
 """Largest window of zstd [bytes]."""
 _STEP = 65_536
@@ -43,17 +40,17 @@ _STEP = 65_536
 
 
 class TooMuchError(ValueError):
-    """A file that unpacks to more than it may."""
+    """Error: a file unpacks to more than its limit."""
 
 
 class UnpackingLimit:
-    """Limit of the bytes that a file may still unpack to."""
+    """Limit of the unpacked size of a file."""
 
     def __init__(self, path: Path) -> None:
         self._most = self._left = FLOOR + RATIO * path.stat().st_size
 
     def take(self, size: int) -> None:
-        """Record that so many bytes are unpacked. Raises TooMuchError for one too many."""
+        """Count unpacked bytes. Raises TooMuchError above the limit."""
         if not 0 <= size <= MOST_BYTES:
             msg = (
                 f"a chunk claims to unpack to {size} bytes, expected at most {MOST_BYTES}; "
@@ -70,7 +67,7 @@ class UnpackingLimit:
 
 
 def unzstd(data: bytes, most: int) -> bytes:
-    """Unpack up to so many bytes or up to the damage; the size that the data claim is not believed.
+    """Unpack zstd data up to a size or up to the damage; the stated size does not count.
 
     Raises:
         zstandard.ZstdError: nothing can be unpacked.
@@ -95,35 +92,30 @@ def unzstd(data: bytes, most: int) -> bytes:
 
 
 def unlz4(data: bytes, most: int) -> bytes:
-    """Unpack up to so many bytes. Raises RuntimeError when nothing can be unpacked."""
+    """Unpack lz4 data up to a size. Raises RuntimeError when nothing can be unpacked."""
     frame: Any = importlib.import_module("lz4.frame")
     return bytes(frame.LZ4FrameDecompressor().decompress(data, max_length=most))
 
 
 def bound_rosbags(reader: Any) -> None:
-    """Have the reader of rosbags, which unpacks whatever comes, unpack within these bounds.
-
-    And read each profile of topics once.
-    """
+    """Make the reader of rosbags respect these limits, and parse equal QoS profiles once."""
     storage: Any = importlib.import_module("rosbags.rosbag2.storage_mcap")
-    # One byte more than a chunk says, so that rosbags sees that it says too little.
+    # One more byte than the stated size, so that rosbags notices a wrong size.
     storage.DECOMPRESSORS.update(
         zstd=lambda data, size: unzstd(data, min(size, MOST_BYTES) + 1),
         lz4=lambda data, size: unlz4(data, min(size, MOST_BYTES) + 1),
     )
     reader.zstd = SimpleNamespace(decompress=_message, open=_file)
     metadata: Any = importlib.import_module("rosbags.rosbag2.metadata")
-    # Reading a profile takes YAML, which is slow; many topics have the same.
+    # Parsing a profile as YAML is slow, and many topics have the same.
     storage.parse_qos = lru_cache(maxsize=1000)(metadata.parse_qos)
 
 
 def check_chunks(reader: Any) -> None:
-    """Refuse files whose chunks, as their index has them, unpack to more than they may, or twice.
-
-    That a chunk unpacks to no more than its index says is seen when it is unpacked.
+    """Check the unpacked sizes of chunks, and that no chunk is listed twice, by the index.
 
     Raises:
-        TooMuchError: such a file.
+        TooMuchError: a chunk fails the check.
     """
     for storage in getattr(reader.storage, "storages", None) or [reader.storage]:
         allowance, offsets = UnpackingLimit(Path(storage.path)), set()
@@ -147,11 +139,12 @@ def _message(data: bytes) -> bytes:
 def defined(kind: str, text: str, *, is_idl: bool) -> dict[str, Any]:
     """Return the definitions of a type and of those inside it, by name.
 
-    rosbags makes code of them, a line for each field and for each entry of an array of messages.
+    rosbags generates code from them, with a line for each field and each entry of an array of
+    messages.
 
     Raises:
-        TooMuchError: a text or a type that is too large.
-        TypesysError: no definition.
+        TooMuchError: a text or a type is too large.
+        TypesysError: not a definition.
     """
     from rosbags.typesys import get_types_from_idl, get_types_from_msg
 
@@ -159,7 +152,7 @@ def defined(kind: str, text: str, *, is_idl: bool) -> dict[str, Any]:
         msg = f"it has {len(text)} characters, expected at most {MOST_DEFINITION}"
         raise TooMuchError(msg)
     if is_idl:
-        rule = "=" * 80 + "\n"  # before each part, then a line with its name
+        rule = "=" * 80 + "\n"  # before each type, then a line with its name
         parts = [part.partition("\n")[2] for part in text.split(rule)[1:]] or [text]
         found = {name: known for part in parts for name, known in get_types_from_idl(part).items()}
     else:
@@ -168,8 +161,8 @@ def defined(kind: str, text: str, *, is_idl: bool) -> dict[str, Any]:
         entries = len(fields)
         for inner, length in (detail for _, (sort, detail) in fields if sort.name == "ARRAY"):
             if inner[0].name == "BASE" and inner[1][0] != "string":
-                continue  # an array of numbers is one line
-            # Entries without fields take no bytes, so that nothing would limit them.
+                continue  # an array of numbers takes one line
+            # Entries without fields take no bytes, so that the size of a file does not limit them.
             empty = inner[0].name == "NAME" and found.get(inner[1], (0, [0]))[1] == []
             entries += MOST_FIELDS if empty else length
         if entries > MOST_FIELDS:
@@ -200,15 +193,15 @@ def _file(stream: IO[bytes], mode: str) -> Iterator[Any]:
 
 
 class Salvage:
-    """Copies what is intact of damaged storage files to a sound MCAP file."""
+    """Copy of the intact messages of damaged storage files, as a sound MCAP file."""
 
     def __init__(self, target: Path) -> None:
         from mcap.writer import Writer
 
         self.read = 0
-        """Messages that could be read."""
+        """Number of messages that could be read."""
         self.expected: int | None = 0
-        """Messages that there were; None = a file does not say so any more."""
+        """Number of messages in the originals; None = not known."""
         self.damage: list[str] = []
         """Description of each damage."""
         self._channels: dict[tuple[str, str], int] = {}
@@ -219,7 +212,7 @@ class Salvage:
         """Copy the messages of a file.
 
         Raises:
-            ReplayError: it is no MCAP file, or its beginning is gone.
+            ReplayError: the file is not MCAP, or its beginning is missing.
         """
         if not path.is_file():
             msg = f"bag {path}: not found"
@@ -237,7 +230,7 @@ class Salvage:
     def add(
         self, topic: str, kind: str, stamp_ns: int, data: bytes, definition: str, profiles: str
     ) -> None:
-        """Add a message; definition of its type and profiles of its topic as in the file."""
+        """Add a message, with the definition of its type and the QoS profiles of its topic."""
         key = topic, kind
         if key not in self._channels:
             encoding = "ros2msg" if definition else ""
@@ -248,7 +241,7 @@ class Salvage:
         self.read += 1
 
     def note(self, what: str) -> None:
-        """Record damage, once in the same words."""
+        """Record a description of damage once."""
         if what not in self.damage:
             self.damage.append(what)
 
@@ -263,7 +256,7 @@ def _is_profile(text: str) -> bool:
 
     try:
         parse_qos(text or "[]")
-    except Exception:  # whatever wrong bytes make of it
+    except Exception:  # of any kind, from damaged bytes
         return False
     return bool(text)
 
@@ -272,12 +265,12 @@ def _is_profile(text: str) -> bool:
 
 
 class _CutOff:
-    """A file that ends with zeros, so that a record that is cut off is read as far as it goes."""
+    """File that ends with zeros, so that a truncated record can be read."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
         self.missing = 0
-        """Zeros that were added to the last record."""
+        """Number of zeros that were added to the last record."""
 
     def read(self, size: int) -> bytes:
         data = self._stream.read(size)
@@ -286,7 +279,7 @@ class _CutOff:
 
 
 def _read_mcap(path: Path, out: Salvage) -> int | None:
-    """Copy an MCAP file; return the number of messages by its statistics."""
+    """Copy an MCAP file; return the number of messages in its statistics."""
     from mcap.records import Channel, Chunk, Message, Schema, Statistics
 
     schemas: dict[int, Any] = {}
@@ -335,18 +328,18 @@ def _read_mcap(path: Path, out: Salvage) -> int | None:
 
 
 def _records(stream: Any, size: int, damaged: Callable[[int], None]) -> Iterator[Any]:
-    """Yield records until the file or the unpacked chunk ends, or is damaged."""
+    """Yield records until the end of the file or of the unpacked chunk, or until damage."""
     from mcap.records import Footer
     from mcap.stream_reader import StreamReader
 
     chunk = isinstance(stream, io.BytesIO)
-    most = max(size, 1 if chunk else MOST_BYTES)  # of a file that was cut off less is left
+    most = max(size, 1 if chunk else MOST_BYTES)  # a truncated file is smaller than its records
     reader = StreamReader(stream, skip_magic=chunk, emit_chunks=True, record_size_limit=most)
     records, at = iter(reader.records), 0
     while not (chunk and at >= size):
         try:
             record = next(records)
-        except Exception as error:  # whatever wrong bytes make of a record
+        except Exception as error:  # of any kind, from damaged bytes
             damaged(at)
             logger.debug("%s", error)
             return
@@ -357,7 +350,7 @@ def _records(stream: Any, size: int, damaged: Callable[[int], None]) -> Iterator
 
 
 def _unpacked(chunk: Any, missing: int, limit: UnpackingLimit, name: str, out: Salvage) -> bytes:
-    """Return the content of a chunk, as much of it as can be unpacked."""
+    """Return the content of a chunk, as far as it can be unpacked."""
     data = bytes(chunk.data[: len(chunk.data) - missing])
     if missing:
         out.note(f"{name}: a chunk is cut off")

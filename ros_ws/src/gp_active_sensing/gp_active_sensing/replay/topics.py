@@ -1,4 +1,4 @@
-"""Convert the messages of a bag to what the callbacks of a node leave in the inbox; its maps."""
+"""Convert the messages of a bag to messages of a node's inbox, and read its maps."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ _WORDS = {
     "byte": "octet",
     "char": "uint8",
 }
-"""Words of message definitions that rosidl has others for."""
+"""Names of rosidl for types of message definitions."""
 
 
 class BagTypes:
-    """The types of a typestore of rosbags (`messages.conversions.MessageTypes`)."""
+    """Types of a typestore of rosbags (`messages.conversions.MessageTypes`)."""
 
     def __init__(self, store: Any) -> None:
         self._store = store
 
     def fields(self, name: str) -> Mapping[str, str]:
-        """Return the fields of a type; see the protocol."""
+        """Return the fields of a type. Raises MissingDependencyError or ConfigError."""
         package, short = split_type_name(name)
         found = self._store.fielddefs.get(f"{package}/msg/{short}")
         if found is None:
@@ -68,7 +68,7 @@ class BagTypes:
 
 
 def _written(kind: Any) -> str:
-    """Return a field's type in rosidl's words, such as ``sequence<double>``."""
+    """Return a field's type as rosidl writes it, such as ``sequence<double>``."""
     sort, detail = kind
     if sort.name == "BASE":
         return _WORDS.get(detail[0], str(detail[0]))
@@ -87,7 +87,7 @@ Refuse = Callable[[str, str, str], int]
 
 @dataclass(frozen=True)
 class Topics:
-    """The topics of one probe in a bag; those of further quantities by their names."""
+    """Topics of one probe in a bag; `further` has those of further quantities by name."""
 
     reading: str
     pose: str
@@ -96,17 +96,17 @@ class Topics:
 
 
 class ProbeMessage(NamedTuple):
-    """A message as a node would have it; without a stamp it has the time of its arrival."""
+    """Message for the inbox of a probe."""
 
     probe: str
     what: Pose | RawReading
 
 
 def find_topics(bag: Bag, topics: Mapping[str, Topics]) -> Mapping[str, Topics]:
-    """Return the topics of each probe, which the bag holds.
+    """Return the topics of each probe after a check that the bag has them.
 
     Raises:
-        ReplayError: it does not; the message lists what it holds.
+        ReplayError: a topic is missing; the message lists the topics of the bag.
     """
     by_name = {topic.name for topic in bag.topics}
     missing = [
@@ -126,16 +126,16 @@ def find_topics(bag: Bag, topics: Mapping[str, Topics]) -> Mapping[str, Topics]:
 
 
 class TopicReader:
-    """Reads values and poses out of the messages of a bag; what cannot be read is counted.
+    """Reader of values and poses in the messages of a bag; unreadable messages are counted.
 
     Args:
-        bag: the bag, which is open.
+        bag: the open bag.
         config: message types and fields.
-        topics: of each probe.
-        frame: of the map.
-        datum: longitude and latitude of its origin [degree]; None where that is not known.
+        topics: topics of each probe.
+        frame: frame of the map.
+        datum: longitude and latitude of the map's origin [degree]; None = not known.
         heights: the map has heights.
-        refuse: counts a reading that is none, by kind, reason and probe; returns their number.
+        refuse: counts an unusable reading by kind, reason and probe; returns their number.
 
     Raises:
         ConfigError: a message type or field that the bag does not have.
@@ -193,9 +193,9 @@ class TopicReader:
             heights=heights,
         )
         self.unreadable: Counter[str] = Counter()
-        """Messages that are not of their type, by topic."""
+        """Number of messages by topic that cannot be decoded."""
         self.why = ""
-        """Why the newest topic with such a message has one."""
+        """Reason for the first such message of a topic."""
 
     def _check_types(self, types: Mapping[str, str]) -> None:
         by_name = {topic.name: topic.type for topic in self._bag.topics}
@@ -212,11 +212,11 @@ class TopicReader:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """Return the topics to read from the bag."""
+        """Topics to read from the bag."""
         return tuple(self._streams)
 
     def read(self, message: BagMessage, now_ns: int) -> list[ProbeMessage]:
-        """Return what a message says; nothing when it cannot be read (counted, said once)."""
+        """Return the content of a message; [] for an unreadable one, which is counted."""
         try:
             streams = self._streams[message.topic]
             read = all(key.startswith("reading") for _, key in streams)
@@ -264,10 +264,15 @@ class TopicReader:
 
 
 class BagMaps:
-    """Reads the maps on a topic of a bag ("" = that of `config`); counts what cannot be read.
+    """Maps on a topic of a bag; unreadable ones are counted.
+
+    Args:
+        bag: the open bag.
+        config: settings of the map.
+        topic: name of the topic; "" = that of `config`.
 
     Raises:
-        ReplayError: the bag does not have the topic, or has something else on it.
+        ReplayError: the bag does not have the topic, or it has another type.
     """
 
     def __init__(self, bag: Bag, config: MapConfig, topic: str = "") -> None:
@@ -292,7 +297,7 @@ class BagMaps:
             raise ReplayError(msg)
 
     def read(self, message: BagMessage) -> GridMap | None:
-        """Return the map of a message; None where it cannot be read (counted, and said)."""
+        """Return the map of a message; None for an unreadable one, which is counted."""
         try:
             check_size(message.data)
             return read_map(self._bag.decode(message))
@@ -302,10 +307,10 @@ class BagMaps:
             return None
 
     def first(self) -> FirstMap:
-        """Return the first map that a mission can begin with.
+        """Return the first map with which a mission can begin.
 
         Raises:
-            ReplayError: there is none; the message says why the last one cannot be used.
+            ReplayError: there is none; the message has the reason for the last one.
         """
         why = "there is no message"
         for found in self._all():

@@ -1,4 +1,4 @@
-"""What a reader asks first of a mission: when, how long, with which sensor, what was refused."""
+"""Facts of a run beside its map: time, duration, sensor and rejected readings."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from gp_active_sensing.report.source import RunData
 from gp_active_sensing.util.wording import moment, symbol
 
 Fact = tuple[str, str]
-"""Label and value."""
+"""Label and value of a fact."""
 
 _CALENDAR = 1_000_000_000 * 10**9
-"""Stamps from here on are times of the calendar (after 2001), not of a simulation [ns]."""
+"""Smallest stamp that counts as a calendar time; simulations have smaller ones [ns]."""
 
 
 @dataclass
@@ -25,17 +25,17 @@ class Tally:
     """Totals of the events of a run, updated one by one.
 
     Args:
-        first_ns, last_ns: earliest and latest time of an event [ns]; 0 = no event says one.
-        used: number of readings.
+        first_ns, last_ns: earliest and latest time of an event [ns]; 0 = not known.
+        used: number of used readings.
     """
 
     first_ns: int = 0
     last_ns: int = 0
     used: int = 0
     moved: Counter[str] = field(default_factory=Counter)
-    """How often the limits closed and opened a place."""
+    """Number of times that the limits closed and opened a place."""
     _gated: dict[tuple[str, int], list[ReadingGated]] = field(default_factory=dict)
-    """By probe and stamp: a reading that is taken back is found by them."""
+    """Gated readings by probe and stamp, until they are taken back."""
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> Tally:
@@ -46,7 +46,7 @@ class Tally:
         return found
 
     def take(self, event: Event) -> None:
-        """Take in an event; O(1)."""
+        """Add an event; O(1)."""
         if (time_ns := event.time_ns) > 0:
             self.first_ns = min(self.first_ns or time_ns, time_ns)
             self.last_ns = max(self.last_ns, time_ns)
@@ -61,22 +61,22 @@ class Tally:
 
     @property
     def set_aside(self) -> int:
-        """Number of readings that were set aside and not taken back."""
+        """Number of gated readings that were not taken back."""
         return sum(map(len, self._gated.values()))
 
     def wildest(self, most: int) -> list[ReadingGated]:
-        """Return the readings that were set aside and not taken back, the wildest first."""
+        """Return the gated readings that were not taken back, the largest outliers first."""
         gated = (event for events in self._gated.values() for event in events)
         return heapq.nsmallest(most, gated, key=lambda event: -(event.off or 0.0))
 
 
 def facts_of(data: RunData, tally: Tally) -> list[Fact]:
-    """Return what is known of a run besides its map, in the order in which it is asked."""
+    """Return the facts of a run in the order of the page."""
     return [fact for fact in _facts(data, tally) if fact[1]]
 
 
 def headline(data: RunData, tally: Tally) -> str:
-    """Return date, duration and sensor as one sentence, "" where nothing of it is known."""
+    """Return date, duration and sensor as one sentence; "" if none is known."""
     known = dict(facts_of(data, tally))
     return " · ".join(known[key] for key in ("date", "duration", "sensor") if key in known)
 
@@ -106,7 +106,7 @@ def _facts(data: RunData, tally: Tally) -> Iterator[Fact]:
 
 
 def time_of(stamp_ns: int) -> str:
-    """Return a stamp as a time of day with its date (UTC); of a simulation in seconds."""
+    """Return a stamp as date and time in UTC; for a simulation in seconds."""
     if stamp_ns < _CALENDAR:
         return moment(stamp_ns)
     seconds, rest = divmod(stamp_ns, 10**9)
@@ -130,7 +130,7 @@ def _duration(seconds: float) -> str:
 
 
 def _sensor(config: Mapping[str, Any]) -> str:
-    """Return type, field and topic of a robot's readings, or what a simulation says."""
+    """Return type, field and topic of a robot's readings, or the settings of a simulated sensor."""
     reading = config.get("reading")
     if isinstance(reading, Mapping):
         return _topic(reading)

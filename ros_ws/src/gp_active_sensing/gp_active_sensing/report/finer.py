@@ -1,4 +1,4 @@
-"""Maps of a page that are finer than the places: points of a square lattice, as plain data."""
+"""Maps with a finer lattice than the places, for a page."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from gp_active_sensing.report.payload import pack, pack_integers, side_of
 from gp_active_sensing.topology import Topology
 
 MOST = 6000
-"""About the largest number of points."""
+"""Approximate largest number of points."""
 _WORK = 5e9
-"""Largest product of points and squared number of places read: about 2 s of computing."""
+"""Largest product of points and squared number of read places, for about 2 s of computing."""
 _FINEST = 8.0
 """Largest number of points along the side of a place."""
 _LEAST = 1.5
-"""Smallest number of points along the side of a place; with fewer, no finer map is drawn."""
+"""Smallest number of points along the side of a place."""
 
 
 def finer_spacing(topology: Topology, observed: int = 0) -> float | None:
     """Return the distance of the points of a finer map [m].
 
-    None where none is drawn: on roads, lines, layers, and maps with too many places.
+    It is None on roads, lines and layers, and on maps with too many places.
 
     Args:
         topology: the map.
-        observed: number of places that are read.
+        observed: number of places with a reading.
     """
     extent = np.ptp(topology.positions, axis=0)
     flat = topology.heights is None and float(extent.min()) > 0.0
@@ -46,8 +46,8 @@ def finer_map(topology: Topology, belief: Belief) -> dict[str, Any] | None:
     """Return mean and standard deviation of the noise-free field between the places.
 
     Returns:
-        Plain data: points are cells of a square lattice, counted from its south-west corner.
-        None where no finer map is drawn, see `finer_spacing`.
+        Plain data, with the points as cells of a square lattice from its south-west corner. None
+        without a finer map, see `finer_spacing`.
     """
     observed = int(belief.observed.sum())
     spacing = finer_spacing(topology, observed) if observed else None

@@ -1,4 +1,4 @@
-"""A page as one file: frame, styles, scripts and colours, nothing loaded from elsewhere."""
+"""HTML page in one file, with styles, scripts and colours; a browser loads nothing else."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 
 _PACKAGE = "gp_active_sensing.report"
 _COUNT = 64
-# Neither end fades into a white or a nearly black page; lightness rises all the way.
+# Both ends differ from white and black; the lightness increases throughout.
 _VALUES = ("#4b2a86", "#3f559f", "#2f7d9f", "#2aa08c", "#5dbb63", "#a9cc44", "#ead23c")
 _DOUBT = ("#3d2c6e", "#6d2f86", "#a33a83", "#d64f6d", "#f07d55", "#f6b052", "#f8de7e")
 
@@ -32,9 +32,9 @@ def colour_table(anchors: tuple[str, ...]) -> tuple[str, ...]:
 
 
 VALUES = colour_table(_VALUES)
-"""For the field: small values dark, large ones bright."""
+"""Colours of the field, from dark (small) to bright (large)."""
 DOUBT = colour_table(_DOUBT)
-"""For the standard deviation."""
+"""Colours of the standard deviation."""
 
 
 PAGE = "report.html"
@@ -54,15 +54,14 @@ def build_page(
     """Return a page.
 
     Args:
-        body: name of an HTML file among the assets. ``frame.html``, with title, head and tiles of
-            all pages, goes around it.
-        scripts: names of the scripts, in the order in which they run.
-        data: handed to the scripts as the JSON element ``#data``.
-        connect: where the scripts may connect to, as ``connect-src`` says it; "" = nowhere.
-        images: where pictures may come from, as ``img-src`` says it; "" = nowhere.
+        body: name of an HTML file among the assets; ``frame.html`` surrounds it.
+        scripts: names of the scripts, in the order of execution.
+        data: data of the scripts, as the JSON element ``#data``.
+        connect: value of ``connect-src`` in the security policy; "" = none.
+        images: value of ``img-src`` in the security policy; "" = none.
         styles: names of the style sheets among the assets.
-        package: whose folder ``assets`` is searched before that of the report.
-        slots: HTML for the other slots of both; what comes from a run is escaped by the caller.
+        package: package whose folder ``assets`` is searched first.
+        slots: HTML of the slots in both files; the caller escapes all texts of a run.
     """
     texts = [f"\n{_asset(name, package)}" for name in scripts]
     whole = _asset("frame.html").replace("$body", _asset(body, package))
@@ -76,14 +75,14 @@ def build_page(
 
 
 def as_json(data: Mapping[str, Any]) -> str:
-    """Return JSON that may stand inside a script element, whatever the texts in it are."""
+    """Return JSON that is safe inside a script element."""
     text = json.dumps(data, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 def tile(figure: str, text: str) -> str:
-    """Return one of the headline figures, as HTML."""
-    figure = html.escape(figure).replace("_", "_<wbr>")  # where a long name may be broken
+    """Return the HTML of a headline figure."""
+    figure = html.escape(figure).replace("_", "_<wbr>")  # a possible line break in a long name
     return f'<div class="tile"><b>{figure}</b><span>{html.escape(text)}</span></div>'
 
 
@@ -93,7 +92,7 @@ def _asset(name: str, package: str = _PACKAGE) -> str:
 
 
 def security_policy(scripts: Sequence[str], connect: str = "", images: str = "") -> str:
-    """Return a Content-Security-Policy that lets run these scripts only, and lets load nothing."""
+    """Return a Content-Security-Policy that allows these scripts and no other content."""
     digests = (hashlib.sha256(text.encode("utf-8")).digest() for text in scripts)
     allowed = " ".join(f"'sha256-{base64.b64encode(d).decode('ascii')}'" for d in digests)
     policy = f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'"

@@ -1,4 +1,4 @@
-"""Map of a page: its layers, its shore and walls, longitude and latitude without a library."""
+"""Layers, shores and geographic coordinates of a page's map."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from gp_active_sensing.topology.projection import geographic_of, local_system
 from gp_active_sensing.types import BoolArray, FloatArray
 
 MOST_LAYERS = 12
-"""Layers that are shown; of more heights as many as that are put into each as it takes."""
+"""Largest number of layers; with more heights, several share a layer."""
 _GAP = 0.2
-"""Between two layers, as a share of the map's extent: there is room for the height above each."""
+"""Gap between two layers, as a fraction of the map's extent."""
 POWERS = tuple((i, j) for i in range(4) for j in range(4 - i))
 """Exponents of x and y of each coefficient."""
 _SIDE = 9
 _ENOUGH = 1e-7
-"""Error above which the page does without [degree]: about a centimetre."""
+"""Largest error of the polynomials, about a centimetre [degree]."""
 _MOST_POINTS = 60_000
 """Largest number of corners that a page draws."""
 _SAMPLES = 500
-"""Largest number of points along a side at which walls are looked for."""
+"""Largest number of samples along a side in the search for walls."""
 
 
 def layers_of(topology: Topology, side: float) -> dict[str, Any] | None:
-    """Return how the layers of a map are laid out; None for a map in the plane.
+    """Return the layout of the layers of a map; None for a map in the plane.
 
-    Keys: ``of`` (n,) the layer of each place, ``labels`` in metres, ``shifts`` [m] to be added to
-    the positions of each layer, ``corners`` of each (left and upper) and ``low`` and ``high`` of
-    them all [m].
+    Keys: ``of`` (n,) the layer of each place, ``labels`` in metres, ``shifts`` of the positions in
+    each layer [m], left and upper ``corners`` of each layer [m], and ``low`` and ``high`` of all
+    layers [m].
 
     Args:
         topology: the map.
-        side: of the square that shows a place [m].
+        side: side of the square of a place [m].
     """
     if topology.heights is None:
         return None
@@ -70,11 +70,11 @@ def layers_of(topology: Topology, side: float) -> dict[str, Any] | None:
 
 
 def georeference(topology: Topology) -> dict[str, Any] | None:
-    """Return polynomials of third degree that give degrees at the positions of a map.
+    """Return polynomials of third degree from positions on a map to degrees.
 
-    Keys: ``middle`` and ``half``, by which positions are brought to -1 … 1, and the coefficients
-    ``longitude`` and ``latitude``, in the order of `POWERS`. None without a datum or pyproj, and
-    on a map so large that they are off by more than a centimetre.
+    Keys: ``middle`` and ``half``, which scale positions to -1 … 1, and the coefficients
+    ``longitude`` and ``latitude`` in the order of `POWERS`. None without a datum or pyproj, and
+    for a map so large that an error exceeds `_ENOUGH`.
     """
     if topology.datum is None:
         return None
@@ -100,11 +100,12 @@ def georeference(topology: Topology) -> dict[str, Any] | None:
 
 
 def shore_of(topology: Topology, side: float) -> list[FloatArray]:
-    """Return lines around the free ground: shore, islands, fences, walls; [] where none are known.
+    """Return the shores, islands, fences and walls of a map as lines; [] = none are known.
 
     Args:
         topology: the map.
-        side: distance of neighbouring places [m]; lines farther than two from all are left out.
+        side: distance of neighbouring places [m]; lines farther than two sides from all places are
+            left out.
     """
     ground = topology.ground
     if ground is None or not ground.bounded or topology.heights is not None:
@@ -123,7 +124,7 @@ def shore_of(topology: Topology, side: float) -> list[FloatArray]:
 
 
 def _walls(ground: FreeGround, low: FloatArray, high: FloatArray) -> list[FloatArray]:
-    """Return edges between free and blocked ground as straight lines, found by sampling [m]."""
+    """Return the edges between free and blocked ground as straight lines, by sampling [m]."""
     step = float((high - low).max()) / _SAMPLES
     x, y = (np.arange(a, b, step) for a, b in zip(low, high, strict=True))
     points = np.stack(np.meshgrid(x, y), axis=-1)
@@ -135,7 +136,7 @@ def _walls(ground: FreeGround, low: FloatArray, high: FloatArray) -> list[FloatA
 
 
 def _runs(free: BoolArray) -> list[FloatArray]:
-    """Return the edges between rows, each a run of (column, row) from its start to its end."""
+    """Return the edges between rows, each as the (column, row) of its two ends."""
     found = []
     for row, change in enumerate(free[1:] != free[:-1], start=1):
         ends = np.flatnonzero(np.diff(np.concatenate([[0], change.astype(np.int8), [0]])))

@@ -1,4 +1,4 @@
-"""The page of a run: headline figures, maps and charts over all steps, tables."""
+"""Page of a run: headline figures, maps and charts of all steps, tables."""
 
 from __future__ import annotations
 
@@ -26,27 +26,25 @@ from gp_active_sensing.util.files import write_whole
 from gp_active_sensing.util.wording import describe_predictability
 
 MOST_BYTES = 5_000_000
-"""Largest page; a run that needs more shows fewer of its maps and candidates."""
+"""Largest size of a page [bytes]; a longer run shows fewer maps and candidates."""
 ROWS = 1000
-"""Rows of the table of stages; of longer runs, evenly spread ones."""
+"""Largest number of rows in the table of stages, spread evenly over the run."""
 SCRIPTS = (
     "base.js", "decode.js", "chart.js", "axes.js", "map.js", "field.js", "panels.js", "profile.js",
     "bars.js", "download.js", "quality.js", "page.js",
 )  # fmt: skip
-"""In the order in which they run."""
+"""Names of the scripts in the order of execution."""
 
 
 def write_report(run_dir: Path | str) -> Path:
     """Write ``report.html`` into a run directory and return its path.
 
-    The page is a function of the directory: ``config.yaml`` says the map, the belief and, in
-    simulation, the truth; ``journal.jsonl`` has readings and decisions, ``records.jsonl`` what
-    came of each stage. It needs no network, and is never larger than `MOST_BYTES` unless names
-    and configuration alone are.
+    The page depends only on the directory: on ``config.yaml``, ``journal.jsonl``,
+    ``records.jsonl`` and ``summary.json``. It needs no network.
 
     Raises:
         RunError: not a run directory, or the page cannot be written.
-        ActiveSensingError: a map that cannot be found or read any more.
+        ActiveSensingError: the map cannot be found or read.
     """
     data = load_run(Path(run_dir))
     looked = [data, *map(data.for_quantity, data.quantities[1:])]
@@ -61,7 +59,7 @@ def write_report(run_dir: Path | str) -> Path:
 
 
 def _fill(seen: Sequence[tuple[RunData, Reconstruction]], finer: Sequence[Any], thin: int) -> str:
-    """Return the page; of further quantities it has what differs from the main one."""
+    """Return the page; further quantities have only the data that differ from the main one."""
     data, done = seen[0]
     payload, *further = (
         build_payload(each, steps, thin) | {"finer": one}
@@ -86,14 +84,14 @@ def slots(
     *,
     continues: bool = False,
 ) -> dict[str, str]:
-    """Return the texts above the maps as HTML, all that comes from the run escaped.
+    """Return the HTML texts above the maps; all texts of the run are escaped.
 
     Args:
         data: the run.
         done: its steps.
-        payload: as `build_payload`; of its maps only which steps have some (``steps``, ``all``).
-        tally: of its events so far.
-        continues: it is under way: what did not happen yet is not said.
+        payload: as of `build_payload`; its maps need only ``steps`` and ``all``.
+        tally: totals of its events so far.
+        continues: the run is not over.
     """
     name = str(data.config.get("name") or data.topology.name)
     otherwise = "policy not said" if done.by_stage else "readings only"
@@ -127,7 +125,7 @@ def config_text(data: RunData) -> str:
 
 
 def facts_table(data: RunData, tally: Tally) -> str:
-    """Return the table of what is known of the run besides its map, as HTML."""
+    """Return the table of the facts of a run as HTML."""
     rows = "".join(
         f'<tr class="fact"><th class="text">{html.escape(what)}</th>'
         f'<td class="wrap">{html.escape(fact)}</td></tr>'
@@ -138,7 +136,7 @@ def facts_table(data: RunData, tally: Tally) -> str:
 
 
 GATED = 50
-"""Rows of the table of readings that were set aside, the wildest ones."""
+"""Largest number of rows in the table of gated readings."""
 
 
 def _gated(tally: Tally) -> str:
@@ -183,7 +181,7 @@ def _notes(
 
 
 def _explained(data: RunData, done: Reconstruction) -> float | None:
-    """Return how well the readings predict each other, from the summary or computed again."""
+    """Return R² between readings and predictions, from the summary or computed again."""
     if "explained" in data.summary:
         share = data.summary["explained"]
         return float(share) if isinstance(share, int | float) else None
@@ -199,7 +197,7 @@ def _replay_notes(replayed: Any) -> Iterator[str]:
         count = "an unknown number of messages" if lost is None else f"{lost} messages"
         yield f"the bag was salvaged, {count} lost: {'; '.join(map(str, damage))}"
     if isinstance(found := replayed.get("comparison"), Mapping):
-        exact = found.get("decisions_to_the_bit")  # older runs do not say
+        exact = found.get("decisions_to_the_bit")  # missing in older runs
         ahead = found.get("planned_ahead")
         yield (
             f"a recorded mission once more: {found['decisions']} decisions, "
@@ -231,14 +229,14 @@ def _tiles(data: RunData, done: Reconstruction, payload: Mapping[str, Any]) -> I
     yield tile(f"{last.observed} of {data.topology.n}", "places read")
     if (share := _explained(data, done)) is not None and share > 0.0:
         yield tile(f"R\u00b2 = {share:.2f}", "how well neighbouring readings predict each other")
-    # What was driven, where the driver measured it; else what the plans said it would be.
+    # The measured distance, or else the planned one.
     planned = sum(float(record.get("metres") or 0.0) for record in data.records)
     metres = planned
-    if data.records and "driven_metres" in data.records[-1]:  # of each probe, its newest
+    if data.records and "driven_metres" in data.records[-1]:  # the newest of each probe
         newest = {str(r.get("probe", "")): r["driven_metres"] for r in data.records}
         metres = sum(float(value or 0.0) for value in newest.values())
     if last.plan is not None and last.plan.waypoint is None:
-        metres = float(data.summary.get("metres") or last.metres)  # with the way to the end place
+        metres = float(data.summary.get("metres") or last.metres)  # with the way home
     if data.records:
         yield tile(f"{metres / 1000:.1f} km" if metres >= 1000 else f"{metres:.0f} m", "driven")
     yield from _belief_tiles(done, payload)
@@ -333,11 +331,11 @@ _FOLLOWED = (
     ("probe went to", "went_name", ""),
     ("information there [nat]", "information.went", ".3f"),
 )
-"""Further columns of missions with a freely moving probe."""
+"""Further columns of a mission with a freely moving probe."""
 
 
 def stages_table(data: RunData) -> str:
-    """Return the table of the stages as HTML; nothing without one."""
+    """Return the table of the stages as HTML; "" without stages."""
     count = len(data.records)
     if not count:
         return ""
@@ -353,7 +351,7 @@ def _table(records: Sequence[Any]) -> str:
     for key in ("promised_error", "regret", "coverage_90", "reading_coverage_90"):
         if not any(record.get(key) is not None for record in records):
             columns = tuple(column for column in columns if column[1] != key)
-    if not any(record.get("candidates") for record in records):  # without, bounds say nothing
+    if not any(record.get("candidates") for record in records):  # bounds need candidates
         columns = tuple(column for column in columns if column[1] not in ("lower", "upper"))
     if any("probe" in record for record in records):
         columns = (columns[0], ("probe", "probe", ""), *columns[1:])
@@ -366,7 +364,7 @@ def _table(records: Sequence[Any]) -> str:
 
 
 def _of(record: Any, key: str) -> Any:
-    """Return a value of a record, by a path such as ``information.planned``."""
+    """Return a value of a record by a path such as ``information.planned``."""
     value = record
     for part in key.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None

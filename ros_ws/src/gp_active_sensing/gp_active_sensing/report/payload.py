@@ -1,4 +1,4 @@
-"""Data for the scripts of a run's page: plain and small, with the maps packed."""
+"""Data for the scripts of a run's page, with packed maps."""
 
 from __future__ import annotations
 
@@ -24,17 +24,16 @@ from gp_active_sensing.types import CandidateValue, FloatArray, IntArray, Plan
 from gp_active_sensing.util.wording import counted
 
 LEVELS = 65535
-"""Largest level: values are resolved to 1/65535 of their range."""
+"""Largest level, so that values are resolved to 1/65535 of their range."""
 
 
 def pack(values: FloatArray, low: float, high: float) -> dict[str, Any]:
-    """Return an array as plain data for JSON: 16-bit levels, differences of rows, deflate, base64.
+    """Return an array as JSON data: 16-bit levels, differences of rows, deflate, base64.
 
-    The browser undoes it in ``assets/decode.js``. A map changes little from one step to the next,
-    so the differences are small numbers; high and low bytes are kept apart, which deflate likes.
+    ``assets/decode.js`` unpacks it. High and low bytes are stored separately, for compression.
 
     Args:
-        values: (rows, columns); what lies outside the range is moved to its ends.
+        values: (rows, columns); values outside the range are clipped.
         low: start of the range.
         high: end of the range.
     """
@@ -54,7 +53,7 @@ def pack_integers(values: IntArray) -> dict[str, Any]:
 
 
 def unpack(packed: dict[str, Any]) -> FloatArray:
-    """Return the (rows, columns) values again; what the browser does, for tests."""
+    """Return the unpacked (rows, columns) values, for tests."""
     planes = np.frombuffer(zlib.decompress(base64.b64decode(packed["data"])), dtype=np.uint8)
     high, low = planes.reshape(2, packed["rows"], packed["columns"]).astype(np.uint16)
     levels = np.cumsum((high << 8) | low, axis=0, dtype=np.uint16)
@@ -64,18 +63,18 @@ def unpack(packed: dict[str, Any]) -> FloatArray:
 def _pack(levels: Any, low: float, step: float) -> dict[str, Any]:
     rows, columns = levels.shape
     changes = levels.copy()
-    changes[1:] -= levels[:-1]  # wraps around, and back again when summed
+    changes[1:] -= levels[:-1]  # wraps around; the sum wraps back
     planes = np.concatenate([(changes >> 8).ravel(), (changes & 0xFF).ravel()]).astype(np.uint8)
     data = base64.b64encode(zlib.compress(planes.tobytes(), 9)).decode("ascii")
     return {"rows": rows, "columns": columns, "low": low, "step": step, "data": data}
 
 
 MAP_BYTES = 3_000_000
-"""Most that the packed maps may take; beyond, fewer steps keep theirs."""
+"""Largest size of the packed maps [bytes]."""
 CANDIDATES = 200
-"""Candidates of a decision that are kept, the best ones, and …"""
+"""Largest number of stored candidates of a decision."""
 ALL_CANDIDATES = 12_000
-"""… of all decisions together."""
+"""Largest number of stored candidates of all decisions."""
 SCALES = 12
 """Largest number of length-scales shown separately."""
 _TO = " to "
@@ -83,7 +82,7 @@ Scale: TypeAlias = tuple[float, ...]
 
 
 def build_payload(data: RunData, done: Reconstruction, thin: int = 1) -> dict[str, Any]:
-    """Return what the page's scripts draw, with every thin-th map and as much fewer candidates."""
+    """Return the data of a page; `thin` divides the numbers of maps and candidates."""
     maps = _maps(done, thin)
     while _size(maps) > MAP_BYTES and len(maps["steps"]) > 2:
         thin *= 2
@@ -101,9 +100,9 @@ def build_payload(data: RunData, done: Reconstruction, thin: int = 1) -> dict[st
 
 
 def quality_of(data: RunData, done: Reconstruction) -> dict[str, Any] | None:
-    """Return the quality of a map without a known truth; None with one.
+    """Return the quality of a map without a known truth; None with a truth.
 
-    It costs O(L D³), see `calibration_of`.
+    The cost is O(L D³), see `calibration_of`.
     """
     if data.truth is not None:
         return None
@@ -112,10 +111,10 @@ def quality_of(data: RunData, done: Reconstruction) -> dict[str, Any] | None:
 
 
 def _tracks(data: RunData, done: Reconstruction) -> list[dict[str, Any]]:
-    """Return the driven ways; [] for a simulation, whose ways are those planned."""
+    """Return the driven tracks; [] for a simulation."""
     events = tuple(parse_events(data.events))
     first = next((event for event in events if isinstance(event, MissionStarted)), None)
-    flat = data.topology.heights is None  # a track says nothing of layers
+    flat = data.topology.heights is None  # a track has no heights
     if first is None or first.details.get("driver") == "sim" or not flat:
         return []
     driven = GrowingTracks(float(np.ptp(data.topology.positions, axis=0).max()))
@@ -125,7 +124,7 @@ def _tracks(data: RunData, done: Reconstruction) -> list[dict[str, Any]]:
 
 
 def pack_tracks(driven: GrowingTracks, done: Reconstruction) -> list[dict[str, Any]]:
-    """Return ways of two points at least as plain data."""
+    """Return tracks of at least two points as plain data."""
     ends = [number if done.by_stage else step.number for number, step in enumerate(done.steps)]
     found = []
     for track in driven.tracks(ends, by_stage=done.by_stage):
@@ -161,16 +160,15 @@ def describe(data: RunData, done: Reconstruction) -> dict[str, Any]:
 
 
 def describe_steps(data: RunData, done: Reconstruction, thin: int = 1) -> list[dict[str, Any]]:
-    """Return each step, without readings and maps, with so many times fewer candidates."""
+    """Return each step, without readings and maps; `thin` divides the number of candidates."""
     groups, kept = groups_of(done), kept_of(len(done.steps), thin)
     return [describe_step(data, step, groups, kept) for step in done.steps]
 
 
 def kept_of(steps: int, thin: int = 1) -> int:
-    """Return how many candidates of a decision are kept in a run of so many steps.
+    """Return the number of stored candidates of a decision in a run of some steps.
 
-    It is halved now and then, rather than a little less with each step: all steps of a run that
-    goes on change where it does.
+    It changes by factors of 2, since each change rewrites all steps of a live page.
     """
     most = CANDIDATES
     while most > 4 and most * steps > ALL_CANDIDATES:
@@ -179,15 +177,15 @@ def kept_of(steps: int, thin: int = 1) -> int:
 
 
 def floor_of(data: RunData, done: Reconstruction) -> tuple[float, int] | None:
-    """Return the lower bound of the expected error, and its number of readings.
+    """Return the lower bound of the expected error and its number of readings.
 
-    None where that is not known, or nothing.
+    It is None if it is not known, or zero.
     """
     if "least_error" in data.summary:
         least, places = data.summary["least_error"], data.summary["least_places"]
-    else:  # of an older run, or one that goes on
+    else:  # of an older run or a running one
         least, places = done.belief.floor(data.topology.weights) or (None, None)
-    if least is None or places is None or not least > 0.0:  # less than nothing says nothing
+    if least is None or places is None or not least > 0.0:  # zero is no information
         return None
     return float(least), int(places)
 
@@ -201,7 +199,7 @@ def is_line(topology: Topology) -> bool:
 
 
 def scale_unit(data: RunData) -> str:
-    """Return the unit of the length-scales: metres on a map or along its roads, else none."""
+    """Return the unit of the length-scales; "" for features that are not positions."""
     return unit_of_scales(data.topology.feature_names, data.belief.kernel_names)
 
 
@@ -214,13 +212,13 @@ def scale_labels(unit: str, scales: Sequence[tuple[float, ...]]) -> list[str]:
 
 
 def groups_of(done: Reconstruction) -> list[list[Scale]]:
-    """Return the length-scales that are shown as one, smallest first: each by itself if it can be.
+    """Return the groups of length-scales that are shown as one, smallest first.
 
-    Candidates that follow the readings come and go; where a run had many, neighbours share a group.
+    Each length-scale is a group, unless a run has more than `SCALES`.
     """
     scales = sorted({scale for step in done.steps for scale in step.masses} | set(done.prior))
     if len(scales) <= SCALES:
-        alike: dict[str, list[Scale]] = {}  # what reads alike is one
+        alike: dict[str, list[Scale]] = {}  # with equal labels
         for scale in scales:
             alike.setdefault(scale_labels("", [scale])[0], []).append(scale)
         return list(alike.values())
@@ -232,7 +230,7 @@ def groups_of(done: Reconstruction) -> list[list[Scale]]:
 
 
 def _group_label(unit: str, group: Sequence[Scale]) -> str:
-    """Return length-scales that are shown as one: of each axis its value, or its range."""
+    """Return the label of a group: a value or a range for each axis."""
     after = f" {unit}" if unit else ""
     if all(len(set(scale)) == 1 for scale in group):
         return _from_to([scale[0] for scale in group], _TO) + after
@@ -243,9 +241,9 @@ def _group_label(unit: str, group: Sequence[Scale]) -> str:
 
 
 def _from_to(values: Sequence[float], to: str) -> str:
-    """Return the smallest and the largest of some values, or one of them where they read alike."""
+    """Return a range of values as text; a single value if both ends look alike."""
     low, high = min(values), max(values)
-    digits = 3 if to == _TO or low == high else 2  # of several axes there is less room
+    digits = 3 if to == _TO or low == high else 2  # several axes leave less room
     ends = [f"{v:.0f}" if v >= 100.0 else f"{v:.{digits}g}" for v in (low, high)]
     return ends[0] if ends[0] == ends[1] else to.join(ends)
 
@@ -257,7 +255,7 @@ def _shares(masses: Mapping[Scale, float], groups: Sequence[Sequence[Scale]]) ->
 def describe_step(
     data: RunData, step: ReportStep, groups: Sequence[Sequence[Scale]], kept: int
 ) -> dict[str, Any]:
-    """Return a step, without readings and maps, with so many candidates kept at most."""
+    """Return a step without readings and maps, with at most `kept` candidates."""
     found: dict[str, Any] = {
         "n": step.number,
         "observed": step.observed,
@@ -307,7 +305,7 @@ def describe_step(
         ),
         "candidates": [[c.location, _fine(c.lower), _fine(c.upper)] for c in chosen],
         "others": len(plan.candidates) - len(chosen),
-        # Without candidates the bounds say nothing (random).
+        # Bounds need candidates; the policy random has none.
         "lower": _fine(plan.lower) if plan.candidates else None,
         "upper": _fine(plan.upper) if plan.candidates else None,
         "planSeconds": _significant(float(record.get("plan_seconds") or plan.seconds)),
@@ -317,7 +315,7 @@ def describe_step(
 
 
 def _percent(step: ReportStep, kind: str) -> list[float | None]:
-    """Return a coverage of the 50, 90 and 95 % intervals [%]."""
+    """Return the coverages of the 50, 90 and 95 % intervals [%]."""
     found = (step.scores[f"{kind}_{level}"] for level in (50, 90, 95))
     return [None if share is None else round(100.0 * share, 2) for share in found]
 
@@ -330,7 +328,7 @@ def _went(step: ReportStep, plan: Plan) -> dict[str, Any]:
 
 
 def _way_home(data: RunData, step: ReportStep, plan: Plan) -> dict[str, Any]:
-    """Return the step that leads to the end place: no decision, no place of its own."""
+    """Return the step to the end place, which has no decision."""
     end = called(data.topology.names[plan.path[-1]])
     read = len(step.readings)
     return {
@@ -345,7 +343,7 @@ def _way_home(data: RunData, step: ReportStep, plan: Plan) -> dict[str, Any]:
 
 
 def _best(candidates: Sequence[CandidateValue], chosen: int, kept: int) -> list[CandidateValue]:
-    """Return the candidates by upper bound, best first; the chosen one comes along anyway."""
+    """Return the best candidates by upper bound, and the chosen one."""
     ordered = sorted(candidates, key=lambda c: (-c.upper, -c.lower, c.location))
     first = ordered[:kept]
     if all(c.location != chosen for c in first):
@@ -354,16 +352,16 @@ def _best(candidates: Sequence[CandidateValue], chosen: int, kept: int) -> list[
 
 
 def _regret(steps: Sequence[ReportStep]) -> dict[str, list[float | None]] | None:
-    """Return the regret at each step, None where it was not computed.
+    """Return the regret at each step; None = not computed.
 
-    ``each`` of the stage, its ``average`` so far, that of the ``recommended`` place, and the
-    ``bound`` on the average.
+    Keys: ``each`` of the stage, ``average`` so far, ``recommended`` of that place, and ``bound`` on
+    the average.
     """
     records = [step.record for step in steps]
     if not any(record.get("regret") is not None for record in records):
         return None
     found: dict[str, list[float | None]] = {"each": [], "average": [], "recommended": []}
-    # Of several probes the stages do not end in the order of their numbers.
+    # The stages of several probes do not end in the order of their numbers.
     bounds = sorted(float(r["regret_bound"]) for r in records if r.get("regret_bound") is not None)
     limits: list[float | None] = []
     total, count = 0.0, 0
@@ -403,13 +401,13 @@ def places_of(topology: Topology) -> dict[str, Any]:
 
 
 def _shore(topology: Topology, side: float) -> dict[str, Any] | None:
-    """Return the edges of the free ground as packed data; None where none are known."""
+    """Return the edges of the free ground as packed data; None = none are known."""
     lines = shore_of(topology, side)
     return {**_packed(lines), "counts": _counts(lines)} if lines else None
 
 
 def _packed(lines: Sequence[FloatArray]) -> dict[str, Any]:
-    """Return the corners of lines, one after the other, and their least and largest [m]."""
+    """Return the consecutive corners of lines, and their smallest and largest [m]."""
     points = np.vstack(lines)
     low, high = points.min(axis=0).tolist(), points.max(axis=0).tolist()
     x, y = (pack(points[:, k : k + 1], low[k], high[k]) for k in (0, 1))
@@ -421,10 +419,10 @@ def _counts(lines: Sequence[FloatArray]) -> dict[str, Any]:
 
 
 def side_of(positions: FloatArray) -> float:
-    """Return the distance of neighbouring places, the side of the squares that show them."""
+    """Return the side of the squares that show the places: the distance of neighbours [m]."""
     from scipy.spatial import cKDTree
 
-    positions = np.unique(np.round(positions, 6), axis=0)  # some may lie above others
+    positions = np.unique(np.round(positions, 6), axis=0)  # places may lie above each other
     if len(positions) < 2:
         return 1.0
     distances, _ = cKDTree(positions).query(positions, k=2)
@@ -463,10 +461,10 @@ def _maps(done: Reconstruction, thin: int) -> dict[str, Any]:
 
 
 def ranges_of(done: Reconstruction) -> dict[str, list[float]]:
-    """Return the ranges of the colours of the field and of its doubt, the same for all steps."""
+    """Return the colour ranges of the field and of its uncertainty, equal for all steps."""
     final, truth = done.mean[-1], done.truth
     shared = final if truth is None else np.concatenate([final, truth.ravel()])
-    # The first maps may be far off (a mean that is not known): they are drawn in the end colours.
+    # The first maps may be far off; they get the end colours.
     most = float(np.median(done.std.max(axis=1)[min(1, len(done.std) - 1) :])) or 1.0
     return {
         "range": list(_range(float(shared.min()), float(shared.max()))),

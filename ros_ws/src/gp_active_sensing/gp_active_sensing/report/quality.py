@@ -1,10 +1,8 @@
-"""How good is a map without a known truth: how well its readings predict each other.
+"""Quality of a map without a known truth, by leaving each place out.
 
-Each place that was read is predicted from the readings of all other places, see
-`gp_active_sensing.belief.leave_one_out`. With the probability u that the belief gave to less than
-what was read there, a belief that is right has u uniform: half of the places are within its central
-50 % interval. The places left out lie beside others that were read, so intervals that are wide
-there say nothing of places far from every reading.
+The readings of all other places predict each place, see `belief.leave_one_out`. For a correct
+belief, the probability u of a value below the reading is uniform. Then half of the places lie
+within their central 50 % intervals. The result does not apply to places far from all readings.
 """
 
 from __future__ import annotations
@@ -19,11 +17,11 @@ from gp_active_sensing.belief import Belief
 from gp_active_sensing.types import FloatArray, IntArray
 
 MOST = 800
-"""Places with readings; of more it is not worked out, which would take O(L D³)."""
+"""Largest number of places with readings, since the cost is O(L D³)."""
 FEW = 10
-"""Smallest number of places for which the intervals are judged."""
+"""Smallest number of places for a verdict on the intervals."""
 SHARES = np.arange(5, 100, 5) / 100.0
-"""Probabilities of the central intervals that are counted."""
+"""Probabilities of the central intervals on the page."""
 _END = 1e-12
 
 
@@ -32,9 +30,9 @@ class Calibration:
     """Leave-one-place-out predictions.
 
     Args:
-        places: (D,) in the order in which they were first read.
-        below: (D,) probability of less than what was read at each, by the readings elsewhere.
-        error: root mean square of what was read less what was predicted, in the sensor's unit.
+        places: (D,) places in the order of their first readings.
+        below: (D,) predicted probability of a value below the reading of each place.
+        error: root mean square of reading minus prediction, in the sensor's unit.
     """
 
     places: IntArray
@@ -43,11 +41,11 @@ class Calibration:
 
     @property
     def off(self) -> FloatArray:
-        """(D,) how far off each is, in standard deviations of a normal distribution."""
+        """(D,) prediction errors in standard deviations of a normal distribution."""
         return np.asarray(ndtri(np.clip(self.below, _END, 1.0 - _END)))
 
     def inside(self, share: float) -> float:
-        """Return the share of the places within the central intervals of a probability."""
+        """Return the fraction of places within their central intervals of a probability."""
         return float(np.mean(np.abs(self.below - 0.5) <= 0.5 * share))
 
     @property
@@ -57,7 +55,7 @@ class Calibration:
         if count < FEW:
             return f"{count} places are too few to say how well the intervals fit."
         half, most = self.inside(0.5), self.inside(0.9)
-        # Twice the standard deviation of a share of so many independent places.
+        # Twice the standard deviation of the fraction for independent places.
         if most < 0.9 - 2.0 * np.sqrt(0.09 / count) or half < 0.5 - 2.0 * np.sqrt(0.25 / count):
             return "Beside places that were read the intervals are too narrow."
         return (
@@ -80,9 +78,9 @@ class Calibration:
 
 
 def calibration_of(belief: Belief) -> Calibration | None:
-    """Return the leave-one-place-out predictions; None where they are not computed.
+    """Return the leave-one-place-out predictions; None if they are not computed.
 
-    So with fewer than two places or more than `MOST`, and where readings age.
+    They need 2 to `MOST` places and readings that do not age.
     """
     if not 2 <= int(belief.observed.sum()) <= MOST:
         return None

@@ -1,7 +1,7 @@
-"""Reconstruct a run step by step, or its map alone; steps are added, or filled, as events come.
+"""Reconstruct the steps or the map of a run, event by event.
 
-The belief receives each event once. A stage's record may come later than the next
-stages, so steps are put together again whenever they are asked for, of what was kept of the belief.
+The belief receives each event once. A record may come after later stages, so that steps are built
+on request.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ from gp_active_sensing.types import FloatArray
 logger = logging.getLogger(__name__)
 
 GROUPS = 200
-"""Steps of a run without decisions: its readings are gathered into at most twice as many."""
+"""Half of the largest number of groups of readings in a run without decisions."""
 _OF_MAIN = (
     "value", "promised", "explained", "regret", "recommended", "rms", "nlpd", "coverage", "reading_"
 )  # fmt: skip
-"""Beginnings of the keys of a stage's record that are about the main quantity."""
+"""Beginnings of those keys of a record that describe the main quantity."""
 VALUES = 4_000_000
-"""Largest number of values of a map kept over all steps; beyond, some steps have no map."""
+"""Largest number of map values over all steps; beyond it some steps have no map."""
 
 
 def replay(data: RunData) -> Reconstruction:
-    """Return the steps of a run by its journal and records.
+    """Return the steps of a run from its journal and records.
 
-    Cost: a prediction of all n places for each step with a map.
+    The cost is a prediction of all n places for each step with a map.
 
     Raises:
         RunError: an event of the journal that cannot be used.
@@ -81,15 +81,15 @@ class GrowingStep:
     """Stored data of a step: its events, and the belief after it.
 
     Args:
-        chunk: what happened.
-        expected: place -> mean and standard deviation of its next reading, before the step.
+        chunk: events of the step.
+        expected: predicted mean and standard deviation of readings before the step.
         used: (place, value) of the readings of the step, in order.
-        length_scales, kernels: belief over them.
+        length_scales, kernels: weights of the candidates by length-scale and by kernel.
         observed: number of places with a reading.
-        promised: error of the map that the belief promises; None = none.
-        scores: of the map, all None without a truth.
-        mean, std, truth: (n,) maps; None where this step has none.
-        version: which look at the belief of the run it is of.
+        promised: promised error of the map; None = not known.
+        scores: scores of the map; all None without a truth.
+        mean, std, truth: (n,) maps; None = the step has no map.
+        version: value of `GrowingReconstruction.looks` for its map.
     """
 
     chunk: StepEvents
@@ -107,38 +107,38 @@ class GrowingStep:
 
 
 class GrowingReconstruction:
-    """The steps of a run so far.
+    """Steps of a run so far.
 
     Args:
-        data: the run, whose events are ignored; `take` is given them.
-        most: values of a map kept over all steps; beyond, every other step loses its map.
-        shown: numbers of the steps, from 0 on, that get a map; None = all.
+        data: the run; `take` receives its events.
+        most: largest number of map values; beyond it every other step loses its map.
+        shown: numbers of the steps with a map, from 0; None = all.
     """
 
     def __init__(
         self, data: RunData, most: int | None = None, shown: Collection[int] | None = None
     ) -> None:
         self.data = data
-        """May be replaced by the same run with newer records, summary and truth."""
+        """The run; a caller may replace it by one with newer records, summary and truth."""
         self._teller = _teller(data)
         self.parts: list[GrowingStep] = [GrowingStep(StepEvents(0))]
-        """One a step; the last is open."""
+        """Data of each step; the last step is open."""
         self.by_stage = False
         self.unused = 0
         self.looks = 0
-        """How often the belief was looked at again."""
+        """Number of predictions of the map."""
         self._prior = masses(self.belief, self.belief.prior_weights)
         self._prior_kernels = kernel_masses(self.belief, self.belief.prior_weights)
         self._records: dict[int, Mapping[str, Any]] = {}
         self._changed = True
-        """The open step knows less than the belief does."""
+        """True if the belief is newer than the open step."""
         self._last: int | None = None
-        """Where the last decision led."""
+        """Goal of the last decision."""
         self._size = 1
-        """Readings of a group, where nothing is decided."""
+        """Number of readings of a group in a run without decisions."""
         self._count = 0
         self._stamp_ns: int | None = None
-        """Stamp of the last reading [ns]; None = none yet."""
+        """Stamp of the last reading [ns]; None = no reading yet."""
         most = VALUES if most is None else most
         self._most = max(2, most // max(data.topology.n, 1))
         self._shown = None if shown is None else set(shown)
@@ -148,15 +148,15 @@ class GrowingReconstruction:
 
     @property
     def belief(self) -> Belief:
-        """The belief after all readings so far."""
+        """Belief after all readings so far."""
         return self._teller.belief
 
     def finish(self) -> None:
-        """Link the map to all readings, as at the end of a mission."""
+        """Update the link with all readings, as at the end of a mission."""
         self._changed |= self._teller.finish()
 
     def take(self, events: Iterable[Event]) -> None:
-        """Take in events, in their order."""
+        """Add events in their order."""
         for event in events:
             if isinstance(event, DecisionTaken | ReturnBegun):
                 self._decide(event)
@@ -166,7 +166,7 @@ class GrowingReconstruction:
                 self._apply(event)
 
     def records(self, records: Iterable[Mapping[str, Any]], *, again: bool = False) -> None:
-        """Take in records of stages; `again`: those before were written again."""
+        """Add records of stages; `again`: they replace the earlier ones."""
         if again:
             self._records.clear()
         self._records |= {int(r["stage"]): r for r in records if isinstance(r.get("stage"), int)}
@@ -175,7 +175,7 @@ class GrowingReconstruction:
         if isinstance(event, ReadingUsed | ExpertAnswered):
             if event.reading.quantity != self.data.of:
                 if isinstance(event, ReadingUsed):
-                    list(self._teller.tell([event]))  # the map may be linked to that of another
+                    list(self._teller.tell([event]))  # a link may use another quantity
                 return
         part = self.parts[-1]
         before = len(part.chunk.readings), len(part.chunk.answers)
@@ -187,7 +187,7 @@ class GrowingReconstruction:
             accepted = list(self._teller.tell(answers, expert=True))
             part.used += used
             self.unused += len(readings) + len(answers) - len(used) - len(accepted)
-            part.chunk.readings, part.chunk.answers = [], []  # told; nobody asks for them again
+            part.chunk.readings, part.chunk.answers = [], []  # the belief has them
             self._changed = True
 
     def _decide(self, event: DecisionTaken | ReturnBegun) -> None:
@@ -206,22 +206,22 @@ class GrowingReconstruction:
             self.parts[-1].expected = self._expected(sorted(places))
 
     def _expected(self, wanted: Sequence[int]) -> dict[int, tuple[float, float]]:
-        """Return the predicted readings at places; anywhere if the probe moves freely."""
-        anywhere = self._follows and self._shown is None  # else the records say where it went
+        """Return the predicted readings at places, or anywhere for a freely moving probe."""
+        anywhere = self._follows and self._shown is None  # records have the visited place
         places = np.arange(self.data.topology.n) if anywhere else np.array(wanted)
         mean, variance = self.belief.predict(places, noisy=True)
         found = zip(places.tolist(), mean.tolist(), np.sqrt(variance).tolist(), strict=True)
         return {p: (m, s) for p, m, s in found}
 
     def _group(self, event: ReadingUsed) -> None:
-        """Start another group of readings when the last one is full."""
+        """Start another group of readings after a full one."""
         if event.reading.quantity != self.data.of:
             return
         stamp = event.reading.stamp_ns
         if self._count % self._size == 0:
             self._look()
             self._begin(StepEvents(self._count))
-            if len(self.parts) > 2 * GROUPS + 1:  # before any and the open one are not merged
+            if len(self.parts) > 2 * GROUPS + 1:  # without the first and the open one
                 self._merge_pairs()
         self._count += 1
         chunk = self.parts[-1].chunk
@@ -230,7 +230,7 @@ class GrowingReconstruction:
         self._stamp_ns = stamp
 
     def _merge_pairs(self) -> None:
-        """Make one of each two full groups; the open one stays."""
+        """Merge full groups in pairs."""
         first, *full, still_open = self.parts
         self.parts = [first]
         for a, b in zip(full[::2], full[1::2], strict=True):
@@ -254,7 +254,7 @@ class GrowingReconstruction:
                 part.mean = part.std = part.truth = None
 
     def _look(self) -> None:
-        """Store the current belief for the open step."""
+        """Store the current belief in the open step."""
         if not self._changed:
             return
         self._changed = False
@@ -290,12 +290,12 @@ class GrowingReconstruction:
         return {**{k: v for k, v in found.items() if not k.startswith(_OF_MAIN)}, **own}
 
     def now(self) -> Reconstruction:
-        """Return all steps as they are known now."""
+        """Return all steps so far."""
         self._look()
         steps, seconds = [], 0.0
         metres: dict[str, float] = {}
         for part in self.parts:
-            self._seconds = seconds  # before the open step, in the end
+            self._seconds = seconds  # finally the time before the open step
             record = self._record(part)
             step = self._step(part, record, seconds, metres)
             seconds = step.seconds
@@ -321,7 +321,7 @@ class GrowingReconstruction:
     def _step(
         self, part: GrowingStep, record: Mapping[str, Any], seconds: float, metres: dict[str, float]
     ) -> ReportStep:
-        """Put a step together; `metres` driven by each probe are added to."""
+        """Return a step; its distance is added to the `metres` of its probe."""
         chunk = part.chunk
         driven = chunk.driven if self.by_stage else max(chunk.driven, 0.0)
         probe = str(record.get("probe") or "")
@@ -348,7 +348,7 @@ class GrowingReconstruction:
 
 
 def _merged(first: GrowingStep, second: GrowingStep) -> GrowingStep:
-    """Return the second of two parts with what happened in the first as well."""
+    """Return the second of two steps with the events of both."""
     second.used = first.used + second.used
     second.chunk.driven += first.chunk.driven
     second.chunk.metres += first.chunk.metres
@@ -364,19 +364,19 @@ def map_of_run(
     limits: Sequence[Limit] = (),
     quantity: str = "",
 ) -> FieldMap:
-    """Return the map that a run directory holds; the run may be under way.
+    """Return the map of a run, which may be under way.
 
     Args:
-        run_dir: of a simulation, a mission or a replay.
-        stage: the map after this stage; None = after the last reading.
-        spacing: of the points of the map [m]; None = the places.
-        limits: whose probabilities the map has.
-        quantity: one of several; "" = the main one, and mean and deviation of the others beside.
+        run_dir: directory of a simulation, mission or replay.
+        stage: number of the stage before the map; None = the last reading.
+        spacing: distance of the points of the map [m]; None = the places.
+        limits: limits whose probabilities the map has.
+        quantity: name of a quantity; "" = the main one, with mean and deviation of the others.
 
     Raises:
-        RunError: not a run directory, no such stage or quantity, no reading up to then, or no map
-            of that spacing.
-        ActiveSensingError: a map that cannot be found or read any more.
+        RunError: not a run directory, no such stage or quantity, no reading before the map, or no
+            map of that spacing.
+        ActiveSensingError: the map cannot be found or read.
     """
     data = load_run(run_dir)
     field = map_of(data.for_quantity(quantity), stage, spacing=spacing, limits=limits)
@@ -384,7 +384,7 @@ def map_of_run(
     for name in () if quantity else data.quantities[1:]:
         try:
             further[name] = map_of(data.for_quantity(name), stage, spacing=spacing)
-        except RunError as error:  # it has no reading yet
+        except RunError as error:  # no reading yet
             logger.warning("%s: %s", name, error)
     return replace(field, further=further)
 
@@ -396,7 +396,7 @@ def map_of(
     spacing: float | None = None,
     limits: Sequence[Limit] = (),
 ) -> FieldMap:
-    """Return the map of a run that was read; see `map_of_run`."""
+    """Return the map of a loaded run; see `map_of_run`."""
     events = tuple(parse_events(data.events))
     if stage is not None:
         numbers = [event.stage for event in events if isinstance(event, DecisionTaken)]

@@ -1,4 +1,4 @@
-"""The route that is left of a run, for a ground station that drives it without this package."""
+"""Remaining route of a run, for a ground station."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from gp_active_sensing.types import BoolArray
 
 
 class _ProbeAtEnd(NamedTuple):
-    """A probe at the end of a journal: its last decision, the first place, and where it is."""
+    """Probe at the end of a journal: its last decision, first place and position."""
 
     decision: DecisionTaken | ReturnBegun
     first: int | None
@@ -36,16 +36,16 @@ class _ProbeAtEnd(NamedTuple):
 
 
 def route_left(run_dir: Path, altitude: float = 0.0) -> dict[str, tuple[Point, list[Point]]]:
-    """Return where each probe is and the waypoints of the route that it has left, by its name.
+    """Return the position and the remaining waypoints of each probe, by its name.
 
-    The places of its last decision that are not read yet, and the way to the end place.
+    The waypoints are the unread places of the last decision, and the way to the end place.
 
     Args:
-        run_dir: the run.
-        altitude: height of the waypoints above home [m]; added to the heights of the map.
+        run_dir: run directory.
+        altitude: height of the waypoints above home, added to the heights of the map [m].
 
     Raises:
-        RunError: the mission is over, took no decision, or its map has no place on Earth.
+        RunError: the mission is over, has no decision, or its map has no geographic position.
         MissingDependencyError: pyproj is missing.
     """
     data = load_run(run_dir)
@@ -69,7 +69,7 @@ def route_left(run_dir: Path, altitude: float = 0.0) -> dict[str, tuple[Point, l
 
 
 def _probes_of(data: RunData) -> tuple[dict[str, _ProbeAtEnd], BoolArray]:
-    """Return the probes of a run at its end, and which places (n,) were read."""
+    """Return the probes at the end of a run, and (n,) which places were read."""
     observed = np.zeros(data.topology.n, dtype=np.bool_)
     probes: dict[str, _ProbeAtEnd] = {}
     for event in parse_events(data.events):
@@ -95,7 +95,7 @@ def _probes_of(data: RunData) -> tuple[dict[str, _ProbeAtEnd], BoolArray]:
 def _places_left(
     data: RunData, probe: _ProbeAtEnd, observed: BoolArray
 ) -> tuple[tuple[float, float], list[int]]:
-    """Return where a probe is [m], and the places where it has to turn or to measure."""
+    """Return the position of a probe [m], and the places where it turns or measures."""
     topology, plan = data.topology, probe.decision.plan
     goals = [goal for goal in plan.waypoints if not observed[goal]]
     end = _end_of(data, probe)

@@ -1,4 +1,4 @@
-"""Load everything that a report shows from a run directory."""
+"""Load the data of a report from a run directory."""
 
 from __future__ import annotations
 
@@ -33,24 +33,23 @@ from gp_active_sensing.util.wording import symbol
 
 @dataclass(frozen=True)
 class RunData:
-    """A run as it lies in its directory, with the map and the truth that it took place in.
+    """Run with its map and truth, as loaded from its directory.
 
     Args:
-        path: the run directory.
-        config: its configuration.
+        path: run directory.
+        config: content of ``config.yaml``.
         topology: the map.
-        belief: the configuration of what was believed before the first reading.
-        truth: the noise-free field, None when it is not known.
-        events: of the journal, in order.
-        records: one a stage.
-        summary: {} for a run that did not end.
-        notes: what a reader has to know (no truth, a line cut short).
-        drift: what the policy brought of its own, None = that of `belief`.
-        objective: what was looked for, "maximise" or "minimise"; "" for neither.
-        sensor: the simulated one which read the truth, None without. What a robot's sensor was is
-            in ``config["reading"]``.
-        first: the map that it began with, where that came by a topic; `topology` is the last one.
-        of: name of a further quantity that it is looked at for; "" = the main one.
+        belief: settings of the belief before the first reading.
+        truth: noise-free field; None = not known.
+        events: events of the journal, in order.
+        records: record of each stage.
+        summary: content of ``summary.json``; {} = the run did not end.
+        notes: remarks for the reader, such as a half-written line.
+        drift: drift that the policy sets; None = that of `belief`.
+        objective: "maximise" or "minimise"; "" = neither.
+        sensor: simulated sensor of the truth; None = none.
+        first: first map of a mission whose map came by a topic; None = `topology`.
+        of: name of the further quantity in view; "" = the main one.
     """
 
     path: Path
@@ -68,11 +67,11 @@ class RunData:
     first: Topology | None = None
     of: str = ""
     whole: RunData | None = None
-    """The run as it looks for its main quantity; None = this is that."""
+    """Run in view of its main quantity; None = this object."""
 
     @property
     def linked_to(self) -> RunData | None:
-        """The run as it looks for the quantity that this one is linked to; None = for none."""
+        """Run in view of the quantity that this one is linked to; None = no link."""
         if self.whole is None:
             return None
         sections = further_sections(self.config)
@@ -86,7 +85,7 @@ class RunData:
 
     @property
     def quantities(self) -> tuple[str, ...]:
-        """Names of the quantities, the main one first; () where there is one only."""
+        """Names of the quantities, the main one first; () for a single one."""
         further = tuple(further_sections(self.config))
         return (self.main, *further) if further else ()
 
@@ -96,7 +95,7 @@ class RunData:
         return main_quantity(self.config)
 
     def for_quantity(self, name: str) -> RunData:
-        """Return the same run as it looks for one of its quantities; "" = the main one.
+        """Return the run in view of one of its quantities; "" = the main one.
 
         Raises:
             RunError: the run has no such quantity.
@@ -120,7 +119,7 @@ class RunData:
 
     @property
     def unit(self) -> str:
-        """Unit of the field, "" when not said."""
+        """Unit of the field; "" = not given."""
         if self.of:
             section = further_sections(self.config)[self.of]
             return str(section.get("unit") or _section(section, "field").get("unit") or "")
@@ -135,28 +134,27 @@ class RunData:
 
     @property
     def quantity(self) -> str:
-        """Return the name of the quantity; for a robot's mission that of its topic."""
+        """Name of the quantity in view; by default the name of its topic."""
         return self.of or main_quantity(self.config)
 
     @property
     def policy(self) -> str:
-        """Name of the policy, "" when not said."""
+        """Name of the policy; "" = not given."""
         policy = self.config.get("policy")
         name = policy.get("name") if isinstance(policy, Mapping) else policy
         return str(name or "")
 
     @property
     def versions(self) -> Mapping[str, str]:
-        """Versions of the software it was run with."""
+        """Versions of the software of the run."""
         first: Mapping[str, Any] = next((e for e in self.events if e.get("event") == "start"), {})
         found = first.get("versions")
         return found if isinstance(found, Mapping) else {}
 
     def fresh_belief(self) -> Belief:
-        """Return the belief before the first reading.
+        """Return the belief before the first reading, over all places of the last map.
 
-        Where the map has grown it is over all places there are by now, with the candidates that
-        the first map gave: what was believed of a place does not depend on others.
+        The candidates are those of the first map.
         """
         first = self.topology if self.first is None else self.first
         belief = self._belief_on(first)
@@ -174,7 +172,7 @@ def _section(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _simulated(config: Mapping[str, Any], name: str, topology: Topology) -> SimulatedSensor | None:
-    """Return the simulated sensor of a further quantity, which knows its truth; None without."""
+    """Return the simulated sensor of a further quantity; None without one."""
     if name not in _section(config, "quantities"):
         return None
     try:
@@ -184,7 +182,7 @@ def _simulated(config: Mapping[str, Any], name: str, topology: Topology) -> Simu
 
 
 def main_quantity(config: Mapping[str, Any]) -> str:
-    """Return the name of the main quantity of a mission, or of a scenario."""
+    """Return the name of the main quantity of a mission or a scenario."""
     if readings := _section(config, "readings"):
         return str(next(iter(readings)))
     topic = str(_section(config, "reading").get("topic", ""))
@@ -194,7 +192,7 @@ def main_quantity(config: Mapping[str, Any]) -> str:
 
 
 def further_sections(config: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Return the sections of the further quantities by name: of a mission, or of a scenario."""
+    """Return the sections of the further quantities by name."""
     readings, simulated = _section(config, "readings"), _section(config, "quantities")
     found = {**dict(list(readings.items())[1:]), **simulated}
     return {name: each for name, each in found.items() if isinstance(each, Mapping)}
@@ -205,11 +203,11 @@ def load_run(run_dir: Path, *, follow: bool = False) -> RunData:
 
     Args:
         run_dir: the directory.
-        follow: leave events, records and summary to who follows them as they are written.
+        follow: leave out events, records and summary, which a follower reads as they are written.
 
     Raises:
-        RunError: not a run directory, or one whose configuration has no map or belief.
-        ActiveSensingError: a map that cannot be found or read any more.
+        RunError: not a run directory, or its configuration has no map or belief.
+        ActiveSensingError: the map cannot be found or read.
     """
     run = RunDirectory.open(run_dir)
     config = run.config
@@ -258,7 +256,7 @@ def load_run(run_dir: Path, *, follow: bool = False) -> RunData:
 def _maps(
     config: MapConfig, run_dir: Path, events: Sequence[Mapping[str, Any]] | None
 ) -> tuple[Topology, Topology | None]:
-    """Return the map of a run; and the one that it began with, where it came by a topic."""
+    """Return the last map of a run, and the first one if the map came by a topic."""
     if not isinstance(config, OccupancyConfig) or not config.topic:
         return build_topology(config, base_dir=run_dir), None
     first, last = kept_places(config, run_dir, 1), None
@@ -269,7 +267,7 @@ def _maps(
 
 
 def truth_of(run: RunDirectory, topology: Topology) -> tuple[GroundTruth | None, str]:
-    """Return the truth, or why there is none."""
+    """Return the truth and ""; or None and the reason."""
     config = run.config
     if not isinstance(config.get("field"), Mapping):
         return None, ""

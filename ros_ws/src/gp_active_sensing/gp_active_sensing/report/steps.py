@@ -1,4 +1,4 @@
-"""Steps of a run: what happened between two of them, and what was known after each."""
+"""Steps of a run: their events, and the state after each."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from gp_active_sensing.types import FloatArray, Plan, Reading
 
 
 class JournalTeller:
-    """Passes readings to a belief in order.
+    """Condition of a belief on the readings of a journal.
 
     Args:
-        belief: is changed.
+        belief: the belief, which is changed.
         topology: the map.
-        quantity: whose readings it takes; "" = the main one.
-        source: teller of the quantity whose map the belief is to be linked to; None = none.
+        quantity: name of the quantity; "" = the main one.
+        source: the same for the quantity that the belief is linked to; None = no link.
     """
 
     def __init__(
@@ -46,12 +46,12 @@ class JournalTeller:
         self.belief: Belief = belief if source is None else belief.copy()
         self._topology, self.quantity = topology, quantity
         self._stays: dict[tuple[str, int], tuple[Reading, int]] = {}
-        """By probe and place: what the belief holds of the last stay, of how many readings."""
+        """Last average and number of readings of the stay of each probe at each place."""
 
     def tell(
         self, readings: Sequence[ReadingUsed], *, expert: bool = False
     ) -> Iterator[tuple[int, float]]:
-        """Take in readings; yield (place, value) of those that could be used."""
+        """Add readings to the belief; yield (place, value) of the usable ones."""
         for event in readings:
             reading, place = event.reading, event.reading.location
             if reading.quantity != self.quantity:
@@ -71,15 +71,12 @@ class JournalTeller:
             yield place, reading.value
 
     def _add_source(self, event: ReadingUsed) -> None:
-        """Tell a reading of another quantity, if the belief is linked to that one."""
+        """Add a reading of the linked quantity."""
         if self._source is not None and list(self._source.tell([event])):
             follow(self.belief, self._template, self._source.belief)
 
     def finish(self) -> bool:
-        """Link the map to all that was read, as a mission does in the end; say whether it changed.
-
-        Without a link nothing changes.
-        """
+        """Update the link as at the end of a mission; return whether the map changed."""
         source = self._source
         return source is not None and follow(self.belief, self._template, source.belief, now=True)
 
@@ -88,7 +85,7 @@ class JournalTeller:
         now, count = event.average, 1 if event.stay is None else event.stay.count
         before, number = self._stays.get(stay, (now, count))
         seconds = 1e-9 * now.stamp_ns
-        if count > number:  # otherwise it begins a stay, or what it goes on with is lost
+        if count > number:  # otherwise a stay begins
             gone = before.value, before.noise_variance, 1e-9 * before.stamp_ns, before.off
             belief.amend(place, gone, now.value, now.noise_variance, seconds=seconds, off=now.off)
             self._stays[stay] = replace(now, stamp_ns=before.stamp_ns), count
@@ -104,25 +101,22 @@ class JournalTeller:
 
 @dataclass(frozen=True)
 class ReportStep:
-    """State after a stage or a group of readings; the first one is before any.
+    """State after a stage or a group of readings; the first step is before all events.
 
     Args:
-        number: of the stage, or of readings so far.
+        number: number of the stage, or number of readings so far.
         seconds: time of the mission [s].
-        metres: driven [m].
-        plan: the decision that led here, None without one; one without a waypoint is the way to the
-            end place.
-        at: where the probe stood when it was taken, None when not known.
-        record: the stage's line of ``records.jsonl``, {} without one.
+        metres: driven distance [m].
+        plan: decision before the step; None = none. Without a waypoint, the way to the end place.
+        at: place of the probe at the decision; None = not known.
+        record: line of the stage in ``records.jsonl``; {} = none.
         readings: (place, mean, count) of the readings of this step.
-        expected: mean and standard deviation, before it, of the reading at the chosen place (or
-            where the probe went instead).
-        masses: belief over the length-scales; the candidates may follow the readings.
-        kernels: belief over the kernels by their names, {} where there is one only.
+        expected: predicted mean and standard deviation of the reading at the visited place.
+        masses: weights of the length-scales.
+        kernels: weights of the kernels by name; {} for a single kernel.
         observed: number of places with a reading.
-        scores: of the map, all None without a truth.
-        promised: error of the map that the belief promises; None where that was neither kept nor
-            worked out again.
+        scores: scores of the map; all None without a truth.
+        promised: promised error of the map; None = not known.
         limits: places that the limits closed (True) or opened after its readings.
     """
 
@@ -153,12 +147,12 @@ class ReportStep:
 
     @property
     def place(self) -> int | None:
-        """The place of the stage."""
+        """Place of the stage."""
         return None if self.plan is None else self.plan.waypoint
 
     @property
     def value(self) -> float | None:
-        """Return the reading at the place of the stage, None without one."""
+        """Reading at the place of the stage; None without one."""
         value = self.record.get("value")
         if isinstance(value, int | float):
             return float(value)
@@ -167,18 +161,18 @@ class ReportStep:
 
 @dataclass(frozen=True)
 class Reconstruction:
-    """All steps of a run, and the maps of some of them.
+    """All steps of a run, and the maps of some.
 
     Args:
-        by_stage: a step is a stage; otherwise a group of readings.
-        steps: in order; the first is before any decision and reading.
-        shown: (m,) numbers of the steps with a map; the last step is among them.
+        by_stage: True if a step is a stage, False if it is a group of readings.
+        steps: steps in order; the first is before all events.
+        shown: (m,) numbers of the steps with a map, including the last step.
         mean, std: (m, n) estimate and uncertainty of the noise-free field.
-        truth: (m, n) noise-free field; (1, n) when it does not change, None when not known.
-        belief: after the last reading.
-        prior: belief over the length-scales before the first reading.
-        prior_kernels: belief over the kernels then, {} where there is one only.
-        unused: readings of the journal that could not be used.
+        truth: (m, n) noise-free field, (1, n) if it is constant; None = not known.
+        belief: belief after the last reading.
+        prior: weights of the length-scales before the first reading.
+        prior_kernels: weights of the kernels before the first reading; {} for a single kernel.
+        unused: number of readings of the journal that could not be used.
     """
 
     by_stage: bool
@@ -206,19 +200,19 @@ class StepEvents:
     driven: float = 0.0
     metres: float = 0.0
     blocked: str = ""
-    """Why the place could not be reached."""
+    """Reason why the place could not be reached."""
     probe: str = ""
-    """That was sent there; "" = the only one."""
+    """Name of the probe of the step; "" for a single one."""
     limits: dict[int, bool] = field(default_factory=dict)
     """Places that the limits closed (True) or opened."""
 
     @property
     def so_far(self) -> Mapping[str, Any]:
-        """Return a substitute for the record of a stage without one."""
+        """Keys that replace the record of a stage without one."""
         return {"blocked": self.blocked, **({"probe": self.probe} if self.probe else {})}
 
     def apply(self, event: Event) -> None:
-        """Add what an event says."""
+        """Add an event."""
         match event:
             case ReadingUsed():
                 self.readings.append(event)
@@ -238,9 +232,9 @@ class StepEvents:
 
 
 def masses(belief: Belief, weights: FloatArray) -> dict[tuple[float, ...], float]:
-    """Return weights (L,) by length-scale; candidates that differ in signal or noise add up.
+    """Return (L,) weights summed by length-scale.
 
-    Candidates without spatial correlation have none.
+    Candidates without spatial correlation are left out.
     """
     total: dict[tuple[float, ...], float] = {}
     for candidate, weight in zip(belief.hyperparameters, weights.tolist(), strict=True):
@@ -252,7 +246,7 @@ def masses(belief: Belief, weights: FloatArray) -> dict[tuple[float, ...], float
 
 
 def kernel_masses(belief: Belief, weights: FloatArray) -> dict[str, float]:
-    """Return weights (L,) by kernel; {} where all candidates have the same."""
+    """Return (L,) weights summed by kernel; {} for a single kernel."""
     total: dict[str, float] = {}
     for candidate, weight in zip(belief.hyperparameters, weights.tolist(), strict=True):
         total[candidate.kernel] = total.get(candidate.kernel, 0.0) + weight
@@ -260,7 +254,7 @@ def kernel_masses(belief: Belief, weights: FloatArray) -> dict[str, float]:
 
 
 def gathered(used: Sequence[tuple[int, float]]) -> tuple[tuple[int, float, int], ...]:
-    """Return (place, mean, count) of (place, value), in the order in which the places came."""
+    """Return (place, mean, count) of (place, value) pairs, in the order of the first values."""
     by_place: dict[int, list[float]] = {}
     for place, value in used:
         by_place.setdefault(place, []).append(value)

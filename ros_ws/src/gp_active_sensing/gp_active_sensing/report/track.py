@@ -1,4 +1,4 @@
-"""Where the probes really drove: the poses in the journal of a mission."""
+"""Driven tracks of the probes, from the poses in a journal."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from gp_active_sensing.records.events import (
 )
 
 MOST = 4000
-"""Points of all tracks together."""
+"""Largest number of points of all tracks together."""
 _FINE = 1.0 / 1500.0
-"""Share of the map's extent below which two points are one."""
+"""Smallest distance of two points, as a fraction of the map's extent."""
 
 
 @dataclass
 class Track:
-    """The way of one probe.
+    """Track of a probe.
 
     Args:
-        probe: its name, "" for the only one.
-        points: (x, y) in the order in which they were driven [m].
+        probe: name of the probe; "" for a single one.
+        points: (x, y) in driving order [m].
         upto: number of points at the end of each step.
     """
 
@@ -39,23 +39,23 @@ class Track:
 
 
 class GrowingTracks:
-    """The ways of a mission under way, event by event.
+    """Tracks of a mission, event by event.
 
     Args:
-        extent: of the map [m].
-        most: points of all ways; beyond, every other one is left out.
+        extent: extent of the map [m].
+        most: largest number of points; beyond it every other point is left out.
     """
 
     def __init__(self, extent: float, most: int = MOST) -> None:
         self._fine = extent * _FINE
         self._most = most
         self._points: dict[str, list[tuple[float, float, int, int]]] = {}
-        """Track of each probe: x, y, decisions before, number of the reading there or next."""
+        """Points of each probe: x, y, number of earlier decisions, number of the next reading."""
         self._newest: dict[str, int] = {}
         self._decisions = self._readings = 0
 
     def take(self, event: Event) -> None:
-        """Take in an event."""
+        """Add the poses of an event."""
         self._decisions += isinstance(event, DecisionTaken | ReturnBegun)
         for probe, stamp_ns, x, y in poses_of(event):
             if stamp_ns <= self._newest.get(probe, -1) or not math.isfinite(x + y):
@@ -70,7 +70,7 @@ class GrowingTracks:
             self._fine *= 2.0
 
     def tracks(self, ends: Sequence[int], *, by_stage: bool) -> list[Track]:
-        """Return the ways so far; `ends` are numbers of decisions (`by_stage`) or of readings."""
+        """Return the tracks; `ends` are numbers of decisions (`by_stage`) or of readings."""
         found = []
         for probe, points in self._points.items():
             if len(points) > 1:
@@ -82,7 +82,7 @@ class GrowingTracks:
 
 
 def poses_of(event: Event) -> Iterator[tuple[str, int, float, float]]:
-    """Yield probe, time [ns] and position [m] of each pose that an event holds."""
+    """Yield probe, time [ns], x and y [m] of each pose in an event."""
     if isinstance(event, ReadingUsed):
         if event.reading.position is not None:
             x, y = event.reading.position[:2]

@@ -1,4 +1,4 @@
-"""A scenario: everything that describes a simulated mission, as one frozen dataclass tree."""
+"""Scenario of a simulated mission, as a tree of frozen dataclasses."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _FILES = {
 
 @dataclass(frozen=True)
 class ProbeConfig(TripConfig):
-    """Where the probe begins, where it has to end, and how fast it is."""
+    """Start, end and speed of a simulated probe."""
 
     start: int | str | tuple[float, float] | None = param(
         None,
@@ -57,7 +57,7 @@ class ProbeConfig(TripConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class FurtherField(PlannedConfig):
-    """A further quantity that the probe measures: its field and sensor, what is known of it."""
+    """Further quantity of a scenario: its field, sensor and belief."""
 
     field: FieldConfig
     sensor: SensorConfig = dataclasses.field(default_factory=SensorConfig)
@@ -65,7 +65,7 @@ class FurtherField(PlannedConfig):
 
 UNKNOWN = BeliefConfig()
 _ALWAYS_ENDS = 500
-"""Expansions of a decision where a scenario has no section `limit`."""
+"""Largest number of expansions of a decision in a scenario without `limit`."""
 
 
 @dataclass(frozen=True)
@@ -149,12 +149,12 @@ class Scenario:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the probes, probe_1 and on; () for a single one, which needs no name."""
+        """Names of the probes, from probe_1; () for a single probe."""
         return numbered(str(self.probes)) if self.probes > 1 else ()
 
     @property
     def main(self) -> str:
-        """Name of the main quantity where there are several, as `readings` has it; else ""."""
+        """Name of the main quantity among several, as in `readings`; "" for a single quantity."""
         word = re.sub("[^a-z0-9]+", "_", self.field.quantity.lower()).strip("_")
         return word if self.quantities else ""
 
@@ -182,11 +182,11 @@ def load_scenario(
     Args:
         name_or_path: name of a shipped scenario ("town"), or path of a YAML file.
         overrides: ``a.b=value`` with YAML values, applied last.
-        policy: name of a policy to use instead; parameters it also knows are kept.
+        policy: name of another policy; it keeps the parameters that it knows.
 
     Raises:
         ResourceError: no such scenario; the message lists the shipped ones and the nearest match.
-        ConfigError: every wrong key and value, with its path; two policies.
+        ConfigError: all wrong keys and values with their paths; two policies.
     """
     path = find_resource("sim", str(name_or_path))
     mapping = load_yaml(path)
@@ -209,11 +209,11 @@ def scenario_from_mapping(
 
     Args:
         mapping: sections as in a scenario file.
-        source: where the data came from, for messages.
-        base_dir: folder that relative file names are looked up in first.
+        source: origin of the data, for messages.
+        base_dir: first folder of the search for relative file names.
 
     Raises:
-        ConfigError: every wrong key and value, with its path.
+        ConfigError: all wrong keys and values with their paths.
     """
     problems: list[str] = []
     scenario: Scenario | None = None
@@ -237,12 +237,12 @@ def scenario_from_mapping(
     if problems or scenario is None:
         raise ConfigError(problems, source=source)
     name = scenario.policy.get("name")
-    # The run's configuration then says every parameter, also those left at their defaults.
+    # The configuration of the run then has all parameters, including defaults.
     return dataclasses.replace(scenario, policy={"name": name, **to_mapping(policy)})
 
 
 def with_policy(mapping: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return scenario data with another policy; parameters that it does not know are left out.
+    """Return scenario data with another policy, which keeps the parameters that it knows.
 
     Raises:
         UnknownNameError: no such policy.
@@ -261,7 +261,7 @@ def _under(section: str, problem: str) -> str:
 
 
 def _with_files(mapping: Any, base_dir: Path | None) -> Any:
-    """Make file names relative to the scenario absolute, so a run's copy means the same files."""
+    """Return scenario data with absolute file names, so that a copy names the same files."""
     if base_dir is None or not isinstance(mapping, Mapping):
         return mapping
     result = dict(mapping)
@@ -276,12 +276,12 @@ def _with_files(mapping: Any, base_dir: Path | None) -> Any:
 
 
 def _beside(value: Any, base_dir: Path) -> Any:
-    """Return the absolute path of a file beside the scenario; anything else as it is."""
+    """Return the absolute path of a file beside the scenario; any other value as it is."""
     if isinstance(value, list):
         return [_beside(item, base_dir) for item in value]
     if isinstance(value, Mapping):
         return {key: _beside(item, base_dir) for key, item in value.items()}
     if isinstance(value, str) and value and (base_dir / value).is_file():
-        # An absolute one stays as it is: the Python of an environment is known by its link.
+        # An absolute path stays, since the Python of an environment is known by its link.
         return value if Path(value).is_absolute() else str((base_dir / value).resolve())
     return value

@@ -1,4 +1,4 @@
-"""A sensor that is noisy, sometimes silent and sometimes wrong, the same way every time."""
+"""Simulated sensor with reproducible noise, bias, dropouts and outliers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gp_active_sensing.sim.fields.config import HUGE
 from gp_active_sensing.types import FloatArray, Reading
 
 _STREAM = 0x5E2501
-"""Keeps the sensor's draws apart from others keyed by the same seed."""
+"""Second key of the sensor's draws, besides the seed."""
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,12 @@ class SensorConfig:
 
 
 class SimulatedSensor:
-    """Readings of a known truth.
+    """Simulated readings of a known field.
 
-    Every draw is keyed by (seed, place, visit), so neither the order of visits nor what else is
-    drawn changes a reading.
+    Each draw is keyed by (seed, place, visit), so that it does not depend on other draws.
 
     Args:
-        truth: the noise-free field.
+        truth: noise-free field.
         config: noise, bias, dropouts and outliers.
         seed: key of the draws.
     """
@@ -70,9 +69,9 @@ class SimulatedSensor:
         self.seed = seed
 
     def chance(self, exact: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
-        """Return the probability (m,) that a reading of each exact value is within [low, high].
+        """Return the (m,) probabilities of readings within [low, high], given the exact values.
 
-        By the law of `read`, of a reading that comes; nothing is drawn.
+        The reading is not a dropout.
         """
         config = self.config
 
@@ -92,19 +91,19 @@ class SimulatedSensor:
     def read(
         self, location: int, visit: int, stamp_ns: int, exact: float | None = None
     ) -> Reading | None:
-        """Return the reading number `visit` (from 0) of a place, None when the sensor is silent.
+        """Return reading number `visit` (from 0) of a place; None for a dropout.
 
         ``z = f(t) + bias + noise_std ε (+ or - outlier_size)``
 
         Args:
             location: index of the place.
-            visit: how often the place was asked before.
-            stamp_ns: when; the field is read at ``t = stamp_ns * 1e-9`` seconds of the mission.
-            exact: f, where it is not the field at that time (a speed measured on the way).
+            visit: number of earlier readings of the place.
+            stamp_ns: time of the reading; the field is read at ``t = stamp_ns * 1e-9`` [s].
+            exact: value in place of ``f(t)``, such as a speed measured on the way.
         """
         config = self.config
         rng = np.random.default_rng([self.seed, location, visit, _STREAM])
-        # All are drawn, whatever the probabilities: changing one leaves the others as they were.
+        # All are always drawn, so that a probability changes no other draw.
         silent, wild, up = rng.random(3)
         noise = float(rng.standard_normal())
         if silent < config.dropout:

@@ -1,4 +1,4 @@
-"""Live traffic as the world of a mission: its configuration, its truth, the plug-in that runs it.
+"""Settings, truth and plug-in of live traffic.
 
 The package ``gp_active_sensing_bench`` drives a car through a running SUMO.
 """
@@ -21,12 +21,12 @@ from gp_active_sensing.types import FloatArray
 
 _SAME_TIME = 1e-6
 live_fields: Registry[Any] = Registry("live field", group="gp_active_sensing.live_fields")
-"""Name of `field.kind` -> what makes the traffic: a function of configuration, field, map, seed."""
+"""Functions that make the traffic for each `field.kind`, from settings, field, map and seed."""
 
 
 @dataclass(frozen=True)
 class TrafficConfig:
-    """The traffic of a field of kind sumo; the map's segments are SUMO's edges of the same id."""
+    """Traffic of a field of kind sumo; the segments of the map have the ids of SUMO's edges."""
 
     REMOVED: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
@@ -83,9 +83,9 @@ class TrafficConfig:
 
 
 class LiveTruth(GroundTruth):
-    """The mean speeds when the mission began and at the end of each drive since.
+    """Mean speeds of the roads at the start of a mission and at the end of each drive.
 
-    Between these times they are as at the time before.
+    Between two times, the earlier speeds apply.
     """
 
     def __init__(self) -> None:
@@ -95,24 +95,24 @@ class LiveTruth(GroundTruth):
 
     @property
     def changes(self) -> bool:
-        """The field changes as time goes by."""
+        """True: traffic changes with time."""
         return True
 
     def begin(self, values: FloatArray) -> None:
-        """Forget everything; the (n,) values are those at the mission's beginning."""
+        """Replace all values by the (n,) values at the start of the mission."""
         self._times.clear()
         self._fields.clear()
         self.add(0.0, values)
 
     def add(self, seconds: float, values: FloatArray) -> None:
-        """Keep the (n,) values of a time of the mission [s], not before the last one."""
+        """Add the (n,) values at a time of the mission [s], not before the last time."""
         field = np.array(values, dtype=np.float64)
         field.setflags(write=False)
         self._times.append(seconds)
         self._fields.append(field)
 
     def at(self, seconds: float) -> FloatArray:
-        """Return the (n,) values last known at a time of the mission [s]; read-only."""
+        """Return the last known (n,) values at a time of the mission [s]; read-only."""
         if not self._times:
             msg = "the speeds of live traffic are not known: it has not run, or was not recorded"
             raise RunError(msg)
@@ -121,14 +121,14 @@ class LiveTruth(GroundTruth):
 
 
 def recorded_truth(items: Sequence[Mapping[str, Any]], n: int) -> LiveTruth:
-    """Return the truth that a run directory holds.
+    """Return the truth in a run directory.
 
     Args:
-        items: ``seconds`` and (n,) ``values``, one each.
+        items: ``seconds`` and (n,) ``values`` of each time.
         n: number of places of the map.
 
     Raises:
-        RunError: not such items, or none.
+        RunError: no items, or items of another form.
     """
     found = LiveTruth()
     for item in items:
@@ -146,10 +146,10 @@ def recorded_truth(items: Sequence[Mapping[str, Any]], n: int) -> LiveTruth:
 
 
 def find_traffic() -> Callable[..., Any]:
-    """Return what makes the traffic of a field of kind sumo, see `gp_active_sensing_bench.traffic`.
+    """Return the function that makes the traffic of a field of kind sumo.
 
     Raises:
-        MissingDependencyError: no installed package runs it.
+        MissingDependencyError: no installed package has one.
     """
     if "sumo" not in live_fields:
         msg = (

@@ -1,4 +1,4 @@
-"""Build map, true field, sensor, probe and loop of a scenario; the way of a simulated probe."""
+"""Build map, field, sensor, probe and loop of a scenario; plan the way of a simulated probe."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from gp_active_sensing.experts.simulated import SimulatedExpert
 
 RANDOM = "random"
-"""The word for a start that the seed chooses, unless the map has a place of that name."""
+"""Word for a start that the seed chooses, unless a place has this name."""
 _STREAM = 0x57A27
-"""Keeps the choice of the start apart from other draws keyed by the same seed."""
+"""Second key of the draw of the start, besides the seed."""
 
 T = TypeVar("T")
 
@@ -47,18 +47,17 @@ class World:
 
     Args:
         topology: the map.
-        truth: the noise-free field, at any time of the mission.
-        sensor: reads it.
-        start: index of the place where the probe stands, None = nowhere yet.
-        speed: of the probe [m/s], or "limit".
-        budget: of the mission, with the place where it has to end.
-        crosses: the probe takes the cheapest way, whatever is on it, as policies plan that choose
-            among all places.
-        traffic: a running SUMO that the probe drives in and the truth comes from
-            (`gp_active_sensing_bench.traffic.live.LiveTraffic`), None = no such.
-        turn_radius: least radius of a curve that the probe drives [m]; 0 = it turns on the spot.
-        map: configuration of the map, with the spacing and the origin that were worked out.
-        further: sensors of the further quantities, by name; each knows its truth.
+        truth: noise-free field.
+        sensor: sensor of the main quantity.
+        start: index of the first place; None = the probe is at no place yet.
+        speed: speed of the probe [m/s], or "limit".
+        budget: budget of the mission, with its end place.
+        crosses: take the cheapest way, as policies do that choose among all places.
+        traffic: running SUMO with the probe (`gp_active_sensing_bench.traffic.live.LiveTraffic`);
+            None = none.
+        turn_radius: smallest radius of a curve of the probe [m]; 0 = it turns on the spot.
+        map: settings of the map, with its resulting spacing and origin.
+        further: sensors of the further quantities, by name.
     """
 
     topology: Topology
@@ -116,7 +115,7 @@ def build_world(scenario: Scenario) -> World:
 
 
 def further_sensor(scenario: Scenario, name: str, topology: Topology) -> SimulatedSensor:
-    """Return the sensor of a further quantity, whose draws do not depend on the others."""
+    """Return the sensor of a further quantity, whose draws do not depend on other quantities."""
     each = scenario.quantities[name]
     seed = (scenario.seed << 32) + zlib.crc32(name.encode())
     truth = _under(f"quantities.{name}", lambda: build_truth(each.field, topology, seed))
@@ -127,14 +126,14 @@ def further_sensor(scenario: Scenario, name: str, topology: Topology) -> Simulat
 def begun_elsewhere(
     world: World, scenario: Scenario, start: str | int, number: int, taken: Collection[int] = ()
 ) -> World:
-    """Return the same world for another probe, which begins elsewhere.
+    """Return the same world with the start of another probe.
 
     Args:
-        world: of the scenario.
-        scenario: what is simulated.
-        start: where it begins; "random" = the seed and its number choose.
-        number: of the probe, from 1.
-        taken: places where others begin; not chosen at random while there are others.
+        world: world of the scenario.
+        scenario: the scenario.
+        start: start of the probe; "random" = drawn from the seed and `number`.
+        number: number of the probe, from 1.
+        taken: starts of other probes, which a draw avoids if it can.
 
     Raises:
         ActiveSensingError: a start that cannot be used.
@@ -145,7 +144,7 @@ def begun_elsewhere(
 
 
 def _under(section: str, build: Callable[[], T]) -> T:
-    """Build something; the problems it finds get the path of their section."""
+    """Build an object; put the section's name before the problems of a ConfigError."""
     try:
         return build()
     except ConfigError as error:
@@ -158,7 +157,7 @@ def _trip(
     key: tuple[int, ...] = (),
     taken: Collection[int] = (),
 ) -> tuple[int | None, Budget]:
-    """Return where the mission begins, and its budget with where it has to end."""
+    """Return the start of the mission, and its budget with the end place."""
     given, end = scenario.probe.start, scenario.probe.end
     budget, speed = scenario.budget.budget(), scenario.probe.own_speed
     if end is not None and (end != START or START in topology.names):
@@ -172,8 +171,8 @@ def _trip(
                 msg = "end: start is where the probe begins, and it has no start; set probe.start"
                 raise ConfigError(msg)
         return start, _checked(topology, budget, start, speed)
-    # Places that lead nowhere, and those that it cannot come back from, are passed over; with
-    # nothing but such, say what is wrong with one.
+    # Skip places without a way on or back. If there is no other place, report
+    # the problem of one.
     order = np.random.default_rng([scenario.seed, _STREAM, *key]).permutation(topology.n).tolist()
     order.sort(key=lambda place: place in taken)
     nothing = np.zeros(topology.n, dtype=bool)
@@ -200,7 +199,7 @@ def _checked(topology: Topology, budget: Budget, start: int | None, speed: float
 
 
 def expert_of(scenario: Scenario, world: World) -> SimulatedExpert | None:
-    """Return the expert of a scenario, who knows its truth; None where there is none.
+    """Return the expert of a scenario, who knows its truth; None = none.
 
     Raises:
         ConfigError: stations or a start that are no places of the map.
@@ -255,10 +254,10 @@ def build_loop(
 
 
 def check_end_comes(scenario: Scenario, policy: Policy) -> None:
-    """See that a mission in which places are read again and again comes to its end.
+    """Check that a mission with repeated readings of a place comes to its end.
 
     Raises:
-        ConfigError: it would not: where the probe stays, it drives no metres and no seconds.
+        ConfigError: a probe that stays at its place would never use up the budget.
     """
     if revisits(policy) and scenario.budget.readings is None:
         msg = (
@@ -272,7 +271,7 @@ logger = logging.getLogger(__name__)
 
 
 def field_knowledge(scenario: Mapping[str, Any]) -> FieldKnowledge:
-    """Return the truth of a scenario, its sensor and its unit; nothing where there is none."""
+    """Return truth, sensor and unit of a scenario, as far as they are known."""
     try:
         whole = scenario_from_mapping(scenario)
         if whole.field.kind == "sumo":
@@ -286,7 +285,7 @@ def field_knowledge(scenario: Mapping[str, Any]) -> FieldKnowledge:
 
 
 def knowledge_of(world: World, scenario: Scenario) -> FieldKnowledge:
-    """Return the truth, the sensor and the unit of each quantity."""
+    """Return truth, sensor and unit of each quantity."""
     further = {
         name: FieldKnowledge(sensor.truth, sensor, scenario.quantities[name].field.unit)
         for name, sensor in world.further.items()
@@ -295,17 +294,16 @@ def knowledge_of(world: World, scenario: Scenario) -> FieldKnowledge:
 
 
 def way_to(world: World, at: int | None, goal: int, passed: BoolArray) -> Route | None:
-    """Return the way to a waypoint, None where there is none.
+    """Return the way to a waypoint; None = there is none.
 
-    Through places passed before; to the end place of the mission the way home, which crosses
-    anything, where that is cheaper; through anything, where there is no way through known places.
-    For policies that choose among all places (`World.crosses`) the cheapest one.
+    It leads through passed places. If there is no such way, or if the way home is cheaper, it
+    leads through any place. With `World.crosses` it is the cheapest way.
 
     Args:
         world: map, budget and end place.
-        at: where the probe stands.
+        at: place of the probe.
         goal: place of the waypoint.
-        passed: (n,) places passed before.
+        passed: (n,) True for passed places.
     """
     if world.crosses and at is not None:
         unit = "metres" if _by_metres(world) else "seconds"

@@ -1,7 +1,6 @@
-"""Import on first use: the public names of a package (PEP 562), libraries of an extra.
+"""Import names of a package and libraries of an extra on first use (PEP 562).
 
-A package's ``__init__`` says where its names are. Asking it for one name then imports one module,
-not the whole package: a probe loads the planner that it runs and not the other twenty.
+Thus a probe loads only its planner.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ def lazy_names(
 
     Args:
         package: its ``__name__``.
-        sources: module, relative to the package -> the names that come from it. No name may be
-            that of a module of the package, since the import of that module would hide it.
+        sources: names by their module relative to the package. No name may equal that of a module
+            of the package, whose import would hide it.
     """
     where = {name: f"{package}.{module}" for module, names in sources.items() for name in names}
 
@@ -31,7 +30,7 @@ def lazy_names(
             msg = f"module {package!r} has no attribute {name!r}"
             raise AttributeError(msg)
         value = getattr(import_module(where[name]), name)
-        setattr(sys.modules[package], name, value)  # so that the next use does not come here
+        setattr(sys.modules[package], name, value)  # for later uses
         return value
 
     def names() -> list[str]:
@@ -43,7 +42,11 @@ def lazy_names(
 def library(module: str, use: str, *, extra: str = "maps", besides: str = "") -> Any:
     """Return a module that an extra of the package installs.
 
-    `use` says what is done with it, `besides` what else one can do, for the message.
+    Args:
+        module: name of the module.
+        use: purpose, for the error.
+        extra: name of the extra.
+        besides: alternative, for the error.
 
     Raises:
         MissingDependencyError: it is not installed.

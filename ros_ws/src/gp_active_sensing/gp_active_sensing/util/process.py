@@ -1,4 +1,4 @@
-"""This process: one BLAS thread, free memory handed back, and the versions that it runs."""
+"""Threads of BLAS, free memory, software versions, and work on several cores."""
 
 from __future__ import annotations
 
@@ -17,27 +17,19 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 
 
 def one_blas_thread() -> None:
-    """Ask BLAS for one thread, unless the user has asked for something else.
+    """Ask BLAS for one thread, unless the user has set a number.
 
-    Results are then reproducible to the bit, and small matrices faster: with two threads on a busy
-    two-core machine, choosing a place by `ie` took 50 ms instead of 0.7 ms, since the threads wait
-    for each other.
-
-    Only programs call this, never the library, and before numpy is loaded: BLAS reads the
-    environment then.
+    Results are then reproducible to the bit, and small matrices are faster. Only programs call this
+    function, before numpy is loaded.
     """
     for name in THREAD_VARIABLES:
         os.environ.setdefault(name, "1")
 
 
 def hand_back() -> bool:
-    """Hand free memory back to the system, where the C library can be asked to (glibc).
+    """Return free memory to the system, if the C library can (glibc); return whether it can.
 
-    It keeps what a large piece of work needed for a moment. A node that reads a long journal at its
-    start would hold that memory for the rest of the mission.
-
-    Returns:
-        Whether it was asked.
+    Otherwise a node would keep the memory for reading a long journal.
     """
     if not sys.platform.startswith("linux"):
         return False
@@ -49,8 +41,8 @@ def hand_back() -> bool:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of this package, Python, numpy and scipy, where these say it."""
-    import platform  # so that the command line starts at once
+    """Return the known versions of this package, Python, numpy and scipy."""
+    import platform  # slow to import
     from importlib import metadata
 
     found = {"gp_active_sensing": __version__, "python": platform.python_version()}
@@ -65,7 +57,7 @@ def versions() -> dict[str, str]:
 # -- processes on several cores --------------------------------------------------------------------
 
 IDLE = 20
-"""Seconds after which a process without work ends; it outlives a killed parent by no more."""
+"""Time after which an idle process ends [s]."""
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -73,17 +65,17 @@ Result = TypeVar("Result")
 def on_cores(
     work: Callable[[Item], Result], items: Iterable[Item], jobs: int, advice: str
 ) -> Generator[Result]:
-    """Yield the results of work on items as they come, in any order.
+    """Yield the results of some work on items, in any order.
 
     Args:
-        work: on an item; called in processes of one BLAS thread each.
-        items: what on, one at a time: a batch would come back, and be kept, only as a whole.
+        work: function of an item, called in processes with one BLAS thread.
+        items: the items, which are sent one at a time.
         jobs: number of processes.
-        advice: what to do when a process was ended from outside.
+        advice: advice in the error for a killed process.
 
     Raises:
         MissingDependencyError: joblib is not installed.
-        RunError: a process was ended from outside.
+        RunError: a process was killed.
     """
     if importlib.util.find_spec("joblib") is None:
         msg = "joblib is missing, which uses several processes: pip install joblib, or use --jobs 1"
@@ -107,6 +99,6 @@ def on_cores(
 
 
 def _in_process(work: Callable[[Item], Result], item: Item) -> Result:
-    """Work on an item; Ctrl-C, which a terminal sends to every process, is for the parent alone."""
+    """Work on an item; only the parent process handles Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     return work(item)

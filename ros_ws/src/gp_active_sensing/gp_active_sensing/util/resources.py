@@ -1,8 +1,6 @@
-"""Find the files that ship with the package: maps, scenarios, configurations.
+"""Find the shipped maps, scenarios and configurations.
 
-They are installed beside the code, not inside it, and where depends on how: colcon, pip and an
-editable installation each put them elsewhere. This module looks in all of these places without
-needing ROS.
+Their folder depends on the installation by colcon, by pip, or as editable.
 """
 
 from __future__ import annotations
@@ -17,14 +15,14 @@ KINDS: tuple[str, ...] = (
     *("maps", "sim", "experiments", "config", "launch", "rviz", "foxglove"),
     "bags",
 )
-"""Folders of shared files; each is a kind of resource."""
+"""Kinds of resources, which are names of folders."""
 
 DATA_VARIABLE = "GPAS_DATA"
-"""Environment variable: a folder of data of one's own, where files are looked for in the end."""
+"""Environment variable with the folder of the user's data."""
 
 _PACKAGE = "gp_active_sensing"
 _OTHERS = {"experiments": "gp_active_sensing_bench"}
-"""Kinds that are in another package -> that package."""
+"""Package of each kind that is not in this one."""
 _SUFFIXES = {
     "bags": (".mcap", ".db3"),
     "experiments": (".yaml", ".yml"),
@@ -32,16 +30,15 @@ _SUFFIXES = {
         ".asc .csv .geojson .graphml .gz .json .kml .kmz .osm .pbf .plan .xml .yaml".split()
     ),
 }
-"""Kinds whose folders hold something else besides: results of experiments, makers of maps."""
+"""Suffixes of the resources of kinds whose folders have other files."""
 
 
 def resource_folders(kind: str) -> tuple[Path, ...]:
-    """Return the folders that may hold resources of a kind, the first to be searched first.
+    """Return the folders that may have resources of a kind, in search order.
 
     Returns:
-        The folders under the prefixes of ``AMENT_PREFIX_PATH`` (a sourced colcon workspace), under
-        the interpreter's prefix and the prefix this package is installed in (pip), and in the
-        source tree. They need not exist.
+        The folders under ``AMENT_PREFIX_PATH``, under the prefixes of the interpreter and of this
+        package, and in the source tree. They may not exist.
 
     Raises:
         UnknownNameError: the kind is not in ``KINDS``.
@@ -52,20 +49,20 @@ def resource_folders(kind: str) -> tuple[Path, ...]:
     here = Path(__file__).resolve()
     prefixes = [Path(p) for p in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep) if p]
     prefixes.append(Path(sys.prefix))
-    # <prefix>/lib/python3.x/site-packages/gp_active_sensing/util/resources.py: that prefix is not
-    # the interpreter's with `pip install --user` or a distribution's Python.
+    # <prefix>/lib/python3.x/site-packages/gp_active_sensing/util/resources.py: this prefix differs
+    # from that of the interpreter with `pip install --user` or a distribution's Python.
     if len(here.parents) > 5 and here.parents[4].name.startswith("lib"):
         prefixes.append(here.parents[5])
     package = _OTHERS.get(kind, _PACKAGE)
     folders = [prefix / "share" / package / kind for prefix in prefixes]
-    sources = here.parents[3] / package  # the packages lie beside each other in a source tree
+    sources = here.parents[3] / package  # packages of a source tree
     if (sources / "package.xml").is_file():
         folders.append(sources / kind)
     return tuple(dict.fromkeys(folders))
 
 
 def list_resources(kind: str) -> tuple[str, ...]:
-    """Return the names that ``find_resource`` knows for a kind, sorted; README files left out.
+    """Return the sorted names of the resources of a kind, without README files.
 
     Returns:
         Names relative to the folder of the kind, with ``/`` between folders.
@@ -79,19 +76,15 @@ def list_resources(kind: str) -> tuple[str, ...]:
 
 
 def find_resource(kind: str, name: str | os.PathLike[str]) -> Path:
-    """Return the path of a shared file, or of a file of the user's own.
+    """Return the path of a shipped file or of a user's file.
 
     Args:
         kind: one of ``KINDS``.
-        name: the path of an existing file, or a name as in ``list_resources``, which may go
-            without its suffix where one file only has that stem, or a path relative to the folder
-            that the environment variable ``GPAS_DATA`` names.
-
-    Returns:
-        The path of an existing file, from the first place that has one.
+        name: path of a file; a name as in ``list_resources``, without its suffix if it is unique;
+            or a path relative to the folder in ``GPAS_DATA``.
 
     Raises:
-        ResourceError: no place has such a file, or a name without suffix fits several.
+        ResourceError: no such file, or several files for a name without suffix.
         UnknownNameError: the kind is not in ``KINDS``.
     """
     wanted = os.fspath(name)
@@ -119,7 +112,7 @@ def find_resource(kind: str, name: str | os.PathLike[str]) -> Path:
 
 
 def _names(kind: str, folder: Path) -> list[str]:
-    """Names of the resources below a folder; hidden and README files are none."""
+    """Return the names of the resources below a folder, without hidden and README files."""
     if not folder.is_dir():
         return []
     suffixes = _SUFFIXES.get(kind)

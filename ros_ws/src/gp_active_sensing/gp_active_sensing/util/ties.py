@@ -1,8 +1,7 @@
-"""Argmax and sorting that ignore differences as small as rounding errors.
+"""Argmax and sorting with ties up to rounding errors.
 
-Places that are alike by symmetry, or uncorrelated with every reading, have equal values except in
-the last digits. These digits depend on the processor: BLAS and numpy have kernels for each kind.
-Here such values are ties, and the first one wins, so that every machine chooses the same place.
+Equal values may differ in the last digits, which depend on the processor. Here such values are ties
+and the first one wins, so that every machine chooses the same place.
 """
 
 from __future__ import annotations
@@ -12,33 +11,33 @@ import numpy as np
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 RELATIVE = 1e-9
-"""Numbers that differ by this part of them are equal."""
+"""Relative difference up to which numbers count as equal."""
 NAT = 1e-12
-"""Entropies that differ by this are equal, however small they are [nat]."""
+"""Difference up to which entropies count as equal [nat]."""
 
 
 def ties(values: FloatArray, *, floor: float = 0.0) -> BoolArray:
-    """Return which values are the largest along the last axis, up to rounding.
+    """Return the largest values along the last axis, up to rounding.
 
     Args:
         values: (…, m), m ≥ 1; none is NaN.
-        floor: what is below it is rounding even where the largest is about zero.
+        floor: difference up to which values count as equal even near zero.
     """
     best = values.max(axis=-1, keepdims=True)
     slack = np.maximum(RELATIVE * np.abs(best), floor)
-    # Infinity less infinity is no number.
+    # Infinity minus infinity is NaN.
     return np.asarray(values >= best - np.where(np.isfinite(best), slack, 0.0))
 
 
 def first_best(values: FloatArray, *, floor: float = 0.0) -> IntArray:
-    """Return the (…) index of the largest along the last axis; of ties the first. See `ties`."""
+    """Return the (…) index of the first largest value along the last axis, see `ties`."""
     return np.asarray(ties(values, floor=floor).argmax(axis=-1))
 
 
 def by_size(values: FloatArray) -> IntArray:
-    """Return the order of (m,) values, the largest first; ties up to rounding keep their order.
+    """Return the order of (m,) values, largest first; ties keep their order.
 
-    Equal are values that agree when they are rounded to `RELATIVE` of the largest magnitude.
+    Values are ties if they are equal after rounding to `RELATIVE` of the largest magnitude.
     """
     finite = np.abs(values[np.isfinite(values)])
     scale = RELATIVE * float(finite.max(initial=0.0))

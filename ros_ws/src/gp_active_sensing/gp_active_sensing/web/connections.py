@@ -1,4 +1,4 @@
-"""Bounded connections of a web server: an idle one gives way to a new one."""
+"""Web server with a bounded number of connections."""
 
 from __future__ import annotations
 
@@ -12,47 +12,46 @@ from tornado import httpserver, iostream
 logger = logging.getLogger(__name__)
 
 BACK_OFF_SECONDS = 0.1
-"""Pause after a connection that could not be accepted [s]."""
+"""Pause after a failure to accept a connection [s]."""
 SPARE = 8
-"""File descriptors that are left to the rest of the process where they run out."""
+"""Number of file descriptors left to the rest of the process."""
 IDLE_SECONDS = 20.0
-"""Longest time without a request before a connection is closed [s]."""
+"""Longest time of a connection without a request [s]."""
 MOST_BYTES = 1 << 16
-"""Largest request in memory."""
+"""Largest size of a buffered request [bytes]."""
 
 
 class BoundedServer(httpserver.HTTPServer):
-    """HTTP server with a bounded number of connections.
+    """HTTP server that closes its oldest connection for a new one when it is full.
 
-    Where none is left, the oldest connection that is not `keep` is closed before the next one is
-    accepted. So connections without a request never keep others out.
+    Connections under `keep` stay open. Therefore idle connections never block new viewers.
     """
 
     def initialize(self, *args: Any, **options: Any) -> None:
         """Prepare the server; tornado calls this in place of ``__init__``."""
         super().initialize(*args, **{"idle_connection_timeout": IDLE_SECONDS, **options})
         self._open: dict[iostream.IOStream, None] = {}
-        """Connections, the oldest first."""
+        """Open connections, the oldest first."""
         self._kept: set[iostream.IOStream] = set()
 
     def keep(self, stream: iostream.IOStream) -> None:
-        """Do not close a connection for another one."""
+        """Never close a connection for a new one."""
         self._kept.add(stream)
 
     def release(self, stream: iostream.IOStream) -> None:
-        """Close a connection, whether it is kept or not."""
+        """Close a connection, also one under `keep`."""
         self._kept.discard(stream)
         self._open.pop(stream, None)
         stream.close()
 
     async def accept(self, listening: socket.socket, most: int) -> None:
-        """Accept connections on a socket that does not block, `most` at once, until cancelled."""
+        """Accept up to `most` simultaneous connections on a non-blocking socket until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             await self._make_room(most)
             try:
                 connection, address = await loop.sock_accept(listening)
-            except OSError as error:  # such as no file descriptor left
+            except OSError as error:  # such as too many open files
                 fewer = max(1, min(most, len(self._open)) - SPARE)
                 if fewer < most:
                     most = fewer
@@ -64,7 +63,7 @@ class BoundedServer(httpserver.HTTPServer):
             self.handle_stream(stream, address)
 
     async def _make_room(self, most: int) -> None:
-        """Wait until fewer connections than `most` are open; close what is not kept."""
+        """Wait until fewer than `most` connections are open; close those without `keep`."""
         while True:
             self._open = {stream: None for stream in self._open if not stream.closed()}
             self._kept &= self._open.keys()

@@ -1,4 +1,4 @@
-"""Follow the directory of a run that another process writes; nothing is written there."""
+"""Follow the directory of a run that another process writes."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ from gp_active_sensing.util.files import cannot, open_file
 from gp_active_sensing.web.mission_state import MissionState
 
 BLOCK = 1 << 16
-"""Bytes that are read at once."""
+"""Number of bytes in one read."""
 MOST_OF_LINE = 1 << 26
-"""Bytes of a line; a longer one is none that we write."""
+"""Largest length of a line [bytes]."""
 
 Stamp = tuple[int, int, int]
-"""Which file lies at a path, and when it was changed: device, number, time [ns]."""
+"""Identity and change time of a file: device, number, time [ns]."""
 
 
 def stamp_of(path: Path) -> Stamp | None:
-    """Return the stamp of a file, None where there is none."""
+    """Return the stamp of a file; None for a missing one."""
     try:
         found = path.stat()
     except OSError:
@@ -51,7 +51,7 @@ def stamp_of(path: Path) -> Stamp | None:
 
 
 class LineTail:
-    """Reads the lines that were completed since the last time; one that is not yet waits."""
+    """Reader of the lines that were completed since the last call."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -60,12 +60,12 @@ class LineTail:
         self._file: tuple[int, int] | None = None
 
     def read(self) -> tuple[bool, list[bytes]]:
-        """Return the next lines, without their ends, and whether they begin the file again.
+        """Return whether the file begins again, and the next lines without their ends.
 
-        It is begun again where another file lies at the path, or this one became shorter.
+        It begins again if another file lies at the path, or if the file became shorter.
 
         Raises:
-            RunError: it cannot be read, or has a line without an end.
+            RunError: the file cannot be read, or a line is too long.
         """
         try:
             with open_file(self.path) as stream:
@@ -94,7 +94,7 @@ class LineTail:
         return again, lines
 
     def blocks(self) -> Iterator[tuple[bool, list[bytes]]]:
-        """Yield the next lines, some at a time, until none are left."""
+        """Yield the next lines in blocks, until none are left."""
         while True:
             before = self._offset
             again, lines = self.read()
@@ -106,14 +106,14 @@ class LineTail:
 
 @dataclasses.dataclass
 class Followed:
-    """A mission that is followed.
+    """Mission that is followed.
 
     Args:
-        data: its configuration, map and truth; no events.
+        data: its configuration, map and truth, without events.
         growing: its steps so far.
         mission: its state.
-        damaged: lines of the journal that could not be used.
-        records: one a stage.
+        damaged: number of unusable lines of the journal.
+        records: record of each stage.
     """
 
     data: RunData
@@ -123,16 +123,16 @@ class Followed:
     """Number of lines of the journal so far."""
     damaged: int = 0
     tracks: GrowingTracks | None = None
-    """Where the robots drove; None of a simulation, whose ways are those planned."""
+    """Tracks of the robots; None for a simulation."""
     further: dict[str, GrowingReconstruction] = dataclasses.field(default_factory=dict)
-    """The steps as further quantities have them, by name."""
+    """Steps in view of each further quantity, by name."""
     tally: Tally = dataclasses.field(default_factory=Tally)
-    """Sums over its events so far."""
+    """Totals of the events so far."""
     records: list[dict[str, Any]] = dataclasses.field(default_factory=list)
 
     @property
     def all_growing(self) -> tuple[GrowingReconstruction, ...]:
-        """The steps as each quantity has them, the main one first."""
+        """Steps in view of each quantity, the main one first."""
         return (self.growing, *self.further.values())
 
     def renew(self, data: RunData) -> None:
@@ -143,50 +143,49 @@ class Followed:
 
 
 class RunFollower:
-    """Takes in what is new in a run directory, step by step.
+    """Follower of a run directory, step by step.
 
-    Where the mission in it is replaced by another one, its journal was repaired, or its map has
-    grown, it is followed from the beginning again: `number` then grows. With a map that has grown
-    `found` stays what it was until as much of the journal is read again, of all places there are.
+    It begins again if the mission is replaced, its journal is repaired, or its map has grown. Then
+    `number` grows. While a run with a larger map is read again, `found` keeps its old state.
 
     Args:
-        path: the directory, which need not exist yet; None = it is given later.
+        path: the directory, which may not exist yet; None = `to` gives it later.
     """
 
     def __init__(self, path: Path | None, clock: Callable[[], float] = time.monotonic) -> None:
         self.path = path
         self._wanted: tuple[Path | None, str] = path, ""
         self.found: Followed | None = None
-        """None while there is nothing to follow."""
+        """Followed mission; None = none."""
         self.problem = ""
-        """Why there is nothing to follow; "" = there is."""
+        """Reason for the lack of a mission; "" = there is one."""
         self.number = 0
-        """Grows with each `found`."""
+        """Number of missions in `found` so far."""
         self._reading: Followed | None = None
-        """Run that is read: `found`, or its replacement."""
+        """Mission that is being read: `found`, or its replacement."""
         self._goal = 0
-        """Lines of the journal that have to be taken in before it does."""
+        """Number of journal lines that a replacement needs."""
         self._clock = clock
         self._config: Stamp | None = None
         self._outgrown = False
-        """The map of the run has grown since: it is read again from the start."""
+        """True if the map has grown, so that the run must be read again."""
         self._summary: Stamp | None = None
         self._truth: Stamp | None = None
         self._journal = self._records = LineTail(Path())
         self._lines: deque[bytes] = deque()
-        """Lines of the journal that were read and not yet applied."""
+        """Lines of the journal that were read and not applied."""
 
     @property
     def loading(self) -> bool:
-        """True while the journal of a run that is over is being read."""
+        """True while the journal of a completed run is being read."""
         return bool(self._lines and self.found and self.found.data.summary)
 
     def to(self, path: Path | None, problem: str = "") -> None:
-        """Follow another directory from the next time on; None: nothing, for that reason."""
+        """Follow another directory from the next call on; None = none, for the reason `problem`."""
         self._wanted = path, problem
 
     def _move(self) -> bool:
-        """Follow the requested directory; return whether it, or the problem, has changed."""
+        """Switch to the requested directory; return whether it or the problem changed."""
         path, problem = self._wanted
         if path is None:
             changed = self.problem != problem or self.found is not None
@@ -199,7 +198,7 @@ class RunFollower:
         return False
 
     def _forget(self, goal: int = 0) -> None:
-        """Follow nothing; what is followed next is found with so many lines of its journal."""
+        """Follow no mission; the next one needs `goal` lines of its journal."""
         self.found = self._reading = self._config = None
         self._goal = goal
 
@@ -238,7 +237,7 @@ class RunFollower:
         return changed and self._reading is self.found
 
     def _begin(self, path: Path, config: Stamp | None) -> Followed:
-        """Begin to take in a journal."""
+        """Begin to read a run."""
         data = load_run(path, follow=True)
         self._config, self._outgrown = config, False
         self._journal, self._records = LineTail(path / JOURNAL), LineTail(path / RECORDS)
@@ -254,7 +253,7 @@ class RunFollower:
         return self._reading
 
     def _find(self, reading: Followed, *, whole: bool = False) -> bool:
-        """Let what is taken in be found, once it is as far as what was; say whether it now is."""
+        """Replace `found` once the new mission has enough lines; return whether it was replaced."""
         if reading is self.found or not (whole or reading.lines >= self._goal):
             return False
         self.found, self._goal = reading, 0
@@ -262,12 +261,12 @@ class RunFollower:
         return True
 
     def _take_events(self, reading: Followed, until: float) -> bool:
-        """Read events until the time is over; return whether there were any."""
+        """Apply events for some time; return whether there were any."""
         changed = False
         while self._clock() < until or not changed:
             if not self._lines:
                 again, lines = self._journal.read()
-                if again:  # from its beginning, the next time
+                if again:  # from its beginning, at the next call
                     self._goal = 0
                     self._begin(reading.data.path, self._config)
                     return True
@@ -276,7 +275,7 @@ class RunFollower:
                     break
                 self._lines.extend(lines)
             self._take_line(reading, self._lines.popleft())
-            if self._outgrown:  # what follows is of places that are not known here
+            if self._outgrown:  # later events need the larger map
                 return True
             self._find(reading)
             changed = True
@@ -302,7 +301,7 @@ class RunFollower:
         if isinstance(event, JournalGap):
             found.damaged += event.failures
         if isinstance(event, MapChanged) and event.places > found.data.topology.n:
-            if found is not self.found:  # of the newest map that is kept
+            if found is not self.found:  # with the newest stored map
                 msg = (
                     f"{found.data.path}: the journal says that map {event.number} has "
                     f"{event.places} places, and the newest that is kept has "
@@ -335,7 +334,7 @@ class RunFollower:
         return changed
 
     def _take_truth(self, found: Followed) -> None:
-        """Take in a truth that is written as the mission goes on (live traffic)."""
+        """Read the truth of live traffic, which grows with the mission."""
         path = found.data.path
         stamp = stamp_of(path / TRUTH)
         if stamp == self._truth:
@@ -346,7 +345,7 @@ class RunFollower:
 
     def _take_summary(self) -> bool:
         found = self._reading
-        assert found is not None  # as long as there is a configuration
+        assert found is not None  # there is a configuration
         stamp = stamp_of(found.data.path / SUMMARY)
         if stamp == self._summary:
             return False

@@ -1,4 +1,4 @@
-"""What a person wants to know of a mission first, from the events of its journal."""
+"""State of a mission for the head of the live page, from the events of its journal."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ REASONS = {
     "mission_over": "the mission was over",
     "unknown_probe": "from an unknown probe",
 }
-"""Words of reasons for a person; of all others the word itself."""
+"""Words for reasons; another reason is shown as it is."""
 OVERDRAWN = 1.02
-"""Share of a budget of metres from which on it is overdrawn: odometers are not exact."""
+"""Driven distance above which the budget counts as exceeded, as a multiple of the budget."""
 
 _MEMORY_SECONDS = 30.0
-"""Time over which the speed is averaged [s]."""
+"""Averaging time of the speed [s]."""
 _STANDING = 0.2
-"""Share of the planned speed below which a probe is standing."""
+"""Speed below which a probe counts as standing, as a fraction of the planned speed."""
 
 
 @dataclass
@@ -69,7 +69,7 @@ class SpeedLog:
     _marks: dict[str, deque[tuple[int, float]]] = field(default_factory=dict)
 
     def take(self, name: str, stamp_ns: int, odometer: float) -> None:
-        """Take in an odometer [m] at a time [ns]."""
+        """Add an odometer reading [m] at a time [ns]."""
         marks = self._marks.setdefault(name, deque())
         if marks and stamp_ns < marks[-1][0]:
             marks.clear()
@@ -78,7 +78,7 @@ class SpeedLog:
             marks.popleft()
 
     def of(self, name: str, plan: Plan) -> float | None:
-        """Return the speed of a probe; that of its plan while it stands; None = unknown [m/s]."""
+        """Return the speed of a moving probe, else its planned speed [m/s]; None = unknown."""
         cost = plan.cost
         planned = cost.metres / cost.seconds if cost.seconds > 0.0 else 0.0
         marks = self._marks.get(name, deque())
@@ -89,13 +89,13 @@ class SpeedLog:
 
 @dataclass(frozen=True)
 class Approach:
-    """The rest of a way.
+    """Remaining part of a way.
 
     Args:
-        metres: along the way.
-        bearing: direction of its end, clockwise from north, or from the map's y axis [degree].
-        seconds: until arrival; None = unknown.
-        north: the bearing is from true north, since the map has a datum.
+        metres: remaining distance [m].
+        bearing: direction of the end, clockwise from north, or from the map's y axis [degree].
+        seconds: time until arrival [s]; None = unknown.
+        north: True if the bearing is from true north, for a map with a datum.
     """
 
     metres: float
@@ -107,13 +107,13 @@ class Approach:
     def along(
         cls, topology: Topology, path: Sequence[int], at: Sequence[float], speed: float | None
     ) -> Approach:
-        """Return the rest of the way through the places of a path from a position [m]."""
+        """Return the remaining way from a position [m] through the places of a path."""
         goals = topology.goals[list(path), :2]
         here = np.asarray(at, dtype=np.float64)[:2]
         starts, ways = goals[:-1], np.diff(goals, axis=0)
         lengths = np.linalg.norm(ways, axis=1)
         metres = float(np.linalg.norm(goals[0] - here) + lengths.sum())
-        if len(goals) > 1:  # some of it may be driven: from the nearest point of the way
+        if len(goals) > 1:  # a part may be driven: begin at the nearest point
             squares = np.maximum(lengths**2, 1e-12)
             shares = np.clip(np.sum((here - starts) * ways, axis=1) / squares, 0.0, 1.0)
             off = np.linalg.norm(starts + shares[:, None] * ways - here, axis=1)
@@ -125,7 +125,7 @@ class Approach:
         return cls(metres, bearing, seconds, topology.datum is not None)
 
     def to_mapping(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return plain data."""
         seconds = None if self.seconds is None else round(self.seconds, 1)
         return {
             "metres": round(self.metres, 1), "bearing": round(self.bearing, 1),
@@ -135,11 +135,11 @@ class Approach:
 
 @dataclass
 class MissionState:
-    """State, budget, robots and readings of a mission, as its journal says.
+    """State, budget, robots and readings of a mission.
 
     Args:
-        budget: what may be spent in all.
-        aim: the error of the map at which it is over; None = it is not by one.
+        budget: total budget.
+        aim: error of the map that ends the mission; None = none.
     """
 
     budget: Budget = field(default_factory=Budget)
@@ -147,36 +147,36 @@ class MissionState:
     state: str = "begun"
     reason: str = ""
     alarms: tuple[str, ...] = ()
-    """Problems that need an operator, in words."""
+    """Texts of the problems that need an operator."""
     used: int = 0
-    """Readings."""
+    """Number of used readings."""
     where: dict[str, Whereabouts] = field(default_factory=dict)
-    """Whereabouts of the probes, as far as they are known."""
+    """Known whereabouts of the probes."""
     gone: dict[str, str] = field(default_factory=dict)
-    """Probes that take no part, and why."""
+    """Reason for each probe that takes no part."""
     plans: dict[str, Plan] = field(default_factory=dict)
-    """Current plan of each probe; one without a waypoint leads to the end place."""
+    """Current plan of each probe; a plan without a waypoint leads to the end place."""
     read_ns: dict[str, int] = field(default_factory=dict)
-    """Time of each probe's last reading that was used [ns]."""
+    """Time of each probe's last used reading [ns]."""
     newest_ns: int = 0
-    """Time of the newest event but readings [ns]."""
+    """Time of the newest event that is not a reading [ns]."""
     speeds: SpeedLog = field(default_factory=SpeedLog)
     rejected: dict[str, Mapping[str, int]] = field(default_factory=dict)
     """Number of rejected readings by probe and reason."""
     battery: dict[str, float] = field(default_factory=dict)
-    """Charge of the batteries that are known, 0 to 1."""
+    """Known charges of the batteries, 0 to 1."""
     seconds_left: dict[str, float] = field(default_factory=dict)
-    """Time left of the probes with a limit, at their last decision [s]."""
+    """Remaining time of each probe with a limit, at its last decision [s]."""
     closed: set[int] = field(default_factory=set)
     """Places that the limits have closed."""
 
     @classmethod
     def of_config(cls, config: Mapping[str, Any]) -> MissionState:
-        """Return the state of a mission that has just begun."""
+        """Return the state of a new mission."""
         section = config.get("budget")
         try:
             found = from_mapping(BudgetConfig, section if isinstance(section, Mapping) else {})
-        except ConfigError:  # of another version: nothing is said of its budget
+        except ConfigError:  # of another version: the budget is not known
             return cls()
         return cls(found.budget(), found.aim())
 
@@ -186,7 +186,7 @@ class MissionState:
         return self.state in ("ended", "stopped")
 
     def apply(self, event: Event) -> None:
-        """Take in an event."""
+        """Apply an event."""
         where = getattr(event, "where", None)
         if isinstance(where, Whereabouts):
             self._put(event.probe, where)
@@ -236,12 +236,12 @@ class MissionState:
             self.speeds.take(name, where.pose[0], where.odometer)
 
     def _running(self) -> None:
-        """Set the state to running: a simulated mission has no other sign than a decision."""
+        """Set the state to running at a decision; a simulation has no other sign."""
         if self.state == "begun":
             self.state = "running"
 
     def robots(self) -> list[dict[str, Any]]:
-        """Return where the probes are, in the frame of the map [m]."""
+        """Return the positions of the probes on the map [m]."""
         return [
             {"name": name, "x": where.pose[1], "y": where.pose[2], "quiet": name in self.gone}
             for name, where in sorted(self.where.items())
@@ -261,9 +261,14 @@ class MissionState:
     ) -> dict[str, Any]:
         """Return the content of the page's head as plain data.
 
-        `summary` is {} while there is none. The journal was written last at `written` (seconds
-        since 1970); with None no ages are shown, as in a simulation. `quantity` is the name of the
-        main quantity, "" where there is one only.
+        Args:
+            done: steps of the run.
+            topology: the map.
+            summary: summary of the run; {} = none yet.
+            unit: unit of the main quantity.
+            policy: name of the policy.
+            written: time of the last journal entry, in seconds since 1970; None = show no ages.
+            quantity: name of the main quantity; "" for a single one.
         """
         status = summary.get("status")
         state, reason = self.state, self.reason
@@ -284,11 +289,11 @@ class MissionState:
         }
 
     def _limited(self) -> str:
-        """Return a sentence about the places that the limits have closed, "" without any."""
+        """Return a sentence about the places that the limits close; "" without any."""
         return f" The limits close {len(self.closed)} places now." if self.closed else ""
 
     def _refused(self, summary: Mapping[str, Any]) -> list[tuple[str, int]]:
-        """Return (reason, count) of readings that were not used, the most frequent first."""
+        """Return (reason, count) of unused readings, the most frequent first."""
         total: Counter[str] = Counter()
         for counts in self.rejected.values():
             total.update(counts)
@@ -298,12 +303,12 @@ class MissionState:
         return [(REASONS.get(w, w.replace("_", " ")), n) for w, n in total.most_common() if n]
 
     def _names(self) -> list[str]:
-        """Return the names of the probes; without "" where some have names."""
+        """Return the names of the probes; "" only for a single probe."""
         names = {*self.where, *self.plans, *self.gone, *self.seconds_left}
         return sorted(names - {""} or names)
 
     def alarms_in_words(self) -> list[str]:
-        """Return the problems that need an operator, in words."""
+        """Return the texts of the problems that need an operator."""
         found = list(self.alarms)
         for name, reason in self.gone.items():
             if reason.startswith((MUTE, SILENT)) and not any(name in alarm for alarm in found):
@@ -323,7 +328,7 @@ class MissionState:
     def _probes(
         self, topology: Topology, policy: str, written: float | None
     ) -> list[dict[str, Any]]:
-        """Return the target of each probe, its distance, and the age of the data."""
+        """Return target, distance and age of the data of each probe."""
         found = []
         for name in self._names():
             plan, where = self.plans.get(name), self.where.get(name, Whereabouts(0.0))
@@ -345,7 +350,7 @@ class MissionState:
         return found
 
     def _spent(self, done: Reconstruction, unit: str) -> list[dict[str, Any]]:
-        """Return the used part of each limit, as text and share."""
+        """Return the used part of each limit, as text and fraction."""
         found: list[dict[str, Any]] = []
         last = done.steps[-1]
 
@@ -385,9 +390,9 @@ def _duration(seconds: float) -> str:
 
 
 def _first_promise(done: Reconstruction) -> float | None:
-    """Return the first error that was promised from two places or more.
+    """Return the first promised error with two places or more.
 
-    From fewer it is what was held for possible before, and says nothing of the field.
+    Before, it only reflects the prior.
     """
     known = (s.promised for s in done.steps if s.observed > 1 and s.promised is not None)
     return next(known, None)
@@ -396,7 +401,7 @@ def _first_promise(done: Reconstruction) -> float | None:
 def _known(
     done: Reconstruction, topology: Topology, unit: str, aim: Aim | None, quantity: str
 ) -> str:
-    """Return the expected error of the map, and where it is largest, in a sentence or two."""
+    """Return sentences on the expected error of the map and its maximum."""
     last, std = done.steps[-1], done.std[-1]
     after = f" {unit}" if unit else ""
     read = f"{last.observed} of {topology.n} places are read."

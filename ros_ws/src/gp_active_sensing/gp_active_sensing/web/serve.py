@@ -1,4 +1,4 @@
-"""Serve the live page in this thread until it is asked to end."""
+"""Serve the live page until a signal or the end of a block."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MISSING = (
 
 
 def can_serve() -> bool:
-    """Return whether the library is there that serves the page."""
+    """Return whether tornado is installed."""
     return importlib.util.find_spec("tornado") is not None
 
 
@@ -35,11 +35,11 @@ def make_server(
     command: Command | None = None,
     report: Callable[[str], None] | None = None,
 ) -> WatchServer:
-    """Return the server of a page, which listens already; the arguments are those of `WatchServer`.
+    """Return a listening server of the page; the arguments are those of `WatchServer`.
 
     Raises:
         MissingDependencyError: tornado is not installed.
-        RunError: the address cannot be listened on, or the token not kept.
+        RunError: the address or the token file cannot be used.
     """
     if not can_serve():
         raise MissingDependencyError(MISSING)
@@ -50,7 +50,7 @@ def make_server(
 
 @contextlib.contextmanager
 def served(server: WatchServer) -> Iterator[None]:
-    """Serve the page from a thread until the end of the block; what failed there fails here."""
+    """Serve the page from a thread during a block. Raises the errors of the thread."""
     loop, stop = asyncio.new_event_loop(), asyncio.Event()
     failed: list[BaseException] = []
 
@@ -67,7 +67,7 @@ def served(server: WatchServer) -> Iterator[None]:
     try:
         yield
     finally:
-        with contextlib.suppress(RuntimeError):  # it has ended by itself
+        with contextlib.suppress(RuntimeError):  # the loop has ended
             loop.call_soon_threadsafe(stop.set)
         thread.join()
     if failed:
@@ -78,13 +78,13 @@ def serve(run_dir: Path, options: WatchOptions, report: Callable[[str], None]) -
     """Serve the page of a run until Ctrl-C or SIGTERM.
 
     Args:
-        run_dir: of the run, which need not exist yet.
+        run_dir: run directory, which may not exist yet.
         options: address and access of the page.
         report: shows a line on the console.
 
     Raises:
         MissingDependencyError: tornado is not installed.
-        RunError: the address cannot be listened on, or the token not kept.
+        RunError: the address or the token file cannot be used.
     """
     server = make_server(run_dir, options, report=report)
 
@@ -100,7 +100,7 @@ def serve(run_dir: Path, options: WatchOptions, report: Callable[[str], None]) -
 
 @contextlib.contextmanager
 def _ending(stop: asyncio.Event) -> Iterator[None]:
-    """Let a signal set `stop`; another one ends the process at once, since nothing is written."""
+    """Set `stop` at a signal; a second signal ends the process at once."""
     loop = asyncio.get_running_loop()
     signals = (signal.SIGINT, signal.SIGTERM)
 
@@ -110,7 +110,7 @@ def _ending(stop: asyncio.Event) -> Iterator[None]:
             loop.remove_signal_handler(number)
             signal.signal(number, lambda which, _: os._exit(128 + which))
 
-    with contextlib.suppress(NotImplementedError):  # not on this system: Ctrl-C raises
+    with contextlib.suppress(NotImplementedError):  # on a system without them Ctrl-C raises
         for number in signals:
             loop.add_signal_handler(number, end)
     yield

@@ -1,4 +1,4 @@
-"""The server of the live page: the page itself, its changes as server-sent events, commands."""
+"""Server of the live page: the page, its changes as server-sent events, and commands."""
 
 from __future__ import annotations
 
@@ -39,18 +39,17 @@ from gp_active_sensing.web.view import TABLES, Board, LiveView, as_text
 logger = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.25
-"""Interval between checks for news [s]."""
+"""Time between two checks for changes [s]."""
 SLICE_SECONDS = 1.0
-"""Time of reading a long journal before the page is updated [s]."""
+"""Longest time of reading a journal between two updates of the page [s]."""
 PING_SECONDS = 10.0
-"""Interval of messages to a viewer [s]; without them the page reports a lost connection."""
+"""Time between two messages to a viewer [s]; a page without them reports a lost connection."""
 SLOW_SECONDS = 60.0
-"""A viewer who does not take a message within so long is dropped [s]. One whose page has not
-answered for so long gives way to another viewer."""
+"""Longest time in which a viewer must take a message or answer [s]."""
 PATIENCE_LOOKS = 8
-"""Number of checks without a mission after which the console shows what the page waits for."""
+"""Number of checks without a mission before the console reports the reason."""
 MORE_CONNECTIONS = 64
-"""Connections besides those of the viewers."""
+"""Number of connections besides those of the viewers."""
 NO_CONTROL = "there is no running node here to command: this page follows a run directory"
 NO_TOKEN = "you may look and not command: open the address with the token, printed at the start"
 PRIVATE = "this page is private: open the address with the token, printed when it was started"
@@ -58,7 +57,7 @@ PRIVATE = "this page is private: open the address with the token, printed when i
 
 @dataclass
 class _Viewer:
-    """A viewer: its connection, and when its page answered last (monotonic) [s]."""
+    """Connection of a viewer, and the monotonic time of the last answer of its page [s]."""
 
     stream: iostream.IOStream
     answered: float
@@ -73,16 +72,16 @@ class _Shared:
     options: WatchOptions
     view: LiveView
     pool: concurrent.futures.Executor
-    """The one thread that follows the run."""
+    """Executor with the one thread that follows the run."""
     command: Command | None
     page: str
     policy: str
     server: BoundedServer = field(init=False)
     viewers: dict[str, _Viewer] = field(default_factory=dict)
-    """By the names of their streams; those with the token are not among them."""
+    """Viewers without the token, by the names of their streams."""
 
     def full(self) -> str:
-        """Make room for a viewer; return why there is none, "" when there is."""
+        """Make room for a viewer; return the reason if there is none, else ""."""
         self.viewers = {n: v for n, v in self.viewers.items() if not v.stream.closed()}
         if len(self.viewers) < self.options.viewers:
             return ""
@@ -95,16 +94,16 @@ class _Shared:
 
 
 class WatchServer:
-    """Follows a run and serves its page.
+    """Server that follows a run and serves its page.
 
     Args:
-        run_dir: of the run, which need not have begun; None = it is given later.
-        command: carries out commands; None = there is nothing to command.
+        run_dir: run directory, which may not exist yet; None = `follower.to` gives it later.
+        options: address and access of the page.
+        command: executes commands; None = the page has no commands.
         report: shows a line on the console.
 
     Raises:
-        RunError: the address cannot be listened on, the token not kept, or that of the tiles is
-            none.
+        RunError: the address, the token file or the address of the tiles cannot be used.
     """
 
     def __init__(
@@ -139,15 +138,15 @@ class WatchServer:
 
     @property
     def address(self) -> str:
-        """The address of the page, without a token."""
+        """Address of the page, without a token."""
         host = self.options.host
-        if host in ("0.0.0.0", "::", ""):  # everywhere: by its name, for others
+        if host in ("0.0.0.0", "::", ""):  # all addresses: by host name
             host = socket.gethostname()
         return f"http://{f'[{host}]' if ':' in host else host}:{self.port}/"
 
     @property
     def entry(self) -> str:
-        """The address with the token, where there is one."""
+        """Address of the page, with the token if there is one."""
         return f"{self.address}#token={self.access.token}" if self.access.token else self.address
 
     @property
@@ -198,7 +197,7 @@ class WatchServer:
                 raise failed
 
     async def _follow(self, board: Board, pool: concurrent.futures.Executor) -> None:
-        """Put on the board what is new, as long as the server runs."""
+        """Update the board until cancelled."""
         loop = asyncio.get_running_loop()
         for looks in itertools.count(1):
             began = time.monotonic()
@@ -208,21 +207,21 @@ class WatchServer:
             if looks == PATIENCE_LOOKS and self._report and self.follower.found is None:
                 self._report(self.follower.problem)
             took = time.monotonic() - began
-            # A belief that takes long to look at leaves the processor to the mission meanwhile.
+            # A slow update leaves the processor to the mission for as long.
             await asyncio.sleep(max(POLL_SECONDS, took))
 
     def _look(self) -> dict[str, str] | None:
-        """Return the parts of the page where they may have changed."""
+        """Return the parts of the page if they may have changed, else None."""
         try:
             news = self.follower.advance(SLICE_SECONDS)
             return self._view.parts() if news or self._view.due else None
-        except Exception:  # the page has to stay: what failed is said, and tried again
+        except Exception:  # the page stays; the next check tries again
             logger.exception("the page of %s cannot be brought up to date", self.follower.path)
             return None
 
 
 def _quiet(handler: web.RequestHandler) -> None:
-    """Log nothing of requests: their addresses may hold the token."""
+    """Log no request, since its address may contain the token."""
 
 
 def _asset(name: str) -> str:
@@ -230,7 +229,7 @@ def _asset(name: str) -> str:
 
 
 def _page(tiles: str) -> tuple[str, str]:
-    """Return the page, and its Content-Security-Policy."""
+    """Return the page and its Content-Security-Policy."""
     scripts = (*SCRIPTS, "basemap.js", "live.js")
     text = build_page(
         "run.html", scripts, {"live": True, "tiles": tiles}, connect="'self'",
@@ -251,10 +250,10 @@ def _page(tiles: str) -> tuple[str, str]:
 
 
 class _Handler(web.RequestHandler):
-    """Checks and headers of every request."""
+    """Handler with the checks and headers of every request."""
 
     entrance = False
-    """It decides by itself whom it lets in where the page is private."""
+    """True for a handler that a private page does not protect."""
 
     def initialize(self, shared: _Shared) -> None:
         self.shared = shared
@@ -272,7 +271,7 @@ class _Handler(web.RequestHandler):
             self.set_header(name, value)
 
     def prepare(self) -> None:
-        """Refuse requests for another server, and strangers where the page is private."""
+        """Refuse requests for another host, and requests without the token on a private page."""
         if self.may_command() and (stream := self.stream) is not None:
             self.shared.server.keep(stream)
         if problem := self.shared.access.host_problem(self.request.host or ""):
@@ -287,13 +286,13 @@ class _Handler(web.RequestHandler):
         self.finish(f"{why}\n")
 
     def may_command(self) -> bool:
-        """Return whether the request brings the token, which no browser sends by itself."""
+        """Return whether the request has the token; no browser adds this header by itself."""
         kind, _, bearer = self.request.headers.get("Authorization", "").partition(" ")
         return kind.lower() == "bearer" and self.shared.access.accepts(bearer.strip())
 
     @property
     def stream(self) -> iostream.IOStream | None:
-        """The connection of the request; None once it is closed."""
+        """Connection of the request; None after its end."""
         return getattr(self.request.connection, "stream", None)
 
     def hello(self) -> dict[str, Any]:
@@ -307,7 +306,7 @@ class _Handler(web.RequestHandler):
 
 
 class _Page(_Handler):
-    """The page without anything of a mission, which it asks for with its token."""
+    """Page without data of the mission."""
 
     entrance = True
 
@@ -318,7 +317,7 @@ class _Page(_Handler):
 
 
 class _Hello(_Handler):
-    """Tell whether there is room for a viewer, and what he may do."""
+    """Answer whether there is room for a viewer, with the viewer's permissions."""
 
     def get(self) -> None:
         if not self.may_command() and (full := self.shared.full()):
@@ -329,7 +328,7 @@ class _Hello(_Handler):
 
 
 class _Seen(_Handler):
-    """A page has taken what was sent so far on the stream that it names."""
+    """Acknowledgement of a page on its stream."""
 
     def post(self) -> None:
         viewer = self.shared.viewers.get(self.get_query_argument("stream", ""))
@@ -340,7 +339,7 @@ class _Seen(_Handler):
 
 
 class _Table(_Handler):
-    """A part that costs much and is seldom looked at; the page asks for it while it is open."""
+    """Costly part of the page, which the page requests only while it is open."""
 
     async def get(self, name: str) -> None:
         shared, loop = self.shared, asyncio.get_running_loop()
@@ -351,7 +350,7 @@ class _Table(_Handler):
 
 
 class _Events(_Handler):
-    """Server-sent events with the changes, for as long as a viewer stays."""
+    """Server-sent events with the changes."""
 
     async def get(self) -> None:
         shared, stream, name = self.shared, self.stream, secrets.token_hex(8)
@@ -366,7 +365,7 @@ class _Events(_Handler):
         try:
             await self._tell(name)
         except (iostream.StreamClosedError, asyncio.TimeoutError):
-            shared.server.release(stream)  # one who takes nothing any more is let go
+            shared.server.release(stream)  # the viewer takes no more messages
         finally:
             shared.viewers.pop(name, None)
 
@@ -391,10 +390,10 @@ class _Events(_Handler):
 
 
 class _Do(_Handler):
-    """A command."""
+    """Command to the mission."""
 
     def check_xsrf_cookie(self) -> None:
-        """Leave it to `post`."""
+        """Do nothing; `post` has its own check."""
 
     async def post(self, name: str) -> None:
         shared = self.shared
@@ -405,7 +404,7 @@ class _Do(_Handler):
             self.refuse(403, NO_TOKEN)
             return
         headers, host = self.request.headers, self.request.host or ""
-        if "Origin" in headers or "Cookie" in headers:  # it comes from a browser
+        if "Origin" in headers or "Cookie" in headers:  # from a browser
             if problem := shared.access.origin_problem(headers.get("Origin"), host):
                 self.refuse(403, problem)
                 return
@@ -423,7 +422,7 @@ class _Do(_Handler):
 
 
 class _NotFound(_Handler):
-    """Anything else."""
+    """Handler of unknown paths."""
 
     def prepare(self) -> None:
         self.refuse(404, "there is nothing here; the page is at /")

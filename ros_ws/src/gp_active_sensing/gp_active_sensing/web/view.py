@@ -1,4 +1,4 @@
-"""The parts of the live page: those of the report, step by step, and the state of the mission."""
+"""Parts of the live page: the steps of the report, and the state of the mission."""
 
 from __future__ import annotations
 
@@ -36,25 +36,21 @@ from gp_active_sensing.web.follow import Followed, RunFollower, stamp_of
 
 FINER = "finer"
 TABLES = ("stages", "facts", FINER)
-"""Tables and the finer map, which cost much and are seldom looked at: they are made for those who
-ask for them."""
+"""Names of the costly parts, which are computed on request."""
 
 T = TypeVar("T")
 _NOTHING = object()
-"""Input of no computation."""
+"""Key of a result that was never computed."""
 
 _WORDS = {"begun": "under way", "running": "under way", "ended": "finished"}
-"""Words for states; the others stay as they are."""
+"""Words for states; another state is shown as it is."""
 
 
 class Paced(Generic[T]):
-    """Cache of a costly result, computed again when its input changed and its time has come.
-
-    Computing takes at most a share of the time: a result that took one second is computed again 19
-    seconds later at the earliest.
+    """Cache of a costly result, which is computed again after a change and a pause.
 
     Args:
-        share: largest share of the time.
+        share: largest fraction of the time for computing.
     """
 
     def __init__(self, clock: Callable[[], float], share: float = 0.05) -> None:
@@ -65,7 +61,7 @@ class Paced(Generic[T]):
         self._next = -math.inf
 
     def get(self, of: Hashable, work: Callable[[], T], *, last: bool = False) -> T | None:
-        """Return the result, or an earlier one; the `last` one is computed whatever that costs."""
+        """Return the result or an earlier one; the `last` result is always computed."""
         self._wanted = of
         if of != self._of and (last or self._clock() >= self._next):
             began = self._clock()
@@ -80,13 +76,13 @@ class Paced(Generic[T]):
 
 
 class _QuantityParts:
-    """Makes the parts of one quantity, and remembers those that do not change."""
+    """Parts of the page for one quantity, with a cache of unchanged parts."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._rows: dict[int, tuple[GrowingStep, int, str]] = {}
-        """Maps by step: the step, the version of its map, and the map as JSON."""
+        """Step, version of its map, and map as JSON, by number of the step."""
         self._sent: dict[int, tuple[ReportStep, tuple[Any, int], str]] = {}
-        """Descriptions by step: the step, the groups of length-scales, and the JSON."""
+        """Step, groups of length-scales, and description as JSON, by number of the step."""
         self._floor: Paced[tuple[float, int] | None] = Paced(clock)
         self._quality: Paced[dict[str, Any] | None] = Paced(clock)
         self._finer: Paced[str] = Paced(clock)
@@ -99,7 +95,7 @@ class _QuantityParts:
     def parts(
         self, found: Followed, growing: GrowingReconstruction, done: Reconstruction
     ) -> tuple[dict[str, Any], dict[str, str]]:
-        """Return what holds for all steps, and all parts by name."""
+        """Return the data common to all steps, and all parts by name."""
         head = {**describe(growing.data, done), "floor": self._least(found, growing, done)}
         maps = {**ranges_of(done), "steps": list(done.shown), "all": len(done.steps)}
         return head, {
@@ -111,7 +107,7 @@ class _QuantityParts:
         }
 
     def finer(self, found: Followed, growing: GrowingReconstruction) -> str:
-        """Return the finer map of the newest step with its number, now or a while ago, as JSON."""
+        """Return the finer map of the newest or an earlier step, with its number, as JSON."""
 
         def made() -> str:
             drawn = finer_map(growing.data.topology, growing.belief)
@@ -124,16 +120,16 @@ class _QuantityParts:
     ) -> tuple[float, int] | None:
         """Return the lower bound of the expected error; None while it is for fewer places."""
         data = growing.data
-        is_final = "least_error" in data.summary  # the mission has worked it out
+        is_final = "least_error" in data.summary  # in the summary of the mission
         key, last = (growing.looks, is_final), found.mission.over or is_final
         floor = self._floor.get(key, lambda: floor_of(data, done), last=last)
         old = not is_final and floor is not None and floor[1] < done.steps[-1].observed
-        return None if old else floor  # beside today's promise it would be taken for today's
+        return None if old else floor  # it would seem comparable to the current promise
 
     def _how_good(
         self, found: Followed, growing: GrowingReconstruction, done: Reconstruction
     ) -> dict[str, Any] | None:
-        """Return how well readings are predicted from the others, now or a while ago."""
+        """Return the newest or an earlier quality of the map by leaving out places."""
         key, last = growing.looks, found.mission.over or bool(found.data.summary)
         return self._quality.get(key, lambda: quality_of(growing.data, done), last=last)
 
@@ -152,7 +148,7 @@ class _QuantityParts:
         return {f"step.{number}": text for number, (_, _, text) in parts.items()}
 
     def _maps(self, growing: GrowingReconstruction) -> dict[str, str]:
-        """Return the maps of the steps that have some."""
+        """Return the maps of the steps."""
         rows = {}
         still = growing.data.truth is not None and not growing.data.truth.changes
         for number, step in enumerate(growing.parts):
@@ -173,22 +169,21 @@ class _QuantityParts:
 
 
 class LiveView:
-    """Makes the parts of the page, and remembers those that do not change.
+    """Parts of the live page, with a cache of unchanged parts.
 
-    What an update costs grows with the number of steps and of places, and not with a power of
-    them: a step is described again where it changed, and what costs more (the floor of the error,
-    and each place predicted from all others) is `Paced`.
+    The cost of an update grows linearly with the numbers of steps and places. Costlier parts are
+    `Paced`.
     """
 
     def __init__(self, follower: RunFollower, clock: Callable[[], float] = time.monotonic) -> None:
         self._follower, self._clock = follower, clock
         self._number = -1
         self._fixed: dict[str, str] = {}
-        """Parts that stay as they are as long as the same mission is followed."""
+        """Parts that depend only on the followed mission."""
         self._shown: dict[str, _QuantityParts] = {}
         """Parts of each quantity, by name; "" = the main one."""
         self._tables: dict[str, str] = {}
-        """Those that were asked for since the last change."""
+        """Requested tables since the last change."""
 
     @property
     def due(self) -> bool:
@@ -228,11 +223,13 @@ class LiveView:
         }
 
     def table(self, name: str, quantity: str = "") -> str:
-        """Return one of `TABLES` as HTML, or JSON; "" where there is nothing in it.
+        """Return one of `TABLES` as HTML or JSON; "" for an empty one.
 
-        The finer map is that of a quantity.
+        The thread of `parts` must call this method.
 
-        To be called by the thread that calls `parts`.
+        Args:
+            name: name of the table.
+            quantity: name of the quantity of a finer map; "" = the main one.
         """
         found = self._follower.found
         if found is None:
@@ -249,7 +246,7 @@ class LiveView:
         return self._tables[name]
 
     def _begin(self, found: Followed) -> None:
-        """Forget the mission that was followed before."""
+        """Reset the caches for a new mission."""
         self._number = self._follower.number
         self._shown = {name: _QuantityParts(self._clock) for name in ("", *found.further)}
         self._fixed = {
@@ -277,7 +274,7 @@ class LiveView:
     def _slots(
         self, found: Followed, done: Reconstruction, head: Mapping[str, Any]
     ) -> dict[str, str]:
-        """Return the texts above the maps; those of a mission under way cost little."""
+        """Return the texts above the maps."""
         data = _with_newest(found.data, head["floor"], done.steps[-1].number)
         if found.damaged:
             note = f"{found.damaged} lines of the journal cannot be read and are left out"
@@ -297,7 +294,7 @@ class LiveView:
 
 
 def _with_newest(data: RunData, floor: tuple[float, int] | None, stage: int) -> RunData:
-    """Return a run under way with a summary of what is known of it, which then costs nothing."""
+    """Return a run under way with a summary from its newest records."""
     if data.summary:
         return data
     records = tuple(r for r in data.records if number_of(r.get("stage"), 0) <= stage)
@@ -310,7 +307,7 @@ def _with_newest(data: RunData, floor: tuple[float, int] | None, stage: int) -> 
 
 
 def _packed(values: FloatArray) -> dict[str, Any]:
-    """Return (n,) values packed in their own range."""
+    """Return (n,) values packed in their range."""
     return pack(values[None, :], float(values.min()), float(values.max()))
 
 
@@ -322,8 +319,8 @@ def as_text(value: Any) -> str:
 class Board:
     """Parts of a page by name, each as JSON with the number of its last change.
 
-    A viewer sends the number of the last change that it has seen. Nothing is queued for it: a
-    viewer that is slow, or comes back, gets the newest state of each changed part, once.
+    A viewer sends the number of the last change that it has. It gets the newest state of each later
+    part, so that no queue is needed.
     """
 
     def __init__(self) -> None:
@@ -332,19 +329,19 @@ class Board:
         self._name = secrets.token_hex(6)
         self._parts: dict[str, str] = {}
         self._since: dict[str, int] = {}
-        """Number of the change that made each part, or removed it."""
+        """Number of the last change of each part, including its removal."""
         self._changed = asyncio.Condition()
         self.closed = False
-        """Nothing comes any more."""
+        """True after `close`."""
 
     async def close(self) -> None:
-        """Let nobody wait any longer."""
+        """Wake up and dismiss all waiting viewers."""
         self.closed = True
         async with self._changed:
             self._changed.notify_all()
 
     async def put(self, parts: Mapping[str, str]) -> bool:
-        """Replace all parts; say whether anything changed."""
+        """Replace all parts; return whether anything changed."""
         changed = {k: v for k, v in parts.items() if self._parts.get(k) != v}
         gone = [k for k in self._parts if k not in parts]
         if not changed and not gone:
@@ -359,7 +356,7 @@ class Board:
         return True
 
     async def after(self, version: int, seconds: float) -> bool:
-        """Wait until there is a newer version, or so long; say whether there is."""
+        """Wait for a newer version or for some seconds; return whether there is one."""
 
         def news() -> bool:
             return self.closed or self.version > version
@@ -372,7 +369,7 @@ class Board:
         return self.version > version
 
     def since(self, version: int) -> str:
-        """Return what changed since a version, as a JSON object; since -1: everything."""
+        """Return the changes since a version as a JSON object; since -1, all parts."""
         changed = [k for k, at in self._since.items() if at > version]
         parts = ",".join(f"{as_text(k)}:{self._parts[k]}" for k in changed if k in self._parts)
         gone = [k for k in changed if k not in self._parts] if version >= 0 else []
@@ -380,11 +377,11 @@ class Board:
         return f'{{"whole":{whole},"gone":{as_text(gone)},"parts":{{{parts}}}}}'
 
     def mark(self) -> str:
-        """Return what a viewer names who has seen everything so far."""
+        """Return the mark of the current version, for a viewer."""
         return f"{self._name}-{self.version}"
 
     def version_of(self, mark: str) -> int:
-        """Return the version that a viewer has seen; -1 where it is not one of this board."""
+        """Return the version of a viewer's mark; -1 for a mark of another board."""
         name, _, number = mark.partition("-")
         seen = int(number) if number.isascii() and number.isdigit() and len(number) < 18 else -1
         return seen if name == self._name and seen <= self.version else -1

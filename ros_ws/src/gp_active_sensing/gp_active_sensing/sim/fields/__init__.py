@@ -1,1 +1,1 @@
-"""The noise-free fields of scenarios: draws, tables, rasters, formulas, plumes."""
+"""Noise-free fields of scenarios: draws, tables, rasters, formulas, plumes."""

@@ -1,4 +1,4 @@
-"""Configuration of a scenario's true field."""
+"""Settings of a scenario's true field."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gp_active_sensing.sim.fields.formula import Formula
 from gp_active_sensing.sim.fields.plume import PlumeConfig
 
 HUGE = 1e12
-"""Largest size of anything added to a value: sums stay far from infinity."""
+"""Largest magnitude of a number in a field's settings, so that sums stay finite."""
 
 _KINDS = ("gp", "table", "raster", "formula", "plume", "sumo")
 _ONLY = {
@@ -30,17 +30,17 @@ _ONLY = {
     "formula": ("formula",),
     "plume": ("plume",),
 }
-"""Keys that mean something for some kinds only."""
+"""Kinds of field for each key that only some kinds use."""
 _REQUIRED = {
     "file": ("table", "raster"),
     "formula": ("formula",),
 }
-"""Keys that some kinds cannot do without."""
+"""Kinds of field for each key that some kinds require."""
 
 
 @dataclass(frozen=True)
 class FieldConfig:
-    """The truth: what the sensor would read without noise."""
+    """Noise-free field of a scenario."""
 
     REMOVED: ClassVar[Mapping[str, str]] = MappingProxyType(
         {

@@ -1,7 +1,7 @@
-"""Fields given as a formula in place, time and the map's features.
+"""Fields as a formula of place, time and the map's features.
 
-The text of a formula is parsed as an expression and walked once, without running code; what is not
-listed here is an error that says where it stands. No name leads to anything but numbers.
+The parser refuses everything outside a list of operators, functions and names. No code of the text
+is executed.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from gp_active_sensing.errors import ConfigError, suggest
 from gp_active_sensing.types import FloatArray
 
 LONGEST = 2000
-"""Characters that a formula may have."""
+"""Largest number of characters in a formula."""
 DEEPEST = 60
-"""Levels of brackets and operators that a formula may have."""
+"""Largest depth of brackets and operators in a formula."""
 CONSTANTS: Mapping[str, float] = {"pi": float(np.pi), "e": float(np.e)}
 
 _Value: TypeAlias = Any
 _Apply: TypeAlias = Callable[..., _Value]
 _Variables: TypeAlias = Mapping[str, FloatArray | float]
 _Part: TypeAlias = Callable[[_Variables], _Value]
-"""Value of a part of a formula, given the variables."""
+"""Function from variables to the value of a subexpression."""
 
 
 def _all(function: Callable[[_Value, _Value], _Value]) -> _Apply:
@@ -56,7 +56,7 @@ _FUNCTIONS: Mapping[str, tuple[_Apply, int, int | None]] = {
     "clip": (_clip, 3, 3),
     "where": (_where, 3, 3),
 }
-"""Name -> what to call, least and largest number of arguments (None = any)."""
+"""Implementation, smallest and largest number of arguments (None = any) of each function."""
 FUNCTION_NAMES = tuple(sorted(_FUNCTIONS))
 
 _BINARY: Mapping[type[ast.operator], _Apply] = {
@@ -80,16 +80,16 @@ _COMPARE: Mapping[type[ast.cmpop], _Apply] = {
 
 
 class Formula:
-    """An expression such as ``20 + 3*exp(-((x - 100*t/3600)**2 + y**2) / 800)``.
+    """Expression such as ``20 + 3*exp(-((x - 100*t/3600)**2 + y**2) / 800)``.
 
-    It has the operators + - * / // % **, comparisons (1 where true, 0 where not), the functions of
-    `FUNCTION_NAMES`, the constants pi and e, and variables; all numbers are 64-bit floats.
+    It has the operators + - * / // % **, comparisons (1 for true, 0 for false), the functions of
+    `FUNCTION_NAMES`, the constants pi and e, and variables. Numbers are 64-bit floats.
 
     Args:
         text: the expression.
 
     Raises:
-        ConfigError: not such an expression; the message says at which column and what is known.
+        ConfigError: not such an expression; the message has the column and the known names.
     """
 
     def __init__(self, text: str) -> None:
@@ -102,14 +102,14 @@ class Formula:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """Names that need a value, in the order in which they come."""
+        """Names of the variables, in the order of their first use."""
         return tuple(self._columns)
 
     def check_variables(self, known: Collection[str]) -> None:
-        """Check that every variable is among those given.
+        """Check that every variable is known.
 
         Raises:
-            ConfigError: one is not; the message says where it stands and has the nearest match.
+            ConfigError: an unknown variable; the message has its column and the nearest match.
         """
         for name, column in self._columns.items():
             if name not in known:
@@ -137,7 +137,7 @@ class Formula:
             raise ConfigError(msg) from error
 
     def _compiled(self, node: ast.expr, depth: int) -> _Part:
-        """Return a part of the formula; refuse whatever is not listed, with where it stands."""
+        """Return the function of a subexpression. Raises ConfigError for an unlisted one."""
         if depth > DEEPEST:
             raise self._at(node, f"more than {DEEPEST} levels of brackets; make it simpler")
         if isinstance(node, ast.Constant):

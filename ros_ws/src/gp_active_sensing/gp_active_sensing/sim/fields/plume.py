@@ -1,13 +1,12 @@
-"""A plume: what a source gives off, carried by wind or current, spreading and decaying.
+"""Concentration of a plume, which a flow carries from a source while it spreads and decays.
 
-The concentration is that of Gaussian puffs given off all the time, in two dimensions (the depth or
-height that it is mixed through is part of the rate):
+It is the sum of continuous Gaussian puffs in two dimensions. The rate includes the depth or height
+of the mixed layer:
 
     c(x, t) = ∫_0^A  q / (2π s(a)²)  exp(-‖x - p(t, a)‖² / (2 s(a)²))  exp(-a / lifetime)  da
     s(a)² = size² + 2 · diffusivity · a,      p(t, a) = source(t - a) + ∫_{t-a}^{t} flow(u) du
 
-where a is the age of a puff and A 20 lifetimes: the source has been there for long.
-[Seinfeld2016, Sec. 18]
+Here a is the age of a puff, and A is 20 lifetimes. [Seinfeld2016, Sec. 18]
 """
 
 from __future__ import annotations
@@ -25,21 +24,20 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.types import FloatArray
 
 MOST_PUFFS = 20_000
-"""Puffs that a plume may be made of."""
+"""Largest number of puffs in a plume."""
 _LIFETIMES = 20.0
-"""Lifetimes after which a puff is gone: e^-20 is left of it."""
+"""Largest age of a puff, in lifetimes."""
 _STEP = 0.5
-"""Largest distance between two puffs, as a share of their size."""
+"""Largest distance between two puffs, as a fraction of their size."""
 _NODES = 8
-"""Puffs of a stretch of time, at the nodes of Gauss's rule: with `_STEP` the sum differs from the
-integral by a millionth."""
+"""Number of puffs in a stretch of time, at the nodes of Gauss's rule."""
 _CELLS = 2_000_000
-"""Places times puffs taken together, so that memory stays small."""
+"""Largest number of places times puffs in one array."""
 
 
 @dataclass(frozen=True)
 class PlumeConfig:
-    """A source and the flow that carries what it gives off."""
+    """Source of a plume, and the flow that carries it."""
 
     REMOVED: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
@@ -102,20 +100,20 @@ class PlumeConfig:
             bounds.append(_STEP * self.size / fastest)
         if self.diffusivity > 0.0:
             bounds.append(0.25 * self.size**2 / self.diffusivity)
-        # A swing within the time between two puffs would be missed.
+        # A swing shorter than the time between two puffs would be missed.
         if self.swing > 0.0 and self.flow_speed > 0.0:
             bounds.append(0.05 * self.swing_period)
         return min(bounds)
 
     @property
     def puffs(self) -> int:
-        """How many puffs make the plume."""
+        """Number of puffs in the plume."""
         ratio = _LIFETIMES * self.lifetime / self.spacing if self.spacing > 0.0 else math.inf
         return math.ceil(min(ratio, 1e18))
 
 
 class PlumeField:
-    """The concentration at a set of places, at any time.
+    """Concentration at some places, at any time.
 
     Args:
         config: source and flow.
@@ -130,7 +128,7 @@ class PlumeField:
 
     @property
     def changes(self) -> bool:
-        """The plume changes as time goes by."""
+        """True: a plume changes with time."""
         return self._changes
 
     def at(self, seconds: float) -> FloatArray:
@@ -154,12 +152,12 @@ class PlumeField:
         return total
 
     def _centres(self, seconds: float, ages: FloatArray) -> FloatArray:
-        """Return where puffs of these ages, which increase, are by now: (m, 2) [m]."""
+        """Return the (m, 2) positions of puffs with increasing ages at a time [m]."""
         config = self._config
         source = np.array(config.source)
         velocity = np.array(config.source_velocity)
         given_off = source + velocity * (seconds - ages)[:, None]
-        # Displacement: the integral of the flow over each step, by Gauss's rule, summed up.
+        # Displacement: the cumulative integral of the flow, by Gauss's rule.
         edges = np.concatenate([[0.0], ages])
         nodes, weights = np.polynomial.legendre.leggauss(4)
         middle, half = 0.5 * (edges[1:] + edges[:-1]), 0.5 * np.diff(edges)

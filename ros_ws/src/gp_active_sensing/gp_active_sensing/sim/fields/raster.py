@@ -1,8 +1,7 @@
-"""The values of a field from a raster: an ESRI ASCII grid or a GeoTIFF.
+"""Values of a field from a raster: an ESRI ASCII grid or a GeoTIFF.
 
-A value of a raster stands at the centre of its cell. Between the centres of four cells values are
-bilinear; beyond the outermost centres the nearest values hold. `topology.loaders.rasters` describes
-the ESRI ASCII grid.
+A value belongs to the centre of its cell. Between four centres values are bilinear; beyond the
+outermost centres the nearest value applies.
 """
 
 from __future__ import annotations
@@ -63,17 +62,16 @@ def read_field_raster(
 ) -> RasterCells:
     """Read a raster, rows from south to north.
 
-    Without a system of its own, or on a map whose origin is not known, coordinates are metres of
-    the map.
+    Coordinates are metres of the map if the raster has no coordinate system or the map no origin.
 
     Args:
         path: ``.asc``, ``.tif`` or ``.tiff``.
-        config: which band.
-        datum: longitude and latitude of the map's origin [degree]; None where it is not known.
+        config: number of the band.
+        datum: longitude and latitude of the map's origin [degree]; None = not known.
 
     Raises:
-        MapError: a file that cannot be read, or not enough to know where it lies.
-        MissingDependencyError: a GeoTIFF, without rasterio.
+        MapError: a file that cannot be read, or whose position is not known.
+        MissingDependencyError: rasterio is missing for a GeoTIFF.
     """
     suffix = path.suffix.lower()
     if suffix in (".tif", ".tiff"):

@@ -1,4 +1,4 @@
-"""The values of a field from a table: a CSV line, or an edge of SUMO's edgeData, for each place."""
+"""Values of a field from a table: a CSV line or an edge of SUMO's edgeData for each place."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ logger = logging.getLogger(__name__)
 
 _SHOWN = 5
 _EMPTY = ("",)
-"""The only word for a value that is not there."""
+"""Words for a missing value."""
 
 
 @dataclass(frozen=True)
 class _Cells:
-    """Contents of a table: (k,) values of each name, NaN = empty; k slots, () = no times."""
+    """Contents of a table: (k,) values of each place, NaN = empty; k slots, () = no times."""
 
     rows: Mapping[str, Sequence[float] | FloatArray]
     slots: tuple[Slot, ...]
@@ -39,10 +39,10 @@ class _Cells:
 
 
 def table_truth(path: Path, config: FieldConfig, topology: Topology) -> GroundTruth:
-    """Return the field of a map's places, ``offset + scale * column``.
+    """Return the field at a map's places, ``offset + scale * column``.
 
-    An empty cell of a time slot gets the value of the nearest slot in which the same place has
-    one; a place without any gets ``fill``. Both are logged, and neither counts as known.
+    An empty cell of a time slot gets the value of the nearest slot with a value at that place. A
+    place without a value gets ``fill``. Both are logged and do not count as known.
 
     Args:
         path: the table.
@@ -50,11 +50,10 @@ def table_truth(path: Path, config: FieldConfig, topology: Topology) -> GroundTr
         topology: the map.
 
     Returns:
-        A field that stands still, or one of time slots where the configuration names several
-        columns, or the XML has several intervals.
+        A constant field, or a field of time slots for several columns or intervals.
 
     Raises:
-        MapError: a table that cannot be used; the message says the line, or the places without a
+        MapError: a table that cannot be used; the message has the line, or the places without a
             value.
     """
     if config.time_column:
@@ -94,7 +93,7 @@ def table_truth(path: Path, config: FieldConfig, topology: Topology) -> GroundTr
 def _without_gaps(
     values: FloatArray, cells: _Cells, path: Path, config: FieldConfig, topology: Topology
 ) -> FloatArray:
-    """Give places without any value the configured one. Raises MapError where there is none."""
+    """Return values with ``fill`` at places without any. Raises MapError if it is not given."""
     gaps = np.isnan(values[0])
     missing = [name for name, gap in zip(topology.names, gaps.tolist(), strict=True) if gap]
     if not missing:
@@ -130,7 +129,7 @@ def _wide(path: Path, config: FieldConfig, topology: Topology) -> _Cells:
     values = np.concatenate(parts)
     times = values[:, -1].tolist()
     for line, (one, two) in zip(lines, pairwise([-math.inf, *times]), strict=True):
-        if not two > one:  # nor NaN
+        if not two > one:  # or NaN
             msg = f"{path}, line {line}: expected a time after {one:g} s, got {two:g} s"
             raise MapError(msg)
     slots = tuple(Slot(time, time) for time in times)
@@ -175,7 +174,7 @@ def _chosen(table: Table, config: FieldConfig) -> tuple[list[str], tuple[Slot, .
     for pattern in config.value_columns or (config.value_column,):
         found = [pattern] if pattern in known else fnmatch.filter(known, pattern)
         if not found:
-            table.column(pattern)  # says what there is
+            table.column(pattern)  # raises the error
         columns += [name for name in found if name not in columns]
     if not config.value_columns:
         return columns, ()
@@ -199,14 +198,14 @@ def is_xml(path: Path) -> bool:
 
 
 def read_edgedata(path: Path, attribute: str) -> tuple[tuple[Slot, ...], dict[str, list[float]]]:
-    """Return the intervals and each edge's values of one attribute, NaN where it has none.
+    """Return the intervals, and the values of an attribute of each edge, NaN = missing.
 
     Args:
         path: ``.xml`` or ``.xml.gz``.
-        attribute: of the ``edge`` elements, such as ``speed`` [m/s].
+        attribute: name of an attribute of ``edge`` elements, such as ``speed`` [m/s].
 
     Raises:
-        MapError: not such a file, damaged, or without that attribute.
+        MapError: the file cannot be read, is damaged, or lacks the attribute.
     """
     slots: list[Slot] = []
     rows: dict[str, list[float]] = {}
@@ -274,23 +273,22 @@ _TIMES = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)_(\d+(?:\.\d+)?)(?![\d.])")
 
 
 class Slot(NamedTuple):
-    """A stretch of time of a table's clock [s]."""
+    """Interval of a table's clock [s]."""
 
     begin: float
     end: float
 
 
 class TimeSeriesField(GroundTruth):
-    """A field known for slots of time, such as recorded traffic.
+    """Field known in time slots, such as recorded traffic.
 
     Args:
-        slots: (k,) in order.
-        values: (k, n), all finite.
-        linear: between the middles of the slots values change linearly; otherwise a slot's values
-            hold until the next begins.
-        start: clock of the slots when the mission begins [s].
-        known: (k, n) which of the values were given; the others stand in for want of one. None =
-            all.
+        slots: (k,) slots in order.
+        values: (k, n) finite values.
+        linear: values change linearly between the middles of the slots; otherwise they are constant
+            until the next slot begins.
+        start: time of the slots' clock at the start of the mission [s].
+        known: (k, n) False for a substitute value; None = all True.
     """
 
     def __init__(
@@ -310,13 +308,13 @@ class TimeSeriesField(GroundTruth):
 
     @property
     def changes(self) -> bool:
-        """The field changes as time goes by."""
+        """True: the field changes with time."""
         return True
 
     def at(self, seconds: float) -> FloatArray:
         """Return the (n,) values at a time of the mission [s]; read-only. O(n + k).
 
-        Before and after the slots they are those of the ends.
+        Outside the slots the first or last values apply.
         """
         k, after, share = self._between(seconds)
         values = np.array(self._table[k])
@@ -326,15 +324,15 @@ class TimeSeriesField(GroundTruth):
         return values
 
     def known(self, seconds: float) -> BoolArray:
-        """Return the (n,) places whose value at a time of the mission [s] was given.
+        """Return the (n,) places with a known value at a time of the mission [s]. O(n + k).
 
-        Between two slots: those with both values. O(n + k).
+        Between two slots both values must be known.
         """
         k, after, share = self._between(seconds)
         return np.asarray(self._given[k] & self._given[after]) if share else self._given[k].copy()
 
     def _between(self, seconds: float) -> tuple[int, int, float]:
-        """Return the slots before and after a time of the mission, and the share of the second."""
+        """Return the slots around a time of the mission [s], and the weight of the second."""
         time = self._start + seconds
         last = len(self._begins) - 1
         if not self._linear:
@@ -346,7 +344,7 @@ class TimeSeriesField(GroundTruth):
 
 
 def slot_in(name: str) -> Slot | None:
-    """Return the slot that a column's name says (v_900_1800: 900 to 1800 s), None without one."""
+    """Return the slot in a column's name (v_900_1800: 900 to 1800 s); None = none."""
     found = _TIMES.search(name)
     if found is None:
         return None
@@ -354,11 +352,7 @@ def slot_in(name: str) -> Slot | None:
 
 
 def check_slots(slots: Sequence[Slot], source: str) -> None:
-    """Check that slots are in order and do not overlap.
-
-    Raises:
-        MapError: otherwise; the message says which.
-    """
+    """Check that slots are in order and do not overlap. Raises MapError."""
     for slot in slots:
         if not slot.end > slot.begin:
             msg = f"{source}: a time slot from {slot.begin:g} to {slot.end:g} s has no length"
@@ -373,13 +367,13 @@ def check_slots(slots: Sequence[Slot], source: str) -> None:
 
 
 def fill_from_other_slots(slots: Sequence[Slot], values: FloatArray) -> tuple[FloatArray, int]:
-    """Return values (k, n) without the gaps (NaN) that another slot of the same place can fill.
+    """Return (k, n) values whose gaps (NaN) are filled from other slots of the same place.
 
-    The slot whose middle is nearest stands in, the earlier one of two equally near. A place
-    without any value keeps its NaN.
+    The slot with the nearest middle counts, the earlier one of two. A place without any value keeps
+    NaN.
 
     Returns:
-        The values, and how many cells were filled.
+        The values, and the number of filled cells.
     """
     filled = np.array(values, dtype=np.float64)
     empty = np.isnan(filled)

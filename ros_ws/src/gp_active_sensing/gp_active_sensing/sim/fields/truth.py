@@ -1,4 +1,4 @@
-"""Build the noise-free field of a scenario: a draw, a table, a raster, or what is computed."""
+"""Build the noise-free field of a scenario: a draw, table, raster, formula or plume."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from gp_active_sensing.util.resources import find_resource
 
 
 class FunctionField(GroundTruth):
-    """A field that is computed again for each time.
+    """Field that is computed for each time.
 
     Args:
-        values: time of the mission [s] -> (n,) values.
-        changes: the field changes as time goes by.
-        check: refuses values that cannot be used.
+        values: function from the time of the mission [s] to (n,) values.
+        changes: True if the field changes with time.
+        check: raises an error for values that cannot be used.
 
     Raises:
-        ConfigError: `check` refuses the values at the beginning.
+        ConfigError: `check` refuses the first values.
     """
 
     def __init__(
@@ -45,14 +45,14 @@ class FunctionField(GroundTruth):
 
     @property
     def changes(self) -> bool:
-        """The field changes as time goes by."""
+        """True if the field changes with time."""
         return self._changes
 
     def at(self, seconds: float) -> FloatArray:
         """Return the (n,) noise-free values at a time of the mission [s]; read-only.
 
         Raises:
-            ConfigError: values at that time that are not finite, or too large.
+            ConfigError: values at that time are not finite or too large.
         """
         if not self._changes:
             return super().at(seconds)
@@ -66,8 +66,7 @@ def computed_truth(config: FieldConfig, topology: Topology) -> FunctionField:
     """Return the field of a formula or a plume at the places of a map.
 
     Raises:
-        ConfigError: a formula with a variable that the map does not have, or without a value at
-            some place.
+        ConfigError: a formula with an unknown variable, or without a value at a place.
     """
     if config.kind == "formula":
         values, changes = _of_formula(config, topology)
@@ -109,8 +108,8 @@ def _of_formula(
 def _check_values(
     values: FloatArray, seconds: float, config: FieldConfig, topology: Topology
 ) -> None:
-    """Refuse values that spoil a belief; the message names the first place."""
-    wrong = ~(np.abs(values) <= HUGE)  # NaN compares with nothing
+    """Raise ConfigError for values that are not finite or too large."""
+    wrong = ~(np.abs(values) <= HUGE)  # also for NaN
     if not wrong.any():
         return
     place = int(np.argmax(wrong))
@@ -134,36 +133,35 @@ _DRIFT_STREAM = 0xD21F7
 
 
 _LEAST = 1e-10
-"""Eigenvalues below this part of the largest are left out of a draw."""
+"""Smallest eigenvalue of a draw, as a fraction of the largest."""
 
 
 _Root: TypeAlias = Callable[[FloatArray], FloatArray]
-"""``w -> R w`` with ``R Rᵀ = K``."""
+"""Function ``w -> R w`` with ``R Rᵀ = K``."""
 
 
 def _symmetric_root(correlation: FloatArray) -> _Root:
-    """Return ``K^(1/2)`` of a correlation matrix. O(n³); then O(n²) each time.
+    """Return ``K^(1/2)`` of a correlation matrix. O(n³); its product is O(n²).
 
-    The symmetric root does not depend on the signs that a library gives to eigenvectors, and needs
-    no jitter where places are so close together that the matrix is singular.
+    The symmetric root does not depend on the signs of eigenvectors, and needs no jitter.
     """
     values, vectors = np.linalg.eigh(correlation)
-    # Of smaller ones little but rounding is left, which the root makes larger: 1e-15 to 3e-8.
+    # Smaller eigenvalues are rounding errors, which the root amplifies: 1e-15 to 3e-8.
     roots = np.sqrt(np.where(values > _LEAST * values[-1], values, 0.0))
     return lambda white: np.asarray(vectors @ (roots * (vectors.T @ white)))
 
 
 class DriftingField(GroundTruth):
-    """A draw from a Gaussian process that drifts: ``f(t) = mean + signal_std K^(1/2) w(t)``.
+    """Draw from a Gaussian process that drifts: ``f(t) = mean + signal_std K^(1/2) w(t)``.
 
     ``w_j(t) = a_j cos(ω_j t) + b_j sin(ω_j t)`` with standard normal a and b, and ω_j normal with
-    standard deviation ``1 / time_scale``. So at every t the field is an exact draw; values Δt apart
-    have the correlation ``exp(-Δt² / (2 time_scale²))``; and at t = 0 it is the draw that stands
-    still under the same seed.
+    standard deviation ``1 / time_scale``. At every t the field is an exact draw. Values Δt apart
+    have the correlation ``exp(-Δt² / (2 time_scale²))``. At t = 0 it equals the constant draw of
+    the same seed.
 
     Args:
-        root: of the correlation between the places.
-        white: (n,) a, which make the draw at t = 0.
+        root: function ``w -> K^(1/2) w`` of the correlation between the places.
+        white: (n,) a, the draw at t = 0.
         config: mean, standard deviation and time-scale.
         seed: key of b and ω.
     """
@@ -179,7 +177,7 @@ class DriftingField(GroundTruth):
 
     @property
     def changes(self) -> bool:
-        """The field changes as time goes by."""
+        """True: the field changes with time."""
         return True
 
     def at(self, seconds: float) -> FloatArray:
@@ -195,8 +193,8 @@ def build_truth(config: FieldConfig, topology: Topology, seed: int) -> GroundTru
     """Return the noise-free field of a scenario at the places of a map.
 
     Raises:
-        ConfigError: length-scales or a formula that do not fit the map's features; a
-            file that is not there.
+        ConfigError: length-scales or a formula that do not fit the map's features, or a missing
+            file.
         MapError: a table or raster that cannot be used; the message names the places without a
             value.
     """
@@ -218,7 +216,7 @@ def build_truth(config: FieldConfig, topology: Topology, seed: int) -> GroundTru
 
 
 def _draw(config: FieldConfig, topology: Topology, seed: int) -> GroundTruth:
-    """``f = mean + signal_std K^(1/2) w`` with standard normal w keyed by the seed. O(n³)."""
+    """Return ``mean + signal_std K^(1/2) w``, with standard normal w keyed by the seed. O(n³)."""
     root = _root(config, topology)
     white = np.random.default_rng([seed, _STREAM]).standard_normal(topology.n)
     if config.time_scale is not None:
