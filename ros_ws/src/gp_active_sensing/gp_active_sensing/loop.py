@@ -43,10 +43,10 @@ from gp_active_sensing.planning.budget import (
     with_way_home,
 )
 from gp_active_sensing.planning.request import PlanRequest, QuantityBelief, Sorties
+from gp_active_sensing.planning.turning import Turning, turning
 from gp_active_sensing.topology.base import GraphTopology, Topology
 from gp_active_sensing.topology.lookup import place_of
 from gp_active_sensing.topology.shut import with_shut
-from gp_active_sensing.topology.turning import Turning, turning
 from gp_active_sensing.types import (
     Aim,
     BoolArray,

@@ -38,6 +38,7 @@ from gp_active_sensing.mission.run_dirs import AUTO, Events, choose_run, give_ba
 from gp_active_sensing.mission.sorties import Sortie
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.base import Policy, asks_expert, drift_of
+from gp_active_sensing.planning.turning import check_radius
 from gp_active_sensing.records.earlier import EarlierRun
 from gp_active_sensing.records.events import Event
 from gp_active_sensing.records.ground_truth import NOTHING, FieldKnowledge
@@ -47,7 +48,6 @@ from gp_active_sensing.topology import MapConfig, Topology, place_index
 from gp_active_sensing.topology.config import as_begun_with, build_settled, worked_out
 from gp_active_sensing.topology.live import LivePlaces, keep_map, kept_map
 from gp_active_sensing.topology.lookup import check_places, mark_of_places
-from gp_active_sensing.topology.turning import check_radius
 from gp_active_sensing.types import Budget, Clock, PlanLimit
 from gp_active_sensing.util.process import hand_back
 

@@ -32,6 +32,7 @@ from gp_active_sensing.mission.factory import MissionComponents
 from gp_active_sensing.mission.mission_log import MissionLog
 from gp_active_sensing.mission.names import probe_topic
 from gp_active_sensing.mission.requests import DecisionRequest, Stage
+from gp_active_sensing.planning.turning import curve_through
 from gp_active_sensing.records.run_directory import PAGE
 from gp_active_sensing.report import write_report
 from gp_active_sensing.ros import qos
@@ -40,7 +41,6 @@ from gp_active_sensing.ros.diagnostics import Diagnostics
 from gp_active_sensing.ros.expert import ExpertClient
 from gp_active_sensing.ros.node_base import GuardedNode
 from gp_active_sensing.topology import Topology
-from gp_active_sensing.topology.turning import curve_through
 from gp_active_sensing.types import BoolArray, FloatArray, Plan
 from gp_active_sensing.util.wording import PredictabilityMonitor, describe_predictability, promised
 

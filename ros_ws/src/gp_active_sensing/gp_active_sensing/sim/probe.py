@@ -9,9 +9,9 @@ from functools import cached_property
 
 import numpy as np
 
+from gp_active_sensing.planning.turning import curve_through, turn_to
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.geometry import Speeds
-from gp_active_sensing.topology.turning import curve_through, turn_to
 from gp_active_sensing.types import Cost, FloatArray, Route
 
 _MARKS = (0.005, 0.25, 0.5, 0.75, 0.995)

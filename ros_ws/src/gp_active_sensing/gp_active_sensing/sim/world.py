@@ -19,6 +19,7 @@ from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import Policy
 from gp_active_sensing.planning.base import drift_of, revisits
 from gp_active_sensing.planning.budget import BudgetConstraint, check_end, in_metres
+from gp_active_sensing.planning.turning import check_radius
 from gp_active_sensing.records.ground_truth import NOTHING, FieldKnowledge, GroundTruth
 from gp_active_sensing.sim.fields.truth import build_truth
 from gp_active_sensing.sim.probe import SimulatedProbe
@@ -27,7 +28,6 @@ from gp_active_sensing.sim.sensor import SimulatedSensor
 from gp_active_sensing.topology import MapConfig, check_start, place_index
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.config import build_settled
-from gp_active_sensing.topology.turning import check_radius
 from gp_active_sensing.types import BoolArray, Budget, Clock, FloatArray, IntArray, Route
 
 if TYPE_CHECKING:

@@ -22,7 +22,6 @@ from gp_active_sensing.topology.geometry import FreeGround, Speeds
 from gp_active_sensing.topology.search import (
     Move,
     MoveArrays,
-    MoveLattice,
     Ways,
     WaysFrom,
     cheapest,
@@ -535,8 +534,7 @@ class GraphTopology(Topology):
 
     def _set_moves(self, moves: Sequence[Sequence[Move]]) -> None:
         self._moves = tuple(tuple(sorted(out)) for out in moves)
-        for made_of_them in ("arrays", "lattice"):
-            self.__dict__.pop(made_of_them, None)
+        self.__dict__.pop("arrays", None)
         self._next = tuple(tuple(move.to for move in out) for out in self._moves)
         neighbours = [np.array(out, dtype=np.int64) for out in self._next]
         for array in neighbours:
@@ -552,11 +550,6 @@ class GraphTopology(Topology):
     def arrays(self) -> MoveArrays:
         """Moves as arrays."""
         return MoveArrays(self._moves)
-
-    @cached_property
-    def lattice(self) -> MoveLattice | None:
-        """Regular grid of the places, None if they form none."""
-        return MoveLattice.of(self.points, self.arrays)
 
     def neighbours(self, location: int) -> IntArray:
         """Return the places one move after `location`, sorted; read-only."""

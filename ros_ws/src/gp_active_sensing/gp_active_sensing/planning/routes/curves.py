@@ -16,7 +16,7 @@ from gp_active_sensing.planning.budget import BudgetConstraint
 from gp_active_sensing.planning.request import PlanRequest
 from gp_active_sensing.planning.routes.distances import unit_of
 from gp_active_sensing.planning.routes.follow import trip_of
-from gp_active_sensing.topology.turning import Turning, turning
+from gp_active_sensing.planning.turning import Turning, turning
 from gp_active_sensing.types import Budget, Plan
 
 _ROUNDS = 4

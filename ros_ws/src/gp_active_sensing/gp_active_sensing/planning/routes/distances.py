@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from gp_active_sensing.planning.routes.lattice import MoveLattice
+from gp_active_sensing.planning.turning import Turning
 from gp_active_sensing.topology.base import FreeTopology, GraphTopology, Topology
 from gp_active_sensing.topology.geometry import Speeds
-from gp_active_sensing.topology.search import Move, MoveArrays, MoveLattice, Moves
-from gp_active_sensing.topology.turning import Turning
+from gp_active_sensing.topology.search import Move, MoveArrays, Moves
 from gp_active_sensing.types import Budget, Cost, FloatArray, IntArray, Route
 
 _KEPT_NUMBERS = 8_000_000
@@ -55,7 +56,8 @@ class Distances:
         self._lattice: MoveLattice | None = None
         if isinstance(topology, GraphTopology):
             self._moves, self._arrays = topology.moves, topology.arrays
-            self._lattice = topology.lattice if self.n > _SMALL else None
+            if self.n > _SMALL:
+                self._lattice = MoveLattice.of(topology.points, topology.arrays)
         self._speeds = _speeds(topology) if self.free else Speeds()
         self._most_per_metre = 0.0
         self._rows: dict[int, tuple[FloatArray, IntArray]] = {}

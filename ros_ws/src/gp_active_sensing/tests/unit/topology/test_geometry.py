@@ -12,6 +12,7 @@ from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, ReadingError
 from gp_active_sensing.planning.budget import BudgetConstraint
 from gp_active_sensing.planning.routes.distances import Distances
+from gp_active_sensing.planning.turning import check_radius
 from gp_active_sensing.topology import (
     FreeTopology,
     GraphTopology,
@@ -22,7 +23,6 @@ from gp_active_sensing.topology import (
 )
 from gp_active_sensing.topology.geometry import Speeds
 from gp_active_sensing.topology.lookup import place_of
-from gp_active_sensing.topology.turning import check_radius
 from gp_active_sensing.types import Budget, Cost, Reading
 
 Corners = list[tuple[float, float]]

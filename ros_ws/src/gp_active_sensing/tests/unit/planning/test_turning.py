@@ -9,8 +9,7 @@ import pytest
 
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.planning.budget import BudgetConstraint
-from gp_active_sensing.topology import MapConfig, Topology, build_topology
-from gp_active_sensing.topology.turning import (
+from gp_active_sensing.planning.turning import (
     EXCESS,
     Turning,
     check_radius,
@@ -19,6 +18,7 @@ from gp_active_sensing.topology.turning import (
     turn_to,
     turning,
 )
+from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.types import Budget
 from tests.unit.mission.worlds import chain
 
