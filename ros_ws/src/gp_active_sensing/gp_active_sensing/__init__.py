@@ -23,7 +23,6 @@ if TYPE_CHECKING:
         Roads,
         build_topology,
         load_roads,
-        load_stations,
         make_grid,
         make_occupancy_map,
     )
@@ -47,7 +46,6 @@ __all__ = [
     "build_topology",
     "load_roads",
     "load_scenario",
-    "load_stations",
     "make_grid",
     "make_occupancy_map",
     "run_scenario",
@@ -66,7 +64,6 @@ __getattr__, __dir__ = lazy_names(
             "Roads",
             "build_topology",
             "load_roads",
-            "load_stations",
             "make_grid",
             "make_occupancy_map",
             "OccupancyGrid",

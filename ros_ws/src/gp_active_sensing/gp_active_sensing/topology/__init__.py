@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from gp_active_sensing.topology.search import Move as Move
     from gp_active_sensing.topology.segments import RoadMap as RoadMap
     from gp_active_sensing.topology.segments import Segment as Segment
-    from gp_active_sensing.topology.stations import load_stations as load_stations
 
 __getattr__, __dir__ = lazy_names(
     __name__,
@@ -39,6 +38,5 @@ __getattr__, __dir__ = lazy_names(
         "roads": ("Roads",),
         "search": ("Move",),
         "segments": ("RoadMap", "Segment"),
-        "stations": ("load_stations",),
     },
 )

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -784,3 +784,6 @@ class FreeTopology(Topology):
         if readings > 0:
             mask[self._open_places(observed, unavailable)] = True
         return mask
+
+
+Places: TypeAlias = FreeTopology | GraphTopology

@@ -14,7 +14,7 @@ from typing import Any
 
 from gp_active_sensing.config import from_mapping, to_mapping
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.topology.base import FreeTopology, GraphTopology, Topology
+from gp_active_sensing.topology.base import Places, Topology
 from gp_active_sensing.topology.grids import (
     BuiltGrid,
     make_line,
@@ -22,10 +22,10 @@ from gp_active_sensing.topology.grids import (
     of_areas,
     of_occupancy,
     of_raster,
+    spacings,
 )
 from gp_active_sensing.topology.loaders import find_map, load_roads
 from gp_active_sensing.topology.loaders.areas import weighted
-from gp_active_sensing.topology.loaders.tables import named_columns
 from gp_active_sensing.topology.map_config import (
     AreasConfig,
     FileConfig,
@@ -40,11 +40,10 @@ from gp_active_sensing.topology.map_config import (
     WeightsConfig,
 )
 from gp_active_sensing.topology.roads import Roads, keep_largest
-from gp_active_sensing.topology.stations import load_stations
+from gp_active_sensing.topology.stations import of_stations
 
 logger = logging.getLogger(__name__)
 
-_PLANE = ("x", "y")
 _GRIDS: Mapping[type, Callable[..., BuiltGrid]] = {
     AreasConfig: of_areas,
     OccupancyConfig: of_occupancy,
@@ -70,43 +69,28 @@ def build_settled(config: MapConfig, *, base_dir: Path | None = None) -> tuple[T
     Errors are those of `build_topology`.
     """
     path = find_map(config.file, base_dir) if config.file else None
-    settled = config
-    if isinstance(config, FileConfig) and path is not None:
-        settled = config.of_content(path)
-    places: FreeTopology | GraphTopology
+    settled = config.of_content(path) if isinstance(config, FileConfig) and path else config
+    name, frame = settled.name or settled.kind or "", settled.frame or "map"
+    places: Places
     if isinstance(settled, OccupancyConfig) and settled.topic:
         places = _of_topic(settled, base_dir)
     elif isinstance(settled, GridConfig):
         places, spacing, origin = _GRIDS[type(settled)](settled, path, base_dir)
         settled = dataclasses.replace(settled, spacing=spacing, origin=origin)
     elif isinstance(settled, RoadsConfig) and path is not None:
-        road_map = load_roads(path, crs=settled.crs)
-        road_map = dataclasses.replace(road_map, name=settled.name or road_map.name)
-        if settled.largest_component:
-            road_map = keep_largest(road_map, settled.u_turns)
-        places = Roads(
-            road_map,
-            features=settled.features or _PLANE,
-            anchor=settled.anchor,
-            u_turns=settled.u_turns,
-            speed=settled.speed,
-            frame=settled.frame,
-            reach=settled.reach,
-        )
+        places = _of_roads(settled, path)
     elif isinstance(settled, StationsConfig) and path is not None:
-        places = load_stations(
-            path,
-            columns_of=named_columns(settled.columns_of),
-            crs=settled.crs,
-            distances=find_map(settled.distances, base_dir) if settled.distances else None,
-            features=settled.features,
-            speed=settled.speeds,
-            reach=settled.reach,
-            name=settled.name,
-            frame=settled.frame or "map",
-        )
+        places = of_stations(settled, path, base_dir)
+    elif isinstance(settled, PointsConfig):
+        box = settled.count, settled.low, settled.high
+        more: dict[str, Any] = {"seed": settled.seed, "speed": settled.speed}
+        places = make_points(*box, **more, name=name, frame=frame)
     else:
-        places, settled = _regular(settled)
+        assert isinstance(settled, LineConfig)
+        step, origin = float(spacings(settled.spacing or 1.0)[0]), settled.origin or (0.0, 0.0)
+        settled = dataclasses.replace(settled, spacing=step, origin=origin)
+        how = {key: getattr(settled, key) for key in ("moves", "origin", "speed", "reach")}
+        places = make_line(settled.count, step, **how, name=name, frame=frame)
     for note in places.notes:
         logger.info("map %r: %s", places.name, note)
     if config.weights != WeightsConfig():
@@ -114,25 +98,17 @@ def build_settled(config: MapConfig, *, base_dir: Path | None = None) -> tuple[T
     return places, settled
 
 
-def _regular(config: MapConfig) -> tuple[FreeTopology | GraphTopology, MapConfig]:
-    """Return a line or drawn points, and the configuration with spacing and origin."""
-    shared: dict[str, Any] = {
-        "name": config.name or config.kind,
-        "frame": config.frame or "map",
-        "speed": config.speed,
-    }
-    if isinstance(config, PointsConfig):
-        box = config.count, config.low, config.high
-        return make_points(*box, seed=config.seed, **shared), config
-    assert isinstance(config, LineConfig)
-    origin = config.origin or (0.0, 0.0)
-    spacing = (config.spacing if isinstance(config.spacing, float) else 0.0) or 1.0
-    shared |= {"moves": config.moves, "origin": origin, "reach": config.reach}
-    settled = dataclasses.replace(config, spacing=spacing, origin=origin)
-    return make_line(config.count, spacing, **shared), settled
+def _of_roads(config: RoadsConfig, path: Path) -> Roads:
+    road_map = load_roads(path, crs=config.crs)
+    road_map = dataclasses.replace(road_map, name=config.name or road_map.name)
+    if config.largest_component:
+        road_map = keep_largest(road_map, config.u_turns)
+    keys = ("anchor", "u_turns", "speed", "frame", "reach")
+    how = {key: getattr(config, key) for key in keys}
+    return Roads(road_map, features=config.features or ("x", "y"), **how)
 
 
-def _of_topic(config: OccupancyConfig, run_dir: Path | None) -> FreeTopology | GraphTopology:
+def _of_topic(config: OccupancyConfig, run_dir: Path | None) -> Places:
     """Return the last map of a mission, from the occupancy grids in its run directory."""
     from gp_active_sensing.topology.live import kept_places
 

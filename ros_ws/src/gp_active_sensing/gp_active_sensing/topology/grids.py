@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from gp_active_sensing.errors import ConfigError, MapError
-from gp_active_sensing.topology.base import FreeTopology, GraphTopology, part_of
+from gp_active_sensing.topology.base import FreeTopology, GraphTopology, Places, part_of
 from gp_active_sensing.topology.geometry import (
     HEIGHTS,
     Cells,
@@ -94,7 +94,7 @@ def make_line(
     reach: float = 0.0,
     name: str = "line",
     frame: str = "map",
-) -> FreeTopology | GraphTopology:
+) -> Places:
     """Make a line of places along x, `spacing` apart [m]; the only feature is x.
 
     `origin` is the position of the first place [m]. `moves`, `speed`, `reach`, `name` and `frame`
@@ -134,7 +134,7 @@ def make_grid(
     reach: float = 0.0,
     name: str = "grid",
     frame: str = "map",
-) -> FreeTopology | GraphTopology:
+) -> Places:
     """Make a grid; the place in column c and row r has the name "c{c}r{r}".
 
     A cell is a place if its centre lies inside the outline and outside all obstacles. No move
@@ -265,7 +265,7 @@ def map_of(
     speed: float | Speeds,
     reach: float = 0.0,
     numbers: Mapping[str, FloatArray] | None = None,
-) -> FreeTopology | GraphTopology:
+) -> Places:
     """Return the map of (n, 2 or 3) points: x, y, z upwards [m].
 
     Straight moves join the places of each of the `pairs` (m, 2). The other arguments are those of
@@ -393,7 +393,7 @@ def make_occupancy_map(
     reach: float = 0.0,
     name: str = "grid",
     frame: str = "map",
-) -> FreeTopology | GraphTopology:
+) -> Places:
     """Make a map of places on the free ground of an occupancy grid, see `OccupancyGrid.blocked`.
 
     The place in column c and row r of the lattice is at `anchor` + `spacing` (c, r) [m] and has the
@@ -469,7 +469,6 @@ def _parsed(names: Sequence[str]) -> list[tuple[int, int]]:
 
 # -- grids as a configuration describes them -------------------------------------------------------
 
-Places: TypeAlias = FreeTopology | GraphTopology
 Step: TypeAlias = float | tuple[float, float]
 
 _TRIED = 3

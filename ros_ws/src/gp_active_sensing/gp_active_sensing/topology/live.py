@@ -16,12 +16,12 @@ import numpy as np
 import yaml
 
 from gp_active_sensing.errors import MapError, RunError
-from gp_active_sensing.topology.base import FreeTopology, GraphTopology, Topology
+from gp_active_sensing.topology.base import GraphTopology, Places, Topology
 from gp_active_sensing.topology.geometry import FreeGround, OccupancyGrid, Outline
 from gp_active_sensing.topology.grids import make_occupancy_map, usual_map
 from gp_active_sensing.topology.loaders import map_server
 from gp_active_sensing.topology.loaders.areas import weighted
-from gp_active_sensing.topology.map_config import OccupancyConfig
+from gp_active_sensing.topology.map_config import OccupancyConfig, WeightsConfig
 from gp_active_sensing.types import BoolArray
 from gp_active_sensing.util.files import write_whole
 from gp_active_sensing.util.yaml_files import load_yaml
@@ -39,7 +39,7 @@ class LivePlaces:
     """The places of the occupancy grids of a mission."""
 
     config: OccupancyConfig  # with the spacing of the first grid if none is configured
-    topology: FreeTopology | GraphTopology  # places
+    topology: Places  # places
     closed: frozenset[int]  # occupied places, without moves to them and with a weight of 0
     mark: str  # checksum of the last grid
     number: int = 1  # number of the last grid, from 1
@@ -56,7 +56,7 @@ class LivePlaces:
         if config.spacing:
             return cls(config, _places(config, grid, ()), frozenset(), mark_of(grid))
 
-        def build(step: float) -> FreeTopology | GraphTopology:
+        def build(step: float) -> Places:
             return _places(replace(config, spacing=step), grid, ())
 
         spacing, places = usual_map(grid, config, build)
@@ -99,9 +99,7 @@ class LivePlaces:
         return LivePlaces(self.config, found, closed, mark, self.number + 1)
 
 
-def _places(
-    config: OccupancyConfig, grid: OccupancyGrid, keep: tuple[str, ...]
-) -> FreeTopology | GraphTopology:
+def _places(config: OccupancyConfig, grid: OccupancyGrid, keep: tuple[str, ...]) -> Places:
     outline, obstacles = _areas(config)
     places = make_occupancy_map(
         grid,
@@ -114,7 +112,8 @@ def _places(
         frame=config.frame,
         **config.making,
     )
-    return weighted(places, config.weights)
+    weights = config.weights
+    return places if weights == WeightsConfig() else weighted(places, weights)
 
 
 def _areas(config: OccupancyConfig) -> tuple[Outline | None, list[Outline]]:
@@ -122,7 +121,7 @@ def _areas(config: OccupancyConfig) -> tuple[Outline | None, list[Outline]]:
     return outline, [area for area in config.obstacles if not isinstance(area, str)]
 
 
-def _closed(places: FreeTopology | GraphTopology, free: BoolArray) -> frozenset[int]:
+def _closed(places: Places, free: BoolArray) -> frozenset[int]:
     """Return the places that are not `free` (n,), or that no move joins to the others."""
     closed = set(np.flatnonzero(~free).tolist())
     moves = _moves(places)
@@ -131,7 +130,7 @@ def _closed(places: FreeTopology | GraphTopology, free: BoolArray) -> frozenset[
     return frozenset(closed)
 
 
-def _moves(places: FreeTopology | GraphTopology) -> tuple[object, ...]:
+def _moves(places: Places) -> tuple[object, ...]:
     return places.moves if isinstance(places, GraphTopology) else ()
 
 

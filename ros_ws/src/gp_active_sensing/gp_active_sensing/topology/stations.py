@@ -6,7 +6,6 @@ import logging
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from gp_active_sensing.errors import MapError, listed, suggest
 from gp_active_sensing.topology.base import (
     FreeTopology,
     GraphTopology,
+    Places,
     Topology,
     components_of,
     part_of,
@@ -25,10 +25,12 @@ from gp_active_sensing.topology.loaders import (
     check_file,
     fail,
     fault,
+    find_map,
     number_of,
     read_as,
 )
 from gp_active_sensing.topology.loaders.tables import SitesReader, named_columns
+from gp_active_sensing.topology.map_config import StationsConfig
 from gp_active_sensing.topology.search import Move
 from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing.util.tables import MISSING, Table
@@ -36,18 +38,7 @@ from gp_active_sensing.util.tables import MISSING, Table
 logger = logging.getLogger(__name__)
 
 
-def load_stations(
-    path: Path,
-    *,
-    columns_of: Mapping[str, str] = MappingProxyType({}),
-    crs: str = "",
-    distances: Path | None = None,
-    features: Sequence[str] | None = None,
-    speed: float | Speeds = 1.0,
-    reach: float = 0.0,
-    name: str = "",
-    frame: str = "map",
-) -> FreeTopology | GraphTopology:
+def of_stations(config: StationsConfig, path: Path, base_dir: Path | None) -> Places:
     """Return the map of the places of a table, or of the points of a file of GIS.
 
     Positions are columns `x` and `y` [m], perhaps with the `zone` of UTM, or `longitude` and
@@ -55,42 +46,32 @@ def load_stations(
     [m, or the unit in the title]. Every other column of numbers becomes numbers of the places, NaN
     for an empty cell or a fill value. Titles may be in any case.
 
-    Args:
-        path: path of the file.
-        columns_of: titles of columns with other names: ``{"x": "E", "y": "N"}``.
-        crs: coordinate system; "" = that of the file, else local metres or degrees.
-        distances: table of the ways between places; None = straight ways to any place.
-        features: inputs of the covariance; None = x, y, and z if places have heights.
-        speed: speed of the probe [m/s], or its `Speeds`.
-        reach: driving distance within which places may be next [m].
-        name: name of the map; "" = that of the file.
-        frame: metric frame of the positions.
-
     Raises:
         MapError: every problem of the file (the first ten in words), each with its line.
         ConfigError: unknown feature, or columns that contradict each other.
         MissingDependencyError: the table has longitudes, and pyproj is missing.
     """
-    own = named_columns(f"{key}={title}" for key, title in columns_of.items())
-    sites = SitesReader(path, read_as("points", path, most=MOST_TEXT), own).finish(crs)
-    points, numbers = sites.points, dict(sites.numbers)
-    where = name or path.name.partition(".")[0], frame, sites.names, points[:, :2]
-    speeds = speed if isinstance(speed, Speeds) else Speeds(speed)
+    table = read_as("points", path, most=MOST_TEXT)
+    sites = SitesReader(path, table, named_columns(config.columns_of)).finish(config.crs)
+    points, numbers, features = sites.points, dict(sites.numbers), config.features
+    name, frame = config.name or path.name.partition(".")[0], config.frame or "map"
+    where = name, frame, sites.names, points[:, :2]
     moves: list[list[Move]] | None = None
-    if distances is not None:
-        ways = read_distances(distances, sites.names)
-        moves = moves_along(ways, points, speeds, names=sites.names, where=str(distances))
+    if config.distances:
+        beside = find_map(config.distances, base_dir)
+        ways = read_distances(beside, sites.names)
+        moves = moves_along(ways, points, config.speeds, names=sites.names, where=str(beside))
     more: dict[str, Any] = {"heights": points[:, 2] if points.shape[1] == 3 else None}
     if features is not None:
         plain = Topology(*where, **more, numbers=numbers)
         more["features"], more["feature_names"] = plain.columns(features)
         numbers = {key: values for key, values in numbers.items() if key not in features}
     more["numbers"] = numbers
-    made: FreeTopology | GraphTopology
+    made: Places
     if moves is None:
-        made = FreeTopology(*where, speed=speeds, **more)
+        made = FreeTopology(*where, speed=config.speeds, **more)
     else:
-        made = GraphTopology(*where, moves, reach=reach, **more)
+        made = GraphTopology(*where, moves, reach=config.reach, **more)
     return made.located(sites.datum).noted(sites.notes)
 
 

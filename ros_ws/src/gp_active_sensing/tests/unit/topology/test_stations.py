@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import gp_active_sensing as gas
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, MapError
 from gp_active_sensing.topology import MapConfig, build_topology
@@ -191,9 +190,6 @@ def test_columns_may_have_names_of_their_own(tmp_path: Path) -> None:
     np.testing.assert_array_equal(places.points, [[500010, 5983000, -2.5], [500040, 5983040, -10]])
     assert places.datum is None
     assert places.attributes.names == ("lon", "lat")  # a second x would be no coordinate
-    own = {"name": "ID", "x": "E", "y": "N", "depth": "Sohle"}
-    by_python = gas.load_stations(tmp_path / "stations.csv", columns_of=own)
-    np.testing.assert_array_equal(by_python.points, places.points)
     upwards = ["x=E", "y=N", "height=Sohle"]
     np.testing.assert_array_equal(
         stations(tmp_path, GAUGES, columns_of=upwards).points[:, 2], [2.5, 10]

@@ -16,7 +16,7 @@ import pytest
 import shapely
 
 from gp_active_sensing.errors import MapError
-from gp_active_sensing.topology import MapConfig, build_topology, load_stations
+from gp_active_sensing.topology import MapConfig, build_topology
 from gp_active_sensing.topology.loaders import ends_of, kind_of_map, loaders, vector
 from gp_active_sensing.topology.loaders.areas import read_areas
 from tests.cases import for_each
@@ -89,9 +89,9 @@ def test_points_of_every_format(tmp_path: Path, end: str) -> None:
     points = [shapely.Point(8.0 + 0.01 * k, 0.0) for k in range(3)]
     path = written(tmp_path, end, points, Name=["a", "b", "c"], depth=[1.0, 2.0, -9999.0])
     with pytest.raises(MapError, match="fill value"):
-        load_stations(path)
+        build_topology(MapConfig(kind="points", file=str(path)))
     path = written(tmp_path, end, points, Name=["a", "b", "c"], depth=[-1.0, -2.0, -4.0])
-    found = load_stations(path)
+    found = build_topology(MapConfig(kind="points", file=str(path)))
     assert found.names == ("a", "b", "c")
     assert found.heights is not None
     assert found.heights.tolist() == [-1.0, -2.0, -4.0]
