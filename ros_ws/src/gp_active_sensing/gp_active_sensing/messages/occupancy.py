@@ -8,8 +8,8 @@ import numpy as np
 
 from gp_active_sensing.errors import MapError
 from gp_active_sensing.messages.conversions import heading_of, stamp_ns, unit_quaternion
+from gp_active_sensing.records.run_map import GridMap
 from gp_active_sensing.topology.geometry import OccupancyGrid
-from gp_active_sensing.topology.live import GridMap
 
 MAP_TYPE = "nav_msgs/msg/OccupancyGrid"
 MOST_CELLS = 25_000_000

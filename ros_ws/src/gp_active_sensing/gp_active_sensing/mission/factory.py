@@ -44,10 +44,17 @@ from gp_active_sensing.records.events import Event
 from gp_active_sensing.records.ground_truth import NOTHING, FieldKnowledge
 from gp_active_sensing.records.regret import regret_of
 from gp_active_sensing.records.run_directory import RunDirectory
+from gp_active_sensing.records.run_map import (
+    as_begun_with,
+    check_places,
+    keep_map,
+    kept_map,
+    mark_of_places,
+    worked_out,
+)
 from gp_active_sensing.topology import MapConfig, Topology, place_index
-from gp_active_sensing.topology.config import as_begun_with, build_settled, worked_out
-from gp_active_sensing.topology.live import LivePlaces, keep_map, kept_map
-from gp_active_sensing.topology.lookup import check_places, mark_of_places
+from gp_active_sensing.topology.config import build_settled
+from gp_active_sensing.topology.live import LivePlaces
 from gp_active_sensing.types import Budget, Clock, PlanLimit
 from gp_active_sensing.util.process import hand_back
 

@@ -22,8 +22,9 @@ from gp_active_sensing.errors import ActiveSensingError, ConfigError, MapError, 
 from gp_active_sensing.mission import changes
 from gp_active_sensing.mission.mission import Mission
 from gp_active_sensing.records.events import MapChanged
+from gp_active_sensing.records.run_map import GridMap, keep_map, kept_map
 from gp_active_sensing.topology import MapConfig
-from gp_active_sensing.topology.live import GridMap, LivePlaces, keep_map, kept_map
+from gp_active_sensing.topology.live import LivePlaces
 from gp_active_sensing.topology.map_config import OccupancyConfig
 from gp_active_sensing.types import Clock
 from gp_active_sensing.util.wording import is_reported

@@ -63,7 +63,8 @@ from gp_active_sensing.topology.live import is_cut
 from gp_active_sensing.types import Clock, Cost, Plan
 
 if TYPE_CHECKING:
-    from gp_active_sensing.topology.live import GridMap, LivePlaces
+    from gp_active_sensing.records.run_map import GridMap
+    from gp_active_sensing.topology.live import LivePlaces
 
 logger = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from gp_active_sensing.util.wording import counted
 from gp_active_sensing.util.yaml_files import check_meaning, comment, scalar
 
 if TYPE_CHECKING:
-    from gp_active_sensing.topology.live import GridMap
+    from gp_active_sensing.records.run_map import GridMap
 
 _NUMBER = r"[-+]?\d+(?:\.\d+)?"
 _SIDES = re.compile(rf"^\s*({_NUMBER})\s*[x×]\s*({_NUMBER})\s*m?\s*$")

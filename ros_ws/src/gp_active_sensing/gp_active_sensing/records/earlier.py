@@ -10,7 +10,7 @@ from typing import Any
 
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.records.run_directory import RunDirectory
-from gp_active_sensing.topology.lookup import NO_LONGER, other_places
+from gp_active_sensing.records.run_map import NO_LONGER, other_places
 from gp_active_sensing.util.files import json_ready
 
 logger = logging.getLogger(__name__)

@@ -26,6 +26,7 @@ from gp_active_sensing.mission.live_map import FirstMap
 from gp_active_sensing.mission.requests import DecisionRequest
 from gp_active_sensing.records.journal import seal
 from gp_active_sensing.records.run_directory import JOURNAL, RunDirectory
+from gp_active_sensing.records.run_map import check_places
 from gp_active_sensing.replay.bag import Bag, BagMessage
 from gp_active_sensing.replay.options import ReplayOptions, check_program, settled, topics_of
 from gp_active_sensing.replay.recording import Recording, find_recording
@@ -33,7 +34,6 @@ from gp_active_sensing.replay.stages import ReplayStages, Show
 from gp_active_sensing.replay.topics import BagMaps, TopicReader, find_topics
 from gp_active_sensing.replay.verify import ReproducibilityCheck
 from gp_active_sensing.sim.world import field_knowledge
-from gp_active_sensing.topology.lookup import check_places
 from gp_active_sensing.types import Cost
 from gp_active_sensing.util.files import json_ready, write_whole
 from gp_active_sensing.util.tables import write_rows

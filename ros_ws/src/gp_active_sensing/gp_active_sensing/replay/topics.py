@@ -25,9 +25,10 @@ from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.live_map import FirstMap
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.stream_config import MOST_BYTES, ReadingConfig
+from gp_active_sensing.records.run_map import GridMap
 from gp_active_sensing.replay.bag import Bag, BagMessage
 from gp_active_sensing.topology import MapConfig
-from gp_active_sensing.topology.live import GridMap, mark_of
+from gp_active_sensing.topology.live import mark_of
 from gp_active_sensing.util.wording import is_reported
 
 _WORDS = {

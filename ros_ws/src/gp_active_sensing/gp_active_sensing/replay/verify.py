@@ -48,9 +48,9 @@ from gp_active_sensing.records.events import (
     RosterChanged,
     StateChanged,
 )
+from gp_active_sensing.records.run_map import GridMap
 from gp_active_sensing.replay.recording import Recording
 from gp_active_sensing.replay.stages import ReplayStages, Show
-from gp_active_sensing.topology.live import GridMap
 from gp_active_sensing.types import Plan, PlanLimit
 from gp_active_sensing.util.files import json_ready
 from gp_active_sensing.util.ties import RELATIVE

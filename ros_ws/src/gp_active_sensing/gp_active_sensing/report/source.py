@@ -18,15 +18,13 @@ from gp_active_sensing.records.events import MapChanged
 from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.records.regret import objective_of
 from gp_active_sensing.records.run_directory import RunDirectory
+from gp_active_sensing.records.run_map import check_places, kept_places, stored_map
 from gp_active_sensing.sim.fields.config import FieldConfig
 from gp_active_sensing.sim.fields.truth import build_truth
 from gp_active_sensing.sim.scenario import scenario_from_mapping
 from gp_active_sensing.sim.sensor import SensorConfig, SimulatedSensor
 from gp_active_sensing.sim.world import further_sensor
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
-from gp_active_sensing.topology.config import stored_map
-from gp_active_sensing.topology.live import kept_places
-from gp_active_sensing.topology.lookup import check_places
 from gp_active_sensing.topology.map_config import OccupancyConfig
 from gp_active_sensing.util.wording import symbol
 

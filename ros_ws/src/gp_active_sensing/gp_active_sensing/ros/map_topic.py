@@ -22,11 +22,11 @@ from gp_active_sensing.errors import ConfigError, MapError
 from gp_active_sensing.messages.occupancy import MAP_TYPE, check_size, read_map
 from gp_active_sensing.mission.live_map import FirstMap, MapFeed
 from gp_active_sensing.mission.mission import Mission
+from gp_active_sensing.records.run_map import GridMap
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros import to_messages as outputs
 from gp_active_sensing.ros.diagnostics import MISSION_STATUS, WARN
 from gp_active_sensing.ros.node_base import GuardedNode, Throttle
-from gp_active_sensing.topology.live import GridMap
 from gp_active_sensing.topology.map_config import OccupancyConfig
 
 logger = logging.getLogger(__name__)

@@ -16,10 +16,10 @@ from gp_active_sensing.config import to_mapping
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.records.earlier import EarlierRun
 from gp_active_sensing.records.run_directory import CONFIG, RunDirectory
+from gp_active_sensing.records.run_map import as_begun_with
 from gp_active_sensing.records.summary import RunSummary
 from gp_active_sensing.sim.runner import SimulationRunner
 from gp_active_sensing.sim.scenario import Scenario, scenario_from_mapping
-from gp_active_sensing.topology.config import as_begun_with
 from gp_active_sensing.types import Clock
 from gp_active_sensing.util.files import differences
 

@@ -1,8 +1,4 @@
-"""Build the map of a configuration.
-
-A run stores the configuration of its map. Its first event stores, as ``map``, the spacing and the
-origin that the configuration left open.
-"""
+"""Build the map of a configuration."""
 
 from __future__ import annotations
 
@@ -12,7 +8,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from gp_active_sensing.config import from_mapping, to_mapping
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.topology.base import Places, Topology
 from gp_active_sensing.topology.grids import (
@@ -73,7 +68,11 @@ def build_settled(config: MapConfig, *, base_dir: Path | None = None) -> tuple[T
     name, frame = settled.name or settled.kind or "", settled.frame or "map"
     places: Places
     if isinstance(settled, OccupancyConfig) and settled.topic:
-        places = _of_topic(settled, base_dir)
+        msg = (
+            f"topic: the map comes by topic {settled.topic} of a running system, so there is none "
+            "here; give file, the YAML file of a map that was saved"
+        )
+        raise ConfigError(msg)
     elif isinstance(settled, GridConfig):
         places, spacing, origin = _GRIDS[type(settled)](settled, path, base_dir)
         settled = dataclasses.replace(settled, spacing=spacing, origin=origin)
@@ -106,55 +105,3 @@ def _of_roads(config: RoadsConfig, path: Path) -> Roads:
     keys = ("anchor", "u_turns", "speed", "frame", "reach")
     how = {key: getattr(config, key) for key in keys}
     return Roads(road_map, features=config.features or ("x", "y"), **how)
-
-
-def _of_topic(config: OccupancyConfig, run_dir: Path | None) -> Places:
-    """Return the last map of a mission, from the occupancy grids in its run directory."""
-    from gp_active_sensing.topology.live import kept_places
-
-    if run_dir is None or not (run_dir / "map-1.yaml").is_file():
-        msg = (
-            f"topic: the map comes by topic {config.topic} of a running system, so there is none "
-            "here; give file, the YAML file of a map that was saved"
-        )
-        raise ConfigError(msg)
-    return kept_places(config, run_dir).topology
-
-
-_WORKED_OUT = ("spacing", "origin")
-
-
-def worked_out(given: MapConfig, settled: MapConfig) -> dict[str, Any]:
-    """Return the values of keys that the `given` configuration leaves open and `settled` has."""
-    before, after = to_mapping(given), to_mapping(settled)
-    return {
-        key: after[key] for key in _WORKED_OUT if key in after and after[key] != before.get(key)
-    }
-
-
-def as_begun_with(config: MapConfig, start: Mapping[str, Any]) -> MapConfig:
-    """Return a configuration with the spacing and origin of the first event of its run.
-
-    Configured values stay.
-
-    Raises:
-        ConfigError: an invalid spacing or origin in the first event.
-    """
-    stored, stated = start.get("map"), to_mapping(config)
-    if not isinstance(stored, Mapping):
-        return config
-    more = {key: stored[key] for key in _WORKED_OUT if key in stored and not stated.get(key)}
-    return from_mapping(MapConfig, {**stated, **more}, path="map") if more else config
-
-
-def stored_map(
-    section: Mapping[str, Any], start: Mapping[str, Any], *, source: str = ""
-) -> MapConfig:
-    """Return the map's configuration by the section ``map`` and first event of a run.
-
-    `start` {} = the event is unknown. `source` names the file, for messages.
-
-    Raises:
-        ConfigError: an invalid configuration.
-    """
-    return as_begun_with(from_mapping(MapConfig, section, path="map", source=source), start)

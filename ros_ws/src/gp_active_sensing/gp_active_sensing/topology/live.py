@@ -1,7 +1,4 @@
-"""Places on an occupancy grid that changes during a mission: earlier places keep their indices.
-
-The run directory of a mission stores its occupancy grids as files of map_server (mode raw).
-"""
+"""Places on an occupancy grid that changes during a mission: earlier places keep their indices."""
 
 from __future__ import annotations
 
@@ -9,22 +6,16 @@ import itertools
 import zlib
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
-import yaml
 
-from gp_active_sensing.errors import MapError, RunError
+from gp_active_sensing.errors import MapError
 from gp_active_sensing.topology.base import GraphTopology, Places, Topology
 from gp_active_sensing.topology.geometry import FreeGround, OccupancyGrid, Outline
 from gp_active_sensing.topology.grids import make_occupancy_map, usual_map
-from gp_active_sensing.topology.loaders import map_server
 from gp_active_sensing.topology.loaders.areas import weighted
 from gp_active_sensing.topology.map_config import OccupancyConfig, WeightsConfig
 from gp_active_sensing.types import BoolArray
-from gp_active_sensing.util.files import write_whole
-from gp_active_sensing.util.yaml_files import load_yaml
 
 
 def mark_of(grid: OccupancyGrid) -> str:
@@ -142,88 +133,3 @@ def is_cut(topology: Topology, way: tuple[int, ...], closed: Collection[int]) ->
         return False
     steps = itertools.pairwise(way)
     return any(b not in topology.neighbours(a) and a != b for a, b in steps)
-
-
-_UNKNOWN = 255
-"""Value of an unknown cell in a stored image."""
-
-
-class GridMap(NamedTuple):
-    """An occupancy grid with its frame and its stamp [ns], 0 = no stamp."""
-
-    grid: OccupancyGrid
-    frame: str
-    stamp_ns: int = 0
-
-
-def keep_map(run_dir: Path, number: int, found: GridMap) -> None:
-    """Write a map as a file of map_server, such as ``map-2.yaml`` with ``map-2.pgm``.
-
-    Raises:
-        RunError: the files cannot be written.
-    """
-    grid = found.grid
-    rows, columns = grid.shape
-    shades = np.where(grid.values < 0, _UNKNOWN, grid.values).astype(np.uint8)[::-1]
-    image = f"map-{number}.pgm"
-    write_whole(run_dir / image, b"P5\n%d %d\n255\n%s" % (columns, rows, shades.tobytes()))
-    head = {
-        "image": image,
-        "mode": "raw",
-        "resolution": float(grid.resolution),
-        "origin": [*map(float, grid.origin), float(grid.yaw)],
-        "negate": 0,
-        "occupied_thresh": 0.65,
-        "free_thresh": 0.196,
-        "frame_id": found.frame,
-        "stamp_ns": int(found.stamp_ns),
-    }
-    write_whole(_path(run_dir, number), yaml.safe_dump(head, sort_keys=False))
-
-
-def kept_map(run_dir: Path, number: int = 1, mark: str = "") -> GridMap:
-    """Return a map that `keep_map` wrote; `mark` is its expected checksum, "" = any.
-
-    Raises:
-        RunError: the map is missing, or has another checksum.
-        MapError: the map is damaged.
-    """
-    path = _path(run_dir, number)
-    if not path.is_file():
-        msg = f"{path}: is missing; a mission cannot be followed without its map {number}"
-        raise RunError(msg)
-    grid, _ = map_server.load(path)
-    if mark and mark_of(grid) != mark:
-        msg = (
-            f"{path}: is not the map that the journal means: its mark is {mark_of(grid)}, expected "
-            f"{mark}"
-        )
-        raise RunError(msg)
-    head = load_yaml(path)
-    return GridMap(grid, str(head.get("frame_id") or "map"), int(head.get("stamp_ns") or 0))
-
-
-def kept_places(config: OccupancyConfig, run_dir: Path, last: int | None = None) -> LivePlaces:
-    """Return the places of a mission with a map by topic, up to map `last`; None = the newest.
-
-    Raises:
-        RunError: a map is missing.
-        MapError: a map is damaged, or changes no place.
-    """
-    first = kept_map(run_dir)
-    places = LivePlaces.of(config, first.grid, first.frame)
-    for number in itertools.count(2):
-        if last is None and not _path(run_dir, number).is_file():
-            return places
-        if last is not None and number > last:
-            return places
-        following = places.on(kept_map(run_dir, number).grid)
-        if following is None and last is not None:
-            msg = f"{_path(run_dir, number)}: has the places of the map before it"
-            raise MapError(msg)
-        places = following or places
-    return places
-
-
-def _path(run_dir: Path, number: int) -> Path:
-    return run_dir / f"map-{number}.yaml"

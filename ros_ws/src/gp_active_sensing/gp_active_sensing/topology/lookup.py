@@ -1,23 +1,17 @@
-"""Find places by reading, name, index or position; check that a run still has its places.
-
-The first event of a run has ``places``, a fingerprint of the places of its map. Other places, as
-from a changed file or another version, are an error.
-"""
+"""Find places by reading, name, index or position."""
 
 from __future__ import annotations
 
 import logging
 import math
 import re
-import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Real
-from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
-from gp_active_sensing.errors import ConfigError, MapError, ReadingError, RunError, suggest
+from gp_active_sensing.errors import ConfigError, MapError, ReadingError, suggest
 from gp_active_sensing.topology.base import SAME_DISTANCE, Topology
 from gp_active_sensing.topology.geometry import NEAR, spacing_of
 from gp_active_sensing.topology.projection import DEGREE, local_metres
@@ -224,76 +218,3 @@ def parts_that_count(topology: Topology, count: int) -> list[IntArray]:
     """Return the places with a weight above 0 in at most `count` groups of nearby places."""
     counted = np.flatnonzero(topology.weights > 0.0)
     return runs(topology.points, counted, min(count, len(counted)))
-
-
-# -- the places of a run ---------------------------------------------------------------------------
-
-NO_LONGER = (
-    "it does not give the places that the run began with: {}. Its file or its configuration has "
-    "changed since, or this version makes places of it in another way: put it back as it was, use "
-    "the version that the run was begun with, or begin a new run in another directory"
-)
-"""Message for a map with other places than those of its run."""
-_OFF = 0.05
-"""Largest deviation of positions that another machine computes [m]; at most 0.001 of the map."""
-
-
-def mark_of_places(topology: Topology) -> dict[str, Any]:
-    """Return a fingerprint of the places of a map, as plain data.
-
-    ``count`` is the number of places, ``names`` the checksum of their names, in order. ``box`` has
-    the smallest and largest coordinates [m]. ``spread`` is the signed sum of all positions over the
-    square root of their number [m]; the name of a place determines its sign.
-    """
-    names = [name.encode() for name in topology.names]
-    signs = np.array([1.0 - 2.0 * (zlib.crc32(name) & 1) for name in names])
-    points = topology.points
-    spread = signs @ points / math.sqrt(topology.n)
-    return {
-        "count": topology.n,
-        "names": f"{zlib.crc32(b'|'.join(names)):08x}",
-        "box": [points.min(axis=0).tolist(), points.max(axis=0).tolist()],
-        "spread": spread.tolist(),
-    }
-
-
-def other_places(stored: Any, found: Mapping[str, Any]) -> str:
-    """Return the difference between two fingerprints of `mark_of_places`; "" = none."""
-    if stored is None:
-        return ""
-    try:
-        then, now = (np.array(m["box"], dtype=np.float64) for m in (stored, found))
-        sums = [np.array(m["spread"], dtype=np.float64) for m in (stored, found)]
-        same = int(stored["count"]) == found["count"] and then.shape == now.shape
-        same_names = stored["names"] == found["names"]
-        if same:
-            extent = float(np.ptp(now, axis=0).max())
-            most = min(_OFF, 1e-3 * extent) if extent > 0.0 else _OFF
-            off = max(float(np.abs(then - now).max()), float(np.abs(np.subtract(*sums)).max()))
-            if off <= most and same_names:
-                return ""
-        return (
-            f"expected {stored['count']} places from {_at(then[0])} to {_at(then[1])} m, came "
-            f"{found['count']} from {_at(now[0])} to {_at(now[1])} m"
-            + (f"; their {'position' if same_names else 'name'}s are others" if same else "")
-        )
-    except (KeyError, TypeError, ValueError, IndexError) as error:
-        return f"the description of its places is damaged ({error!r})"
-
-
-def _at(point: Any) -> str:
-    return f"({', '.join(f'{number:g}' for number in point)})"
-
-
-def check_places(start: Mapping[str, Any], topology: Topology, where: Path | str) -> None:
-    """Check that a map has the places of the first event of a run.
-
-    Raises:
-        RunError: other places.
-    """
-    if why := other_places(start.get("places"), mark_of_places(topology)):
-        versions = start.get("versions")
-        version = versions.get("gp_active_sensing") if isinstance(versions, Mapping) else None
-        by = f" (the run was begun by version {version})" if version else ""
-        msg = f"{where}: map {topology.name!r}: {NO_LONGER.format(why)}{by}"
-        raise RunError(msg)

@@ -25,7 +25,7 @@ from gp_active_sensing.mission.live_map import FirstMap
 from gp_active_sensing.mission.live_parameters import adjust
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.requests import DecisionRequest
-from gp_active_sensing.topology.live import GridMap
+from gp_active_sensing.records.run_map import GridMap
 from gp_active_sensing.util.files import json_ready
 from tests.replay.bags import header, message, write_bag
 

@@ -18,6 +18,7 @@ from std_msgs.msg import Float64MultiArray
 
 from gp_active_sensing.commands.mission_draft import MissionDraft
 from gp_active_sensing.mission.stream_config import PoseConfig
+from gp_active_sensing.records.run_map import GridMap
 from gp_active_sensing.replay.options import parameters_of
 from gp_active_sensing.ros import qos, running_system
 from gp_active_sensing.ros.parameter_files import check_parameter_file
@@ -29,7 +30,6 @@ from gp_active_sensing.ros.running_system import (
     waypoint_note,
 )
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
-from gp_active_sensing.topology.live import GridMap
 from tests.commanding import ran
 from tests.ros.conftest import Ros, domain_id
 from tests.ros.probe import grid_message

@@ -12,12 +12,11 @@ from gp_active_sensing.belief import BeliefConfig
 from gp_active_sensing.config import from_mapping, to_mapping
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.records.run_directory import RunDirectory
+from gp_active_sensing.records.run_map import check_places, run_topology, stored_map
 from gp_active_sensing.replay.bag import Bag
 from gp_active_sensing.report.source import further_sections, main_quantity
 from gp_active_sensing.sim.scenario import load_scenario
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
-from gp_active_sensing.topology.config import stored_map
-from gp_active_sensing.topology.lookup import check_places
 from gp_active_sensing.util.yaml_files import apply_overrides
 from gp_active_sensing_learning.data.readings import (
     SNAP,
@@ -210,4 +209,4 @@ def _sections(
         msg = f"{min(unknown)}: unknown section; without a scenario there are map and belief"
         raise ConfigError(msg)
     config = from_mapping(BeliefConfig, whole["belief"], path="belief")
-    return config, build_topology(from_mapping(MapConfig, whole["map"], path="map"), base_dir=base)
+    return config, run_topology(from_mapping(MapConfig, whole["map"], path="map"), base)

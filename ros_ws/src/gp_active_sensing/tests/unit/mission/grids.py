@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from gp_active_sensing.records.run_map import GridMap
 from gp_active_sensing.topology.geometry import OccupancyGrid
-from gp_active_sensing.topology.live import GridMap
 from tests.unit.mission.missions import Drive
 
 RESOLUTION = 0.5

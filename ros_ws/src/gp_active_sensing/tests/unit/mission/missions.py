@@ -15,7 +15,7 @@ from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.live_map import FirstMap
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.requests import DecisionRequest, MissionOutput
-from gp_active_sensing.topology.live import GridMap
+from gp_active_sensing.records.run_map import GridMap
 from gp_active_sensing.types import FloatArray
 
 SECOND = 1_000_000_000

@@ -10,10 +10,10 @@ import pytest
 from gp_active_sensing.errors import MapError, RunError
 from gp_active_sensing.mission.live_map import NoMapYet
 from gp_active_sensing.mission.mission import GROWS
+from gp_active_sensing.records.run_map import keep_map, kept_map, mark_of_places, other_places
 from gp_active_sensing.report.source import load_run
 from gp_active_sensing.topology import MapConfig, build_topology, grids
-from gp_active_sensing.topology.live import keep_map, kept_map, mark_of
-from gp_active_sensing.topology.lookup import mark_of_places, other_places
+from gp_active_sensing.topology.live import mark_of
 from gp_active_sensing.web.follow import RunFollower
 from tests.cases import for_each
 from tests.journals import events_of
