@@ -12,8 +12,8 @@ from gp_active_sensing.belief.belief import Belief
 from gp_active_sensing.belief.mixture import Mixture
 from gp_active_sensing.belief.prior import IDENTITY
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.lookup import parts_that_count
 from gp_active_sensing.types import MEAN, WORST, Aim, FloatArray, IntArray
+from gp_active_sensing.util.groups import nearby_groups
 
 SURE = 0.95
 """Smallest probability of an error within the aim at which a mission ends. The belief computes this
@@ -208,3 +208,9 @@ class AimForecast:
 
 def _unit(vector: FloatArray) -> FloatArray:
     return np.asarray(vector / max(float(np.linalg.norm(vector)), _TINY))
+
+
+def parts_that_count(topology: Topology, count: int) -> list[IntArray]:
+    """Return the places with a weight above 0 in at most `count` groups of nearby places."""
+    counted = np.flatnonzero(topology.weights > 0.0)
+    return nearby_groups(topology.points, counted, min(count, len(counted)))

@@ -96,7 +96,8 @@ def beside(map: MapConfig, folders: Iterable[Path]) -> MapConfig:
     if map.file and not Path(map.file).expanduser().is_file():
         for found in (folder / map.file for folder in folders):
             if found.is_file():
-                return map.with_file(found.absolute())
+                named: dict[str, Any] = {"file": str(found.absolute())}
+                return replace(map, **named)
     return map
 
 

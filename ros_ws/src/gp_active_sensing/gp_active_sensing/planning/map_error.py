@@ -34,8 +34,8 @@ from gp_active_sensing.kernels import NONE
 from gp_active_sensing.planning.beliefs import representatives, unread
 from gp_active_sensing.planning.request import QuantityBelief
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.lookup import runs
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
+from gp_active_sensing.util.groups import nearby_groups
 from gp_active_sensing.util.ties import first_best
 
 VAGUE_MEAN = 1e3
@@ -222,7 +222,7 @@ def targets_of(topology: Topology, most: int = _TARGETS) -> Targets:
     counted = np.flatnonzero(own)
     if len(counted) <= most:
         return Targets(counted, own[counted], own)
-    groups = runs(topology.points, counted, most)
+    groups = nearby_groups(topology.points, counted, most)
     places = np.array([run[len(run) // 2] for run in groups])
     total = np.array([own[run].sum() for run in groups])
     by_place = np.argsort(places)
@@ -245,7 +245,7 @@ def thinned(topology: Topology, places: IntArray, most: int) -> tuple[IntArray, 
     if len(places) <= most:
         group_of[places] = np.arange(len(places))
         return places, group_of
-    groups = runs(topology.points, places, most)
+    groups = nearby_groups(topology.points, places, most)
     middles = np.array([group[len(group) // 2] for group in groups])
     order = np.argsort(middles)
     for number, i in enumerate(order.tolist()):

@@ -11,8 +11,8 @@ from gp_active_sensing.belief import Belief
 from gp_active_sensing.belief.mixture import Mixture
 from gp_active_sensing.records.ground_truth import GroundTruth, SensorLaw
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.lookup import runs
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
+from gp_active_sensing.util.groups import nearby_groups
 
 LEVELS = (0.5, 0.9, 0.95)
 """Probabilities of the central intervals with a coverage."""
@@ -107,9 +107,9 @@ def sampled(topology: Topology) -> IntArray | None:
     if topology.n <= MOST_SCORED:
         return None
     counted = np.flatnonzero(topology.weights)
-    groups = runs(topology.points, np.arange(topology.n), MOST_SCORED)
+    groups = nearby_groups(topology.points, np.arange(topology.n), MOST_SCORED)
     if len(counted) < topology.n:
-        groups += runs(topology.points, counted, min(MOST_SCORED, len(counted)))
+        groups += nearby_groups(topology.points, counted, min(MOST_SCORED, len(counted)))
     return np.unique([group[len(group) // 2] for group in groups])
 
 

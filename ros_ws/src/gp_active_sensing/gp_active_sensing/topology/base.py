@@ -20,15 +20,15 @@ import numpy.typing as npt
 from gp_active_sensing.errors import ConfigError, MapError, PlanningError, suggest
 from gp_active_sensing.topology.geometry import FreeGround, Speeds
 from gp_active_sensing.topology.search import (
+    METRES,
     Move,
     MoveArrays,
     Ways,
     WaysFrom,
     cheapest,
     nearest_ring,
-    reached,
+    search,
     ways_from,
-    ways_to,
     within,
 )
 from gp_active_sensing.topology.segments import Links
@@ -460,15 +460,6 @@ def components_of(following: Sequence[Sequence[int]]) -> Components:
     )
 
 
-def part_of(pairs: IntArray, n: int) -> IntArray:
-    """(n,) number of the connected part of each of n places that (m, 2) pairs join."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    joined = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(n, n))
-    return np.asarray(connected_components(joined, directed=False)[1])
-
-
 class GraphTopology(Topology):
     """Places with directed moves; a probe may cross observed and unavailable places.
 
@@ -607,7 +598,8 @@ class GraphTopology(Topology):
     def ways_to(self, goal: int, by: str = "seconds") -> Ways:
         """Return the cheapest way to a place from every other place; the result is cached."""
         if (goal, by) not in self._ways:
-            self._ways[goal, by] = ways_to(self.arrays, goal, by)
+            found = self.arrays.tree(goal, by, back=True)
+            self._ways[goal, by] = Ways(goal, found.metres, found.seconds, found.before)
         return self._ways[goal, by]
 
     def ways_from(self, at: int | None, by: str = "seconds") -> WaysFrom:
@@ -682,7 +674,7 @@ class GraphTopology(Topology):
                         passed.add(b)
                         if crossable[b]:
                             stack.append(b)
-            passed |= reached(self._moves, sorted(known), self.reach)
+            passed |= search(self._moves, sorted(known), METRES, most=self.reach).keys()
             if passed <= known:
                 break
             known |= passed

@@ -11,13 +11,14 @@ import logging
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from gp_active_sensing.errors import ConfigError, MapError
-from gp_active_sensing.topology.base import FreeTopology, GraphTopology, Places, part_of
+from gp_active_sensing.topology.base import FreeTopology, GraphTopology, Places
 from gp_active_sensing.topology.geometry import (
     HEIGHTS,
     Cells,
@@ -41,6 +42,7 @@ from gp_active_sensing.topology.map_config import (
     RasterConfig,
 )
 from gp_active_sensing.topology.search import Move
+from gp_active_sensing.topology.segments import part_of
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 logger = logging.getLogger(__name__)
@@ -506,22 +508,15 @@ def usual_map(
         MapError: no spacing gives a place.
     """
     free = np.count_nonzero(~grid.blocked(**config.counting))
-    tried: dict[float, Places | None] = {}
-    for wanted in _near(max(1, int(free)) * grid.resolution**2)[:_TRIED]:
-        spacing = max(wanted, grid.resolution)
-        if spacing not in tried:
-            try:
-                tried[spacing] = build(spacing)
-            except MapError:  # no place on free ground; a finer one may have some
-                tried[spacing] = None
-
-    def off(spacing: float) -> float:
-        """Return the distance of the number of places from `USUAL_PLACES`, as a log-ratio."""
-        places = tried[spacing]
-        return abs(math.log((0.5 if places is None else places.n) / USUAL_PLACES))
-
-    spacing = min(tried, key=lambda spacing: (off(spacing), spacing))
-    return spacing, tried[spacing] or build(spacing)  # its error has the reason
+    round_ones = _near(max(1, int(free)) * grid.resolution**2)[:_TRIED]
+    tried: dict[float, Places] = {}
+    for spacing in sorted({max(wanted, grid.resolution) for wanted in round_ones}):
+        with suppress(MapError):  # no place on free ground; a finer spacing may have some
+            tried[spacing] = build(spacing)
+    if not tried:
+        build(min(max(wanted, grid.resolution) for wanted in round_ones))  # raises the reason
+    spacing = min(tried, key=lambda spacing: abs(math.log(tried[spacing].n / USUAL_PLACES)))
+    return spacing, tried[spacing]
 
 
 class _AreaLayout:

@@ -15,7 +15,7 @@ from gp_active_sensing.errors import ConfigError, MapError, ReadingError, sugges
 from gp_active_sensing.topology.base import SAME_DISTANCE, Topology
 from gp_active_sensing.topology.geometry import NEAR, spacing_of
 from gp_active_sensing.topology.projection import DEGREE, local_metres
-from gp_active_sensing.types import FloatArray, IntArray, Reading
+from gp_active_sensing.types import FloatArray, Reading
 from gp_active_sensing.util.wording import moment
 
 logger = logging.getLogger(__name__)
@@ -194,27 +194,3 @@ def route_geometry(topology: Topology, path: Sequence[int]) -> FloatArray:
     apart = np.hypot(*np.diff(points, axis=0).T) if len(points) > 1 else np.zeros(0)
     first = np.ones(min(len(points), 1), dtype=np.bool_)
     return np.asarray(points[np.concatenate([first, apart > SAME_DISTANCE])])
-
-
-def runs(points: FloatArray, places: IntArray, count: int) -> list[IntArray]:
-    """Return `count` groups of nearby places, of about equal size, some perhaps empty.
-
-    `points` (n, 2 or 3) are all points of the map [m]. The order of places is that of a
-    space-filling curve [Morton1966]. Heights and positions have the same number of steps, since a
-    field often changes faster with height.
-    """
-    low, span = points[places].min(axis=0), np.ptp(points[places], axis=0)
-    span[:2] = span[:2].max()
-    cells = ((points[places] - low) / np.maximum(span, 1e-300) * 65535.0).astype(np.int64)
-    code = np.zeros(len(cells), dtype=np.int64)
-    axes = cells.shape[1]
-    for bit in range(16):
-        for axis in range(axes):
-            code |= ((cells[:, axis] >> bit) & 1) << (axes * bit + axis)
-    return np.array_split(places[np.argsort(code, kind="stable")], count)
-
-
-def parts_that_count(topology: Topology, count: int) -> list[IntArray]:
-    """Return the places with a weight above 0 in at most `count` groups of nearby places."""
-    counted = np.flatnonzero(topology.weights > 0.0)
-    return runs(topology.points, counted, min(count, len(counted)))

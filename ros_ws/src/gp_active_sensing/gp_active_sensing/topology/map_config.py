@@ -181,11 +181,6 @@ class MapConfig:
         """Features of the covariance; None = the positions."""
         return None
 
-    def with_file(self, path: Path) -> MapConfig:
-        """Return the same configuration with another file."""
-        named: dict[str, Any] = {"file": str(path)}
-        return dataclasses.replace(self, **named)
-
     def _problems(self) -> Iterator[str]:
         yield from ()
 

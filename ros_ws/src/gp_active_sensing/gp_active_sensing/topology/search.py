@@ -215,13 +215,13 @@ def nearest_ring(
     return []
 
 
-_METRES, _SECONDS = 1, 2
+METRES, SECONDS = 1, 2
 """Indices of the costs in a `Move`."""
 
 
 def cheapest(moves: Moves, at: int, goal: int, crossable: bytes | bytearray) -> Route | None:
     """Return the fastest way through crossable places, None when there is no way."""
-    came = _search(moves, [at], _SECONDS, crossable=crossable, goal=goal)
+    came = search(moves, [at], SECONDS, crossable=crossable, goal=goal)
     return _path(at, goal, came) if goal in came else None
 
 
@@ -230,16 +230,11 @@ def within(moves: Moves, at: int, metres: float) -> dict[int, Route]:
 
     A round trip that leads back to `at` within the distance is among the ways.
     """
-    came = _search(moves, [at], _METRES, most=metres)
+    came = search(moves, [at], METRES, most=metres)
     return {goal: _path(at, goal, came) for goal in sorted(came)}
 
 
-def reached(moves: Moves, sources: Sequence[int], metres: float) -> set[int]:
-    """Return the places within a distance [m] of any source, through any places."""
-    return set(_search(moves, sources, _METRES, most=metres))
-
-
-def _search(
+def search(
     moves: Moves,
     sources: Sequence[int],
     by: int,
@@ -277,12 +272,6 @@ def _search(
         if cost <= best[a] and a not in begun:
             expand(a, cost)
     return came
-
-
-def ways_to(moves: MoveArrays, goal: int, by: str) -> Ways:
-    """Return the cheapest ways to a place in "metres" or "seconds". O(moves log places)."""
-    found = moves.tree(goal, by, back=True)
-    return Ways(goal, found.metres, found.seconds, found.before)
 
 
 def ways_from(moves: MoveArrays, at: int, by: str, *, stay: bool) -> WaysFrom:

@@ -130,6 +130,15 @@ _SHORTEST = 0.01
 """Least distance of a segment's value from either end, as a fraction of the segment's length."""
 
 
+def part_of(pairs: IntArray, n: int) -> IntArray:
+    """(n,) number of the connected part of each of n places that (m, 2) pairs join."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    joined = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(n, n))
+    return np.asarray(connected_components(joined, directed=False)[1])
+
+
 @dataclass(frozen=True, eq=False)
 class Links:
     """An undirected graph of n places: joined pairs and the distances between them."""
@@ -200,9 +209,7 @@ class Links:
     @cached_property
     def parts(self) -> IntArray:
         """(n,) number of the connected part of each place; 0 is the largest part."""
-        from scipy.sparse.csgraph import connected_components
-
-        _, labels = connected_components(self.matrix(np.ones(len(self.metres))), directed=False)
+        labels = part_of(np.column_stack([self.first, self.second]), self.n)
         order = np.argsort(-np.bincount(labels), kind="stable")
         rank = np.empty(len(order), dtype=np.int64)
         rank[order] = np.arange(len(order))

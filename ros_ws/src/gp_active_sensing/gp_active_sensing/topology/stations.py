@@ -16,8 +16,6 @@ from gp_active_sensing.topology.base import (
     GraphTopology,
     Places,
     Topology,
-    components_of,
-    part_of,
 )
 from gp_active_sensing.topology.geometry import Speeds
 from gp_active_sensing.topology.loaders import (
@@ -32,6 +30,7 @@ from gp_active_sensing.topology.loaders import (
 from gp_active_sensing.topology.loaders.tables import SitesReader, named_columns
 from gp_active_sensing.topology.map_config import StationsConfig
 from gp_active_sensing.topology.search import Move
+from gp_active_sensing.topology.segments import part_of
 from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing.util.tables import MISSING, Table
 
@@ -214,9 +213,8 @@ def moves_along(
     moves: list[list[Move]] = [[] for _ in range(n)]
     for (a, b), *cost in zip(pairs.tolist(), *(each.tolist() for each in least), strict=True):
         moves[a].append(Move(b, *cost))
-    traps = components_of([[move.to for move in out] for out in moves]).traps
-    if traps:
-        logger.warning("%s: no way leads on from %s", where, listed([names[t] for t in traps]))
+    if traps := [name for name, out in zip(names, moves, strict=True) if not out]:
+        logger.warning("%s: no way leads on from %s", where, listed(traps))
     return moves
 
 

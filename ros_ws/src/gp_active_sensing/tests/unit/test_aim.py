@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.belief.aim import FEWEST, SURE, assurance, met, not_seen
+from gp_active_sensing.belief.aim import FEWEST, SURE, assurance, met, not_seen, parts_that_count
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.engine.config import BudgetConfig
 from gp_active_sensing.errors import ConfigError
@@ -20,7 +20,6 @@ from gp_active_sensing.planning.request import PlanRequest
 from gp_active_sensing.sim import build_world, run_scenario
 from gp_active_sensing.sim.world import build_loop
 from gp_active_sensing.topology import make_grid
-from gp_active_sensing.topology.lookup import parts_that_count
 from gp_active_sensing.types import WORST, Aim, Budget, Plan, Reading
 from tests.journals import records_of
 from tests.unit.mission.missions import Drive

@@ -17,8 +17,8 @@ from gp_active_sensing.config import param
 from gp_active_sensing.planning.base import PolicyState, no_plan
 from gp_active_sensing.planning.budget import ReachableGoals, reachable_goals
 from gp_active_sensing.planning.request import PlanRequest
-from gp_active_sensing.topology.lookup import runs
 from gp_active_sensing.types import CandidateValue, FloatArray, IntArray, Plan
+from gp_active_sensing.util.groups import nearby_groups
 from gp_active_sensing.util.ties import by_size, first_best, ties
 
 MOST_CANDIDATES = 100
@@ -198,7 +198,7 @@ class Bandit(ABC):
         self, reach: ReachableGoals, request: PlanRequest, stage: int
     ) -> tuple[ReachableGoals, View]:
         """Return the goals of the groups whose middles score best, and the view of all middles."""
-        groups = runs(request.topology.points, reach.locations, _GROUPS)
+        groups = nearby_groups(request.topology.points, reach.locations, _GROUPS)
         groups.sort(key=lambda group: int(group[group.size // 2]))
         middles = np.array([group[group.size // 2] for group in groups])
         view = self._look(middles, request, stage)

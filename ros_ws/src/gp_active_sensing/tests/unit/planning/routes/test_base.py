@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.belief import Belief, BeliefConfig, belief_on
-from gp_active_sensing.belief.aim import FEWEST, AimForecast, assurance, met
+from gp_active_sensing.belief.aim import FEWEST, AimForecast, assurance, met, parts_that_count
 from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.beliefs import representatives
@@ -20,7 +20,6 @@ from gp_active_sensing.planning.routes.base import Pass, next_pass
 from gp_active_sensing.planning.routes.tours import in_short_order
 from gp_active_sensing.planning.tour import Tour
 from gp_active_sensing.topology import Topology, make_grid
-from gp_active_sensing.topology.lookup import parts_that_count
 from gp_active_sensing.types import MEAN, OF, Aim, Budget, PlanLimit, Reading
 from tests.cases import for_each
 from tests.requesting import asked
