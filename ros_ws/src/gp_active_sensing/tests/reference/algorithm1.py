@@ -1,13 +1,12 @@
-"""⟨α,ε⟩-BAL as published: Algorithm 1 written down plainly, at its published cost.
+"""Plain implementation of Algorithm 1 for ⟨α,ε⟩-BAL, at its published cost.
 
-Nothing is shared between states: the posterior of every state that is met, explored or not, is
-computed from all readings, by a new Cholesky factor of their Gram matrix under every λ. That is
-O(L (N³ + |X| N²)) a state and S|X| next states an exploration. The initial bounds, which the paper
-keeps in an appendix that is not to be had, are the chain rule's on greedy walks
-(docs/theory.md), their numbers computed from posteriors in the same plain way.
+States share no computation. The posterior of every state is computed from all readings, with a new
+Cholesky factor of their Gram matrix for every λ. A state costs O(L (N³ + |X| N²)), and an
+exploration has S|X| next states. The paper's initial bounds are in an appendix that is not
+available; chain-rule bounds on greedy walks replace them (docs/theory.md).
 
-With the planner it shares the definition of the random draws: which generator belongs to a state,
-and in which order its numbers are used.
+The definition of the random draws is that of the planner: the generator of each state, and the
+order in which its numbers are used.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ LOG_2PI = float(np.log(2.0 * np.pi))
 
 @dataclass(eq=False)
 class State:
-    """(n, z_D): a stage, and the readings since the root that led to it."""
+    """State (n, z_D): a stage, and the readings since the root."""
 
     n: int
     places: tuple[int, ...]
@@ -37,7 +36,7 @@ class State:
     candidates: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=int))
     reward: np.ndarray = field(default_factory=lambda: np.empty(0))
     next: list[list[State]] = field(default_factory=list)
-    """next[a][i] follows truncated observation i at candidate a; empty at stage N."""
+    """Next states by candidate a and truncated observation i; empty at stage N."""
 
     def q(self) -> tuple[np.ndarray, np.ndarray]:
         """Return Q̲_n and Q̄_n of every candidate. [Hoang2014, Eq. 14]."""
@@ -54,25 +53,24 @@ class State:
 
 @dataclass
 class Algorithm1:
-    """The algorithm and its problem: any place next, all hyper-parameters in Λ weighed.
+    """The algorithm and its problem: a free choice of places, and candidates Λ with weights.
 
     Args:
-        features: (|X|, p) places.
-        length_scales, signal_stds, noise_stds: (L,) the candidates Λ.
+        features: (|X|, p) features of the places.
+        length_scales, signal_stds, noise_stds: (L,) candidates Λ.
         prior: (L,) belief before any reading.
-        readings: (place, value) read before the root.
-        horizon: N.
-        samples: S.
+        readings: (place, value) of each reading before the root.
+        horizon: number N of stages.
+        samples: number S of samples.
         alpha: α.
         tau: τ.
-        key: of the random draws.
-        centre: what τ̂ is about; zero as published.
-        reference: (L,) taken off every entropy; zeros as published. Where all of Λ has the same
-            noise it shifts values by a constant a reading to come, and with them the order of
-            states of different stages.
-        limit: explorations after which no more begin.
-        loosening: c; the initial bounds are moved apart by c H(b) each way.
-        most: the bounds of k readings are 0 and k times this [nat]; None = the chain rule's.
+        key: key of the random draws.
+        centre: centre of τ̂; zero as published.
+        reference: (L,) subtracted from every entropy; zeros as published. With equal noises in Λ it
+            shifts values by a constant per future reading, which may change the order of states.
+        limit: largest number of explorations.
+        loosening: c; the initial bounds are widened by c H(b) on each side.
+        most: upper bound of the value of each reading [nat]; None = chain-rule bounds.
     """
 
     features: np.ndarray
@@ -92,7 +90,7 @@ class Algorithm1:
     loosening: float = 0.0
     most: float | None = None
     after_path: Callable[[], bool] = lambda: True
-    """Called after every path; False ends the search."""
+    """Function that is called after every path; False ends the search."""
 
     def __post_init__(self) -> None:
         apart = self.features[:, None, :] - self.features[None, :, :]
@@ -112,7 +110,7 @@ class Algorithm1:
     def posterior(
         self, places: Sequence[int], values: Sequence[float] | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Means and latent variances (L, |X|) given readings at `places`, all from scratch."""
+        """Return means and latent variances (L, |X|) given readings at `places`."""
         where = list(places)
         mean, variance = np.zeros((2, len(self.noise), len(self.features)))
         for i, K in enumerate(self.prior_covariance):
@@ -129,7 +127,7 @@ class Algorithm1:
         return mean, np.maximum(variance, 0.0)
 
     def log_densities(self, z: float, mean: np.ndarray, latent: np.ndarray) -> np.ndarray:
-        """(L,) ``log p(z_x | z_D, λ)`` for a place's means and latent variances under Λ."""
+        """Return (L,) ``log p(z_x | z_D, λ)`` for a place's means and latent variances."""
         variance = latent + self.noise
         return np.asarray(-0.5 * ((z - mean) ** 2 / variance + np.log(variance) + LOG_2PI))
 
@@ -163,7 +161,7 @@ class Algorithm1:
     # -- initial bounds: the chain rule ------------------------------------------------------------
 
     def bound(self, state: State) -> None:
-        """Set the initial bounds of a state: greedy walks, and what submodularity leaves over."""
+        """Set the initial bounds of a state from greedy walks and submodularity."""
         k = self.horizon - state.n + 1
         if self.most is not None:
             state.lower, state.upper = 0.0, k * self.most
@@ -185,7 +183,7 @@ class Algorithm1:
                 pick = int(left[np.argmax(focus @ told[:, left])])
                 walks[w] += told[:, pick]
                 walk.append(pick)
-        # Information is an entropy less that of the noise: k readings bring it back.
+        # Information is an entropy less that of the noise, which is added for k readings.
         noise = k * (0.5 * np.log(2.0 * np.pi * np.e * self.noise) - self.reference)
         b = state.belief
         state.lower = float(((walks + noise) @ b).max())
@@ -195,14 +193,14 @@ class Algorithm1:
         state.lower, state.upper = state.lower - slack, state.upper + slack
 
     def information(self, places: Sequence[int]) -> np.ndarray:
-        """(L, |X|) ``H[Z_x | Z_places, λ]`` less the noise's."""
+        """Return (L, |X|) ``H[Z_x | Z_places, λ]`` less the entropy of the noise."""
         _, latent = self.posterior(places)
         return np.asarray(0.5 * np.log1p(latent / self.noise[:, None]))
 
     # -- truncated observations: Definition 1 ------------------------------------------------------
 
     def draw(self, state: State, mean: np.ndarray, latent: np.ndarray) -> np.ndarray:
-        """(A, S) truncated observations of places with means and variances (L, A)."""
+        """Return (A, S) truncated observations of places with means and variances (L, A)."""
         rng = np.random.default_rng([self.key, *state.path])
         A = mean.shape[1]
         uniform, normal = rng.random((A, self.samples)), rng.standard_normal((A, self.samples))
@@ -221,7 +219,7 @@ class Algorithm1:
     # -- the search --------------------------------------------------------------------------------
 
     def search(self) -> State:
-        """⟨α,ε⟩-BAL(z_D0): return the root, whose arg-max of Q̲_1 is the answer."""
+        """Run ⟨α,ε⟩-BAL(z_D0) and return the root; the decision is the arg-max of Q̲_1."""
         root = self.root()
         waiting = [root]  # U
         while root.upper - root.lower > self.alpha and waiting and self.more():
@@ -237,7 +235,7 @@ class Algorithm1:
         return root
 
     def explore(self, state: State, waiting: list[State], *, deeper: bool = True) -> None:
-        """EXPLORE(n, z_D, U)."""
+        """Run EXPLORE(n, z_D, U)."""
         self.explored.append(state.path)
         places, values = self.all_readings(state)
         mean, latent = self.posterior(places, values)
@@ -278,7 +276,7 @@ class Algorithm1:
         state.update()
 
     def update(self, state: State | None) -> None:
-        """UPDATE(n, z_D)."""
+        """Run UPDATE(n, z_D)."""
         while state is not None:
             state.update()
             state = state.parent
@@ -288,5 +286,5 @@ class Algorithm1:
 
 
 def _first(state: State) -> tuple[float, float]:
-    """Largest lower bound first, then largest upper."""
+    """Return the sorting key: largest lower bound first, then largest upper bound."""
     return state.lower, state.upper

@@ -1,4 +1,4 @@
-"""Bayes' rule for a Gaussian process, written down plainly: one row a reading, full Cholesky."""
+"""Plain implementation of Bayes' rule for a Gaussian process: one row a reading, full Cholesky."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gp_active_sensing.kernels.base import Kernel
 
 @dataclass
 class DirectBelief:
-    """Recomputes everything from the list of readings at every question."""
+    """Belief that computes everything from the list of readings at every query."""
 
     kernel: Kernel
     features: np.ndarray

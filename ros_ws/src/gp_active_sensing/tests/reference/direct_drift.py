@@ -1,4 +1,4 @@
-"""Bayes' rule for a field that changes, in plain form: one row a reading, every age again."""
+"""Plain implementation of Bayes' rule for a field with drift: one row a reading."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .direct_bayes import DirectBelief
 
 
 class DirectDrift(DirectBelief):
-    """The heteroscedastic (or space-time) process over all readings that count at a time."""
+    """Heteroscedastic (or space-time) process over all readings that count at a time."""
 
     drift = DriftConfig()
 
@@ -25,7 +25,7 @@ class DirectDrift(DirectBelief):
     def counting(self, now: float) -> list[tuple[int, float, float | None, float]]:
         drift, readings = self.drift, self.readings
         if drift.kind == "window":
-            # (t - W, t]: of one reading a step these are the latest W. [Zhou2021]
+            # (t - W, t]: at one reading a step, these are the latest W. [Zhou2021]
             return [r for r in readings if round(now - r[3], 7) < drift.window]
         if drift.kind == "restart":
             return [r for r in readings if r[3] // drift.window == now // drift.window]
@@ -65,7 +65,7 @@ class DirectDrift(DirectBelief):
         K = self._prior(hyper, place, place)
         cross = self._prior(hyper, place, where)
         if drift.kind == "kernel":
-            # The mean's coefficients stand, the rest decorrelates.
+            # The mean's coefficients do not change; the rest decorrelates.
             mean = (self.basis[place] * self.basis_std**2) @ self.basis[place].T
             across = (self.basis[place] * self.basis_std**2) @ self.basis[where].T
             apart = np.abs(time[:, None] - time)

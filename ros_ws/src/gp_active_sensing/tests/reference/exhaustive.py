@@ -1,7 +1,7 @@
-"""Exhaustive search of a small decision, every posterior recomputed from scratch.
+"""Exhaustive search of a small decision, with every posterior computed from all readings.
 
-It shares with the planner only the definition of the branches (`by_cells`, `by_draws`) and of an
-entropy; states, posteriors, candidates and the recursion are written down plainly.
+The definitions of the branches (`by_cells`, `by_draws`) and of the entropy are those of the
+planner. States, posteriors, candidates and the recursion are plain implementations.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gp_active_sensing.topology.base import Topology
 
 @dataclass(frozen=True)
 class WholeBelief(Bal):
-    """The planner with every λ, however improbable, and another number of sequences."""
+    """Planner with all λ, including improbable ones, and another number of sequences."""
 
     mass = 1.0
     max_sequences: int = 2000
@@ -31,7 +31,7 @@ class WholeBelief(Bal):
 
 @dataclass
 class Exhaustive:
-    """The value and the Q of every candidate of a state, by full recursion."""
+    """Value and Q of every candidate of a state, by full recursion."""
 
     belief: Belief
     topology: Topology
@@ -45,7 +45,7 @@ class Exhaustive:
         self.reference = noise_entropy(self.noise)
 
     def posterior(self, visits: tuple[tuple[int, float], ...]):
-        """Means and latent covariances (L, n), (L, n, n) after virtual readings."""
+        """Return means (L, n) and latent covariances (L, n, n) after virtual readings."""
         if not visits:
             return self.start.mean, self.start.covariance
         where = [x for x, _ in visits]
@@ -94,7 +94,7 @@ class Exhaustive:
         return values
 
     def reported(self, at: int | None, k: int) -> np.ndarray:
-        """Return Q of each candidate as plans report it: entropies, where all noise is equal."""
+        """Return Q of each candidate as plans report it: as entropies if all noises are equal."""
         values = self.q(at, k, self.belief.weights)
         if np.ptp(self.noise) > 0.0:
             return values

@@ -1,4 +1,4 @@
-"""The planner's published mode makes the decisions of Algorithm 1 written down plainly."""
+"""The planner's published mode makes the decisions of a plain Algorithm 1."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .exhaustive import WholeBelief
 KEYED_BY = 5
 LIMITS = (1, 2, 6, 30)
 NO_NOISE_ENTROPY = float(np.sqrt(0.5 / (np.pi * np.e)))
-"""A noise whose entropy is zero: nothing is taken off, values are the paper's to the digit."""
+"""Standard deviation of a noise with entropy zero, so that values equal the paper's."""
 
 
 @dataclass
@@ -72,7 +72,7 @@ def random_problem(
     least: int = 0,
     spread: float = 2.0,
 ) -> Problem:
-    """A free choice among 5 to 12 places; 2 to 4 candidates; up to 3 readings."""
+    """Return a free choice among 5 to 12 places, with 2 to 4 candidates and up to 3 readings."""
     rng = np.random.default_rng([17, seed])
     n = int(rng.integers(*places))
     L = int(rng.integers(2, 5))
@@ -97,7 +97,7 @@ def random_problem(
 
 @pytest.fixture
 def explored(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
-    """The paths of the states that the planner expands, in order."""
+    """Return the paths of the states that the planner expands, in order."""
     order: list[tuple[int, ...]] = []
 
     class Recording(Tree):
@@ -153,7 +153,7 @@ def assert_same(found: Plan, plain: Algorithm1, explored: list[tuple[int, ...]])
 @pytest.mark.slow
 @pytest.mark.seeds
 def test_same_draws_same_decisions(seed: int, explored: list[tuple[int, ...]]) -> None:
-    """The paper to the digit: a noise without entropy, and no draw as far out as τ."""
+    """The noise has no entropy, and no draw exceeds τ, as in the paper."""
     problem = random_problem(seed, noise=(NO_NOISE_ENTROPY,))
     alpha = (0.0, 0.0, 0.2, 1.0)[seed % 4]
     for limit in LIMITS:
@@ -170,7 +170,7 @@ def test_same_draws_same_decisions(seed: int, explored: list[tuple[int, ...]]) -
 def test_same_decisions_where_truncation_binds_and_noises_differ(
     seed: int, tau: float | None, explored: list[tuple[int, ...]]
 ) -> None:
-    """With the two choices of ours that docs/theory.md names made in the transcription too."""
+    """The plain algorithm includes the planner's two choices in docs/theory.md."""
     # Values near the mean, so that τ̂ is small; with none, clipped readings tie to the digit.
     problem = random_problem(10_000 + seed, least=1, spread=0.2)
     alpha = (0.0, 0.3)[seed % 2]
@@ -184,7 +184,7 @@ def test_same_decisions_where_truncation_binds_and_noises_differ(
 
 
 def ours(plain: Algorithm1, tau: float | None) -> Algorithm1:
-    """Truncate about the mean of what is left to read; take the noise's entropy off."""
+    """Truncate about the mean of unobserved places, and subtract the noise's entropy."""
     where, values = [x for x, _ in plain.readings], [z for _, z in plain.readings]
     mean, latent = plain.posterior(where, values)
     left = plain.unread(where)
@@ -213,7 +213,7 @@ def test_same_decisions_with_loosened_bounds(
 @pytest.mark.slow
 @pytest.mark.seeds(0.5)
 def test_same_decisions_with_constant_bounds(seed: int, explored: list[tuple[int, ...]]) -> None:
-    """Nothing is known of a state before it is explored but how many readings are to come."""
+    """The bounds of an unexplored state depend only on the number of future readings."""
     problem = random_problem(seed, noise=(NO_NOISE_ENTROPY,))
     for limit in LIMITS:
         explored.clear()
@@ -227,7 +227,7 @@ def test_same_decisions_with_constant_bounds(seed: int, explored: list[tuple[int
 @pytest.mark.slow
 @pytest.mark.seeds(0.5)
 def test_searches_that_end_by_themselves(seed: int, explored: list[tuple[int, ...]]) -> None:
-    """Until the gap is closed or nothing waits to be explored."""
+    """Search until the gap is closed or no state is left to explore."""
     problem = random_problem(1000 + seed, noise=(NO_NOISE_ENTROPY,), places=(5, 8))
     alpha = (0.0, 0.1)[seed % 2]
     found = plan(problem, alpha, 1e6, 10**6)
@@ -237,7 +237,7 @@ def test_searches_that_end_by_themselves(seed: int, explored: list[tuple[int, ..
 
 
 def test_the_transcription_recurses_as_eq_8_does() -> None:
-    """Every state explored by hand, one level after the other: V of Eq. 8 at the root."""
+    """Exploring every state, level by level, gives V of Eq. 8 at the root."""
     problem = random_problem(3, noise=(NO_NOISE_ENTROPY,), places=(5, 6))
     plain = problem.plain(0.0, 1e6, np.inf)
 

@@ -1,6 +1,6 @@
-"""⟨α,ε⟩-BAL under budgets, an end place and a reach, against exhaustive search of what they allow.
+"""⟨α,ε⟩-BAL with budgets, an end place and a reach, compared with exhaustive search.
 
-What a probe can afford is worked out here by networkx and plain sums, not by `BudgetConstraint`.
+networkx and plain sums, not `BudgetConstraint`, compute the affordable drives here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ HAIR = 1e-9
 
 
 class Affordable:
-    """Which drives a budget allows on a small map."""
+    """Drives that a budget allows on a small map."""
 
     def __init__(self, topology, end: int | None) -> None:
         self.topology, self.end = topology, end
@@ -48,7 +48,7 @@ class Affordable:
             return np.inf
 
     def drives(self, at, observed, left):
-        """Return (place, metres, places read on the way and there) of what can be afforded."""
+        """Return (place, metres, places read up to and at it) of each affordable drive."""
         topology = self.topology
         found = []
         for x in topology.candidates(at, observed).tolist():
@@ -66,7 +66,7 @@ class Affordable:
 
 @dataclasses.dataclass
 class Limited(Exhaustive):
-    """Exhaustive search in which every drive has to be affordable."""
+    """Exhaustive search over affordable drives."""
 
     end: int | None = None
 
@@ -108,7 +108,7 @@ class Limited(Exhaustive):
 
 
 def limited_case(seed: int):
-    """A small decision with a budget that binds somewhere within the horizon, mostly."""
+    """Return a small decision; its budget mostly binds within the horizon."""
     belief, topology, at, horizon, samples = random_case(seed)
     rng = np.random.default_rng([9, seed])
     end = int(rng.integers(topology.n)) if rng.random() < 0.6 else None

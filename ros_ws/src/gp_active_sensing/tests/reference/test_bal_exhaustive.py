@@ -1,4 +1,4 @@
-"""⟨α,ε⟩-BAL against exhaustive search of the same tree: at most 6 places, at most 3 readings."""
+"""⟨α,ε⟩-BAL compared with exhaustive search of the same tree: at most 6 places and 3 readings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FULL = PlanLimit(expansions=10**6)
 
 
 def random_case(seed: int, *, free: bool | None = None):
-    """A small decision: 4-6 places, free or on a random directed graph, some read already."""
+    """Return a decision with 4 to 6 places, free or on a random directed graph, some observed."""
     rng = np.random.default_rng([8, seed])
     n = int(rng.integers(4, 7))
     positions = rng.uniform(0, 6, size=(n, 2))
@@ -69,7 +69,7 @@ def plan(policy: Bal, belief, topology, at, limit: PlanLimit = FULL, away=(), le
 
 
 def assert_closed(found: Plan, truth: np.ndarray, off: float = 1e-9) -> None:
-    """Fail unless both bounds are the largest value (A,), and the place chosen has it."""
+    """Fail unless both bounds equal the largest value (A,), and the chosen place has it."""
     assert [found.lower, found.upper] == pytest.approx([truth.max()] * 2, abs=off)
     chosen = [c.location for c in found.candidates].index(found.waypoint)
     assert truth[chosen] == pytest.approx(truth.max(), abs=off)
@@ -111,7 +111,7 @@ def test_cells_bounds_contain_the_value_at_every_limit(seed: int, search: str) -
 
 
 class WithoutSome:
-    """A topology with places that are never to be chosen."""
+    """Topology with places that must not be chosen."""
 
     def __init__(self, topology: GraphTopology, unavailable: tuple[int, ...]) -> None:
         self.topology, self.unavailable = topology, unavailable
@@ -124,7 +124,7 @@ class WithoutSome:
 @for_each("search", ["gap", "published"])
 @pytest.mark.seeds(0.5)
 def test_dead_ends_and_unavailable_places(seed: int, search: str) -> None:
-    """One-way maps with traps, places set aside, and units that make entropies negative."""
+    """Maps have one-way traps, excluded places, and units with negative entropies."""
     rng = np.random.default_rng([9, seed])
     n, unit = int(rng.integers(4, 7)), 10.0 ** int(rng.integers(-3, 2))
     positions = rng.uniform(0, 6, size=(n, 2))
@@ -157,9 +157,9 @@ def test_dead_ends_and_unavailable_places(seed: int, search: str) -> None:
 
 @pytest.mark.seeds(0.5)
 def test_decisions_do_not_depend_on_the_unit(seed: int) -> None:
-    """The same field in another unit: the same moves, values shifted by log(unit) a reading.
+    """Another unit gives the same moves, with values shifted by log(unit) for each reading.
 
-    A one-way map with a short dead end: rewards that may be negative would make it look good.
+    The map has a short one-way dead end, which negative rewards would favour.
     """
     rng = np.random.default_rng([10, seed])
     positions = rng.uniform(0, 6, size=(5, 2))
@@ -207,10 +207,10 @@ def truncation(belief: Belief, tau: float | None) -> tuple[float, float]:
 def test_published_draws_leave_the_bounds_and_nothing_hides_it(
     record_testsuite_property: Callable[[str, object], None], dose: float
 ) -> None:
-    """The chain-rule bounds hold for Eq. 6, not for the sampled Eq. 8: misses are counted.
+    """The chain-rule bounds hold for Eq. 6, not for the sampled Eq. 8: count the violations.
 
-    With S = 5 about a third of small problems miss (docs/theory.md); a count of zero would mean
-    that something clamps the sampled value to its bounds.
+    With S = 5 about a third of small problems violate them (docs/theory.md). A count of zero would
+    mean that sampled values are clamped to the bounds.
     """
     missed, cases = 0, round(100 * dose)
     for seed in range(cases):
@@ -228,7 +228,7 @@ def test_published_draws_leave_the_bounds_and_nothing_hides_it(
 
 
 def chain_rule(belief: Belief, k: int) -> tuple[float, float]:
-    """The chain-rule bounds of a free choice of k places, all sets enumerated plainly."""
+    """Return the chain-rule bounds of a free choice of k places, by enumeration of all sets."""
     joint = belief.joint(np.arange(belief.n))
     places = np.flatnonzero(~belief.observed)
     noise, reference = belief.noise_variance, noise_entropy(belief.noise_variance)
@@ -249,7 +249,7 @@ def chain_rule(belief: Belief, k: int) -> tuple[float, float]:
 
 @pytest.mark.seeds
 def test_initial_bounds_are_the_chain_rule(seed: int) -> None:
-    """What the planner starts from equals the plain enumeration, cells or not."""
+    """The planner's initial bounds equal plain enumeration, with cells and with draws."""
     belief, topology, _, _, _ = random_case(seed, free=True)
     horizon = min(3, int((~belief.observed).sum()))
     lower, upper = chain_rule(belief, horizon)

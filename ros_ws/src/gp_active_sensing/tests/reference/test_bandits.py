@@ -1,4 +1,4 @@
-"""Choices of the policies against a plain implementation that recomputes everything, O(n³)."""
+"""Choices of the policies, compared with a plain implementation at O(n³)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Batches against Algorithms 1 and 2 of [Kathuria2016], written down plainly, round by round.
+"""Batches, compared with plain Algorithms 1 and 2 of [Kathuria2016], round by round.
 
-Everything is recomputed from the list of readings, determinants are taken of whole matrices, and
-the t of β_t is counted here, not taken from the policy.
+The reference computes everything from the list of readings, with determinants of whole matrices. It
+counts the t of β_t independently of the policy.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ def est_width(mean: np.ndarray, std: np.ndarray) -> float:
 
 
 def algorithm2(belief: DirectBelief, t: int, *, est: bool) -> tuple[int, np.ndarray, np.ndarray]:
-    """The first point of round t, what is left of R⁺_t, and K_{t,1} over it."""
+    """Return the first point of round t, the rest of R⁺_t, and K_{t,1} over this rest."""
     mean, covariance = moments(belief)
     std = np.sqrt(np.diagonal(covariance))
     width = est_width(mean, std) if est else math.sqrt(beta(t))
-    after = width if est else math.sqrt(beta(t + 1))  # of EST that of t + 1 is not known at t
+    after = width if est else math.sqrt(beta(t + 1))  # for EST, the width of t + 1 is unknown at t
     first = int(np.argmax(mean + width * std))
     y = (mean - width * std).max()
     region = np.flatnonzero(mean + 2.0 * after * std >= y)
@@ -77,7 +77,7 @@ def greedy_determinant(K: np.ndarray, size: int) -> list[int]:
 
 
 def algorithm1(belief: DirectBelief, t: int, factor: float) -> list[int]:
-    """A batch of GP-BUCB whose first reading is number t: means of the last feedback."""
+    """Return a batch of GP-BUCB from reading t on, with the means of the last feedback."""
     mean, covariance = moments(belief)
     chosen: list[int] = []
     for number in range(t, t + SIZE):
@@ -91,7 +91,7 @@ def algorithm1(belief: DirectBelief, t: int, factor: float) -> list[int]:
 
 
 class Rounds:
-    """A policy and the plain belief, told of the same readings round after round."""
+    """A policy and the plain belief, with the same readings in every round."""
 
     def __init__(self, seed: int, name: str, **keys: object) -> None:
         self.rng = np.random.default_rng([seed, 21])

@@ -1,4 +1,4 @@
-"""The incremental, collapsed belief equals Bayes' rule written down plainly."""
+"""The incremental belief equals a plain implementation of Bayes' rule."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .direct_bayes import DirectBelief
 
 
 def random_case(seed: int):
-    """A random belief, its plain twin, and readings: repeated places, mixed noise, any order."""
+    """Return a random belief and its plain twin after readings in random order, some repeated."""
     rng = np.random.default_rng([20140621, seed])
     n, p = int(rng.integers(3, 13)), int(rng.integers(1, 4))
     features = rng.uniform(0, 10, size=(n, p))
@@ -85,9 +85,9 @@ def test_belief_equals_direct_bayes(seed: int) -> None:
 
 
 def told(belief: Belief, direct: DirectBelief) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Weights, means and variances where neither the noise nor the scale is known, written down.
+    """Return weights, means and variances for an unknown noise and scale, in plain form.
 
-    Averages of places tell of the field, differences of readings of one place tell the noise.
+    Averages of places update the field, differences of readings of one place update the noise.
     """
     places = list(dict.fromkeys(place for place, *_ in direct.readings))
     values = [np.array([v for p, v, _ in direct.readings if p == place]) for place in places]

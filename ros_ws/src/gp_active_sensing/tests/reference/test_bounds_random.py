@@ -1,7 +1,7 @@
-"""The bounds of the planner against brute force, on thousands of small random states.
+"""Bounds of the planner, compared with brute force on thousands of small random states.
 
-A state is made of arrays (means, covariances, weights), so that beliefs no reading would lead to
-are met too: weights of zero, one candidate with everything, noises a thousand times apart.
+A state consists of random arrays (means, covariances, weights). It thus includes extreme beliefs:
+weights of zero, a single candidate with all weight, noises with a ratio of a thousand.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.topology.search import Move
 
 BATCH = 16
-"""States a case; a quarter of them with 1, 2, 3 and 4 readings to come."""
+"""Number of states in a case; a quarter each has 1, 2, 3 and 4 future readings."""
 SAMPLES = 3
 ROUNDING = 1e-9
 QUADRATURE = 1e-3
-"""What the planner's mixture entropies may be off by [nat]."""
+"""Largest error of the planner's mixture entropies [nat]."""
 
 
 def mixture_entropies(weights: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-    """(K,) entropies of mixtures (K, L), on grids much finer than their narrowest parts."""
+    """Return (K,) entropies of mixtures (K, L), on grids finer than the narrowest components."""
     live = weights > 1e-13
     b, m, std = weights[live], mean[:, live], np.sqrt(variance[:, live])
     low, high = (m - 9.0 * std).min(axis=1), (m + 9.0 * std).max(axis=1)
@@ -48,7 +48,7 @@ def mixture_entropies(weights: np.ndarray, mean: np.ndarray, variance: np.ndarra
 
 @dataclass
 class RandomState:
-    """Where the probe stands, and what is known about n places under each candidate."""
+    """Place of the probe, and moments of n places under each candidate."""
 
     topology: Topology
     at: int | None
@@ -67,7 +67,7 @@ class RandomState:
         return self.topology.candidates(at, observed)
 
     def walks(self, k: int, visited: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
-        """Every feasible sequence of k visits after `visited`, or of fewer at a dead end."""
+        """Yield every feasible sequence of k visits after `visited`, or fewer at a dead end."""
         here = self.candidates(visited[-1] if visited else self.at, visited)
         if k == 0 or not here.size:
             yield ()
@@ -77,7 +77,7 @@ class RandomState:
                 yield (x, *more)
 
     def joint_information(self, k: int) -> dict[frozenset[int], np.ndarray]:
-        """(L,) ``H[Z_A | λ]`` less the noise's, of every feasible set A of k places."""
+        """Return (L,) ``H[Z_A | λ]`` less the noise's, for every feasible set A of k places."""
         found: dict[frozenset[int], np.ndarray] = {}
         for walk in self.walks(k):
             if frozenset(walk) not in found:
@@ -87,7 +87,7 @@ class RandomState:
         return found
 
     def after(self, x: int, z: float, weights: np.ndarray) -> RandomState:
-        """The state when z has been read at x, and the belief is `weights` then."""
+        """Return the state after a reading z at x, with the new belief `weights`."""
         column = self.covariance[:, :, x]
         gain = column / (column[:, x] + self.noise)[:, None]
         observed = self.observed.copy()
@@ -103,14 +103,14 @@ class RandomState:
         )
 
     def branches(self, samples: int) -> tuple[np.ndarray, Successors]:
-        """Candidates, and cells of what may be read there."""
+        """Return the candidates, and cells of possible readings there."""
         x = self.candidates(self.at, ())
         variance = self.covariance[:, x, x] + self.noise[:, None]
         entropy = 0.5 * np.log(variance / self.noise[:, None])
         return x, by_cells(self.weights, self.mean[:, x], variance, entropy, samples)
 
     def value(self, k: int, samples: int) -> float:
-        """The best adaptive value of the tree of cells, by recursion."""
+        """Return the best adaptive value of the tree of cells, by recursion."""
         x = self.candidates(self.at, ())
         if not x.size:
             return 0.0
@@ -126,7 +126,7 @@ class RandomState:
         return float(q.max())
 
     def sequence(self, k: int, cap: int) -> CovarianceState:
-        """The planner's view of the state; bounds are greedy beyond `cap` sequences."""
+        """Return the planner's view of the state; bounds are greedy above `cap` sequences."""
         reference = noise_entropy(self.noise)
         problem = DecisionProblem(
             self.topology, self.observed, (), self.noise, reference, cap, lambda: None
@@ -139,7 +139,7 @@ class RandomState:
 
 
 def random_state(seed: int) -> RandomState:
-    """4 to 6 places, free or on a one-way map with dead ends; 1 to 4 candidates."""
+    """Return a state with 1 to 4 candidates and 4 to 6 places, free or on a one-way map."""
     rng = np.random.default_rng([18, seed])
     n, L = int(rng.integers(4, 7)), int(rng.integers(1, 5))
     positions = rng.uniform(0, 6, size=(n, 2))
@@ -181,7 +181,7 @@ def random_state(seed: int) -> RandomState:
 
 
 def problems_of(state: RandomState, k: int, cap: int) -> list[str]:
-    """What is wrong with the bounds of a state with k readings to come, and of its branches."""
+    """Return the violations of bounds for a state with k future readings, and for its branches."""
     wrong = []
     sequence = state.sequence(k, cap)
     fixed, best = chain_rule(sequence)
@@ -207,7 +207,7 @@ def problems_of(state: RandomState, k: int, cap: int) -> list[str]:
 
 
 def problems_of_children(state: RandomState, k: int, sequence: CovarianceState) -> list[str]:
-    """What is wrong with the bounds of the states that the branches lead to."""
+    """Return the violations of bounds for the states after the branches."""
     wrong = []
     sequence.prepare()
     fixed, best = children_chain_rule(sequence)
@@ -229,7 +229,7 @@ def problems_of_children(state: RandomState, k: int, sequence: CovarianceState) 
         bounds["what the tree has"] = root.branch_lower[0], root.branch_upper[0]
         low, high = last_stage_bounds(root, root.successors, reference)
         bounds["last stage"] = low[0], high[0]
-    # The values below are brute force: all branches where one reading is left, one where two.
+    # Brute force: all branches with one future reading, a single branch with two.
     some = np.argwhere(found.probability > 0.0)
     for a, i in some if k == 2 else some[:: len(some)] if k == 3 else ():
         following = state.after(int(x[a]), found.values[a, i], found.weights[a, i])
@@ -242,14 +242,14 @@ def problems_of_children(state: RandomState, k: int, sequence: CovarianceState) 
 
 
 def known(state: RandomState, key: tuple[int, ...], compute: Callable[[], float]) -> float:
-    """A value of brute force; it does not depend on how the bounds were made."""
+    """Return a cached value of brute force, which does not depend on the bounds."""
     if key not in state.known:
         state.known[key] = compute()
     return state.known[key]
 
 
 def expanded(state: RandomState, sequence: CovarianceState) -> tuple[StateBlock, np.ndarray]:
-    """The planner's root, expanded, and the entropies of the noise."""
+    """Return the planner's expanded root, and the entropies of the noise."""
     reference = noise_entropy(state.noise)
     mean = state.mean[:, sequence.locations]
     return Tree(
@@ -262,7 +262,7 @@ def expanded(state: RandomState, sequence: CovarianceState) -> tuple[StateBlock,
 def test_bounds_are_never_violated(
     seed: int, record_testsuite_property: Callable[[str, object], None]
 ) -> None:
-    """Roots and children, all sequences enumerated and greedy walks, free choice and maps."""
+    """Check roots and children, enumeration and greedy walks, free choice and maps."""
     violations, checked = [], 0
     for number in range(seed * BATCH, (seed + 1) * BATCH):
         state = random_state(number)

@@ -1,4 +1,4 @@
-"""A belief over a field that changes equals Bayes' rule written down plainly, at any time."""
+"""A belief over a field with drift equals a plain implementation of Bayes' rule at any time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DRIFTS = {
 
 
 def random_case(drift: DriftConfig, seed: int):
-    """A random belief, its plain twin, and readings with their times, in any order."""
+    """Return a random belief and its plain twin after readings in random order of time."""
     rng = np.random.default_rng([20250601, seed])
     n, p = int(rng.integers(3, 11)), int(rng.integers(1, 3))
     features = rng.uniform(0, 10, size=(n, p))
@@ -55,7 +55,7 @@ def random_case(drift: DriftConfig, seed: int):
     belief = Belief(family(hyper), mean, prior, drift=drift)
     direct = DirectDrift(kernel, features, hyper, mean.basis, mean.std, mean.offset, prior)
     direct.drift = drift
-    # Apart by more than what is collapsed: several readings at one time are tested below.
+    # Times differ by more than a slot; readings within a slot are tested below.
     times = rng.choice(200, size=int(rng.integers(1, 30)), replace=False) * 0.1
     readings = [
         (
@@ -115,7 +115,7 @@ def test_belief_equals_direct_bayes_while_readings_come_and_time_goes(name: str,
 
 @for_each("name", ["doubling", "weights"])
 def test_evidence_is_that_of_likelihoods_to_a_power(name: str) -> None:
-    """One place, two readings: the integral over the field, by quadrature."""
+    """Compare the evidence of two readings of one place with quadrature over the field."""
     hyper = HyperParameters((1.0,), 2.0, 0.5)
     covariance = FeatureCovariance(build_kernel("se"), np.zeros((1, 1)), (hyper,))
     drift = DRIFTS[name]
@@ -142,7 +142,7 @@ def test_evidence_is_that_of_likelihoods_to_a_power(name: str) -> None:
 
 @for_each("name", ["rate", "doubling", "weights", "kernel"])
 def test_readings_at_the_same_time_collapse_exactly(name: str) -> None:
-    """Within one slot: one change of the field for all of them, and each with its own noise."""
+    """Readings within one slot share the field's change, and each has its own noise."""
     hyper = HyperParameters((2.0,), 2.0, 0.5)
     features = np.arange(4.0)[:, None]
     covariance = FeatureCovariance(build_kernel("se"), features, (hyper,))

@@ -1,4 +1,4 @@
-"""Leave-one-place-out predictions equal a belief that never had the readings of the place."""
+"""Leave-one-out predictions equal those of a belief without the readings of the place."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_it_equals_conditioning_anew(seed: int) -> None:
     for reading in readings:
         belief.observe(*reading)
         direct.observe(*reading)
-        if rng.random() < 0.5:  # second rows of a place come from asking in between
+        if rng.random() < 0.5:  # queries in between make second rows of a place
             assert np.isfinite(belief.weights).all()
     found = found_by(belief)
     assert set(found.places.tolist()) == {r[0] for r in readings}
@@ -56,19 +56,19 @@ def test_it_equals_conditioning_anew(seed: int) -> None:
 
 
 class DirectScale:
-    """Bayes' rule with a factor on all variances integrated out, one row a reading."""
+    """Bayes' rule with a common factor of all variances integrated out, one row a reading."""
 
     def __init__(self, belief: Belief, kernels: list[str], features: np.ndarray) -> None:
         self.belief, self.features = belief, features
         self.kernels = [build_kernel(name) for name in kernels]
 
     def answer(self, rows: list[tuple[int, float]], place: int, own=None):
-        """Return means, variances (L,) at a place and the weights (L,), given rows.
+        """Return means and variances (L,) at a place, and the weights (L,), given readings.
 
         Args:
-            rows: place and value of each.
-            place: which is asked for.
-            own: (L, rows) variance of each reading's own, in units of the candidate's factor.
+            rows: place and value of each reading.
+            place: place of the prediction.
+            own: (L, rows) noise variance of each reading, in units of the candidate's factor.
         """
         belief = self.belief
         where = np.array([r[0] for r in rows], dtype=np.int64)
@@ -98,9 +98,9 @@ class DirectScale:
 
 @pytest.mark.seeds
 def test_an_unknown_scale_is_integrated_out_without_the_place(seed: int) -> None:
-    """Several kernels and parts of the place's own beside each other; revisits; a vague mean.
+    """Check several kernels, independent components, repeated readings and a vague mean.
 
-    The vague mean stays about the value of the first reading: that is part of the prior here.
+    The centre of the vague mean stays the first reading, as part of the prior.
     """
     rng = np.random.default_rng([17, seed])
     n = int(rng.integers(8, 16))
@@ -137,7 +137,7 @@ def test_an_unknown_scale_is_integrated_out_without_the_place(seed: int) -> None
 
 @for_each("seed", range(5))
 def test_variances_of_the_readings_own_count_as_before(seed: int) -> None:
-    """What they are worth where the scale is not known was set by all readings, and stays."""
+    """With an unknown scale, all readings determine the scale of their variances, which stays."""
     rng = np.random.default_rng([19, seed])
     features = rng.uniform(0, 10, size=(14, 2))
     hyper = [HyperParameters((length,), 1.0, 0.3) for length in (1.0, 3.0, 6.0)]

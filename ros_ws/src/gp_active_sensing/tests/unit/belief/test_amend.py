@@ -1,4 +1,4 @@
-"""A reading in the place of another: as if the other had never been."""
+"""Amended readings: the belief equals one without the replaced readings."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def same(one: Belief, other: Belief) -> None:
 @pytest.mark.seeds(0.4)
 @for_each("name", CONFIGS)
 def test_many_amended_readings_are_the_last_of_them(name: str, seed: int) -> None:
-    """Whatever is asked in between, in any order, with older readings of the same places."""
+    """Amend readings of places with older readings, with queries in between, in any order."""
     rng = np.random.default_rng([seed, 5])
     drifting, scaled = "drift" in CONFIGS[name], name != "nothing"
     amended, plain = fresh(name), fresh(name)
@@ -81,7 +81,7 @@ def test_many_amended_readings_are_the_last_of_them(name: str, seed: int) -> Non
 @pytest.mark.seeds(0.2)
 @for_each("name", CONFIGS)
 def test_two_stays_at_one_place_are_amended_in_turn(name: str, seed: int) -> None:
-    """Two probes at each of a few places: what was amended need not be in a place's last row."""
+    """An amended reading need not be in the last row of a place with two probes."""
     rng = np.random.default_rng([seed, 6])
     amended, plain = fresh(name), fresh(name)
     held: dict[tuple[int, int], tuple[float, float | None, float, float | None]] = {}
@@ -108,7 +108,7 @@ def test_two_stays_at_one_place_are_amended_in_turn(name: str, seed: int) -> Non
 
 
 def one_row_each(last: int) -> Belief:
-    """A belief with a reading at each of the places 0 … last, up to date."""
+    """Return an updated belief with a reading at each of the places 0 … `last`."""
     belief = fresh("known")
     for place in range(last + 1):
         belief.observe(place, 5.0 + 0.1 * place)
@@ -117,7 +117,7 @@ def one_row_each(last: int) -> Belief:
 
 
 def test_one_place_less_sure_and_another_surer_in_their_first_rows() -> None:
-    """One amended place that no further row can express has all rows made again."""
+    """All rows are rebuilt if an amended place has lost precision."""
     amended, plain = one_row_each(12), fresh("known")
     for place in (0, 1):
         amended.observe(place, 5.2, 1.0)
@@ -132,7 +132,7 @@ def test_one_place_less_sure_and_another_surer_in_their_first_rows() -> None:
 
 
 def test_rows_are_cut_off_where_the_first_amended_reading_is() -> None:
-    """Of two amended places both are rebuilt: neither gets a second row."""
+    """The rows of two amended places are rebuilt; neither place gets a second row."""
     belief = one_row_each(12)
     for place in (2, 5):
         belief.amend(place, (5.0 + 0.1 * place, None, 0.0, None), 6.0, 0.01, off=0.0)
@@ -152,7 +152,7 @@ def test_rows_are_cut_off_where_the_first_amended_reading_is() -> None:
 
 
 def test_a_variance_that_comes_with_the_amendment_has_the_unit_of_the_field() -> None:
-    """Of an unknown scale: no reading before it had a variance of its own."""
+    """With an unknown scale, an amendment may bring the first noise variance of a reading."""
     amended, plain = fresh("nothing"), fresh("nothing")
     for belief in (amended, plain):
         for place in range(10):

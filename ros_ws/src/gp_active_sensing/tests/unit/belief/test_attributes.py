@@ -1,4 +1,4 @@
-"""Attributes enter the mean with slopes near zero; columns that tell nothing cost little."""
+"""Attributes have slopes near zero in the mean; useless columns hardly increase errors."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_on_a_map_with_attributes_they_are_among_the_candidates() -> None:
 
 
 def test_what_explains_the_field_helps_and_ten_columns_of_noise_cost_little() -> None:
-    """RMSE over 40 fields after 20 readings: less than 2 % more with ten useless columns."""
+    """Ten useless columns add less than 2 % to the RMSE over 40 fields after 20 readings."""
     square = ((GRID[:, None] - GRID[None]) ** 2).sum(-1)
     root = np.linalg.cholesky(np.exp(-np.sqrt(square) / 4.0) + 1e-9 * np.eye(len(GRID)))
     errors = np.zeros((4, 40))
@@ -94,7 +94,7 @@ def test_what_explains_the_field_helps_and_ten_columns_of_noise_cost_little() ->
 
 
 def test_attributes_that_begin_to_vary_late_still_count() -> None:
-    """On a first stretch of one class they explain nothing; the rest of the map is of two."""
+    """Attributes explain nothing on the first stretch, which has only one class."""
     rng, first = np.random.default_rng(0), 48
     apart = np.linalg.norm(GRID[:, None] - GRID[None], axis=2)
     smooth = np.linalg.cholesky(np.exp(-0.5 * (apart / 6.0) ** 2) + 1e-8 * np.eye(len(GRID)))

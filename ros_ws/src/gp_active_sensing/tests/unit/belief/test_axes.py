@@ -1,4 +1,4 @@
-"""A length-scale per axis: unknown on a map with heights, or given."""
+"""A length-scale per axis, unknown on a map with heights or given."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def test_rereading_an_old_place_equals_reading_it_all_at_once() -> None:
 
 @for_each("variance", [1e8, 1e14, 1e30])
 def test_a_reading_of_enormous_variance_changes_nothing(variance: float) -> None:
-    """As a sensor sends that does not know its variance; the old place's row is doubled."""
+    """Sensors send a huge variance if they do not know theirs. An old place gets a second row."""
     belief = make(line(12))
     for place in range(12):
         for _ in range(3):
@@ -73,7 +73,7 @@ def test_numbers_that_would_spoil_the_belief_are_refused(value, variance) -> Non
 
 
 def test_numbers_far_from_zero_keep_their_digits() -> None:
-    """Air pressure, 101 325 ± 0.1 with noise 0.01, read a thousand times."""
+    """Air pressure of about 101 325 with a standard deviation of 0.1 and 0.01 noise."""
     rng = np.random.default_rng(5)
     belief = make(line(5), signal_std=[0.1], noise_std=[0.01], mean_value=101_325.0, mean_std=10.0)
     shifted = make(line(5), signal_std=[0.1], noise_std=[0.01], mean_value=0.0, mean_std=10.0)
@@ -126,7 +126,7 @@ def test_bad_configuration_is_a_clear_error(settings, message: str) -> None:
 def test_a_sensor_that_claims_perfection_is_believed_within_rounding(
     variance: float, caplog
 ) -> None:
-    """600 exact readings on 30 m of line, ℓ = 3 m: the covariance is singular to rounding."""
+    """The covariance of 600 exact readings on a line of 30 m with ℓ = 3 m is nearly singular."""
     features = np.linspace(0, 30, 600)[:, None]
     belief = make(features, length_scales=[3.0], signal_std=[1.0], mean_std=0.0)
     truth = np.sin(features[:, 0])
@@ -144,7 +144,7 @@ def test_a_sensor_that_claims_perfection_is_believed_within_rounding(
 @for_each("mean", ["constant", "linear"])
 @for_each("scale_known", [True, False])
 def test_the_parts_of_the_posterior_covariance_agree(mean: str, scale_known: bool) -> None:
-    """With a mean that is not known: joint, columns, marginals and roots are of one covariance."""
+    """Joint, columns, marginals and roots agree on one covariance, with an unknown mean."""
     X = np.random.default_rng(5).uniform(0, 10, size=(9, 2))
     belief = make(X, mean=mean, mean_std=7.0, length_scales=[1.0, 4.0])
     belief = Belief(belief.covariance, belief.mean, scale_known=scale_known)
@@ -198,7 +198,7 @@ def test_a_vague_mean_of_an_unknown_scale_is_vague_about_the_first_reading(offse
 
 
 def test_information_is_that_of_all_readings() -> None:
-    """Several of one place, some with a variance of their own, under a mean that is not known."""
+    """Some places have several readings, some readings a variance; the mean is unknown."""
     X = np.random.default_rng(6).uniform(0, 10, size=(7, 2))
     belief = make(X, mean="linear", mean_std=4.0, mean_value=2.0)
     place = np.array([2, 5, 2, 0, 6, 1, 3, 4, 2, 5])  # the last two have rows far from the end

@@ -1,4 +1,4 @@
-"""What a field varies by about a place of a map with heights: across, and up."""
+"""Variance of a field around a place of a map with heights, horizontally and vertically."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gp_active_sensing.types import FloatArray
 from tests.cases import for_each
 
 CLOSE = make_grid(7, 7, 5.0, heights=[-0.5 * k for k in range(7)])
-"""Places so close that a field is nearly a slope from one to the next."""
+"""Map of places so close that a field is nearly linear between neighbours."""
 SIGNAL = 2.0
 
 
@@ -26,7 +26,7 @@ def believed(topology: Topology, **given: Any) -> Belief:
 
 
 def drawn(scales: FloatArray, deviations: FloatArray) -> float:
-    """Return E (f(x + δ) − f(x))² of a squared-exponential field, by a hundred thousand draws."""
+    """Return E (f(x + δ) − f(x))² of a squared-exponential field, from 100,000 draws."""
     rng = np.random.default_rng(5)
     offsets = deviations * rng.standard_normal((100_000, 3))
     correlation = np.exp(-0.5 * ((offsets / scales) ** 2).sum(axis=1))
@@ -36,7 +36,7 @@ def drawn(scales: FloatArray, deviations: FloatArray) -> float:
 @for_each("place", ["c3r3z3", "c0r0z0", "c6r3z6"])
 @for_each("deviations", [(2.0, 1.0, 0.4), (0.0, 0.0, 0.4), (3.0, 2.0, 0.0)])
 def test_it_is_that_of_drawn_positions(place: str, deviations: tuple[float, ...]) -> None:
-    """Within a few per cent, of every candidate: two length-scales by three ratios of axes."""
+    """The variances agree within a few per cent for two length-scales and three ratios of axes."""
     scales = [[ell, ell, ell * ratio] for ell in (60.0, 90.0) for ratio in (0.02, 0.1, 0.5)]
     belief = believed(CLOSE, length_scales=scales)
     x, y, z = deviations
@@ -51,7 +51,7 @@ def test_it_is_that_of_drawn_positions(place: str, deviations: tuple[float, ...]
 
 
 def test_one_average_beside_its_point_has_both_parts() -> None:
-    """The belief's variance of a stay is its own, and what the field varies by across and up."""
+    """The variance of a stay is its own plus the field's horizontal and vertical variance."""
     grid = make_grid(4, 4, 20.0, heights=[0.0, -2.0])
     belief = believed(grid, length_scales=[[25.0, 25.0, 2.5]], mean_std=0.0)
     belief.observe(5, 1.0, 0.04, off=(3.0, 0.5))

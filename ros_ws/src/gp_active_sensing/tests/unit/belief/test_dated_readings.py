@@ -1,4 +1,4 @@
-"""Readings kept with their times: bounded memory, and what collapsing costs."""
+"""Readings with their times: bounded memory, and the effect of merging them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def belief_with(drift: DriftConfig, n: int = 6):
 @pytest.mark.slow
 @for_each("name", KINDS)
 def test_a_fast_sensor_does_not_fill_the_memory(name: str) -> None:
-    """200 readings a time constant, for 250 time constants."""
+    """A sensor reads 200 times per time constant, for 250 time constants."""
     history = DatedReadings(2, Ageing(KINDS[name], 0.2))
     most = 0
     for i in range(50_000):
@@ -32,15 +32,15 @@ def test_a_fast_sensor_does_not_fill_the_memory(name: str) -> None:
         history.add(i // 500 % 2, float(np.sin(i)), None, i * 0.02, expert=False)
         most = max(most, history.slots)
     assert history.count.sum() == 50_000
-    # Up to twice what is in use: 12 time scales of the kernel, 69 of the weights, logarithmically
-    # many of the injection.
+    # At most twice the slots in use: 12 time scales for the kernel, 69 for weights, a logarithmic
+    # number for injection.
     assert most <= {"kernel": 26, "weights": 140}.get(name, 24) * FRACTION
 
 
 @pytest.mark.slow
 @for_each("name", KINDS)
 def test_what_is_dropped_and_merged_makes_no_difference(name: str) -> None:
-    """A belief that keeps every slot for ever says the same, as far as it is to be noticed."""
+    """The predictions nearly equal those of a belief that keeps every slot."""
     drift = DriftConfig(kind="weights", time_scale=1.0) if name == "weights" else KINDS[name]
     rng = np.random.default_rng(7)
     belief, whole = belief_with(drift), belief_with(drift)
@@ -52,7 +52,7 @@ def test_what_is_dropped_and_merged_makes_no_difference(name: str) -> None:
     assert belief._data._history.slots < whole._data._history.slots == 3_000
     mean, variance = belief.predict()
     expected, width = whole.predict()
-    # Readings that merge share what a rate says of the field's change: no false precision.
+    # Merged readings share the field's change with a rate, which adds no precision.
     np.testing.assert_allclose(variance, width, rtol=0.1 if name == "rate" else 0.02)
     assert name != "rate" or (variance > width).all()
     np.testing.assert_allclose(mean, expected, atol=0.3 * math.sqrt(width.max()))
@@ -84,7 +84,7 @@ def test_slots_do_not_cross_a_restart() -> None:
 
 
 def test_under_the_kernel_so_many_places_and_times_are_kept() -> None:
-    """The oldest go, and where nothing is left of a place it is not observed any more."""
+    """The oldest slots are dropped; a place without a slot is unobserved."""
     drift = DriftConfig(kind="kernel", time_scale=1000.0)
     belief = belief_with(drift, 40)
     belief.observe(39, 1.0, seconds=0.0)

@@ -1,4 +1,4 @@
-"""`belief.drift`: what may be given together, and what the messages say."""
+"""`belief.drift`: valid combinations of keys, and error messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A belief over a field that changes: time, what is observed, scales, transforms, copies."""
+"""Belief over a field with drift: time, observed places, scales, transforms, copies."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_old_readings_tell_less_and_less_until_the_prior_is_back(drift: DriftCon
 
 @for_each("drift", KINDS.values())
 def test_ages_of_years_from_the_clock_of_a_robot(drift: DriftConfig) -> None:
-    """Stamps are seconds since 1970: differences of large numbers, and the same answers."""
+    """Stamps in seconds since 1970 are large; the predictions must not lose digits."""
     early, late = told(make(drift)), told(make(drift), 4.0 * 4.3e8)
     early.advance(5.5)
     late.advance(4.0 * 4.3e8 + 5.5)
@@ -118,7 +118,7 @@ def test_copies_are_independent(drift: DriftConfig) -> None:
 
 @for_each("name", sorted(set(KINDS) - {"rate"}))
 def test_unknown_scale_follows_the_unit_of_the_readings(name: str) -> None:
-    """A thousand times the values: a thousand times the answer, whenever it is asked."""
+    """Values times 1000 give predictions times 1000 at any time."""
     one, thousand = (
         make(KINDS[name], signal_std=None, noise_std=None, mean_std=None) for _ in range(2)
     )
@@ -164,7 +164,7 @@ def test_when_equal_readings_are_forgotten_the_scale_is_unknown_and_not_zero() -
 
 @for_each("name", ["doubling", "weights"])
 def test_stale_readings_do_not_speak_for_the_least_noise(name: str) -> None:
-    """What is worth nothing any more says nothing about λ either."""
+    """Readings without weight have no effect on the evidence of λ."""
     belief = make(KINDS[name], signal_std=(1.0,), noise_std=(0.05, 0.2, 0.8))
     rng = np.random.default_rng(1)
     for i in range(60):

@@ -1,4 +1,4 @@
-"""A covariance of earlier readings: right numbers, or an error that says which cell."""
+"""Covariance of earlier readings: correct numbers, or an error that names the cell."""
 
 from __future__ import annotations
 

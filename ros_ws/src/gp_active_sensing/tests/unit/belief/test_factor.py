@@ -1,4 +1,4 @@
-"""Predicting the whole map from what was kept equals solving for it again."""
+"""Predictions from the cache equal new solves for the whole map."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A belief from a model of kernels: candidates, weights, and what is refused."""
+"""Belief from a kernel model: candidates, weights and rejected input."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.kernel_models import make_model, rows
 
 NAMES = ("SE", "LIN", "PER+SE", "LIN×RQ", "RQ")
 EACH = len(OWN_SHARES)
-"""Candidates of a kernel with a length-scale."""
+"""Number of candidates of a kernel with a length-scale."""
 BOUNDS = {"SE": 0.0, "LIN": -0.5, "PER+SE": -1.0, "LIN×RQ": -2.0, "RQ": -9.0}
 
 
@@ -225,7 +225,7 @@ def test_every_kernel_of_the_grammar(table: bool, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_place_has_its_variance_with_itself() -> None:
-    """To the bit: otherwise jitter would be needed where places were read twice."""
+    """The diagonal equals the variance to the bit, so that repeated readings need no jitter."""
     covariance = KernelCovariance([candidates("MATERN12+LIN"), candidates("PER×RQ")], PLACES, 2.0)
     everywhere = np.arange(14)
     whole = covariance.between(everywhere, everywhere)

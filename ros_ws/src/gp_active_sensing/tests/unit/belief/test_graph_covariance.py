@@ -1,4 +1,4 @@
-"""Covariance by how places are joined: spectrum, positive definite, unit variance, metres."""
+"""Covariance on a graph: spectrum, positive definite, unit variance, metres."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def whole(covariance: GraphCovariance) -> FloatArray:
 
 @for_each(("smoothness", "name"), [(0.5, "matern12"), (1.5, "matern32"), (2.5, "matern52")])
 def test_on_a_long_row_it_is_the_matern_kernel(smoothness: float, name: str) -> None:
-    """Away from the ends, for length-scales of many places: in metres, whatever the spacing."""
+    """The kernel agrees away from the ends, for long length-scales [m] and any spacing."""
     spacing, ell = 5.0, 100.0
     spectrum = laplacian_spectrum(row(601, spacing))
     covariance = GraphCovariance(GraphMatern(smoothness), spectrum, candidates(ell))
@@ -80,7 +80,7 @@ def test_tables_and_products_agree(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_truncated_spectrum_keeps_the_variance() -> None:
-    """It is the kernel whose density is flat beyond: positive definite, and close when smooth."""
+    """The truncated kernel is positive definite, and close to the full one for smooth fields."""
     full = laplacian_spectrum(make_grid(20, 20, 10.0).links)
     cut = replace(full, values=full.values[:150], vectors=full.vectors[:, :150])
     flat = full.values.copy()
@@ -140,7 +140,7 @@ def test_kept_on_disk(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_large_maps_are_not_tabulated(caplog: pytest.LogCaptureFixture) -> None:
-    """A thousand places of which 500 eigenvectors are used: said, and no matrix of all pairs."""
+    """A large map uses 500 eigenvectors, logs this, and stores no matrix of all pairs."""
     with caplog.at_level("INFO"):
         spectrum = laplacian_spectrum(row(900), exact=800)
     assert "the 500 smoothest eigenvectors are used; detail of less than about" in caplog.text

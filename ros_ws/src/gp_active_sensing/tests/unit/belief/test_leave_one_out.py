@@ -1,4 +1,4 @@
-"""What readings tell of each other while a mission goes on: when it is computed, what is said."""
+"""Explained variance of readings during a mission: times of computation, and messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Linked beliefs against the joint covariance of both quantities, inverted directly."""
+"""Linked beliefs, compared with direct inversion of the joint covariance of both quantities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mixtures of Gaussians: their distribution function, and the quantiles that are its inverse."""
+"""Mixtures of Gaussians: distribution function and quantiles."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_a_belief_s_mixture_is_what_it_predicts(scale_known: bool) -> None:
 
 
 def test_the_length_scale_is_of_the_most_probable_kernel() -> None:
-    """Length-scale 2 has most weight of all, but most of it with the other kernel."""
+    """Length-scale 2 has the largest total weight, but mostly with the less probable kernel."""
     candidates = [
         ("matern12", (1.0,), 0.3),
         ("matern12", (2.0,), 0.25),

@@ -1,4 +1,4 @@
-"""A belief that goes on over more places says what one that had them from the start says."""
+"""A belief that is extended to more places equals one that had them from the start."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SIDE = 10.0
 
 
 def cells(count: int, *, free: bool = False) -> Topology:
-    """The first so many cells of a spiral: a map that has grown begins with what it was."""
+    """Return the first cells of a spiral; a larger map begins with the cells of a smaller one."""
     spots = sorted(
         ((c, r) for c in range(-9, 10) for r in range(-9, 10)),
         key=lambda cell: (max(abs(cell[0]), abs(cell[1])), cell),

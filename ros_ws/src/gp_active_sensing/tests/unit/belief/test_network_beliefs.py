@@ -53,7 +53,7 @@ def test_a_graph_kernel_needs_moves() -> None:
 
 
 def test_a_linear_mean_of_a_map_s_columns(town: Topology) -> None:
-    """What limits explain is learned from few readings, whatever the covariance is of."""
+    """A few readings determine the effect of speed limits, with any covariance."""
     limit = town.columns(["speed_limit"])[0][:, 0]
     rng = np.random.default_rng(5)
     places = rng.permutation(town.n)[:30]

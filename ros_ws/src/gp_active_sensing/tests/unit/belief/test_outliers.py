@@ -1,4 +1,4 @@
-"""A sensor that is now and then far off must not make the field look rough."""
+"""Outliers of a sensor must not make the field look rough."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gp_active_sensing.sim import build_world, load_scenario
 
 
 def told(seed: int, *overrides: str) -> tuple[Belief, np.ndarray]:
-    """The default belief after 60 visits of the warehouse, three readings each, and the truth."""
+    """Return the default belief after 60 visits of the warehouse with three readings, and truth."""
     scenario = load_scenario("warehouse", overrides=[f"seed={seed}", "sensor.bias=0", *overrides])
     world = build_world(scenario)
     belief = belief_on(BeliefConfig(), world.topology)
@@ -34,7 +34,7 @@ def log_length(belief: Belief) -> float:
 
 
 def test_outliers_do_not_shorten_the_length_scale() -> None:
-    """15 dB off with a chance of 5 %, as the scenario ships, where the noise is 1.5 dB."""
+    """The scenario's outliers are 15 dB with a probability of 5 %; the noise is 1.5 dB."""
     shorter, inside = [], []
     for seed in range(4):
         clean, _ = told(seed, "sensor.outlier=0")

@@ -69,7 +69,7 @@ def test_along_roads_a_point_has_what_is_the_segments_own(kernel: str) -> None:
 
 
 def test_between_places_it_is_direct_bayes() -> None:
-    """Direct conditioning on the joint covariance of readings and points."""
+    """The reference conditions on the joint covariance of readings and points."""
     rng = np.random.default_rng(3)
     scale, signal, own, noise = 5.0, 1.3, 0.6, 0.2
     belief = belief_on(
@@ -118,7 +118,7 @@ def test_positions_of_another_shape_are_refused(points: FloatArray) -> None:
 
 @pytest.mark.long
 def test_between_places_it_is_calibrated_and_not_worse_than_linear_interpolation() -> None:
-    """Over 30 drawn smooth fields: errors, intervals, and a reliability diagram of exceedances."""
+    """Check errors, intervals and a reliability diagram of exceedances over 30 smooth fields."""
     rng = np.random.default_rng(20)
     grid = make_grid(15, 15, 2.0)
     inside = grid.positions.min(axis=0), grid.positions.max(axis=0)

@@ -1,4 +1,4 @@
-"""What a belief promises of its map, how probable that is, and the least that can be promised."""
+"""Promised error of a map, its probability, and the lower bound of any promise."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def belief_over(
     known: bool = True,
     slope: bool = False,
 ) -> Belief:
-    """Return a belief over n random places of a plane, of three length-scales."""
+    """Return a belief with three length-scales over n random places of a plane."""
     places = rng.uniform(0, 4, (n, 2))
     candidates = [
         HyperParameters((ell,), signal, noise)
@@ -134,7 +134,7 @@ def belief_over(
 
 
 def left(belief: Belief, weights: FloatArray) -> float:
-    """Return what is promised but for what the candidates' means differ by."""
+    """Return the promised error without the differences between the candidates' means."""
     _, variance = belief.marginals()
     return float(belief.weights @ variance @ weights / weights.sum()) ** 0.5
 

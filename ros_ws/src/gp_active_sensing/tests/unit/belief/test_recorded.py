@@ -55,7 +55,7 @@ def made(config: dict[str, Any], topology: Topology) -> Belief:
 
 
 def told(belief: Belief, topology: Topology, seed: int) -> list[Any]:
-    """Read, amend, move on in time; return what the belief says now and then."""
+    """Observe and amend readings over time; return results of the belief at some steps."""
     rng, found = np.random.default_rng([1, seed]), []
     field = 6.0 + np.sin(topology.points.sum(axis=1)) + 0.3 * rng.standard_normal(topology.n)
     last: dict[int, Any] = {}
@@ -80,13 +80,13 @@ def told(belief: Belief, topology: Topology, seed: int) -> list[Any]:
             found.append(belief.adapt() != "")
     belief.advance(20.0)
     found += said(belief.copy(), topology)
-    belief.advance(1e4)  # nearly all is forgotten, where anything is
+    belief.advance(1e4)  # with drift, nearly all readings have lost their weight
     now = [belief.weights, *belief.predict(), [h.signal_std for h in belief.hyperparameters]]
     return [*found, now]
 
 
 def said(belief: Belief, topology: Topology) -> list[Any]:
-    """Return what a belief says in every way that it can be asked."""
+    """Return the results of all queries of a belief."""
     some = np.arange(0, topology.n, 4)
     seen = np.flatnonzero(belief.observed)
     weights = np.arange(topology.n) % 3 / topology.n
@@ -150,7 +150,7 @@ def test_collapsed() -> None:
 
 
 def test_ageing() -> None:
-    """At the ages where something ends, just before and just after them."""
+    """Compare just before and just after the ages at which readings stop counting."""
     found: list[Any] = []
     for config in DRIFTS.values():
         ageing = Ageing(config, 0.5)

@@ -1,4 +1,4 @@
-"""Readings of one place tell the noise, and nothing else: more of them never make a map worse."""
+"""Repeated readings of a place determine the noise only, and never make a map worse."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOISE = 0.05
 
 
 def mapped(seed: int, count: int, how: str) -> tuple[float, float]:
-    """The error at 80 unread places and the share of them within the 90 % intervals."""
+    """Return the mean squared error at 80 unobserved places, and the 90 % intervals' coverage."""
     rng = np.random.default_rng([3, seed])
     field = 15.0 + ROOT @ rng.standard_normal(100)
     places = rng.choice(100, 20, replace=False)
@@ -37,7 +37,7 @@ def mapped(seed: int, count: int, how: str) -> tuple[float, float]:
 
 
 def test_more_readings_of_a_place_never_make_the_map_worse() -> None:
-    """Singly, averaged, or with their variance stated: one honest map from all of them."""
+    """Single readings, averages and readings with a stated variance give equally good maps."""
     scores = {}
     for count, how in ((1, "plain"), (30, "plain"), (30, "stated"), (30, "averaged")):
         square, held = np.mean([mapped(seed, count, how) for seed in range(6)], axis=0)
@@ -70,7 +70,7 @@ def test_a_reading_more_of_a_place_is_no_reading_more_of_the_field() -> None:
 
 @for_each("stated", [None, 0.01])
 def test_a_reading_that_is_published_again_counts_once(stated: float | None) -> None:
-    """A driver at ten times the sensor's rate says nothing more; rounded values may be equal."""
+    """Repetitions by a fast driver do not count; equal rounded values are separate readings."""
     rng = np.random.default_rng(2)
     exact = [(place, float(rng.normal(15.0, 1.0))) for place in range(0, 100, 7) for _ in range(3)]
     for step, once in ((None, True), (0.5, False)):
@@ -84,7 +84,7 @@ def test_a_reading_that_is_published_again_counts_once(stated: float | None) -> 
                 fast.observe(place, value, stated, seconds=now)
         assert np.array_equal(slow.noise_variance, fast.noise_variance) == once
         assert np.array_equal(slow.predict(), fast.predict()) == once
-    # The one that came again is put right: the first stays.
+    # Amending a repetition keeps the first reading.
     place, value = exact[0]
     before = (value, stated, 0.0, None)
     other = gas.belief_on(gas.BeliefConfig(), GRID)
@@ -96,7 +96,7 @@ def test_a_reading_that_is_published_again_counts_once(stated: float | None) -> 
 
 @for_each("gap", [0.0, 5.0])
 def test_equal_readings_of_two_visits_are_two(gap: float) -> None:
-    """Without times of their own, or long after one another."""
+    """The two readings have no times, or are far apart in time."""
     twice, once = (gas.belief_on(gas.BeliefConfig(noise_std=(0.5,)), GRID) for _ in range(2))
     for belief in (twice, once):
         for place, value in ((3, 15.0), (40, 16.0), (77, 14.5), (90, 15.5)):

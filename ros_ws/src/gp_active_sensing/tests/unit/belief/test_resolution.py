@@ -1,4 +1,4 @@
-"""The step of a coarse sensor is found from its readings, and nothing is promised below it."""
+"""The step of a coarse sensor is estimated from its readings and limits the promised error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several kernels in one belief: the mixture is that of the beliefs with one kernel each."""
+"""A belief with several kernels is the mixture of beliefs with one kernel each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a field is made of is found: the smooth part, each place's own, the noise, or nothing."""
+"""Beliefs recover the fractions of smooth field, independent component and noise."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ALL = (*SHARES, *NONE_SHARES)
 
 
 def found(shares: tuple[float, float, float], seed: int) -> tuple[float, float]:
-    """What is each place's own of the field, and the noise, from two readings at 60 places each."""
+    """Return the independent fraction of the field, and the noise, from 60 places read twice."""
     rng = np.random.default_rng([12, seed])
     smooth, own, noise = (share**0.5 for share in shares)
     field = smooth * (ROOT @ rng.standard_normal(len(GRID))) + own * rng.standard_normal(len(GRID))
@@ -34,7 +34,7 @@ def found(shares: tuple[float, float, float], seed: int) -> tuple[float, float]:
 
 @for_each("number", range(len(ALL)))
 def test_the_shares_of_a_field_are_found(number: int) -> None:
-    """What is each place's own within .2 of the field, and the noise within a sixth."""
+    """The independent fraction is correct within 0.2, and the noise within a sixth."""
     smooth, own, noise = ALL[number]
     alone, std = np.mean([found(ALL[number], seed) for seed in range(8)], axis=0)
     assert abs(alone - own / (smooth + own)) < 0.2

@@ -1,4 +1,4 @@
-"""The readings choose between themselves and their logarithm."""
+"""Readings select the identity or a logarithm."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def told(values: np.ndarray, transform: str | None = None, count: int = 60) -> B
 
 @for_each("unit", [1e-3, 1.0, 1e4])
 def test_a_skewed_field_is_seen_through_its_logarithm(unit: float) -> None:
-    """Its true values are more probable than without, in any unit."""
+    """The logarithm makes the true values more probable, in any unit."""
     field = unit * np.exp(normal(1))
     chosen, plain = told(field), told(field, "identity")
     assert isinstance(chosen.transform, Log)
@@ -60,7 +60,7 @@ def test_a_value_that_has_no_logarithm_ends_it() -> None:
 
 
 def test_it_is_a_function_of_the_readings() -> None:
-    """Looking in between, a copy, and a reading that is put right change nothing."""
+    """Queries in between, copies and amended readings do not change the selection."""
     field = np.exp(normal(3))
     places = np.random.default_rng(4).permutation(GRID.n)[:40].tolist()
     first, other = (gas.belief_on(gas.BeliefConfig(), GRID) for _ in range(2))
@@ -83,7 +83,7 @@ def test_it_is_a_function_of_the_readings() -> None:
 
 
 def test_the_error_of_a_map_is_in_the_readings_unit() -> None:
-    """To first order what the planner adds up is what is promised."""
+    """The planner's error equals the promised error to first order."""
     field = 100.0 + 8.0 * np.exp(0.5 * normal(1))
     belief = told(field, "log")
     found = map_error_of(belief, GRID, np.flatnonzero(~belief.visited))
@@ -103,7 +103,7 @@ def test_what_is_given_in_a_unit_keeps_it(given: dict[str, object]) -> None:
 
 
 def test_one_reading_without_a_logarithm_is_enough_to_take_none() -> None:
-    """Also where the average of its place has one, or where it came first."""
+    """This also holds if the place's average has a logarithm, or if the reading is the first."""
     field = np.exp(normal(1))
     belief = gas.belief_on(gas.BeliefConfig(), GRID)
     belief.observe(5, -0.2)
@@ -127,7 +127,7 @@ def test_equal_readings_choose_nothing(value: float) -> None:
 
 @for_each("unit", [1e-3, 1.0, 1e3])
 def test_steps_hide_as_much_in_any_unit(unit: float) -> None:
-    """Under a logarithm rounding is compared with the noise in the readings' own unit."""
+    """Under a logarithm, rounding is compared with the noise in the readings' unit."""
     field = 4.0 + 3.0 * np.exp(normal(1))
     belief = gas.belief_on(gas.BeliefConfig(), GRID)
     for place in np.random.default_rng(4).permutation(GRID.n)[:60].tolist():
@@ -140,7 +140,7 @@ def test_steps_hide_as_much_in_any_unit(unit: float) -> None:
 
 
 def test_the_choice_does_not_depend_on_what_the_candidates_followed() -> None:
-    """Candidates that followed the readings are no better evidence for their own transform."""
+    """Adapted candidates do not favour the transform under which they adapted."""
     field = np.exp(normal(3))
     followed, late = told(field), gas.belief_on(gas.BeliefConfig(transform=None), GRID)
     for place in np.random.default_rng(4).permutation(GRID.n)[:60].tolist():

@@ -1,4 +1,4 @@
-"""A belief nobody has tuned: its scale, its grid of length-scales, and what it cannot do."""
+"""Belief without tuning: its scale, its grid of length-scales, and its limits."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_the_unit_and_the_offset_make_no_difference(unit: float, offset: float) 
 
 
 def test_the_scale_is_integrated_out() -> None:
-    """The weights are those of a numerical integral over the scale, with p(c) ∝ 1/c."""
+    """The weights equal those of a numerical integral over the scale with p(c) ∝ 1/c."""
     config = BeliefConfig(length_scales=(1.0, 3.0, 9.0), mean_std=0.0)
     belief = build_belief(config, GRID)
     places = [0, 1, 22, 45, 210, 212, 399]
@@ -199,7 +199,7 @@ def test_features_in_different_units_have_length_scales_in_proportion() -> None:
 
 
 def test_the_opposite_direction_does_not_set_the_spacing_of_a_road() -> None:
-    """Segments and their twins lie a few metres apart; what matters is how far the next one is."""
+    """The spacing is the distance to the next segment, not to the opposite direction."""
     roads = build_topology(MapConfig(kind="roads", file="town.geojson"))
     nearest = default_grid(roads.features, ("x", "y"), 24)
     linked = default_grid(roads.features, ("x", "y"), 24, roads.links)
