@@ -1,11 +1,12 @@
 """Node ``active_sensing``: readings and poses in, the next waypoint out.
 
-Callbacks only leave messages in the inbox; the mission thread uses them, the planner thread plans
-on a copy, so that no reading waits for a plan. All decisions are in `mission`, all conversions in
-`messages.conversions` and `to_messages`; here they are connected to topics, services, parameters.
+Callbacks put messages into the inbox. The mission thread uses them, and the planner thread plans on
+a copy of the engine, so that no reading waits for a plan. This module connects the mission
+(`mission`) and conversions (`messages.conversions`, `to_messages`) to topics, services and
+parameters.
 """
 
-# ruff: noqa: E402  whether there is a ROS to import is looked at first
+# ruff: noqa: E402  ROS is imported after the check for it
 from __future__ import annotations
 
 import dataclasses
@@ -58,19 +59,19 @@ LIVE = (*live.LIVE, "probes")
 
 
 class ActiveSensingNode(GuardedNode):
-    """The lifecycle node.
+    """Lifecycle node of a mission.
 
-    Its topics, actions, services and parameters are those of ``docs/ros.md``.
+    Its topics, actions, services and parameters are in ``docs/ros.md``.
 
     Attributes:
-        mission: what was learnt and decided (hold ``mission.lock`` to look at several things of
-            one moment); None while the node is not configured.
-        results: what is published; None while the node is not configured.
-        is_active: whether readings are used and decisions made.
-        parameters: the parameters, checked.
+        mission: the mission; None while the node is not configured. Hold ``mission.lock`` to read
+            several values of one time.
+        results: the publishers; None while the node is not configured.
+        is_active: True while readings are used and decisions are taken.
+        parameters: the parameters.
 
-    A test that has the node in its own process waits on these, as for instance until
-    ``node.is_active`` or until ``node.mission.state == "ended"``.
+    A test with the node in its process can wait for ``node.is_active`` or for
+    ``node.mission.state == "ended"``.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -95,28 +96,28 @@ class ActiveSensingNode(GuardedNode):
 
     @property
     def mission(self) -> Mission | None:
-        """The mission; None while the node is not configured."""
+        """Mission; None while the node is not configured."""
         return None if self._parts is None else self._parts.mission
 
     @property
     def results(self) -> Publishers | None:
-        """Return the publishers; None while the node is not configured."""
+        """Publishers; None while the node is not configured."""
         return self._results
 
     @property
     def is_active(self) -> bool:
-        """Return whether the node is active and its threads run."""
+        """True if the node is active and its threads run."""
         return super().is_active and self._worker is not None and self._worker.is_running
 
     def _declare(self) -> None:
-        """Declare the parameters; what the scenario says is their default."""
+        """Declare the parameters, with the scenario's values as defaults."""
         given = self.parameters.given
         defaults: dict[str, Any] = {}
         if name := given.get("scenario", ""):
             try:
                 scenario = load_scenario(str(name))
                 self._scenario = scenario.to_mapping()
-                # Of a bag it is not the scenario that says who drove.
+                # The probes of a bag are not those of the scenario.
                 followed = given.get("mission.follow") == "probe"
                 defaults = {**self._scenario, "probes": [] if followed else list(scenario.names)}
                 defaults["mission"] = visits_of(scenario)
@@ -128,12 +129,12 @@ class ActiveSensingNode(GuardedNode):
         try:
             section = policies.factory(policy)
             defaults = with_policy(defaults, policy)
-        except ConfigError:  # said by `configure`, with everything else
+        except ConfigError:  # `configure` reports it
             defaults["policy"] = {"name": policy}
         self.parameters.declare(defaults, policy=section)
 
     def _on_parameters(self, parameters: list[Any]) -> None:
-        """Use the parameters that may change at any time."""
+        """Apply changed live parameters."""
         if self._parts is None or not any(p.name in LIVE for p in parameters):
             return
         before, self._config = self._config, self.parameters.config()
@@ -147,10 +148,10 @@ class ActiveSensingNode(GuardedNode):
             self._results.waypoints.set_config(self._config.waypoint)
 
     def configure(self) -> None:
-        """Build everything from the parameters; all problems in one message.
+        """Build the mission from the parameters; report all problems in one message.
 
-        Where the map comes by a topic, that is done with the first one, unless there is a mission
-        to go on with: it has its own.
+        With a map from a topic, the mission is built when the first map comes. A resumed mission
+        has a stored map.
         """
         config: ActiveSensingConfig = self.parameters.config(check=self._check)
         config = dataclasses.replace(config, map=beside(config.map, self.file_folders))
@@ -169,7 +170,7 @@ class ActiveSensingNode(GuardedNode):
             self.get_logger().info(f"the mission begins with the first map on {self._map.name}")
 
     def _begin(self, first: FirstMap) -> None:
-        """Build everything with the first map, and begin if the node is active."""
+        """Build the mission with the first map, and start it if the node is active."""
         try:
             self._build(self._config, first)
         except MapError:
@@ -186,7 +187,7 @@ class ActiveSensingNode(GuardedNode):
             self._results.send_map()
 
     def _build(self, config: ActiveSensingConfig, first: FirstMap | None) -> None:
-        """Build the mission with its parts."""
+        """Build the mission with its publishers, subscriptions and services."""
         self._parts = parts = build_parts(
             config,
             self._scenario,
@@ -196,7 +197,7 @@ class ActiveSensingNode(GuardedNode):
         if parts.recorder.run is not None and not parts.recorder.earlier:
             self.get_logger().info(f"the mission is kept in {parts.recorder.run.path}")
         run = parts.recorder.run
-        try:  # for the live page, which trusts no topic with this
+        try:  # for the live page; a topic could be anyone's
             self._note = self.get_fully_qualified_name(), self.context.get_domain_id()
             note_run(*self._note, None if run is None else run.path)
         except RunError as error:
@@ -212,7 +213,7 @@ class ActiveSensingNode(GuardedNode):
             self._map.follow(parts.mission)
 
     def _check(self, mapping: dict[str, Any]) -> None:
-        """Look at what the configuration leaves open."""
+        """Check map and policy in ways that the configuration does not. Raises ConfigError."""
         found: list[str] = []
         given = mapping.get("map", {})
         has_map = given.get("file") or given.get("topic")
@@ -232,7 +233,7 @@ class ActiveSensingNode(GuardedNode):
             raise ConfigError(found)
 
     def activate(self) -> None:
-        """Start the threads, and the mission when nobody else will."""
+        """Start the threads, and start or resume the mission."""
         if self._parts is None or self._results is None:
             return
         mission = self._parts.mission
@@ -249,11 +250,11 @@ class ActiveSensingNode(GuardedNode):
             self.get_logger().info(f"active; the mission is {_state_text(mission)}")
 
     def _is_simulated(self) -> bool:
-        """Return whether the node's clock follows /clock."""
+        """Return whether the node uses simulated time."""
         return bool(self.get_clock().ros_time_is_active)
 
     def deactivate(self) -> None:
-        """Stop the threads and hold the probes; what was learnt stays."""
+        """Stop the threads and the probes; the mission is kept."""
         self._stop_work()
         if self._parts is not None and self._results is not None:
             for name, probe in self._parts.mission.probes.items():
@@ -273,8 +274,8 @@ class ActiveSensingNode(GuardedNode):
         self._worker = self._commands.worker = None
 
     def release(self) -> None:
-        """Write final records and release topics and services."""
-        self._stop_work()  # after an error it may still be at work
+        """Write the final records, and release topics and services."""
+        self._stop_work()  # after an error the threads may still run
         if self._map is not None:
             self._map.close()
             self._map = None
@@ -294,7 +295,7 @@ class ActiveSensingNode(GuardedNode):
 
 
 def _state_text(mission: Mission) -> str:
-    """Return the state of a mission that does not run, and how to continue it."""
+    """Return a text with the state of a mission and the service that continues it."""
     idle = ": readings are used, no place is chosen; ~/start begins it"
     command = {"idle": idle, "paused": "; ~/resume goes on"}.get(mission.state, "")
     return mission.state + (f" ({mission.reason})" if mission.reason else "") + command

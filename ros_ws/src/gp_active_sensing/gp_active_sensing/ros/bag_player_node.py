@@ -1,13 +1,12 @@
 """Node ``bag_player``: plays a bag on its own topics, with the bag's clock.
 
-ROS parameters: see `BagPlayerConfig`. Publishes every topic of the bag (raw, whatever its type;
-remap them as usual) and ``/clock``. Subscribes ``/diagnostics``, where ``active_sensing`` says what
-it has taken in: that paces a bag played as fast as possible, and tells when all of it has arrived.
-The journal of the node ``listener`` says the same at once, so that a decision costs the computing
-and no more; after the last message its service ``~/finish`` is called.
+ROS parameters: see `BagPlayerConfig`. The node publishes the topics of the bag (raw, of any type)
+and ``/clock``. Played as fast as possible (rate 0), it waits for the number of received messages on
+``/diagnostics`` or in the journal of the node ``listener``. The journal has it at once, and
+``/diagnostics`` every second. After the last message the node calls ``~/finish`` of the listener.
 """
 
-# ruff: noqa: E402  whether there is a ROS to import is looked at first
+# ruff: noqa: E402  ROS is imported after the check for it
 from __future__ import annotations
 
 import json
@@ -38,24 +37,28 @@ from gp_active_sensing.ros.to_messages import find_message_type, time_of
 
 CLOCK_TOPIC = "/clock"
 AHEAD = 2000
-"""Most messages sent and not yet reported as taken in, where the bag's own speed does not pace."""
+"""Largest number of sent messages that are not reported as received, at rate 0."""
 _PERIOD = 0.002
 _SLICE = 0.02
 _CLOCK_STEP_NS = 10_000_000
 _CLOCK_AGAIN = 0.1
-_MATCHED = 0.5  # the other side may find us later than we find it, and misses what comes before
-_SETTLE = 2.5  # a listener that reports also shows what it knows, every two seconds
+_MATCHED = 0.5  # discovery by the subscriber may take longer
+_SETTLE = 2.5  # a listener publishes its results every two seconds
 _SETTLE_UNREPORTED = 0.5
 _PATIENCE = 6.0
 _FINISH_PATIENCE = 60.0  # the listener writes its report before it answers
 
 
 class BagPlayer(GuardedNode):
-    """Plays one bag and ends.
+    """Player of one bag.
 
-    A message whose type is not installed here, or whose bytes are not of its type, is left out and
-    counted. A bag that turns out damaged is played up to there, and the exit code is 1.
-    `settings` has the parameters, `played` and `left_out` count messages by topic.
+    A message of a type that is not installed, or with invalid data, is left out and counted. A
+    damaged bag is played up to the damage, and the exit code is 1.
+
+    Attributes:
+        settings: the parameters.
+        played: number of published messages by topic.
+        left_out: number of messages left out by topic.
     """
 
     def __init__(self) -> None:
@@ -86,7 +89,7 @@ class BagPlayer(GuardedNode):
         self._clock_logged = 0.0
         self._ready_at: float | None = None
         self._phase: Callable[[float], None] = self._wait
-        # Not the node's own clock: that may be the one published here.
+        # On a steady clock, since the node's clock may follow /clock.
         self.create_timer(_PERIOD, self._step)
 
     def release(self) -> None:
@@ -122,7 +125,7 @@ class BagPlayer(GuardedNode):
                 publishers[topic.name] = self.create_publisher(
                     find_message_type(topic.type),
                     topic.name,
-                    # Every subscriber accepts it; latched where the recorded one was.
+                    # Reliable fits all subscribers; latched like the recorded topic.
                     qos.reliable(AHEAD, latched=topic.latched),
                 )
             except (ConfigError, MissingDependencyError, NameValidationException) as error:
@@ -136,7 +139,7 @@ class BagPlayer(GuardedNode):
         self.get_logger().warning(one_line(what))
 
     def _watched_topics(self) -> list[str]:
-        """Return the topics that must have a subscriber and be in the bag."""
+        """Return the requested topics, which must be in the bag and have a subscriber."""
         watched = self._wanted()
         absent = [name for name in watched if name not in self._publishers_of]
         if absent:
@@ -153,7 +156,7 @@ class BagPlayer(GuardedNode):
     def _step(self) -> None:
         now = time.monotonic()
         if now - self._clock_logged >= _CLOCK_AGAIN:
-            self._send_clock(now)  # a listener that came late, or missed it, waits for it
+            self._send_clock(now)  # for late subscribers
         try:
             self._phase(now)
         except ReplayError as error:
@@ -185,7 +188,7 @@ class BagPlayer(GuardedNode):
         self.get_logger().info(f"playing {self._bag.path} {speed}{about}")
 
     def _play(self, now: float) -> None:
-        """Publish due messages for a slice of time, so that signals are handled."""
+        """Publish due messages for a short time, so that signals are handled in between."""
         until = now + _SLICE
         while self._next is not None and now < until:
             if not self._is_due(self._next, now):
@@ -215,7 +218,7 @@ class BagPlayer(GuardedNode):
 
     def _publish(self, message: BagMessage) -> None:
         try:
-            data = self._bag.standard(message)  # a subscriber may die of bytes that are no message
+            data = self._bag.standard(message)  # invalid data can crash a subscriber
         except ReplayError as error:
             if not self.left_out[message.topic]:
                 self.get_logger().warning(one_line(f"{error}; such messages are left out"))
@@ -225,7 +228,7 @@ class BagPlayer(GuardedNode):
         self.played[message.topic] += 1
 
     def _publish_time(self, stamp_ns: int) -> None:
-        """Publish the bag's time if it has advanced enough; it never goes back."""
+        """Publish the bag's time if it has advanced by 10 ms or more."""
         last = self._clock_ns
         if last is not None and stamp_ns - last < _CLOCK_STEP_NS:
             return
@@ -255,11 +258,11 @@ class BagPlayer(GuardedNode):
             self._note_taken(taken)
 
     def _on_journal(self, message: String) -> None:
-        """Count the messages that the listener says it has used (`mission.input_log`)."""
+        """Count the messages that the listener has used (`mission.input_log`)."""
         try:
             frames = json.loads(message.data)
             self._used += sum(len(frame.get("took", ())) for frame in frames)
-        except (ValueError, AttributeError, TypeError):  # somebody else's topic
+        except (ValueError, AttributeError, TypeError):  # the topic of another program
             return
         self._note_taken(self._used)
 
@@ -268,20 +271,20 @@ class BagPlayer(GuardedNode):
             self._taken_in, self._taken_in_at = taken, time.monotonic()
 
     def _outstanding(self) -> int:
-        """Return how many of the messages it waits for the listener has not reported yet."""
+        """Return the number of sent messages that the listener has not reported as received."""
         sent = sum(self.played[name] for name in self._watched or self._publishers_of)
         return sent - self._taken_in
 
     def _drain(self, now: float) -> None:
-        """Let the listener take in the last messages before ending, which ends a launch."""
+        """Wait until the listener has received the last messages; the end ends a launch."""
         if self._taken_in_at is None:
-            # Nobody has reported; wait for it only if somebody may.
+            # Without a report, wait only if a node publishes diagnostics.
             patience = _PATIENCE if self.count_publishers("/diagnostics") else _SETTLE_UNREPORTED
             if now - self._began < patience:
                 return
         else:
             quiet = now - max(self._began, self._taken_in_at)
-            # With its journal and a service to end it, nothing has to be guessed.
+            # The journal reports at once.
             settled = _SETTLE_UNREPORTED if self._used else _SETTLE
             if quiet < (settled if self._outstanding() <= 0 else _PATIENCE):
                 return
@@ -293,7 +296,7 @@ class BagPlayer(GuardedNode):
         self._announce_end(now)
 
     def _announce_end(self, now: float) -> None:
-        """Announce the end of the bag; the listener's answer ends this node."""
+        """Call ``~/finish`` of the listener, whose answer ends this node."""
         if not self.settings.listener:
             self.end(0)
             return

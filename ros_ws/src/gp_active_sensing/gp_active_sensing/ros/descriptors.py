@@ -1,4 +1,4 @@
-"""One configuration field as a ROS parameter: its type, descriptor, and values both ways."""
+"""Configuration fields as ROS parameters: type, descriptor and conversion of values."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.util.yaml_files import parse_yaml
 
 READ_ONLY = frozenset({"scenario", "policy.name", "policy.command", "autostart"})
-"""Which others exist, what is used once, what names a program: parameters for the start only."""
+"""Parameters that can be set at the start only: they decide on others or name a program."""
 
 _NULLS = ("null", "~")
 """YAML words for None, which rcl reads as text."""
@@ -50,18 +50,18 @@ _ARRAYS: dict[Any, Parameter.Type] = {
 _NUMBERS: dict[Any, type] = {
     (kinds[a], kinds[b]): b for kinds in (_KINDS, _ARRAYS) for a, b in ((int, float), (float, int))
 }
-"""By (type that was given, type of the parameter): the Python type of its numbers."""
+"""Python type of numbers, by the given type and the parameter's type."""
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """A parameter.
+    """Configuration field as a ROS parameter.
 
     Args:
         name: dotted name.
         hint: type of the field.
-        info: unit, bounds, help.
-        default: the dataclass's default; None when it has none.
+        info: unit, bounds and help.
+        default: default of the dataclass; None = none.
     """
 
     name: str
@@ -71,7 +71,7 @@ class Leaf:
 
     @property
     def optional(self) -> bool:
-        """None is a value of the field."""
+        """True if None is a value of the field."""
         return type(None) in self._options or self.hint is type(None)
 
     @property
@@ -85,7 +85,7 @@ class Leaf:
 
     @property
     def kind(self) -> Parameter.Type | None:
-        """The parameter's fixed type; None when values of several types are possible."""
+        """Type of the parameter; None = values of several types are possible."""
         if len(self._inner) != 1:
             return None
         (hint,) = self._inner
@@ -98,7 +98,7 @@ class Leaf:
         return None
 
     def descriptor(self) -> ParameterDescriptor:
-        """Return type, range, unit and help in ROS's words."""
+        """Return the ROS descriptor with range, unit and help."""
         info = self.info
         unit = f" [{info.unit}]" if info.unit else ""
         limits = []
@@ -123,7 +123,7 @@ class Leaf:
             read_only=self.name in READ_ONLY,
             dynamic_typing=self.kind is None,
         )
-        # NaN stands for "none" of an optional number and is in no range.
+        # An optional number may be NaN, which is in no range.
         bounded = any(v is not None for v in (info.low, info.above, info.high))
         if bounded and not self.optional:
             self._add_range(descriptor)
@@ -158,7 +158,7 @@ class Leaf:
             return yaml.safe_dump(plain, default_flow_style=True).strip()
         if isinstance(plain, list):
             if not plain:
-                return None  # ROS cannot tell the type of an empty list
+                return None  # an empty list has no type in ROS
             if any(isinstance(item, list | dict) for item in plain):
                 return yaml.safe_dump(plain, default_flow_style=True).strip()
             if self.kind == Parameter.Type.DOUBLE_ARRAY or self.kind is None:
@@ -186,9 +186,9 @@ class Leaf:
         return _listed(value)
 
     def typed(self, parameter: Parameter) -> Parameter:
-        """Return a parameter with its numbers in the type that it has, where that is exact.
+        """Return a parameter whose numbers have the declared type, if the conversion is exact.
 
-        ROS tells 5000 and 5000.0 apart, and refuses one for the other.
+        ROS rejects 5000 for a float and 5000.0 for an integer.
         """
         kind, value = _NUMBERS.get((parameter.type_, self.kind)), parameter.value
         if kind is None:
@@ -197,11 +197,11 @@ class Leaf:
         value = [_same(kind, each) for each in value] if several else _same(kind, value)
         try:
             return Parameter(parameter.name, self.kind, value)
-        except ValueError:  # one was not exact: left to ROS, which refuses it
+        except ValueError:  # a number is not exact, and ROS rejects it
             return parameter
 
     def check(self, value: Any) -> str:
-        """Return what is wrong with a parameter's value, "" when nothing is."""
+        """Return the problem with a value of the parameter; "" = none."""
         last = self.name.rsplit(".", maxsplit=1)[-1]
         alone = dataclasses.make_dataclass(
             "Alone", [(last, self.hint, dataclasses.field(metadata={"param": self.info}))]
@@ -220,14 +220,13 @@ def leaves_of(
     names: Mapping[str, Iterable[str]] = MappingProxyType({}),
     prefix: str = "",
 ) -> Iterator[Leaf]:
-    """Walk a configuration dataclass.
+    """Yield the parameters of a configuration dataclass.
 
     Args:
         root: the dataclass.
-        sections: for each field that is an open mapping, the dataclass of its entries besides
-            ``name``; None when the name is not known.
-        names: for each field that maps names to dataclasses, such as ``readings``, these names.
-        prefix: of the names of its parameters.
+        sections: dataclass of each open mapping (``policy``), without ``name``; None = not known.
+        names: names of each field that maps names to dataclasses (``readings``).
+        prefix: prefix of the parameters' names.
     """
     for field, hint in declared(root):
         name = f"{prefix}{field.name}"
@@ -246,9 +245,9 @@ def leaves_of(
 
 
 def _same(kind: type, value: float) -> Any:
-    """Return a number as another type, or as it is where that would change it.
+    """Return a number as another type, or unchanged if the conversion is not exact.
 
-    ROS has whole numbers of 64 bits.
+    ROS has integers of 64 bits.
     """
     if not math.isfinite(value) or not -(2.0**63) <= value < 2.0**63:
         return value

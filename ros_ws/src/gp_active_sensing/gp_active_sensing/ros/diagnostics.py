@@ -1,4 +1,4 @@
-"""Diagnostics of ``active_sensing`` and its probes: rates, rejections, planner, what is missing."""
+"""Diagnostics of ``active_sensing``: state, inputs, planner, probes and missing topics."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from gp_active_sensing.util.wording import shown
 
 OK, WARN, ERROR = 0, 1, 2
 ASKED_FOR = ("settling",)
-"""Reasons not to use a reading that a parameter asks for: counted, and no problem."""
+"""Reasons of rejections that a parameter requests, and that are no problem."""
 
 
 def probe_state(probe: ProbeState) -> str:
-    """Return the state of a probe as a word."""
+    """Return the state of a probe in a word."""
     if probe.gone:
         if probe.gone.startswith(LEFT):
             return "left"
@@ -47,7 +47,7 @@ def probe_state(probe: ProbeState) -> str:
 
 
 def reading_topic(probe: ProbeState, streams: Collection[str]) -> str:
-    """Return the stream of the readings that complete a probe's visits."""
+    """Return the topic of the readings that complete a probe's visits."""
     usual, own = probe_topic(probe.name, "reading"), []
     for topic in streams:
         owner, _, kind = topic.rpartition("/")
@@ -101,7 +101,7 @@ def probe_status(
 
 
 def sortie_values(probe: ProbeState) -> dict[str, object]:
-    """Return number and remaining metres, seconds and charge of a sortie; {} without any."""
+    """Return number and remaining metres, seconds and charge of a sortie; {} = no sorties."""
     sortie, left = probe.sortie, probe.left
     if not sortie.limited:
         return {}
@@ -120,39 +120,39 @@ def rejection_problems(rejected: Mapping[str, int]) -> list[str]:
 
 
 MISSION_STATUS = "mission"
-"""The status of ``/diagnostics`` whose value ``state`` says idle, running, paused or ended."""
+"""Name of the status with the state of the mission (idle, running, paused, ended)."""
 _STREAMS = ("reading", "pose", "battery", "twist")
-"""Streams that are sections of the configuration; others are further quantities."""
+"""Names of streams with a section of the configuration; others are further quantities."""
 GRACE_SECONDS = 10.0
-"""Time after activation before the node warns of a missing topic [s, real time]. Until then its
-publisher may not have started, or may not have been discovered."""
+"""Time after activation before the node warns of a missing topic [s, real time]. Publishers may
+start or be discovered later than the node."""
 
 
 class Diagnostics:
-    """Watches the inputs and publishes ``/diagnostics`` every second."""
+    """Monitor of the inputs, which publishes ``/diagnostics`` every second."""
 
     def __init__(self, node: GuardedNode, parts: MissionComponents) -> None:
         self._node = node
         self._parts = parts
         self._throttle = Throttle(10.0, time.monotonic)
         self.streams: dict[str, TopicMonitor] = {}
-        """By topic, as it is named in the node's namespace."""
+        """Monitors of the topics, by their name in the node's namespace."""
         self._last: dict[str, tuple[int, float]] = {}
         self._rates: dict[str, float] = {}
         self.goals: Callable[[str], str] | None = None
-        """Says what becomes of a probe's goal, where waypoints are goals of Nav2."""
+        """Returns the state of a probe's goal of Nav2; None = there are no goals."""
         self.expert: Callable[[], tuple[int, str, dict[str, object]]] | None = None
-        """Says how the expert answers, where there is one to be asked."""
+        """Returns the status of the expert; None = there is no expert."""
         self.qos_problems: Counter[str] = Counter()
         self.worker_errors: Counter[str] = Counter()
         self.unstamped: Counter[str] = Counter()
         self._accepted: dict[str, int] = {}
-        """By further quantity: readings that were used so far."""
+        """Number of used readings of each further quantity."""
         self._received_at: dict[str, float] = {}
         self.unit = ""
         """Unit of the planner's bounds."""
         self._active_at: float | None = None
-        """Since when the node has been active (monotonic seconds)."""
+        """Time of the activation (monotonic seconds); None = the node is not active."""
         self._publisher = node.own(
             node.create_publisher(DiagnosticArray, "/diagnostics", qos.reliable())
         )
@@ -166,10 +166,14 @@ class Diagnostics:
         callback: Callable[[Any, float], None],
         profile: QoSProfile,
     ) -> None:
-        """Subscribe to a stream and watch it.
+        """Subscribe to a topic and monitor it.
 
-        `topic` is what it is to the probe, such as ``probe_1/pose``. The callback takes the
-        messages as they were sent, serialised, and when each came (monotonic seconds).
+        Args:
+            topic: role of the topic, such as ``probe_1/pose``.
+            name: name of the topic.
+            kind: message class.
+            callback: takes the serialised message and its arrival (monotonic seconds).
+            profile: quality of service.
         """
         events = SubscriptionEventCallbacks(
             incompatible_qos=self._node.guarded(self.incompatible(topic, publishing=False))
@@ -186,7 +190,7 @@ class Diagnostics:
         )
 
     def incompatible(self, topic: str, *, publishing: bool) -> Callable[[Any], None]:
-        """Return the callback that reports a peer whose quality of service does not fit."""
+        """Return a callback that reports an incompatible quality of service."""
 
         def report(event: Any) -> None:
             policy, text = qos.incompatible(topic, event, publishing=publishing)
@@ -246,10 +250,10 @@ class Diagnostics:
     def _warn_of_missing_topic(self, probe: ProbeState, *, late: bool) -> None:
         """Warn of a silent topic; at once of a topic of a wrong type."""
         pose, reading = probe_topic(probe.name, "pose"), reading_topic(probe, self.streams)
-        # Poses come all the time; how often a sensor measures is its own affair.
+        # Silence counts for poses; a sensor may measure seldom.
         wanted = {pose: self.streams[pose].quiet and not probe.is_still, reading: False}
         if probe.resting or (probe.name and not self.streams[pose].count):
-            del wanted[reading]  # nothing is left for it, or it has not been switched on yet
+            del wanted[reading]  # no reading is needed, or the probe is not switched on
         for topic, quiet in wanted.items():
             stream = self.streams[topic]
             first = topic == reading and probe.needs_reading
@@ -269,18 +273,18 @@ class Diagnostics:
             self._node.get_logger().warning(text)
 
     def _other_types(self, stream: TopicMonitor) -> bool:
-        """Return whether a topic only has publishers of another type than the expected one."""
+        """Return whether a topic has publishers, but none of the expected type."""
         if stream.why:
             return False
         found = self._node.get_publishers_info_by_topic(stream.name)
         return bool(found) and stream.expected not in {info.topic_type for info in found}
 
     def _silence(self, kind: str) -> float:
-        """Return how long no message of a kind has come [s]; 0 before the first."""
+        """Return the time since the last message of a kind [s]; 0 before the first."""
         return time.monotonic() - self._received_at.get(kind, time.monotonic())
 
     def note_unstamped(self, topic: str) -> None:
-        """Count a message whose publisher left its stamp at zero, and say so once."""
+        """Count a message without a stamp, and warn once."""
         self.unstamped[topic] += 1
         if self.unstamped[topic] == 1:
             self._node.get_logger().warning(
@@ -345,19 +349,19 @@ class Diagnostics:
         return self._status(MISSION_STATUS, level, summary, values)
 
     def _unheard(self) -> list[str]:
-        """Return the topics that must bring a reading before their probes are sent anywhere."""
+        """Return the topics whose first reading is awaited before a waypoint."""
         waiting = [probe for probe in self._parts.mission.fleet.present if probe.needs_reading]
         streams = [self.streams.get(reading_topic(probe, self.streams)) for probe in waiting]
         return [stream.name for stream in streams if stream is not None]
 
     def _waypoints(self) -> list[str]:
-        """Return where the probes are being sent, with their names where they have any."""
+        """Return the names of the waypoints, with the names of several probes."""
         names = self._parts.mission.loop.topology.names
         targets = [(p.name, p.target) for p in self._parts.mission.probes.values()]
         return [f"{n}: {names[t]}" if n else names[t] for n, t in targets if t is not None]
 
     def _least_left(self) -> Budget:
-        """Return the remaining budget; with several probes, the smallest."""
+        """Return the remaining budget, with the least metres and seconds of all probes."""
         budgets = [probe.left_in_all for probe in self._parts.mission.probes.values()]
         metres = [b.metres for b in budgets if b.metres is not None]
         seconds = [b.seconds for b in budgets if b.seconds is not None]

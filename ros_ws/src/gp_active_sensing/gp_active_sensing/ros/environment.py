@@ -1,11 +1,12 @@
-"""What holds before rclpy is imported: is a usable ROS 2 installed, and how do nodes end?
+"""Check for a usable ROS 2 before rclpy is imported, and exit codes of nodes.
 
-Two ways lead to rclpy: a sourced installation (``/opt/ros/...``) or the wheels of the extra
-``[ros]``. With both, two copies of the same C libraries are loaded in an order nobody controls;
-that is refused with an explanation instead of left to crash later.
+rclpy comes from a sourced installation (``/opt/ros/...``) or from the wheels of the extra
+``[ros]``. With both, two copies of the same C libraries are loaded in an undefined order. This is
+refused with an explanation.
 
-An exit code of 0 is an end in order: the mission is over, or somebody asked (Ctrl-C, SIGTERM, a
-lifecycle manager). `REFUSED` would be the same the next time; anything else is worth another start.
+Exit code 0 is a normal end: the mission is over, or an end was requested (Ctrl-C, SIGTERM, a
+lifecycle manager). `REFUSED` would be the same after another start. After other codes a node is
+started again.
 """
 
 from __future__ import annotations
@@ -45,13 +46,13 @@ _SEARCH_PATHS = ("AMENT_PREFIX_PATH", "PYTHONPATH", "LD_LIBRARY_PATH")
 
 @dataclass(frozen=True)
 class RosEnvironment:
-    """ROS installations that were found.
+    """ROS installations on this machine.
 
     Args:
-        wheels: version of the rclpy wheel in this Python environment, None without one.
+        wheels: version of the rclpy wheel in this Python environment; None = none.
         sourced: prefixes of sourced ROS installations.
         missing: required packages that cannot be imported.
-        wheels_exist: wheels exist for this platform (Linux on x86_64).
+        wheels_exist: True = wheels exist for this platform (Linux on x86_64).
     """
 
     wheels: str | None
@@ -61,17 +62,17 @@ class RosEnvironment:
 
     @property
     def mixed(self) -> bool:
-        """Wheels and a sourced installation together."""
+        """True if there are wheels and a sourced installation."""
         return self.wheels is not None and bool(self.sourced)
 
     @property
     def usable(self) -> bool:
-        """The nodes can run."""
+        """True if the nodes can run."""
         return not self.missing and not self.mixed
 
     @property
     def summary(self) -> str:
-        """One line for `doctor`."""
+        """Text of one line for `doctor`."""
         if self.mixed:
             return f"mixed: wheels {self.wheels} and {', '.join(self.sourced)}"
         origin = f"wheels {self.wheels}" if self.wheels else ", ".join(self.sourced)
@@ -83,7 +84,7 @@ class RosEnvironment:
 
     @property
     def advice(self) -> str:
-        """Return what to do, or "" when the nodes can run."""
+        """Advice on the installation; "" = the nodes can run."""
         if self.mixed:
             return (
                 f"the ROS wheels (ros-rclpy {self.wheels}) are installed in {sys.prefix} and a ROS "
@@ -117,9 +118,9 @@ def inspect_ros(
     wheel_version: Callable[[], str | None] | None = None,
     system: tuple[str, str] | None = None,
 ) -> RosEnvironment:
-    """Look for ROS 2 without importing it.
+    """Find ROS 2 installations without importing them.
 
-    What is None is that of this process; `system` is (operating system, machine).
+    An argument None stands for this process. `system` is (operating system, machine).
     """
     environ = os.environ if environ is None else environ
     can_import = is_importable if can_import is None else can_import
@@ -134,11 +135,10 @@ def inspect_ros(
 
 
 def require_ros(found: RosEnvironment | None = None) -> None:
-    """Do nothing when the nodes can run.
+    """Check that the nodes can run.
 
     Raises:
-        MissingDependencyError: no ROS, an incomplete one, or two mixed; the message says what to
-            do about it.
+        MissingDependencyError: ROS is missing, incomplete or mixed; the message has advice.
     """
     found = inspect_ros() if found is None else found
     if found.usable:
@@ -149,14 +149,13 @@ def require_ros(found: RosEnvironment | None = None) -> None:
 
 
 def require_ros_in(module: str) -> None:
-    """Check before a node's imports of ROS: one line when it is run, an error when it is imported.
+    """Check that the nodes can run before a node's module imports ROS.
 
-    A program that is interrupted while it imports ends without a word instead of a traceback;
-    `node_base.run_node` listens to signals itself later.
+    During the imports of a program, Ctrl-C ends the process without a traceback.
 
     Raises:
-        MissingDependencyError: as `require_ros`, when the module is imported by something else.
-        SystemExit: the same message, when the node is what is being run.
+        MissingDependencyError: see `require_ros`; the module was imported by other code.
+        SystemExit: the same message; the module is the program.
     """
     script = Path(getattr(sys.modules["__main__"], "__file__", None) or "").name
     is_program = module == "__main__" or script in _PROGRAMS
@@ -172,7 +171,7 @@ def require_ros_in(module: str) -> None:
 
 
 def is_importable(name: str) -> bool:
-    """Return whether a module can be imported; nothing is."""
+    """Return whether a module can be imported, without importing it."""
     try:
         return importlib.util.find_spec(name) is not None
     except (ImportError, ValueError):
@@ -187,7 +186,7 @@ def _wheel_version() -> str | None:
 
 
 def _sourced(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the prefixes of ROS installations on the search paths, in order, each once."""
+    """Return the prefixes of ROS installations on the search paths."""
     prefixes: dict[str, None] = {}
     for variable in _SEARCH_PATHS:
         for entry in environ.get(variable, "").split(os.pathsep):
@@ -195,8 +194,7 @@ def _sourced(environ: Mapping[str, str]) -> tuple[str, ...]:
             if parts[:3] == ("/", "opt", "ros") and len(parts) > 3:
                 prefixes[str(Path(*parts[:4]))] = None
             elif variable == "AMENT_PREFIX_PATH" and (Path(entry) / "share" / "rclpy").is_dir():
-                # The wheels put their own share/ there, so that a virtual environment may be
-                # on the path too; that is one installation, not two.
+                # The wheels install share/ into a virtual environment, which may be on the path.
                 if Path(entry).resolve() != Path(sys.prefix).resolve():
                     prefixes[entry] = None
     return tuple(prefixes)
@@ -205,9 +203,8 @@ def _sourced(environ: Mapping[str, str]) -> tuple[str, ...]:
 def node_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return environment variables that nodes need and that are not set.
 
-    Fast DDS finds its peers within a quarter of a second with our profile, otherwise in up to
-    three. Planning works on small matrices, where more threads only get into each other's way (and
-    results are the same to the bit with one thread only).
+    With our profile, Fast DDS finds peers within 0.25 s, otherwise in up to 3 s. BLAS has one
+    thread: planning uses small matrices, and results are then equal to the bit.
     """
     added = {name: "1" for name in THREAD_VARIABLES if name not in environment}
     if not any(name in environment for name in _PROFILE_VARIABLES):
@@ -216,7 +213,7 @@ def node_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 FAILED = 1
-"""A defect, or something that broke while working; Python itself ends so."""
+"""Exit code after an error at run time, as that of Python after an exception."""
 REFUSED = 2
 """Exit code for unusable parameters, files, run directory or installation."""
 
@@ -224,20 +221,20 @@ _ASKED = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
 
 def crashed(code: int) -> bool:
-    """Return whether a node that ended so (minus n after signal n) is worth starting again."""
+    """Return whether a node with this exit code (-n after signal n) should be started again."""
     return code not in (0, REFUSED)
 
 
 def ended_in_order(code: int, *, asked: bool) -> bool:
     """Return whether a process ended as expected, by its exit code (-n after signal n).
 
-    One that was asked to end may die of the signal, where that comes before it listens.
+    A process that was asked to end may be ended by the signal, early in its start.
     """
     return code == 0 or (asked and code in {c for s in _ASKED for c in (-s, 128 + s)})
 
 
 def describe(code: int) -> str:
-    """Name an exit code in words."""
+    """Return an exit code in words."""
     if code >= 0:
         return f"exit code {code}"
     try:

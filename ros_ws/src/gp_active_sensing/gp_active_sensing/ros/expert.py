@@ -1,8 +1,8 @@
-"""An expert by topics: questions on ``expert/query``, answers on ``expert/answer``.
+"""Expert on topics: questions on ``expert/query``, answers on ``expert/answer``.
 
-The node ``active_sensing`` asks (`ExpertClient`), the simulator answers (`ExpertServer`). Answers
-are taken serialised, like readings and poses (`ros.subscriptions`): one that is too large,
-comes too fast or cannot be decoded is only counted.
+The node ``active_sensing`` asks (`ExpertClient`), the simulator answers (`ExpertServer`). Like
+readings and poses (`ros.subscriptions`), an answer that is too large, too frequent or invalid is
+only counted.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ logger = logging.getLogger(__name__)
 
 QUERY, ANSWER = "expert/query", "expert/answer"
 DEPTH = 100
-"""Messages with answers kept until they are taken or sent."""
+"""Queue length of messages with answers."""
 OK, WARN = 0, 1
 
 
 class ExpertClient:
-    """Publishes the questions of a mission and leaves the answers in its inbox."""
+    """Publisher of a mission's questions; received answers go to its inbox."""
 
     def __init__(
         self,
@@ -65,11 +65,11 @@ class ExpertClient:
         )
         self._throttle = Throttle(10.0, time.monotonic)
         self.messages = 0
-        """With answers that could be used."""
+        """Number of valid messages with answers."""
         events = PublisherEventCallbacks(
             incompatible_qos=node.guarded(health.incompatible(QUERY, publishing=True))
         )
-        # The last question stays: an expert that comes late can still answer it.
+        # Latched, so that a late expert can answer.
         self._queries = node.own(
             node.create_publisher(PointCloud2, QUERY, qos.latched(), event_callbacks=events)
         )
@@ -89,7 +89,7 @@ class ExpertClient:
         health.expert = self.status
 
     def send(self, places: tuple[int, ...]) -> None:
-        """Ask for values at some places."""
+        """Publish a question about some places."""
         now = outputs.time_of(int(self._node.get_clock().now().nanoseconds))
         topology = self._mission.loop.topology
         header = Header(stamp=now, frame_id=topology.frame)
@@ -104,7 +104,7 @@ class ExpertClient:
         return str(self._queries.topic_name)
 
     def on_bytes(self, data: bytes) -> None:
-        """Take a serialised message; it is read only when its size and rate are within limits."""
+        """Process a serialised message if its size and rate are within limits."""
         self._gate.take(data, self._on_answers)
 
     def _on_answers(self, message: PointCloud2) -> None:
@@ -149,13 +149,13 @@ class ExpertClient:
 
 
 _NEAR = 1.0
-"""Farthest distance of a question from the place that it means [m]."""
+"""Largest distance between a point of a question and its place [m]."""
 
 
 def places_at(topology: Topology, points: Points) -> list[int]:
-    """Return the place at each point of a question; points that are at none are left out.
+    """Return the places of a question's points; points without a place are left out.
 
-    Of places at one position (the two directions of a road) each is taken once, in order.
+    Places at one position (the two directions of a road) are used in turn.
     """
     found: list[int] = []
     for x, y, z in zip(*(points[axis].tolist() for axis in "xyz"), strict=True):
@@ -169,7 +169,7 @@ def places_at(topology: Topology, points: Points) -> list[int]:
 
 
 class ExpertServer:
-    """Lets the expert of a scenario answer, in simulated time."""
+    """Simulated expert of a scenario, which answers in simulated time."""
 
     def __init__(self, node: GuardedNode, expert: SimulatedExpert, topology: Topology) -> None:
         self._node = node
@@ -180,7 +180,7 @@ class ExpertServer:
         node.own(node.create_subscription(PointCloud2, QUERY, self._on_query, qos.latched()))
 
     def step(self, now_ns: int) -> None:
-        """Publish what has been answered by a time, one message for each time it was valid at."""
+        """Publish the answers up to a time [ns], one message for each stamp."""
         self._seconds = 1e-9 * now_ns
         answers = self._expert.answers(self._seconds)
         for stamp_ns, group in groupby(answers, key=lambda reading: reading.stamp_ns):

@@ -1,7 +1,7 @@
-"""Topic ``~/journal``: inputs and outcomes of a mission, to be recorded beside them in a bag.
+"""Topic ``~/journal``: inputs and outcomes of a mission, for bags.
 
-Frames (`mission.input_log`) as JSON, several in one message: a bag that holds this topic and the
-inputs can be replayed to the same decisions.
+A message has several frames (`mission.input_log`) as JSON. A bag with this topic and the inputs can
+be replayed with the same decisions.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from gp_active_sensing.util.process import versions
 logger = logging.getLogger(__name__)
 
 DEPTH = 2000
-"""Messages kept for a recorder that comes late."""
+"""Number of latched messages for a late recorder."""
 PERIOD = 0.1
-"""Longest time that frames wait for others to share a message with [s]."""
+"""Longest time for which frames are collected into one message [s]."""
 _SOON = ("reading", "status", "moved")
-"""Events that may wait so long; others go out at once."""
+"""Kinds of events that may wait for `PERIOD`; others are published at once."""
 
 
 class JournalTopic:
-    """Publishes the trace of a mission."""
+    """Publisher of the input log of a mission."""
 
     def __init__(
         self,
@@ -90,17 +90,16 @@ class JournalTopic:
         node.own(node.create_timer(PERIOD, self.flush))
 
     def _on_matched(self, event: Any) -> None:
-        # A recorder that comes very late may have missed the beginning, without which the rest is
-        # of no use.
+        # A very late recorder may have missed the first frame, which a replay needs.
         if event.current_count_change > 0:
             self._publish([self._setup])
 
     def changed(self, config: ActiveSensingConfig) -> None:
-        """Record another configuration; under the mission's lock."""
+        """Record a changed configuration; the caller holds the mission's lock."""
         self._trace.changed(**to_mapping(config))
 
     def _take(self, frame: dict[str, Any]) -> None:
-        """Take a frame; send it with the others when it is time, or something happened."""
+        """Queue a frame; publish the queue after `PERIOD` or at an important event."""
         now = time.monotonic()
         with self._lock:
             if not self._waiting:
@@ -112,14 +111,14 @@ class JournalTopic:
             self.flush()
 
     def flush(self) -> None:
-        """Send what waits."""
+        """Publish the queued frames."""
         with self._lock:
             frames, self._waiting = self._waiting, []
         if frames:
             self._publish(frames)
 
     def _publish(self, frames: list[dict[str, Any]]) -> None:
-        """Publish frames; that must never stop a mission."""
+        """Publish frames; an error must not stop the mission."""
         try:
             text = json.dumps(json_ready(frames), allow_nan=False, separators=(",", ":"))
             self._publisher.publish(String(data=text))

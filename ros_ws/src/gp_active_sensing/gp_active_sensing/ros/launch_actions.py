@@ -1,4 +1,4 @@
-"""Actions of ``ros2 launch`` for the processes of `launches`; only launch files import this."""
+"""Actions of ``ros2 launch`` for the processes of `launches`; imported by launch files only."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from gp_active_sensing.ros.runner import END_SECONDS, KILL_SECONDS, RESPAWN_SECO
 
 
 def start(context: LaunchContext, kind: type[Arguments]) -> list[Any]:
-    """Return the processes of a launch, by the values of its arguments."""
+    """Return the actions of a launch, from the values of its arguments."""
     failures: list[str] = []
     texts = context.launch_configurations
     given = read_arguments(kind, texts)
-    # An argument of that name may be one of a launch file that includes this one.
+    # A note and no error: a launch file that includes this one may have such an argument.
     removed = {
         name: removed_hint(kind, name)
         for name, text in texts.items()
@@ -34,7 +34,7 @@ def start(context: LaunchContext, kind: type[Arguments]) -> list[Any]:
 
 
 def _action(process: Process, on_exit: OnExit) -> Any:
-    # Without a type, launch would read the text "5" as a number.
+    # Without a type, launch would convert the text "5" to a number.
     typed = {
         name: ParameterValue(value, value_type=str) if isinstance(value, str) else value
         for name, value in process.parameters.items()
@@ -66,11 +66,11 @@ class OnExit:
     failures: list[str]
 
     def __call__(self, event: Any, context: LaunchContext) -> list[Any] | None:
-        """Handle the event of ``launch``; return the actions that follow.
+        """Handle the exit event of a process; return the next actions.
 
         Raises:
-            RunError: a process failed. This is the only way for ``ros2 launch`` to end with
-                another code than 0; it ends the other processes.
+            RunError: a process failed. Only an error makes ``ros2 launch`` end with a code other
+                than 0; it ends the other processes.
         """
         process, code, asked = self.process, event.returncode, context.is_shutdown
         if process.respawn and crashed(code) and not asked:

@@ -1,7 +1,8 @@
-"""The three launches: their arguments, and the processes that each starts.
+"""Arguments and processes of the three launches.
 
-Imports neither ROS nor ``launch``: `launch_actions` turns this into actions of ``ros2 launch``, and
-`runner` starts the same processes where there is no ``ros2``, as after an installation by pip.
+This module imports neither ROS nor ``launch``. `launch_actions` converts the processes to actions
+of ``ros2 launch``. `runner` starts the same processes without ``ros2``, after an installation by
+pip.
 """
 
 from __future__ import annotations
@@ -49,14 +50,14 @@ def _shipped(kind: str, *ends: str) -> str:
 
 BAGS, MAPS = _shipped("bags", "/"), _shipped("maps", ".geojson", ".yaml", ".plan")
 SCENARIOS = _shipped("sim", ".yaml")
-"""For the help of arguments: what ships."""
+"""Names of the shipped files, for the help of arguments."""
 
 
 def _sets(key: str, *, help: str = "", choices: Iterable[str] = ()) -> Any:
     """Declare an argument that sets a parameter of `active_sensing`.
 
-    Unless they are given, its help and choices are those of the parameter; without a value the
-    parameter file counts.
+    Defaults of help and choices are those of the parameter. Without a value, the value in the
+    parameter file is used.
     """
     kind: Any = ActiveSensingConfig
     info = Param()
@@ -71,18 +72,18 @@ def _sets(key: str, *, help: str = "", choices: Iterable[str] = ()) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Process:
-    """A node of a launch.
+    """Node of a launch.
 
     Args:
-        name: of the process, and of the node.
-        command: program and arguments, as `runner.command_of` finds them.
+        name: name of the process and of the node.
+        command: program and arguments; () = `runner.command_of` finds them.
         package, executable: program of the node.
         params_file: parameter file, read before `parameters`.
-        parameters: by dotted name.
-        arguments: words before those for ROS.
-        remappings: (topic, other name).
-        required: its end, for whatever reason, ends the launch.
-        respawn: start it again after a crash.
+        parameters: values by dotted name.
+        arguments: arguments before those of ROS.
+        remappings: pairs (topic, new name).
+        required: True = the launch ends with this process.
+        respawn: True = the process is started again after a crash.
     """
 
     name: str
@@ -100,15 +101,15 @@ class Process:
 
 
 def _file(name: str | None) -> Any:
-    """Declare the parameter file of a launch, with the one that ships for it."""
+    """Declare the parameter file of a launch, with its shipped default."""
     return param(name, help="ROS parameter file; arguments go before it")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Arguments:
-    """Arguments of every launch, ``name:=value``; an empty value is None.
+    """Arguments of every launch, ``name:=value``.
 
-    None leaves the matter to the parameter file.
+    An empty value is None, for which the value in the parameter file is used.
     """
 
     policy: str | None = _sets(
@@ -138,24 +139,24 @@ class Arguments:
             probe_names([self.namespace.strip("/")], "namespace")
 
     def processes(self) -> list[Process]:
-        """Return what is started.
+        """Return the processes of the launch.
 
         Raises:
-            ConfigError: a parameter file that ROS cannot read, or a folder that exists.
-            ActiveSensingError: something that is needed is missing.
+            ConfigError: ROS cannot read the parameter file.
+            ActiveSensingError: a file or library is missing.
         """
         raise NotImplementedError
 
     @functools.cached_property
     def in_file(self) -> Mapping[str, Any]:
-        """Parameters of `active_sensing` in the file, nested; {} when it cannot be read."""
+        """Parameters of `active_sensing` in the parameter file, nested; {} = not readable."""
         with contextlib.suppress(ActiveSensingError):
             if self.params_file:
                 return parameters_of(find_resource("config", self.params_file))
         return {}
 
     def topic_of(self, stream: str) -> str:
-        """Return the topic of a stream (reading, pose, waypoint): as given, or in the file."""
+        """Return the topic of a stream (reading, pose, waypoint), given or in the file."""
         given = getattr(self, f"{stream}_topic", None)
         usual = "next_waypoint" if stream == "waypoint" else stream
         return given or str(self.in_file.get(stream, {}).get("topic") or usual)
@@ -164,8 +165,8 @@ class Arguments:
         """Return a node of this package, with the parameters that are not None.
 
         Raises:
-            ConfigError: a parameter file that ROS cannot read.
-            ResourceError: one that does not exist.
+            ConfigError: ROS cannot read the parameter file.
+            ResourceError: the parameter file does not exist.
         """
         file = ""
         if self.params_file:
@@ -184,17 +185,17 @@ class Arguments:
         )
 
     def views(self, *, use_sim_time: bool) -> Iterator[Process]:
-        """Yield live page and RViz, where they are wanted; their end does not end the launch.
+        """Yield the requested views (live page, RViz); their end does not end the launch.
 
         Raises:
-            MissingDependencyError: the library that serves the page is not installed.
+            MissingDependencyError: the library of the live page is not installed.
         """
         if self.web:
             if not can_serve():
                 msg = f"web: {MISSING}, or leave web:=true out"
                 raise MissingDependencyError(msg)
             served = {"host": self.web_host, "port": self.web_port, "run_dir": self.run_dir}
-            # The parameter file is about the mission.
+            # The parameter file is for the mission.
             yield self.node("live_page", served, params_file="", required=False)
         if self.rviz:
             shown = {f"active_sensing/{name}": "" for name in ("map", "field", "plan", "probes")}
@@ -207,7 +208,7 @@ class Arguments:
                 package="rviz2",
                 executable="rviz2",
                 arguments=(*view, *(["-f", frame] if frame else [])),
-                # The view has absolute names, which a namespace does not move.
+                # The view has absolute names, which a namespace does not change.
                 remappings=tuple(
                     (f"/{topic}", other or topic)
                     for topic, other in shown.items()
@@ -218,7 +219,7 @@ class Arguments:
 
     @property
     def mission_parameters(self) -> dict[str, Any]:
-        """Parameters of `active_sensing` that arguments set; a live page needs a run directory."""
+        """Parameters of `active_sensing` from arguments; a live page needs a run directory."""
         found = {
             str(field.metadata["sets"]): getattr(self, field.name)
             for field in dataclasses.fields(self)
@@ -231,7 +232,7 @@ class Arguments:
 
 @dataclass(frozen=True, kw_only=True)
 class SensorArguments(Arguments):
-    """Arguments of a launch that takes readings and poses of any type."""
+    """Arguments of a launch with readings and poses of any type."""
 
     reading_topic: str | None = _sets("reading.topic", help="topic of the readings")
     reading_type: str | None = _sets(
@@ -247,7 +248,7 @@ class SensorArguments(Arguments):
 
 @dataclass(frozen=True, kw_only=True)
 class MissionArguments(Arguments):
-    """Arguments of a launch whose probes go where they are sent."""
+    """Arguments of a launch whose probes drive to waypoints."""
 
     REMOVED: ClassVar[Mapping[str, str]] = {
         "record": "was removed; start `ros2 bag record` beside it (docs/viewing.md#recording)",
@@ -272,12 +273,12 @@ class MissionArguments(Arguments):
 
     @property
     def names(self) -> list[str] | None:
-        """Names of several probes."""
+        """Names of several probes; None = not given."""
         return list(numbered(self.probes)) if self.probes else None
 
     @property
     def mission_parameters(self) -> dict[str, Any]:
-        """Parameters of `active_sensing` in a launch that sends probes."""
+        """Parameters of `active_sensing` from arguments, with the names of probes."""
         return {**super().mission_parameters, "probes": self.names}
 
 
@@ -386,14 +387,14 @@ LAUNCHES: dict[str, type[Arguments]] = {
     "replay": Replay,
     "traffic_sim": TrafficSim,
 }
-"""By name of the launch file; the docstring of each says what it is for."""
+"""Arguments of each launch, by the name of its file."""
 
 
 def find_launch(name: str) -> type[Arguments]:
-    """Return a launch by its name.
+    """Return the arguments' class of a launch by its name.
 
     Raises:
-        UnknownNameError: no such launch; the message has the nearest match.
+        UnknownNameError: the launch does not exist; the message has the nearest match.
     """
     if name not in LAUNCHES:
         known = ", ".join(LAUNCHES)
@@ -425,18 +426,18 @@ def parsed(text: str) -> Any:
 def read_arguments(kind: type[A], texts: Mapping[str, str], *, strict: bool = False) -> A:
     """Return the arguments of a launch.
 
-    Texts are by argument, as in ``context.launch_configurations``; those that are missing take
-    their defaults, and others are refused if it is `strict`.
+    `texts` has the values by argument, as ``context.launch_configurations``. Missing arguments have
+    their defaults. Unknown arguments are errors if `strict`, otherwise ignored.
 
     Raises:
-        ConfigError: with every argument that is unknown, removed or has a wrong value.
+        ConfigError: an argument is unknown, removed or has a wrong value.
     """
     hints = typing.get_type_hints(kind)
     given: dict[str, Any] = {}
     for name, text in texts.items():
         hint = hints.get(name)
         if (name not in hints and not strict) or (hint is str and not text):
-            continue  # of another launch file; or required and not given
+            continue  # unknown, or required and not given
         given[name] = text or None
         if text and str not in (hint, *typing.get_args(hint)):
             given[name] = parsed(text)

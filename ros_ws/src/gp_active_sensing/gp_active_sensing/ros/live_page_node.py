@@ -1,11 +1,11 @@
-"""Node ``live_page``: the live page of the mission of ``active_sensing``, with its commands.
+"""Node ``live_page``: live page of the mission of ``active_sensing``, with its commands.
 
-A process of its own, so that no viewer costs the planner time. What is shown is read from the run
-directory of the mission, which `active_sensing` notes in a file of this user: a topic could be
-anybody's. Commands call its services.
+It is a separate process, so that viewers do not slow the planner. The page is read from the run
+directory of the mission. `active_sensing` writes its path to a file of this user, since a topic
+could be anyone's. Commands call the services of `active_sensing`.
 """
 
-# ruff: noqa: E402  whether there is a ROS to import is looked at first
+# ruff: noqa: E402  ROS is imported after the check for it
 from __future__ import annotations
 
 import asyncio
@@ -29,7 +29,7 @@ from gp_active_sensing.web.access import COMMANDS, CommandAnswer, WatchOptions
 from gp_active_sensing.web.serve import make_server, served
 
 PATIENCE = {"pause": 30.0, "resume": 30.0, "finish": 180.0}
-"""Longest wait for an answer [s]; ``finish`` answers after the report is written."""
+"""Longest wait for the answer of each service [s]; ``finish`` answers after the report."""
 NOTHING_KEPT = (
     "{} keeps its mission nowhere, so there is nothing to show: start it with run_dir:=auto, or "
     "with a folder"
@@ -39,19 +39,17 @@ NOT_NOTED = (
     "parameter run_dir where its mission is kept under another user or in another container"
 )
 LOOK_SECONDS = 0.5
-"""Interval between readings of the node's note [s]."""
+"""Interval at which the file with the run directory is read [s]."""
 
 
 class LivePageNode(GuardedNode):
-    """Serves the page until the process ends.
+    """Server of the page until the process ends.
 
-    ROS Parameters:
-        Those of `ros.parameters.LivePageConfig`.
-
-    It calls ~/pause, ~/resume and ~/finish of the node that it shows (std_srvs/Trigger).
+    Its parameters are in `ros.parameters.LivePageConfig`. It calls ~/pause, ~/resume and ~/finish
+    (std_srvs/Trigger) of the shown node.
 
     Attributes:
-        server: of the page.
+        server: web server of the page.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -80,18 +78,18 @@ class LivePageNode(GuardedNode):
             self.create_timer(LOOK_SECONDS, self._follow)
         self._serving = contextlib.ExitStack()
         self._serving.enter_context(served(self.server))
-        # Not by the log, which goes out on /rosout and into files: it may hold the token.
+        # Not logged, since the text may have the token, and the log goes to /rosout and to files.
         for line in self.server.lines:
             sys.stdout.write(f"{line}\n")
         sys.stdout.flush()
         self.get_logger().info(f"the live page is served at {self.server.address}")
 
     def release(self) -> None:
-        """Serve no longer."""
+        """Stop the server."""
         self._serving.close()
 
     def _follow(self) -> None:
-        """Follow the mission where the node has noted that it is kept."""
+        """Show the run directory in the node's file."""
         try:
             path, noted = noted_run(self._shown, self.context.get_domain_id())
             if not noted and self.server.follower.path is not None:
@@ -102,7 +100,7 @@ class LivePageNode(GuardedNode):
         self.server.follower.to(path, problem)
 
     async def _command(self, name: str) -> CommandAnswer:
-        """Call a service of the node; in the server's thread."""
+        """Call a service of the node, in the server's thread."""
         client = self._of_node[name]
         if not client.service_is_ready():
             msg = (

@@ -1,8 +1,8 @@
-"""The map of ``active_sensing`` by topic: nav_msgs/OccupancyGrid, latched, as SLAM publishes it.
+"""Map of ``active_sensing`` from a topic: nav_msgs/OccupancyGrid, latched, as from SLAM.
 
-The callback keeps the newest message; a thread makes places of it, so that neither readings nor
-plans wait for a map (`mission.live_map`). Until the first map there is no mission: the node says
-what it waits for.
+The callback stores the newest message. A thread computes its places, so that neither readings nor
+plans wait for a map (`mission.live_map`). Before the first map there is no mission, and the node
+reports what it waits for.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ LOOK_SECONDS = 0.05
 """Interval between checks for the first map [s, real time]."""
 JOIN_SECONDS = 1.0
 PERIOD = 2.0
-"""Shortest time between two maps that are used [s]; of those in between, the newest is used."""
+"""Least time between two used maps [s]; the newest one is used."""
 
 
 class MapTopic:
-    """Subscribes to the map, and keeps that of the mission up to date.
+    """Subscription of the map, which updates the map of the mission.
 
     Args:
-        begin: makes the mission with the first map; called from the node's executor.
-        changed: the places of the mission are others; called from another thread.
+        begin: builds the mission with the first map; called in the node's executor.
+        changed: called after a change of the places, in another thread.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class MapTopic:
         self._mission: Mission | None = None
         self._first: FirstMap | None = None
         self.problem = ""
-        """Why the newest map cannot be used, before there is a mission; "" = none has come."""
+        """Reason why no map before the mission was usable; "" = no map has come."""
         self.refused = 0
         self._throttle = Throttle(10.0, time.monotonic)
         self._feed: MapFeed[bytes] = MapFeed(PERIOD, time.monotonic)
@@ -86,11 +86,11 @@ class MapTopic:
 
     @property
     def name(self) -> str:
-        """Return the name of the topic, with its namespace and after remapping."""
+        """Name of the topic, with namespace and remapping."""
         return str(self._subscription.topic_name)
 
     def follow(self, mission: Mission) -> None:
-        """Keep the map of a mission up to date from now on."""
+        """Update the map of a mission from now on."""
         self._mission = mission
         for timer in self._timers:
             timer.cancel()
@@ -155,7 +155,7 @@ class MapTopic:
             self._refuse(str(error))
 
     def _report_waiting(self) -> None:
-        """Say what is waited for: in the diagnostics every second, in the log now and then."""
+        """Report the missing map: in the diagnostics every second, in the log every 10 s."""
         if self._mission is not None:
             return
         start = "start the SLAM or the map server, or set map.topic"

@@ -1,10 +1,10 @@
 """Waypoints as goals of Nav2's actions NavigateToPose and NavigateThroughPoses.
 
-A new waypoint preempts the goal before. Pausing cancels it. A goal that is aborted makes its place
-unreachable. A goal that succeeds is not yet an observed place: that takes a reading.
+A new waypoint preempts the previous goal. A pause cancels the goal. The place of an aborted goal
+counts as unreachable. After a successful goal, the place still needs a reading.
 
-The mission's threads only leave a waypoint (`go`); everything else happens on the executor's
-thread, where rclpy calls back.
+The mission's threads only store a waypoint (`go`). Everything else runs in the executor's thread,
+in callbacks of rclpy.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ logger = logging.getLogger(__name__)
 LOOK_SECONDS = 0.25
 """Interval between checks of the server and the mission [s, real time]."""
 TRIES = 3
-"""How often a goal is sent that is refused, or aborted at once: Nav2 does that while it starts, and
-while it does not know where the robot is."""
+"""Number of attempts for a goal that is refused or aborted at once, as while Nav2 starts or has no
+position."""
 PAUSE_SECONDS = 2.0
-"""Between two such tries [s]."""
+"""Time between two attempts [s]."""
 AT_ONCE_SECONDS = 2.0
-"""Time within which an abort does not block the place [s]."""
+"""Time after sending within which an abort does not block the place [s]."""
 
 
 TO_POSE, THROUGH_POSES = "navigate_to_pose", "navigate_through_poses"
-"""Usual names of the actions."""
+"""Default names of the actions."""
 
 
 def find_action(name: str) -> Any:
-    """Return an action of the installed Nav2, such as ``NavigateToPose``.
+    """Return an action type of the installed Nav2, such as ``NavigateToPose``.
 
     Raises:
-        MissingDependencyError: there is none.
+        MissingDependencyError: nav2_msgs is not installed, or lacks the action.
     """
     try:
         return getattr(importlib.import_module("nav2_msgs.action"), name)
@@ -65,12 +65,12 @@ def find_action(name: str) -> Any:
 
 
 class Navigator:
-    """Sends the waypoints of every probe as goals.
+    """Client of Nav2 that sends the waypoints of all probes as goals.
 
     Args:
-        action: name of the action; of several probes in the namespace of each.
-        through: goals lead through several places; the usual name of the action follows.
-        make_client: makes an action client of a name; None = rclpy's.
+        action: name of the action, in the namespace of each of several probes.
+        through: True = a goal has several poses; a default name of the action is adapted.
+        make_client: returns an action client; None = rclpy's.
 
     Raises:
         MissingDependencyError: nav2_msgs is not installed.
@@ -102,22 +102,22 @@ class Navigator:
         """Make the client of a probe."""
         action = self._action if self._action.startswith("/") else probe_topic(name, self._action)
         client = self._make_client(self._node, self._kind, action)
-        # Replaced, not changed in place: the mission's threads look through it.
+        # Replaced, not changed in place: the mission's threads read it.
         courier = Courier(self._node, self._mission, name, client, self._kind, action, self._clock)
         self._couriers = {**self._couriers, name: courier}
 
     def go(self, probe: str, place: int, waypoints: Sequence[PoseStamped]) -> None:
-        """Send a probe on once the executor comes to it; may be called by any thread."""
+        """Store a probe's next waypoints for the executor; may be called by any thread."""
         self._couriers[probe].order(place, waypoints)
         self._guard.trigger()
 
     def look(self) -> None:
-        """Update the goals of every probe."""
+        """Update the goals of all probes."""
         for courier in self._couriers.values():
             courier.look()
 
     def state(self, probe: str) -> str:
-        """Return the state of a probe's goal in a word or two."""
+        """Return a short text with the state of a probe's goal."""
         courier = self._couriers.get(probe)
         return "" if courier is None else courier.state
 
@@ -132,7 +132,7 @@ class Navigator:
 
 
 class Courier:
-    """The goals of one probe; all but `order` on the executor's thread."""
+    """Goals of one probe; all methods but `order` run in the executor's thread."""
 
     def __init__(
         self,
@@ -154,16 +154,16 @@ class Courier:
         self._clock = clock
         self._lock = threading.Lock()
         self._order: tuple[int, int, Sequence[PoseStamped]] | None = None
-        """Number, place and messages of the newest waypoints; None = the probe is to stand."""
+        """Number, place and messages of the newest waypoints; None = the probe must stop."""
         self._orders = 0
         self._sent = 0
-        """Number of the order that was sent last."""
+        """Number of the waypoints that were sent last."""
         self._attempt = 0
-        """Number of goals sent; results of earlier ones are ignored."""
+        """Number of the newest goal; results of earlier goals are ignored."""
         self._handle: Any = None
-        """Handle of the accepted goal that is not over."""
+        """Handle of the accepted and unfinished goal; None = none."""
         self._waiting = False
-        """A goal was sent and there is no answer yet."""
+        """Set while a goal has no answer yet."""
         self._sent_at = 0.0
         self._tries = 0
         self._again_at: float | None = None
@@ -175,7 +175,7 @@ class Courier:
         return self._mission.probes[self._name]
 
     def order(self, place: int, waypoints: Sequence[PoseStamped]) -> None:
-        """Take the next place and the waypoints; may be called by any thread."""
+        """Store the next place and waypoints; may be called by any thread."""
         with self._lock:
             self._orders += 1
             self._order = self._orders, place, waypoints
@@ -186,7 +186,7 @@ class Courier:
         if self._mission.state == "paused" or self._probe.gone:
             with self._lock:
                 if self._order is not order:
-                    return  # it goes on already
+                    return  # new waypoints have come meanwhile
                 self._order = None
             self.cancel()
             return
@@ -216,12 +216,12 @@ class Courier:
             self._send(number, waypoints)
 
     def cancel(self) -> None:
-        """Let the probe stand."""
+        """Cancel the goal."""
         self._again_at = None
         if self._handle is None and not self._waiting:
             return
         self._attempt += 1
-        if self._handle is not None:  # otherwise once it is accepted
+        if self._handle is not None:  # otherwise it is cancelled when it is accepted
             self._handle.cancel_goal_async()
         self._handle, self._waiting = None, False
         self.state = "cancelled"
@@ -230,7 +230,7 @@ class Courier:
         self._attempt += 1
         self._sent, self._sent_at, self._again_at = number, self._clock(), None
         self._handle, self._waiting = None, True
-        # Nav2 transforms the goal at its stamp, and forgets transforms of long ago.
+        # Nav2 transforms the goal at its stamp, and has no old transforms.
         stamp, frame = self._node.get_clock().now().to_msg(), waypoints[0].header.frame_id
         header = Header(stamp=stamp, frame_id=frame)
         goal = _filled(
@@ -244,7 +244,7 @@ class Courier:
     def _on_answer(self, attempt: int, future: Any) -> None:
         handle = future.result()
         if attempt != self._attempt:
-            if handle.accepted and self._order is None:  # cancelled before there was an answer
+            if handle.accepted and self._order is None:  # cancelled before it was accepted
                 handle.cancel_goal_async()
             return
         self._waiting = False
@@ -291,7 +291,7 @@ class Courier:
             logger.warning("%s%s (%s); the goal is sent again", self._whose, why, problem)
 
     def _yield_control(self) -> None:
-        """Yield to an operator or program that has taken over."""
+        """Stop sending goals after another program cancelled one."""
         why = "its goal was cancelled by somebody else"
         if self._name:
             changes.leave(self._mission, self._name, why)
@@ -300,7 +300,7 @@ class Courier:
         logger.warning("%s%s", self._whose, why)
 
     def _check_distance(self) -> None:
-        """Say once when Nav2 is content with less than the mission."""
+        """Warn once if Nav2 succeeds farther from the waypoint than the arrival radius."""
         order, arrival = self._order, self._probe.arrival
         if order is None or len(order[2]) > 1 or self._far_logged or arrival.inside(order[1]):
             return
@@ -318,7 +318,7 @@ class Courier:
 
 
 def _filled(goal: Any, poses: list[PoseStamped]) -> Any:
-    """Return a goal that leads through poses; their field differs between versions of Nav2."""
+    """Return a goal with poses, whose field differs between versions of Nav2."""
     if hasattr(goal, "pose"):
         goal.pose = poses[0]
     elif hasattr(goal.poses, "goals"):  # nav_msgs/Goals
@@ -329,7 +329,7 @@ def _filled(goal: Any, poses: list[PoseStamped]) -> Any:
 
 
 def _server_reason(result: Any) -> str:
-    """Return what the server says about the reason; older ones say nothing."""
+    """Return a text with the server's error; "" = none, as in older versions of Nav2."""
     code, text = getattr(result, "error_code", 0), getattr(result, "error_msg", "")
     if not code and not text:
         return ""

@@ -1,9 +1,8 @@
-"""Base of every node: guards around lifecycle, callbacks and the process that rclpy runs in.
+"""Base class of the nodes, with guards around lifecycle, callbacks and process.
 
-rclpy of Jazzy lets four things go wrong that should not: an invalid lifecycle request raises out of
-``spin()``; an exception in ``on_configure`` disappears without a word; an exception in a callback
-ends ``spin()``; SIGTERM during ``spin()`` sometimes raises. Each guard below answers one of the
-first three; `run_node` answers the last.
+rclpy of Jazzy has four defects: an invalid lifecycle request raises out of ``spin()``; an exception
+in ``on_configure`` is not reported; an exception in a callback ends ``spin()``; SIGTERM during
+``spin()`` sometimes raises. `GuardedNode` handles the first three, `run_node` the last.
 """
 
 from __future__ import annotations
@@ -45,70 +44,70 @@ RCLError = rclpy_implementation.RCLError
 
 
 def steady_clock() -> Clock:
-    """Return a clock that neither simulated time nor the calendar touches, for housekeeping."""
+    """Return a steady clock, for periodic tasks in real time."""
     return Clock(clock_type=ClockType.STEADY_TIME)
 
 
 class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
     """Lifecycle node that reports errors and continues.
 
-    Subclasses override `configure`, `activate`, `deactivate` and `release`; these may raise.
-    An `ActiveSensingError` refuses the transition with its message; anything else is logged with
-    its traceback, the node is released and goes back to unconfigured.
+    Subclasses override `configure`, `activate`, `deactivate` and `release`. After an
+    `ActiveSensingError` the transition fails with its message. Other errors are logged with their
+    traceback; the node is released and becomes unconfigured.
 
     Attributes:
-        callback_errors: how often each callback has failed.
-        exit_code: of the process; None = it does not end yet.
-        is_active: whether the node is in lifecycle state active.
+        callback_errors: number of failures of each callback.
+        exit_code: exit code of the process; None = the process continues.
+        is_active: True in the lifecycle state active.
     """
 
     def __init__(self, name: str, **options: Any) -> None:
         self.callback_errors: Counter[str] = Counter()
         self.exit_code: int | None = None
         self.empty_overrides: set[str] = set()
-        """Parameters given as an empty list, which ROS cannot declare: it has no type."""
+        """Names of parameters given as empty lists, which have no type in ROS."""
         self.is_configuring = False
-        """Set while configuring: a long step may be interrupted."""
+        """Set during `configure`, which a signal may interrupt."""
         self._owned: list[Any] = []
         super().__init__(name, **options)
         words = [*sys.argv[1:], *(options.get("cli_args") or ())]
         self.keys_in_files = keys_in_files(words, self.get_name())
-        """Flag of each key of a parameter file: given under this node's own name."""
+        """For each key in parameter files: True if it is given under this node's name."""
         self.file_folders = tuple(path.parent for path in given_files(words))
-        """Where its parameter files are: files that they name may lie beside them."""
+        """Folders of the parameter files, in which named files are searched for."""
         self._stop_forwarding = forward_logs(self.get_logger())
 
     def declare_parameters(
         self, namespace: str, parameters: list[tuple[Any, ...]], *args: Any, **options: Any
     ) -> Any:
-        """Declare parameters; set those aside that were given as an empty list."""
+        """Declare parameters, except those given as empty lists."""
         kept = [p for p in parameters if len(p) < 3 or p[1] is not None or p[2].dynamic_typing]
         self.empty_overrides |= {p[0] for p in parameters} - {p[0] for p in kept}
         return super().declare_parameters(namespace, kept, *args, **options)
 
     @property
     def is_active(self) -> bool:
-        """Return whether the node is in lifecycle state active."""
+        """True in the lifecycle state active."""
         return str(self._state_machine.current_state[1]) == "active"
 
     # -- for subclasses ------------------------------------------------------------------------
 
     def configure(self) -> None:
-        """Read the parameters and make everything that `activate` needs."""
+        """Read the parameters and prepare `activate`."""
 
     def activate(self) -> None:
-        """Begin to work."""
+        """Start the work of the node."""
 
     def deactivate(self) -> None:
-        """Stop working; keep what was learnt."""
+        """Stop the work of the node; keep its state."""
 
     def release(self) -> None:
-        """Release everything; must also work after a partial `configure`."""
+        """Release all resources, also after a partial `configure`."""
 
     def start_by_itself(self) -> None:
-        """Configure and activate once the node spins; end the process when that fails.
+        """Configure and activate when the node spins.
 
-        The exit code then says whether it was refused for a reason, or failed.
+        After a failure the process ends with `REFUSED` or `FAILED`.
         """
 
         def begin() -> None:
@@ -123,23 +122,23 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
         once = self.create_timer(0.0, begin)
 
     def end(self, code: int = 0) -> None:
-        """Ask `run_node` to end the process once the current callback is done."""
+        """Let `run_node` end the process after the present callback."""
         if self.exit_code is None:
             self.exit_code = code
 
     def own(self, entity: Any) -> Any:
-        """Remember a subscription, publisher, service or timer, for `disown`; return it."""
+        """Register a subscription, publisher, service or timer for `disown`; return it."""
         self._owned.append(entity)
         return entity
 
     def disown(self) -> None:
-        """Destroy everything that was given to `own`."""
+        """Destroy all entities registered by `own`."""
         for entity in self._owned:
             self._destroy(entity)
         self._owned.clear()
 
     def give_back(self, entity: Any) -> None:
-        """Destroy one of the things that were given to `own`."""
+        """Destroy an entity registered by `own`."""
         self._owned.remove(entity)
         self._destroy(entity)
 
@@ -154,7 +153,7 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
                 destroy(entity)
 
     def stop_forwarding_logs(self) -> None:
-        """Leave Python's logging as it was before this node."""
+        """Restore Python's logging as before this node."""
         self._stop_forwarding()
 
     # -- guard: exceptions in transitions ------------------------------------------------------
@@ -171,13 +170,13 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
         return result if result != TransitionCallbackReturn.SUCCESS else super().on_configure(state)
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Run `activate`; publishers are enabled first, so that it can publish."""
+        """Enable the publishers, then run `activate`."""
         enabled = super().on_activate(state)
         result = self._transition(self.activate, "activate")
         return result if result != TransitionCallbackReturn.SUCCESS else enabled
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Run `deactivate`; publishers are disabled after it."""
+        """Run `deactivate`, then disable the publishers."""
         result = self._transition(self.deactivate, "deactivate")
         disabled = super().on_deactivate(state)
         return result if result != TransitionCallbackReturn.SUCCESS else disabled
@@ -192,12 +191,12 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
         if state.label == "active":
             self._transition(self.deactivate, "deactivate")
         result = self._transition(self.release, "shut down")
-        # Nav2's lifecycle manager asks for the state next, and takes silence for a failure.
+        # Nav2's lifecycle manager requests the state next; no answer is a failure.
         self.create_timer(ANSWERING_SECONDS, functools.partial(self.end, 0))
         return result if result != TransitionCallbackReturn.SUCCESS else super().on_shutdown(state)
 
     def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Release everything, so that the node can be configured again."""
+        """Release all resources, so that the node can be configured again."""
         return self._transition(self.release, "clean up after an error")
 
     def _transition(self, action: Callable[[], None], what: str) -> TransitionCallbackReturn:
@@ -214,7 +213,7 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
     # -- guard: invalid transitions (the name is rclpy's own, mangled) ---------------------------
 
     def _LifecycleNodeMixin__on_change_state(self, request: Any, response: Any) -> Any:  # noqa: N802,RUF100
-        """Answer an invalid lifecycle request with success=False instead of dying of it."""
+        """Answer an invalid lifecycle request with success=False instead of an exception."""
         try:
             return super()._LifecycleNodeMixin__on_change_state(request, response)
         except RCLError as error:
@@ -228,10 +227,10 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
     # -- guard: exceptions in callbacks ----------------------------------------------------------
 
     def guarded(self, callback: F, name: str = "") -> F:
-        """Return `callback` wrapped so that an exception is logged and counted, not raised.
+        """Return a wrapper of a callback that logs and counts exceptions.
 
-        A service callback that raises answers with its response as far as it was filled, with
-        ``success`` false and the reason in ``message`` where the type has them.
+        After an exception, a service answers with ``success`` false and the error in ``message``,
+        if its type has these fields.
         """
         label = name or getattr(callback, "__name__", "callback")
 
@@ -282,30 +281,28 @@ def _failed_response(args: tuple[Any, ...], error: Exception) -> Any:
 
 
 SPIN_SECONDS = 0.1
-"""Longest wait of the executor before it handles a signal [s]."""
+"""Longest time before a signal is handled [s]."""
 
 
 MOST_FAILURES = 1000
-"""Calls of the executor that may fail one after the other, before the process ends."""
+"""Number of consecutive failures of the executor after which the process ends."""
 
 
 def run_node(factory: Callable[[], GuardedNode], args: Sequence[str] | None = None) -> int:
-    """Run a node until it ends, or SIGINT or SIGTERM comes; then clean up. The process ends next.
+    """Run a node until it ends, or until SIGINT or SIGTERM; then clean up.
 
-    rclpy's own signal handlers tear the context down under a running ``spin()``; ours only leave
-    a note, so that the node can still publish and write its last words. A node that is being
-    configured has none: that is broken off, however long it would take. From the clean-up on a
-    SIGINT changes nothing any more, not even after the return: Ctrl-C twice is still an end in
-    order. The first SIGTERM is noted; from then on, and after the return, SIGTERM is as it was
-    before the call: a second one ends a process that hangs.
+    rclpy's signal handlers shut the context down during ``spin()``. The handlers here only store
+    the signal, so that the node can still publish and write its records. A signal interrupts
+    `configure`. During and after the clean-up SIGINT is ignored, so that Ctrl-C twice is a normal
+    end. After the first SIGTERM its previous handler is restored: a second one ends the process.
 
     Args:
-        factory: makes the node once rclpy is initialised.
-        args: command line arguments; None = of this process.
+        factory: makes the node; called after the initialisation of rclpy.
+        args: command line arguments; None = those of this process.
 
     Returns:
-        Exit code: 0 after a signal or a finished mission; `REFUSED` when the node cannot work with
-        what it was given; `FAILED` when something broke.
+        Exit code: 0 after a signal or a finished mission; `REFUSED` for invalid parameters or
+        files; `FAILED` after an error.
     """
     words = sys.argv[1:] if args is None else list(args)
     node: GuardedNode | None = None
@@ -319,7 +316,7 @@ def run_node(factory: Callable[[], GuardedNode], args: Sequence[str] | None = No
         if node is not None and node.is_configuring:
             raise KeyboardInterrupt
 
-    # Set explicitly: a shell starts background jobs with SIGINT ignored.
+    # Set explicitly, since a shell starts background jobs with SIGINT ignored.
     signal.signal(signal.SIGINT, note)
     signal.signal(signal.SIGTERM, note)
     try:
@@ -340,7 +337,7 @@ def run_node(factory: Callable[[], GuardedNode], args: Sequence[str] | None = No
         if node is not None:
             raise
         logging.getLogger(__name__).error("the node cannot be made: %s", error)
-        # Before the context is up it is about the command line; then about the machine.
+        # Before the initialisation the error is about the command line, then about the machine.
         return FAILED if rclpy.ok() else REFUSED
     finally:
         if node is not None:
@@ -360,9 +357,9 @@ def _spin(node: GuardedNode, received: list[int]) -> None:
                 executor.spin_once(timeout_sec=SPIN_SECONDS)
                 in_a_row = 0
             except RCLError as error:
-                if not rclpy.ok():  # the context went away while waiting: the end
+                if not rclpy.ok():  # the context was shut down
                     return
-                # Some middlewares say so of a message that is none, and have then thrown it away.
+                # Some middlewares raise this for an invalid message, which they have dropped.
                 failed, in_a_row = failed + 1, in_a_row + 1
                 if in_a_row > MOST_FAILURES:
                     raise
@@ -376,7 +373,7 @@ def _spin(node: GuardedNode, received: list[int]) -> None:
 
 
 def _close(node: GuardedNode) -> None:
-    """Deactivate and release whatever state the node is in, and destroy it."""
+    """Deactivate, release and destroy a node in any state."""
     for action, what in ((node.deactivate, "deactivate"), (node.release, "release")):
         try:
             action()
@@ -390,7 +387,7 @@ PACKAGE = "gp_active_sensing"
 
 
 REPEAT_SECONDS = 1.0
-"""Time in which a repeated warning or error is logged once."""
+"""Least time between two equal warnings or errors in the log [s]."""
 
 
 class _RosHandler(logging.Handler):
@@ -409,7 +406,7 @@ class _RosHandler(logging.Handler):
                 return
             if more := self._unsaid.pop(place, 0):
                 text += f" (and {more} more like this in between)"
-        # One call a level: rclpy refuses a call site whose severity changes.
+        # A separate call for each level: rclpy rejects a call site with varying severity.
         if record.levelno >= logging.ERROR:
             self._target.error(text)
         elif record.levelno >= logging.WARNING:
@@ -421,10 +418,10 @@ class _RosHandler(logging.Handler):
 
 
 def forward_logs(target: Any, clock: Callable[[], float] = time.monotonic) -> Callable[[], None]:
-    """Send the package's log records to a ROS logger, repeated warnings once a second.
+    """Send the package's log records to a ROS logger, equal warnings at most once a second.
 
     Returns:
-        A function that undoes it.
+        A function that stops it.
     """
     source = logging.getLogger(PACKAGE)
     handler = _RosHandler(target, clock)
@@ -443,10 +440,11 @@ def forward_logs(target: Any, clock: Callable[[], float] = time.monotonic) -> Ca
 
 
 class Throttle:
-    """Lets a message of each kind through once in a while.
+    """Throttle of messages by kind.
 
     Args:
         period: least time between two messages of one kind [s].
+        clock: monotonic clock [s].
     """
 
     def __init__(self, period: float, clock: Callable[[], float]) -> None:
@@ -455,7 +453,7 @@ class Throttle:
         self._last: dict[str, float] = {}
 
     def ready(self, kind: str) -> bool:
-        """Return whether a message of this kind is due, and record that it was logged."""
+        """Return whether a message of this kind is due; if so, restart its period."""
         now = self._clock()
         last = self._last.get(kind)
         if last is not None and now - last < self._period:

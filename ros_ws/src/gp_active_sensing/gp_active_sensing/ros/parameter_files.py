@@ -1,7 +1,7 @@
-"""ROS parameter files, read before ROS reads them: what it cannot take in, and whose a key is.
+"""Check ROS parameter files before ROS reads them, and find the node of each key.
 
-rcl ends the process on a list within a list, without the file's or the key's name; and it hands a
-node the keys of ``/**`` and those of its own name as one.
+rcl ends the process at a list within a list, without naming file and key. It also does not tell a
+node which keys are under ``/**`` and which under the node's name.
 """
 
 from __future__ import annotations
@@ -17,19 +17,21 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.util.yaml_files import compose_documents, read_text
 
 Problem = tuple[int, str]
-"""Line, and what is wrong there."""
+"""Line and text of a problem."""
 _PARAMETERS = "ros__parameters"
 _ORDER = f"expected the name of a node, such as /**, below it {_PARAMETERS}, below that parameters"
 _TYPES = {"int": "whole numbers", "float": "numbers", "bool": "true/false", "str": "text"}
 _TRUTHS = frozenset("y Y n N".split())
-"""True and false to rcl, text to Python's YAML."""
+"""Words that are booleans in rcl and text in Python's YAML."""
 
 
 def check_parameter_file(path: Path, namespace: str = "") -> None:
-    """Find parameters that rcl cannot read or would ignore.
+    """Check that rcl can read a parameter file.
+
+    With a namespace, sections of nodes outside it are also problems, since ROS ignores them.
 
     Raises:
-        ConfigError: every such place, with line and key, and what to write instead.
+        ConfigError: lines and keys of all problems, with corrections.
     """
     found = set(_aliases(path))
     if not found:
@@ -47,17 +49,17 @@ def given_files(words: Sequence[str]) -> list[Path]:
 
 
 def keys_in_files(words: Sequence[str], name: str) -> dict[str, bool]:
-    """Return the keys that a node's parameter files hold for it.
+    """Return the keys in a node's parameter files.
 
     Returns:
-        By dotted key, whether it stands under the node's own name, and not only under one such as
-        ``/**`` that is for several.
+        For each dotted key, True if it is under the node's name, and False if it is only under a
+        name for several nodes such as ``/**``.
     """
     found: dict[str, bool] = {}
     for path in given_files(words):
         try:
             sections = [s for root in _documents(path) for s in _sections(root)]
-        except ConfigError:  # rcl refuses such a file as well, and then there is no node
+        except ConfigError:  # rcl rejects such a file before there is a node
             continue
         for node, section in sections:
             last = node.rsplit("/", maxsplit=1)[-1]
@@ -79,7 +81,7 @@ def _pairs(node: yaml.Node) -> Iterator[tuple[str, yaml.Node, yaml.Node]]:
 
 
 def _sections(root: yaml.Node, prefix: str = "") -> Iterator[tuple[str, yaml.Node]]:
-    """Yield the names of nodes and what stands below ``ros__parameters``."""
+    """Yield each node's name and the content of its ``ros__parameters``."""
     for key, _, value in _pairs(root):
         if key == _PARAMETERS:
             yield prefix, value
@@ -110,7 +112,7 @@ def _wrong_in(root: yaml.Node) -> Iterator[Problem]:
 
 
 def _outside(root: yaml.Node) -> Iterator[Problem]:
-    """Find values that do not stand below ``ros__parameters``."""
+    """Yield problems of values that are not below ``ros__parameters``."""
     for key, at, value in _pairs(root):
         if key != _PARAMETERS and isinstance(value, yaml.MappingNode):
             yield from _outside(value)
@@ -119,7 +121,7 @@ def _outside(root: yaml.Node) -> Iterator[Problem]:
 
 
 def _elsewhere(root: yaml.Node, namespace: str) -> Iterator[Problem]:
-    """Find sections of nodes at the root, which nodes of a namespace do not read."""
+    """Yield problems of sections of nodes outside a namespace."""
     inside = f"/{namespace.strip('/')}"
     for name, section in _sections(root):
         if "*" not in name and not name.startswith(f"{inside}/"):
@@ -133,7 +135,7 @@ def _line(node: yaml.Node) -> int:
 
 
 def _problem(key: str, value: yaml.Node) -> str:
-    """Return what rcl cannot read about the value of a parameter, "" when it can."""
+    """Return why rcl cannot read the value of a parameter; "" = it can."""
     last = key.rsplit(".", maxsplit=1)[-1]
     if isinstance(value, yaml.ScalarNode):
         if value.value == "" and value.style is None:
@@ -171,7 +173,7 @@ def _quoted(node: yaml.Node) -> str:
 
 
 def _in_flow(node: yaml.Node) -> yaml.Node:
-    """Return the node as it is written on one line."""
+    """Return a YAML node in flow style, for one line."""
     if isinstance(node, yaml.SequenceNode):
         items = [_in_flow(item) for item in node.value]
         return yaml.SequenceNode(node.tag, items, flow_style=True)
@@ -191,4 +193,4 @@ def _aliases(path: Path) -> Iterator[Problem]:
                 line = event.start_mark.line + 1 if event.start_mark is not None else 0
                 yield line, f"*{event.anchor}: ROS knows no aliases; write the value out"
     except yaml.YAMLError:
-        return  # composing it says so
+        return  # reported by the composer

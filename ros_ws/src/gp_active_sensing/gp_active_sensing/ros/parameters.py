@@ -1,19 +1,18 @@
-"""ROS parameters made from the configuration dataclasses: names, types, ranges and help.
+"""ROS parameters from the configuration dataclasses: names, types, ranges and help.
 
 A dataclass field ``a.b`` becomes the parameter ``a.b``; the policy's fields become
-``policy.<field>``. Conventions where ROS knows less than YAML:
+``policy.<field>``. ROS has fewer types of values than YAML, so there are conventions:
 
-- None: the parameter is *not set*. To take back a value that a scenario sets, give ``.nan`` for a
-  number, ``""`` for a text, ``[]`` or (where ROS refuses that: while the node runs) ``[.nan]`` for
-  a list.
-- Lists of lists and "one of several types": a list of numbers, or a text with the value in YAML,
+- None: the parameter is *not set*. To remove a scenario's value, give ``.nan`` for a number, ``""``
+  for a text, and ``[]`` for a list. A running node needs ``[.nan]`` for a list.
+- A list of lists, or a value of several types: a list of numbers, or a text with the value in YAML
   such as ``"[[0, 1], [2, 3]]"``.
-- Whole numbers are taken where numbers are expected, and the other way round where that is exact.
-- Keys of other nodes (``/**`` of a parameter file) are passed over. One that is nearly one of ours
-  is a problem, and so is any unknown one that stands under the node's own name.
+- Integers are accepted for numbers, and numbers for integers if that is exact.
+- Keys of other nodes (``/**`` of a parameter file) are ignored. A misspelt key is a problem, and so
+  is any unknown key under the node's name.
 
-Nothing raises while parameters are declared: wrong values are kept and reported together, by
-`ParameterTree.config`. The dataclasses of `simulator` and `bag_player` are also here.
+No method raises during the declaration: `ParameterTree.config` reports all wrong values together.
+The dataclasses of the other nodes are also in this module.
 """
 
 from __future__ import annotations
@@ -132,10 +131,10 @@ NODES: dict[str, type] = {
 
 
 def owner_of(key: str, *, besides: type) -> str:
-    """Return the node that a parameter belongs to, "" when none of ours has it.
+    """Return the name of the node with a parameter; "" = no node of this package has it.
 
-    All below ``policy.`` and ``readings.`` are those of `active_sensing`. The node that asks, whose
-    parameters are `besides`, does not have this one.
+    All keys below ``policy.`` and ``readings.`` belong to `active_sensing`. The node with the
+    dataclass `besides` is left out.
     """
     others = {name: root for name, root in NODES.items() if root is not besides}
     if key.startswith(("policy.", "readings.")) and "active_sensing" in others:
@@ -149,16 +148,15 @@ def _names(root: type) -> frozenset[str]:
 
 
 _NEAR = 0.75
-"""Least similarity of an unknown key and the known one that it may stand for."""
+"""Least similarity of a misspelt key and a known one."""
 _FOREIGN = ("use_sim_time", "start_type_description_service", "qos_overrides")
 
 
 class ParameterTree:
-    """The parameters of a node.
+    """Parameters of a node.
 
-    The node must be made with ``automatically_declare_parameters_from_overrides=True``: what was
-    given on the command line and in files is then known before anything is declared. Only a
-    `GuardedNode` can be given an empty list.
+    The node needs ``automatically_declare_parameters_from_overrides=True``, so that the values of
+    command line and files are known before the declaration. Empty lists need a `GuardedNode`.
     """
 
     def __init__(self, node: Any, root: type, *, live: tuple[str, ...] = ()) -> None:
@@ -170,28 +168,28 @@ class ParameterTree:
         self._wrong: dict[str, Any] = {}
         self._problems: list[str] = []
         self.locked: Callable[[], bool] = lambda: False
-        """Says whether the node is configured, so that only live parameters may change."""
+        """Returns whether the node is configured, so that only live parameters may change."""
         self.checks: dict[str, Callable[[Any], str]] = {}
-        """By name: says why a live parameter cannot have a value now, "" when it can."""
+        """For a live parameter's name: returns why a value is not possible now; "" = it is."""
         self.given = self._take_overrides()
         node.add_pre_set_parameters_callback(self._of_right_type)
         node.add_on_set_parameters_callback(self._on_set)
 
     @property
     def names(self) -> list[str]:
-        """The names of the parameters, each with a descriptor."""
+        """Names of the declared parameters."""
         return list(self._leaves)
 
     def problem(self, text: str) -> None:
-        """Add a problem found while preparing the declaration."""
+        """Add a problem for `config` to report."""
         self._problems.append(text)
 
     def declare(self, defaults: Mapping[str, Any], **sections: type | None) -> None:
-        """Declare every parameter.
+        """Declare all parameters.
 
         Args:
-            defaults: nested plain data that replaces the dataclasses' own defaults.
-            sections: dataclass of each section that is an open mapping in the root (policy).
+            defaults: nested plain data that replaces the defaults of the dataclasses.
+            sections: dataclass of each open mapping of the root (``policy``); None = not known.
         """
         names = _quantities(self.given, defaults)
         leaves = leaves_of(self._root, sections, {"readings": names})
@@ -202,12 +200,12 @@ class ParameterTree:
             if name in self.given:
                 decoded = leaf.decode(self.given[name])
                 if self._try_to_declare(leaf, leaf.encode(decoded)):
-                    if decoded == [] and not leaf.optional:  # ROS has no type for an empty list
+                    if decoded == [] and not leaf.optional:  # an empty list has no type in ROS
                         self._wrong[name] = decoded
                     continue
             if not self._try_to_declare(leaf, leaf.encode(flat.get(name, leaf.default))):
                 self._try_to_declare(leaf, None)
-            if name in self.given:  # only now: declaring counts as setting a right value
+            if name in self.given:  # after the declaration, which clears it
                 self._wrong[name] = self.given[name]
         self._note_unknown()
 
@@ -222,7 +220,7 @@ class ParameterTree:
                 value = parameter.value if parameter is not None else None
                 if value is None:
                     if not leaf.optional:
-                        continue  # left to the dataclass: its default, or "is required"
+                        continue  # the dataclass has a default or reports it
                 else:
                     value = leaf.decode(value)
             target = result
@@ -233,12 +231,12 @@ class ParameterTree:
         return result
 
     def config(self, check: Callable[[dict[str, Any]], Any] | None = None) -> Any:
-        """Build the configuration.
+        """Return the configuration.
 
-        `check` looks at the mapping too (the policy's part); its problems are added.
+        `check` raises ConfigError for further problems of the mapping, such as those of the policy.
 
         Raises:
-            ConfigError: every problem there is, each with its parameter's name.
+            ConfigError: all problems, each with its parameter's name.
         """
         mapping = self.mapping()
         problems = list(self._problems)
@@ -291,7 +289,7 @@ class ParameterTree:
             text = f"{name}: {removed or 'unknown parameter.' + suggest(name, self._leaves)}"
             if name in getattr(self._root, "IGNORED", ()):
                 self._node.get_logger().warning(text)
-            elif in_files.get(name):  # under this node's own name
+            elif in_files.get(name):  # under this node's name
                 if owner and not removed:
                     text = f"{name}: belongs to the node {owner}, not to this one"
                 self._problems.append(text)
@@ -303,17 +301,17 @@ class ParameterTree:
                 or suggest(name, self._leaves, _NEAR)
             ):
                 self._problems.append(text)
-            elif name not in in_files:  # and not under /**, which is for all
+            elif name not in in_files:  # not under /**, which is for all nodes
                 self._node.get_logger().warning(f"{text} It is not used")
 
     def _of_right_type(self, parameters: list[Parameter]) -> list[Parameter]:
-        """Return the parameters with 5000 turned into 5000.0 where a number is expected."""
+        """Return parameters with numbers of the declared types, if that is exact."""
         return [self._leaves[p.name].typed(p) if p.name in self._leaves else p for p in parameters]
 
     def _on_set(self, parameters: list[Parameter]) -> SetParametersResult:
         try:
             problems = [text for p in parameters if (text := self._refusal(p))]
-        except Exception as error:  # rclpy lets it end the node
+        except Exception as error:  # in rclpy it would end the node
             problems = [f"cannot check {', '.join(p.name for p in parameters)}: {error!r}"]
         if problems:
             return SetParametersResult(successful=False, reason="; ".join(problems))
@@ -322,7 +320,7 @@ class ParameterTree:
         return SetParametersResult(successful=True)
 
     def _refusal(self, parameter: Parameter) -> str:
-        """Return why a parameter may not be set, "" when it may."""
+        """Return why a parameter must not be set; "" = it may."""
         leaf = self._leaves.get(parameter.name)
         if leaf is None or not self._node.has_parameter(parameter.name):
             return ""
@@ -339,21 +337,21 @@ class ParameterTree:
 
 
 def _quantities(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[str]:
-    """Return the names of the quantities: those of the defaults, then those of parameters."""
+    """Return the names of the quantities in defaults and parameters."""
     parts = [key.split(".") for key in given if key.startswith("readings.")]
     own = (part[1] for part in parts if len(part) > 2)
     return list(dict.fromkeys([*defaults.get("readings", {}), *own]))
 
 
 def _plain(value: Any) -> Any:
-    """Return a parameter's value as YAML would have given it."""
+    """Return a parameter's value as plain data."""
     if isinstance(value, array.array | list | tuple):
         return [_plain(v) for v in value]
     return value
 
 
 def _flatten(data: Mapping[str, Any], leaves: Mapping[str, Leaf]) -> dict[str, Any]:
-    """Return nested data by dotted parameter name; what is no parameter is left out."""
+    """Return nested data by dotted name, without data that is no parameter."""
     flat: dict[str, Any] = {}
 
     def walk(inner: Mapping[str, Any], prefix: str) -> None:

@@ -54,19 +54,19 @@ PROBE_TOPICS: tuple[tuple[str, Any, Any], ...] = (
     ("next_path", Path, qos.latched()),
     ("~/plan", Path, qos.latched()),
 )
-"""Topics of each probe. With several probes they have its namespace: ``~/probe_1/plan``."""
+"""Private topics of each probe, with its namespace for several probes: ``~/probe_1/plan``."""
 
 
 class Waypoints:
-    """Publishes waypoints; `send` and `send_again` may be called by any thread.
+    """Publisher of waypoints; `send` and `send_again` may be called by any thread.
 
     Args:
         origin: latitude and longitude of the map's origin [degree]; None = not known.
-        incompatible: makes the callback that reports a subscriber that does not fit a topic.
+        incompatible: returns a callback that reports an incompatible subscriber of a topic.
 
     Raises:
-        ConfigError: waypoints in degrees are asked for, of a map that is nowhere on Earth.
-        MissingDependencyError: goals of Nav2 are asked for, and nav2_msgs is not installed.
+        ConfigError: waypoints in degrees need the map's origin.
+        MissingDependencyError: goals of Nav2 need nav2_msgs, which is not installed.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Waypoints:
         self._config = config
         self._incompatible = incompatible
         self._last: dict[str, PoseStamped | Path] = {}
-        """The message sent last, by topic."""
+        """Newest message of each topic."""
         self._publishers: dict[str, Any] = {}
         self._timer: Any = None
         self.navigator: Navigator | None = None
@@ -99,23 +99,23 @@ class Waypoints:
         self._stream()
 
     def add_probe(self, name: str) -> None:
-        """Make the topics of a probe."""
+        """Create the topics of a probe."""
         self._offer(name)
         if self.navigator is not None:
             self.navigator.add_probe(name)
 
     def set_config(self, config: WaypointConfig) -> None:
-        """Apply another rate or altitude."""
+        """Apply a changed rate or altitude."""
         faster = config.rate != self._config.rate
         self._config = config
         if faster:
             self._stream()
 
     def send(self, probe: str, plan: Plan) -> None:
-        """Send a probe to the waypoint of a plan, and publish the way to it."""
+        """Publish the waypoint of a plan, and the way to it."""
         self.send_again(probe, plan.path[-1])
         loop = self._mission.loop
-        with self._mission.lock:  # the map may change
+        with self._mission.lock:  # the mission thread may change the map
             topology, observed, unread = loop.topology, loop.belief.observed, set(loop.set_aside)
             start = self._mission.probes[probe].position
         places = places_of_plan(topology, start, plan, observed, unread)
@@ -124,13 +124,13 @@ class Waypoints:
         self._publishers[probe_topic(probe, "~/plan")].publish(path)
 
     def send_again(self, probe: str, place: int) -> None:
-        """Send a probe to the waypoint of a place, or to the first corner on the way there."""
+        """Publish the waypoint of a place, or of the first corner on the way there."""
         with self._mission.lock:
             state = self._mission.probes[probe]
             ahead = state.places_ahead(self._config.ahead)
             if place == state.target and ahead:
                 place = ahead[0]
-            # The stamp of the decision: what a node that was started again sends is the same.
+            # With the stamp of the decision, so that a restarted node publishes the same message.
             plan, stamp_ns = state.plan, state.sent_ns
         places = ahead if ahead[:1] == (place,) else (place,)
         messages = [self._waypoint(each, plan, stamp_ns) for each in places]
@@ -143,13 +143,13 @@ class Waypoints:
         topology = self._mission.loop.topology
         goal, z = topology.goals[place], self._config.altitude
         if plan is not None and plan.heading is not None and plan.path[-1:] == (place,):
-            goal = np.array([goal[0], goal[1], plan.heading])  # as it can arrive there
+            goal = np.array([goal[0], goal[1], plan.heading])  # the heading at which it arrives
         if topology.heights is not None:
             z += float(topology.heights[place])
         return outputs.waypoint_message(goal, topology.frame, stamp_ns, z)
 
     def hold(self, probe: str) -> None:
-        """Send a probe to where it is, unless that is not wanted or goals of Nav2 are cancelled."""
+        """Publish a probe's position as waypoint, with `waypoint.pause: hold` and without Nav2."""
         pose = self._mission.probes[probe].ingestion.track.newest
         if self._config.pause != "hold" or self.navigator is not None or pose is None:
             return
@@ -160,7 +160,7 @@ class Waypoints:
         self._publish(probe, [outputs.waypoint_message(here, topology.frame, self._now_ns(), z)])
 
     def _publish(self, probe: str, messages: list[PoseStamped]) -> None:
-        """Publish the next waypoint, and the path over those that follow it."""
+        """Publish the next waypoint, and the path over all known waypoints."""
         path = Path(header=messages[0].header, poses=messages)
         for name, message in (("next_waypoint", messages[0]), ("next_path", path)):
             topic = probe_topic(probe, name)
@@ -168,13 +168,13 @@ class Waypoints:
             self._publishers[topic].publish(self._outgoing(message))
 
     def _outgoing(self, message: PoseStamped | Path) -> Any:
-        """Return a waypoint in the type of its topic, and a path as it is."""
+        """Return a waypoint in the type of its topic, or an unchanged path."""
         if self._geographic is None or isinstance(message, Path):
             return message
         return self._geographic.convert(message)
 
     def close(self) -> None:
-        """Release resources that the node does not release itself."""
+        """Release the goals of Nav2."""
         if self.navigator is not None:
             self.navigator.close()
 
@@ -182,7 +182,7 @@ class Waypoints:
         return int(self._node.get_clock().now().nanoseconds)
 
     def _curve(self, probe: str, topology: Topology, places: Sequence[int]) -> FloatArray | None:
-        """Return the way of a probe with a turning radius from where it is; None = it has none."""
+        """Return the curve from a probe with a turning radius along a way; None = no radius."""
         radius = self._mission.loop.turn_radius
         pose = self._mission.probes[probe].ingestion.track.newest
         if radius <= 0.0 or topology.roads or pose is None:
@@ -204,7 +204,7 @@ class Waypoints:
 
     def _events(self, topic: str) -> PublisherEventCallbacks:
         def matched(event: Any) -> None:
-            # A latched message reaches subscribers that ask for it; this reaches the others too.
+            # Sent again for late subscribers that do not request latched messages.
             if event.current_count_change > 0 and (last := self._last.get(topic)):
                 self._publishers[topic].publish(self._outgoing(last))
 
@@ -214,7 +214,7 @@ class Waypoints:
         )
 
     def _stream(self) -> None:
-        """Repeat the last waypoints, if that is configured."""
+        """Repeat the newest waypoints at `waypoint.rate`."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -239,7 +239,7 @@ GRID_TOPICS: tuple[tuple[str, Any, Any], ...] = (
     ("~/std_grid", OccupancyGrid, qos.latched()),
     ("~/grid_limits", Float64MultiArray, qos.latched()),
 )
-"""Silent where the map is no grid of squares."""
+"""Private topics of occupancy grids, used on maps with square cells only."""
 
 
 def further_topics(name: str) -> tuple[tuple[str, Any, Any], ...]:
@@ -249,20 +249,20 @@ def further_topics(name: str) -> tuple[tuple[str, Any, Any], ...]:
 
 
 class GridPublisher:
-    """Publishes the occupancy grids of a belief."""
+    """Publisher of the occupancy grids of a belief."""
 
     def __init__(self, publish: Callable[[str, Any], None], config: GridTopicsConfig) -> None:
         self._publish = publish
         self._config = config
         self._known: tuple[Topology, Lattice | None] | None = None
-        """The map that was looked at last, and its cells; None = it has none."""
+        """Newest map, and its lattice of square cells (None = none)."""
 
     def send(
         self, topology: Topology, mean: FloatArray, std: FloatArray, now_ns: int, quantity: str = ""
     ) -> None:
         """Publish the grids of mean (n,) and standard deviation (n,), and their limits.
 
-        The configured levels are those of the main quantity; a further one has its own range.
+        The configured limits are used for the main quantity only.
         """
         lattice = self._lattice(topology)
         if lattice is None:
@@ -280,7 +280,7 @@ class GridPublisher:
             self._publish(probe_topic(quantity, f"~/{name}_grid"), message)
 
     def _lattice(self, topology: Topology) -> Lattice | None:
-        """Return the cells of a map; a map that has grown is looked at again."""
+        """Return the lattice of a map's square cells; None = it has none."""
         if self._known is None or self._known[0] is not topology:
             try:
                 self._known = topology, square_lattice(topology)
@@ -302,7 +302,7 @@ TOPICS: tuple[tuple[str, Any, Any], ...] = (
     ("~/length_scale_belief", Float64MultiArray, qos.latched()),
     *GRID_TOPICS,
 )
-"""All below the node's own name: Nav2 has a /map and a /plan of other types."""
+"""Private topics of the mission, since Nav2 has a /map and a /plan of other types."""
 
 PROBES_SECONDS = 0.5
 """Interval between messages of the probes' positions [s, real time]."""
@@ -310,7 +310,7 @@ _NOTHING_KEPT = "nothing is kept, since there is no run_dir"
 
 
 class Publishers:
-    """The outputs of a mission (`worker.Outputs`); used from both of its threads.
+    """Publishers of a mission's results; used by both threads of the worker.
 
     Raises:
         MissingDependencyError: see `Waypoints`.
@@ -354,32 +354,32 @@ class Publishers:
         node.own(node.create_timer(PROBES_SECONDS, self.send_probes))
 
     def now_ns(self) -> int:
-        """Return the time of the node's clock (simulated or not)."""
+        """Return the time of the node's clock [ns]."""
         return int(self._node.get_clock().now().nanoseconds)
 
     def _publish(self, topic: str, message: Any) -> None:
         self._publishers[topic].publish(message)
 
     def send_waypoint(self, probe: str, plan: Plan) -> None:
-        """Send a probe to the waypoint of a plan; log why after the stage before is logged."""
+        """Publish the waypoint of a plan, and queue the log of its reasons."""
         self.waypoints.send(probe, plan)
         self._telling.decision(probe, plan)
 
     def send_again(self, probe: str, place: int) -> None:
-        """Send a probe to the waypoint of a place."""
+        """Publish the waypoint of a place again."""
         self.waypoints.send_again(probe, place)
 
     def hold(self, probe: str) -> None:
-        """Let a probe stay where it is."""
+        """Publish the position of a probe as its waypoint."""
         self.waypoints.hold(probe)
 
     def send_query(self, places: tuple[int, ...]) -> None:
-        """Ask an expert for values at some places."""
+        """Publish a question to the expert about some places."""
         if self.asking is not None:
             self.asking.send(places)
 
     def send_probes(self) -> None:
-        """Publish where the probes are."""
+        """Publish the positions of the probes."""
         probes = self._parts.mission.probes.items()
         newest = [(name, probe.ingestion.track.newest, not probe.gone) for name, probe in probes]
         shown = [(name, pose, there) for name, pose, there in newest if pose is not None]
@@ -387,7 +387,7 @@ class Publishers:
         self._publish("~/probes", outputs.probe_markers(topology, shown))
 
     def send_map(self, observed: BoolArray | None = None) -> None:
-        """Publish the map with what is observed, planned, blocked and set aside."""
+        """Publish the map with observed, planned, blocked and dropped places."""
         mission = self._parts.mission
         with mission.lock:
             topology = mission.loop.topology
@@ -405,7 +405,7 @@ class Publishers:
         self._publish("~/map", outputs.map_markers(topology, marks, self.now_ns()))
 
     def send_results(self, job: DecisionRequest) -> None:
-        """Publish field, belief and map, and record the stage that ended."""
+        """Publish field, belief and map, and record the stage of a job."""
         found = job.loop.belief.mixture()
         if job.finished is not None:
             self._record(job.finished, job.loop, found)
@@ -432,7 +432,7 @@ class Publishers:
         self._telling.budget()
 
     def mission_ended(self) -> str:
-        """Write summary and report; return what failed. The last waypoint stays published."""
+        """Write summary and report; return the problems. The last waypoint stays published."""
         mission, recorder = self._parts.mission, self._parts.recorder
         logger = self._node.get_logger()
         logger.info(f"the mission is over: {mission.reason}; the last waypoint stays published")
@@ -453,22 +453,22 @@ class Publishers:
                 logger.info("the node stays, with its topics and services; Ctrl-C ends it")
             return problem
         finally:
-            self.health.publish()  # so that listeners know before the process may end
+            self.health.publish()  # before the process may end
             if mission.config.exit_at_end:
                 self._node.end(0)
 
     def finish(self, reason: str) -> str:
-        """End a mission on request, while nothing plans.
+        """End a mission on request, while no decision is computed.
 
         Returns:
-            What could not be kept of it, and why; "" when everything is.
+            The problems with its records; "" = none.
         """
         self._stop(reason)
         self.send_results(self._parts.mission.look())
         return self.mission_ended()
 
     def interrupted(self) -> None:
-        """Write the final records of an unfinished mission; the threads have stopped."""
+        """Write the final records of an unfinished mission, after the threads have stopped."""
         mission, recorder = self._parts.mission, self._parts.recorder
         ended, stage = mission.state == "ended", mission.decisions.stage
         untouched = mission.state == "idle" and not mission.loop.counts["accepted"]
@@ -496,7 +496,7 @@ class Publishers:
             )
 
     def _miss_report(self) -> None:
-        """Log how to make the report of a finished mission, if there was no time for it."""
+        """Log the command for the report of a finished mission, if it is missing."""
         run = self._parts.recorder.run
         if run is not None and not (run.path / PAGE).exists():
             self._node.get_logger().warning(
@@ -510,7 +510,7 @@ class Publishers:
 
     def _record(self, stage: Stage, loop: SensingLoop, found: Mixture | None = None) -> None:
         if not self._parts.mission.claim(stage):
-            return  # done meanwhile, by the other thread
+            return  # the other thread has written it
         recorder, logger = self._parts.recorder, self._node.get_logger()
         logger.info(recorder.stage(stage, loop, found))
         if turn := self._monitor.message(recorder.stages.newest):

@@ -1,4 +1,4 @@
-"""Topics: their quality of service, and statistics of those that are subscribed to."""
+"""Quality of service of topics, and statistics of subscriptions."""
 
 from __future__ import annotations
 
@@ -21,22 +21,21 @@ from gp_active_sensing.messages.conversions import RateLimit
 MIN_DEPTH = 10
 MAX_DEPTH = 10_000
 QUEUE_SECONDS = 2.0
-"""Length of the queue of a stream, at its expected rate [s]."""
+"""Time that the queue of a subscription can hold at its expected rate [s]."""
 CATCH_UP_DEPTH = 1000
-"""Messages asked of a publisher that keeps them, at least."""
+"""Least number of stored messages that are requested from a publisher."""
 
 
 def sensor(rate: float, *, reliable: bool = False, catch_up: bool = False) -> QoSProfile:
-    """Return the profile to subscribe to a stream: best-effort, two seconds of it kept.
+    """Return the profile of an input: best-effort, with a queue of two seconds.
 
-    Best-effort, because a reliable subscriber gets nothing from a best-effort publisher, which is
-    what sensor drivers are; two seconds, because Python beside a planner on a busy machine may be
-    away for more than one.
+    A reliable subscriber gets no messages from a best-effort publisher, as of sensor drivers. On a
+    busy machine, callbacks may be delayed by more than one second.
 
     Args:
         rate: expected rate [Hz].
-        reliable: ask for every message all the same, where the publisher is known (a bag).
-        catch_up: also ask for earlier messages, of a publisher that keeps them.
+        reliable: True = reliable, for a known publisher.
+        catch_up: True = also request earlier messages from a publisher that stores them.
     """
     least = CATCH_UP_DEPTH if catch_up else MIN_DEPTH
     depth = min(MAX_DEPTH, max(least, math.ceil(QUEUE_SECONDS * rate)))
@@ -50,7 +49,7 @@ def sensor(rate: float, *, reliable: bool = False, catch_up: bool = False) -> Qo
 
 
 def reliable(depth: int = 10, *, latched: bool = False) -> QoSProfile:
-    """Return the profile of results: reliable, for anyone who listens now."""
+    """Return the profile of results: reliable, and latched on request."""
     return QoSProfile(
         history=HistoryPolicy.KEEP_LAST,
         depth=depth,
@@ -60,12 +59,12 @@ def reliable(depth: int = 10, *, latched: bool = False) -> QoSProfile:
 
 
 def latched(depth: int = 1) -> QoSProfile:
-    """Return the profile of the last word on something: late joiners get it too."""
+    """Return the profile of a latched topic, whose newest message reaches late subscribers."""
     return reliable(depth, latched=True)
 
 
 def policy_name(kind: int) -> str:
-    """Return the name of the policy an incompatible-QoS event complains about."""
+    """Return the name of the policy in an incompatible-QoS event."""
     try:
         return str(QoSPolicyKind(kind).name)
     except ValueError:
@@ -79,11 +78,11 @@ def words(profile: QoSProfile) -> str:
 
 
 def advice(policy: str, *, publishing: bool) -> str:
-    """Return what to change about an incompatible policy.
+    """Return advice on an incompatible policy.
 
     Args:
         policy: name from `policy_name`.
-        publishing: True when this node publishes the topic and the other side subscribes.
+        publishing: True = this node publishes the topic.
     """
     if policy == "RELIABILITY":
         return (
@@ -100,7 +99,7 @@ def advice(policy: str, *, publishing: bool) -> str:
 
 
 def incompatible(topic: str, event: Any, *, publishing: bool) -> tuple[str, str]:
-    """Return the policy that an incompatible-QoS event complains about, and a warning."""
+    """Return the policy in an incompatible-QoS event, and a warning."""
     policy = policy_name(int(event.last_policy_kind))
     side = "subscriber" if publishing else "publisher"
     text = (
@@ -111,9 +110,9 @@ def incompatible(topic: str, event: Any, *, publishing: bool) -> tuple[str, str]
 
 
 def why_silent(node: Any, topic: str, expected: str, start: str, setting: str) -> str:
-    """Return what is known of the publishers of a topic on which no message comes.
+    """Return a text on why no message comes on a topic.
 
-    `start` and `setting` say what to do where nobody publishes it, and where it has another type.
+    `start` is the advice for a topic without a publisher, `setting` for a topic of another type.
     """
     found = node.get_publishers_info_by_topic(topic)
     types = sorted({info.topic_type for info in found})
@@ -126,15 +125,15 @@ def why_silent(node: Any, topic: str, expected: str, start: str, setting: str) -
 
 
 class MessageGate:
-    """Decodes messages whose size and rate are within limits, and refuses the others.
+    """Decoder of messages with limits of size and rate.
 
-    A publisher that floods must not take the node's time or memory: a message beyond the limits
-    costs a count.
+    A message beyond the limits is only counted, so that a publisher cannot use up the node's time
+    or memory.
 
     Args:
-        refuse: takes the reason and its explanation.
-        size: most bytes of a message.
-        rate: most messages a second.
+        refuse: called with reason and text for a rejected message.
+        size: largest size of a message [bytes].
+        rate: largest rate of messages [Hz].
     """
 
     def __init__(
@@ -166,22 +165,21 @@ class MessageGate:
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of an error's text, or its class where it has none."""
+    """Return the first line of an error's text, or its class for an empty text."""
     return str(error).partition("\n")[0].strip()[:300] or type(error).__name__
 
 
 SILENCE_SECONDS = 5.0
-"""A pose topic that is silent for longer is reported [s, real time]."""
+"""Silence of a pose topic after which it is reported [s, real time]."""
 LONGEST_QUEUED = 60.0
-"""A message that seems to have lain in a queue for longer tells of a clock that was set [s]."""
+"""Largest possible time of a message in a queue; a longer one is from a changed clock [s]."""
 
 
 def received_at(info: Mapping[str, Any]) -> float:
-    """Return when a message reached this machine (monotonic seconds), by rclpy's information.
+    """Return the arrival of a message (monotonic seconds), from rclpy's information.
 
-    Its callback runs later, while a plan keeps the processor busy much later; messages of two
-    topics are then taken in another order than they came in. A middleware that does not say when
-    a message came gives the time of the callback.
+    The callback may run much later, and callbacks of two topics in another order than their
+    messages came. For a middleware without this information, the present time is returned.
     """
     now = time.monotonic()
     queued = 1e-9 * (time.time_ns() - int(info.get("received_timestamp") or 0))
@@ -189,12 +187,12 @@ def received_at(info: Mapping[str, Any]) -> float:
 
 
 class TopicMonitor:
-    """Counts the messages of a topic.
+    """Statistics of the messages of a topic.
 
     Args:
         expected: type of the messages.
-        take: the callback of the messages, and of when each came (monotonic seconds).
-        depth: how many of them are kept until they are taken.
+        take: called with each message and its arrival (monotonic seconds).
+        depth: queue length.
     """
 
     what = "topic"
@@ -205,23 +203,23 @@ class TopicMonitor:
         self.expected = expected
         self.depth = depth
         self.why = ""
-        """Why nothing comes, where that is known better than by asking for publishers."""
+        """Known reason why no message comes; "" = not known."""
         self.count = 0
         self.rate = 0.0
-        """Messages a second, at present."""
+        """Present rate of messages [Hz]."""
         self.subscription: Any = None
         self._take = take
         self._received_at = time.monotonic()
         self._seen, self._seen_at = 0, time.monotonic() - 1.0
 
     def on_message(self, message: Any, received: float | None = None) -> None:
-        """Hand a message on, and count it unless it could not be used; received None = now."""
+        """Pass a message on, and count it unless there was an error; received None = now."""
         self._take(message, time.monotonic() if received is None else received)
         self.count += 1
         self._received_at = time.monotonic()
 
     def look(self) -> None:
-        """Find the rate; called every second."""
+        """Update the rate; called every second."""
         count, now = self.count, time.monotonic()
         if now - self._seen_at >= 0.5:
             self.rate = (count - self._seen) / (now - self._seen_at)
@@ -229,27 +227,27 @@ class TopicMonitor:
 
     @property
     def name(self) -> str:
-        """Return the name of the topic, with its namespace and after remapping."""
+        """Name of the topic, with namespace and remapping."""
         return str(self.subscription.topic_name)
 
     @property
     def publishers(self) -> int:
-        """How many publish it; 0 where poses are looked up."""
+        """Number of publishers; 0 for poses from tf."""
         return 0 if self.subscription is None else int(self.subscription.get_publisher_count())
 
     @property
     def silence(self) -> float:
-        """How long no message has come [s, real time]; 0 before the first."""
+        """Time since the newest message [s, real time]; 0 before the first."""
         return time.monotonic() - self._received_at if self.count else 0.0
 
     @property
     def quiet(self) -> bool:
-        """It was heard, and is silent for too long now."""
+        """True if messages came and none has come for `SILENCE_SECONDS`."""
         return self.silence > SILENCE_SECONDS
 
 
 def pose_problems(streams: Mapping[str, TopicMonitor], jumps: int) -> list[str]:
-    """Return the signs that a pose topic carries the poses of several probes."""
+    """Return texts on signs that a pose topic has the poses of several probes."""
     several = {
         name: s.publishers for name, s in streams.items() if name.rpartition("/")[2] == "pose"
     }

@@ -1,4 +1,4 @@
-"""What was heard on a topic for a moment, and which parameters its rate asks for."""
+"""Messages received on a topic for a short time, and the parameters for their rate."""
 
 from __future__ import annotations
 
@@ -12,38 +12,36 @@ from gp_active_sensing.mission.config import MissionConfig
 from gp_active_sensing.mission.stream_config import PoseConfig, ReadingConfig
 
 LISTEN_SECONDS = 12.0
-"""How long a topic is listened to, at most [s]: two messages come of one that says something every
-six seconds."""
+"""Longest time of a subscription [s]; it gets two messages of a topic with one every 6 s."""
 SLOWEST = 5.0
-"""Poses that come more seldom leave open where a reading was taken [s]."""
+"""Longest time between poses with which readings can be placed [s]."""
 _ENOUGH = 3
-"""Messages that tell a rate, over a span."""
+"""Least number of messages for a rate."""
 _SPAN = 1.0
-"""The span [s]: a few messages at once say nothing about the rate."""
+"""Least time between the first and last message for a rate [s]."""
 _SEVERAL = 2.5
 """Factor on the time between two messages that tolerates one lost message."""
 _OLD = 0.8
-"""Share of `pose.max_age` that poses may be apart without a larger value."""
+"""Largest time between poses for the default `pose.max_age`, as a fraction of it."""
 _ONE = 1.2
-"""Factor on the time between two poses that a reading waits for the later one."""
+"""Waiting time of a reading for a pose, as a multiple of the time between poses."""
 _FASTER = 1.1
-"""Factor on the expected rate that messages may reach without a larger one. The node warns beyond
-1.2."""
+"""Largest rate for the default expected rate, as a multiple of it. The node warns above 1.2."""
 
 Needs = dict[str, tuple[float, str]]
-"""By parameter: the value that a rate asks for, and what to say beside it."""
+"""Value and comment by parameter, as needed for a rate."""
 
 
 @dataclass
 class Received:
-    """Messages that came on a topic.
+    """Messages received on a topic.
 
     Args:
-        topic: its name.
-        messages: the newest one.
-        times: when each message came (monotonic seconds).
-        silent: how long nothing more had come when the listening ended [s].
-        pace: seconds of the robot's clock in one of this machine's; in a simulation not 1.
+        topic: name of the topic.
+        messages: newest message; [] = none.
+        times: arrival of each message (monotonic seconds).
+        silent: time between the last message and the end of the subscription [s].
+        pace: seconds of the robot's clock per second of real time; 1 except in a simulation.
     """
 
     topic: str
@@ -54,19 +52,19 @@ class Received:
 
     @property
     def is_known(self) -> bool:
-        """Return whether its rate is known."""
+        """True if the rate is known."""
         return len(self.times) >= _ENOUGH and self.times[-1] - self.times[0] >= _SPAN
 
     @property
     def is_single(self) -> bool:
-        """Return whether it came only once, so that its rate is unknown."""
+        """True if only one message came, so that the rate is not known."""
         return len(self.times) == 1
 
     @property
     def gap(self) -> float:
-        """Time between two messages, by this machine's clock [s]; NaN before two have come.
+        """Time between two messages [s, real time]; NaN = fewer than two messages.
 
-        A long silence at the end counts as one: there are topics that say something only at times.
+        A longer silence at the end counts instead, for topics without a constant rate.
         """
         if len(self.times) < 2:
             return math.nan
@@ -76,23 +74,23 @@ class Received:
 
     @property
     def period(self) -> float:
-        """The same by the robot's clock [s]."""
+        """Time between two messages by the robot's clock [s]."""
         return self.pace * self.gap
 
     @property
     def rate(self) -> float:
-        """Messages a second, by this machine's clock [Hz]; NaN before two have come."""
+        """Rate of messages in real time [Hz]; NaN = fewer than two messages."""
         return 1.0 / self.gap
 
     @property
     def frame(self) -> str:
-        """Frame of the newest message, "" where it says none."""
+        """Frame of the newest message; "" = it has none."""
         header = header_of(self.messages[-1]) if self.messages else None
         return "" if header is None else str(header.frame_id).lstrip("/")
 
     @property
     def in_words(self) -> str:
-        """How often it came."""
+        """Text with the rate."""
         if self.is_single:
             return f"once in {LISTEN_SECONDS:g} s"
         if math.isnan(self.gap):
@@ -101,7 +99,7 @@ class Received:
 
 
 def pace_of(stamps: Sequence[float], times: Sequence[float]) -> float:
-    """Return the seconds that stamps advance in one second of times; NaN where they do not tell."""
+    """Return the advance of stamps per second of arrival times; NaN = not known."""
     if len(stamps) < 2 or stamps[-1] <= stamps[0] or times[-1] <= times[0]:
         return math.nan
     found = (stamps[-1] - stamps[0]) / (times[-1] - times[0])
@@ -109,13 +107,13 @@ def pace_of(stamps: Sequence[float], times: Sequence[float]) -> float:
 
 
 def pose_needs(pose: PoseConfig, received: Collection[Received]) -> Needs:
-    """Return the parameters that poses ask for by their rate; the slowest and the fastest count."""
+    """Return the parameters for the rates of pose topics: their lowest and highest rate."""
     found: Needs = {}
     period = _largest([each.period for each in received])
     if period > _OLD * pose.max_age:
         found["pose.max_age"] = (_tenths(_SEVERAL * period), f"s: poses come every {period:.1f} s")
         wait = _tenths(_ONE * _largest([each.gap for each in received]))
-        if wait > pose.wait:  # else a reading counts where the probe was up to a period earlier
+        if wait > pose.wait:  # otherwise a reading uses an older pose
             found["pose.wait"] = (wait, "s: so long a reading waits for the pose after it")
     return found | _queue("pose", pose.rate, received)
 
@@ -123,7 +121,7 @@ def pose_needs(pose: PoseConfig, received: Collection[Received]) -> Needs:
 def reading_needs(
     reading: ReadingConfig, mission: MissionConfig, received: Collection[Received]
 ) -> Needs:
-    """Return the parameters that readings ask for by their rate, slowest and fastest."""
+    """Return the parameters for the rates of reading topics: their lowest and highest rate."""
     found: Needs = {}
     period = _largest([each.period for each in received])
     how = f"readings come every {period:.1f} s"
@@ -136,7 +134,7 @@ def reading_needs(
 
 
 def _queue(stream: str, expected: float, received: Collection[Received]) -> Needs:
-    """Return what the node's queue needs."""
+    """Return the parameter of the queue for the highest rate."""
     rate = _largest([each.rate for each in received])
     if rate <= _FASTER * expected:
         return {}
@@ -144,7 +142,7 @@ def _queue(stream: str, expected: float, received: Collection[Received]) -> Need
 
 
 def _largest(values: Collection[float]) -> float:
-    """Return the largest that is known; 0 when none is."""
+    """Return the largest known value; 0 = none is known."""
     return max((value for value in values if math.isfinite(value)), default=0.0)
 
 

@@ -1,8 +1,8 @@
-"""Start the nodes of a launch without ``ros2 launch``, which an installation by pip lacks.
+"""Start the nodes of a launch without ``ros2 launch``, after an installation by pip.
 
 ``python -m gp_active_sensing.ros.runner traffic_sim policy:=bal`` starts the same nodes with the
-same parameters as ``ros2 launch gp_active_sensing traffic_sim.launch.py policy:=bal``, marks their
-output with their names and ends them together. Both read `launches`.
+same parameters as ``ros2 launch gp_active_sensing traffic_sim.launch.py policy:=bal``. It prefixes
+their output with their names and ends them together. Both use `launches`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def command_of(process: Process) -> tuple[str, ...]:
     """Return the command that starts a node without ``ros2``.
 
     Raises:
-        MissingDependencyError: a program of another package that is not on the path.
+        MissingDependencyError: the program of another package is not on the path.
     """
     if process.package == PACKAGE:
         start = [sys.executable, "-m", f"{PACKAGE}.ros.{process.executable}_node"]
@@ -83,7 +83,7 @@ def command_of(process: Process) -> tuple[str, ...]:
     if process.params_file:
         ros += ["--params-file", process.params_file]
     for name, value in process.parameters.items():
-        # JSON is YAML: quoted text stays text, whatever it looks like.
+        # JSON is YAML, with quotes around texts.
         ros += ["-p", f"{name}:={json.dumps(value)}"]
     return (*start, *process.arguments, "--ros-args", *ros)
 
@@ -91,8 +91,8 @@ def command_of(process: Process) -> tuple[str, ...]:
 def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of the nodes.
 
-    The ROS wheels put themselves on LD_LIBRARY_PATH by starting the interpreter a second time, and
-    leave a note that they did; with the note and without the path a child could not load them.
+    The ROS wheels set LD_LIBRARY_PATH by a second start of the interpreter, and mark that in a
+    variable. A child with the mark and without the path could not load their libraries.
     """
     child = {**environment, **node_environment(environment), "PYTHONUNBUFFERED": "1"}
     if "LD_LIBRARY_PATH" not in child:
@@ -101,10 +101,10 @@ def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def parse_arguments(words: Sequence[str]) -> dict[str, str]:
-    """Split ``name:=value`` words.
+    """Return the values of ``name:=value`` words by name.
 
     Raises:
-        ConfigError: words of another form.
+        ConfigError: a word has another form.
     """
     problems = [word for word in words if ":=" not in word or word.startswith(":=")]
     if problems:
@@ -119,12 +119,12 @@ def make_group(
     environment: Mapping[str, str] | None = None,
     on_line: Callable[[str, str], None] | None = None,
 ) -> ProcessGroup:
-    """Return the processes of a launch, not yet started.
+    """Return the processes of a launch, before their start.
 
-    `environment` and `on_line` are those of `ProcessGroup`.
+    `environment` and `on_line` are arguments of `ProcessGroup`.
 
     Raises:
-        ActiveSensingError: unknown or wrong arguments, or something that is needed is missing.
+        ActiveSensingError: an argument is unknown or wrong, or a file or library is missing.
     """
     programs = [
         dataclasses.replace(p, command=command_of(p))
@@ -135,7 +135,7 @@ def make_group(
 
 
 def show_arguments(name: str) -> str:
-    """Describe a launch and its arguments."""
+    """Return a text on a launch and its arguments."""
     kind = find_launch(name)
     lines = [f"{name}: {kind.__doc__}", "", "Arguments, as name:=value:"]
     for argument in declarations(kind):
@@ -148,10 +148,10 @@ def show_arguments(name: str) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit code.
+    """Run the command; return its exit code.
 
-    0 when the launch ended in order, also after Ctrl-C or SIGTERM; 1 when a node failed; 2 when
-    what was given is refused, by this command or by a node.
+    It is 0 after a normal end, also by Ctrl-C or SIGTERM. It is 1 if a node failed, and 2 if this
+    command or a node refused its arguments.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     logging.basicConfig(format="[runner] %(message)s", level=logging.INFO)
@@ -177,7 +177,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def exit_code(group: ProcessGroup) -> int:
-    """Return what the ends of a launch's nodes make together, whatever ended it."""
+    """Return the exit code of a launch from the exit codes of its nodes."""
     if group.failures and not group.killed and set(group.failures.values()) == {REFUSED}:
         return REFUSED
     return FAILED if group.failures or group.killed else 0
@@ -186,9 +186,9 @@ def exit_code(group: ProcessGroup) -> int:
 logger = logging.getLogger(__name__)
 
 END_SECONDS = 20.0
-"""A child's time from SIGINT to SIGTERM, for its last records and its report [s]."""
+"""Time from SIGINT to SIGTERM, for the last records and the report of a child [s]."""
 KILL_SECONDS = 5.0
-"""A child's time from SIGTERM to SIGKILL [s]."""
+"""Time from SIGTERM to SIGKILL [s]."""
 RESPAWN_SECONDS = 2.0
 """Delay before a child is started again [s]."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -198,19 +198,19 @@ _PRCTL = getattr(ctypes.CDLL(None), "prctl", None) if sys.platform == "linux" el
 
 
 class ProcessGroup:
-    """Start programs, pass on their output and the signals, end all of them.
+    """Group of child processes that are started and ended together.
 
     Args:
-        programs: started in this order, each with its command.
-        environment: of every child; None = this process's.
+        programs: programs with their commands, in the order of their start.
+        environment: environment of the children; None = that of this process.
         on_line: called with (name, line) for each line of output, from several threads, one at a
             time.
-        grace, patience, rest: instead of `END_SECONDS`, `KILL_SECONDS`, `RESPAWN_SECONDS` [s].
+        grace, patience, rest: replace `END_SECONDS`, `KILL_SECONDS`, `RESPAWN_SECONDS` [s].
 
     Attributes:
-        children: by name, the process that was started last.
-        failures: exit codes of those that failed.
-        killed: those that did not end when asked.
+        children: newest process of each program, by name.
+        failures: exit codes of failed children, by name.
+        killed: names of the children that had to be killed.
     """
 
     def __init__(
@@ -234,20 +234,22 @@ class ProcessGroup:
         self._lock = threading.Lock()
         self._readers: list[threading.Thread] = []
         self._again_at: dict[str, float] = {}
-        """When a program that has ended is started again."""
+        """Time of the next start of each crashed program, by name (monotonic seconds)."""
         self._signals: list[int] = []
 
     def run(self, tick: Callable[[], bool] | None = None) -> int:
-        """Run until a required child ends, a signal comes or `tick` says so; end all children.
+        """Run until a required child ends, a signal comes or `tick` returns True.
+
+        All children are then ended.
 
         Args:
             tick: called about twenty times a second; True ends the group.
 
         Returns:
-            0; 1 when a child failed or had to be killed; 128 + n after signal n.
+            0 after a normal end; 1 if a child failed or had to be killed; 128 + n after signal n.
 
         Raises:
-            RunError: a program cannot be started (those started before are ended).
+            RunError: a program cannot be started (earlier ones are ended).
         """
         with self._catching_signals():
             try:
@@ -270,7 +272,7 @@ class ProcessGroup:
                 stderr=subprocess.STDOUT,
                 env=self._environment,
                 start_new_session=True,
-                # Safe beside threads: it only makes two calls, and imports nothing.
+                # Safe with threads: it makes two calls and imports nothing.
                 preexec_fn=functools.partial(_prepare_child, os.getpid()),  # noqa: PLW1509
             )
         except (OSError, subprocess.SubprocessError) as error:
@@ -289,11 +291,11 @@ class ProcessGroup:
                 try:
                     with self._lock:
                         self._on_line(name, text)
-                except Exception as error:  # go on reading: a full pipe would stop the child
+                except Exception as error:  # continue to read: a full pipe would stop the child
                     logger.error("a line of %s is lost: %r", name, error)
 
     def _ended(self) -> bool:
-        """Return whether a required child, or every child, has ended; note a failure."""
+        """Return whether a required child, or every child, has ended; record failures."""
         for program in self.programs:
             code = self.children[program.name].poll()
             if code is None or self._restart(program, code) or not program.required:
@@ -305,7 +307,7 @@ class ProcessGroup:
         return not self._again_at and not self._alive()
 
     def _restart(self, program: Process, code: int) -> bool:
-        """Start a child that has crashed once more, when it is to be and has rested."""
+        """Start a crashed child again after a delay; return whether it is or will be started."""
         if not program.respawn or not crashed(code):
             return False
         name = program.name
@@ -320,7 +322,7 @@ class ProcessGroup:
         return True
 
     def _end_all(self) -> None:
-        """End every child that still runs: ask, insist, kill; each further signal goes on."""
+        """End all children: SIGINT, SIGTERM, SIGKILL; a further signal skips a waiting time."""
         seen = len(self._signals)
         for step, wait in self._steps:
             for name in self._alive():
@@ -336,12 +338,12 @@ class ProcessGroup:
             code = child.poll()
             if code is None or name in self.failures or name in self.killed:
                 continue
-            # A child that was asked to end may die of the signal, but not fail.
+            # A child may end by the signal, but not with an error.
             if not ended_in_order(code, asked=True):
                 self.failures[name] = code
                 logger.error("%s ended with %s", name, describe(code))
         for reader in self._readers:
-            # A grandchild may hold the pipe open; its output is no longer ours.
+            # A grandchild may keep the pipe open.
             reader.join(timeout=2.0)
 
     def _alive(self) -> list[str]:
@@ -349,7 +351,7 @@ class ProcessGroup:
 
     @contextlib.contextmanager
     def _catching_signals(self) -> Iterator[None]:
-        """Note signals instead of dying of them, so that the children are ended first."""
+        """Store signals, so that the children are ended before this process."""
         before: dict[int, Any] = {}
         if threading.current_thread() is threading.main_thread():
             note = lambda number, _frame: self._signals.append(number)  # noqa: E731
@@ -362,12 +364,12 @@ class ProcessGroup:
 
 
 def _prepare_child(parent: int) -> None:
-    """Between fork and exec: hear signals no matter who started us, and end with the parent."""
+    """Restore signal handlers between fork and exec, and let the child end with its parent."""
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_DFL)
     if _PRCTL is not None:
         _PRCTL(_PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() != parent:  # it died before the line above
+        if os.getppid() != parent:  # the parent ended before the call
             os._exit(0)
 
 

@@ -1,6 +1,6 @@
-"""A running ROS system: what it offers, and whether a mission fits it.
+"""Inspect a running ROS system, and compare it with the needs of a mission.
 
-Topics, types, fields, frames and rates are compared; `commands.mission_draft` shows the result.
+The comparison has topics, types, fields, frames and rates. `commands.mission_draft` shows it.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from gp_active_sensing.ros.to_messages import RosTypes, find_message_type
 from gp_active_sensing.topology import Roads, Topology
 
 FOUND_SECONDS = 2.0
-"""Longest wait for a first topic [s]: discovery takes 0.25 s, at times 2 s."""
+"""Longest wait for the first topic [s]; discovery takes 0.25 s and sometimes 2 s."""
 QUIET_SECONDS = 0.5
-"""Time without a new topic after which no more are expected [s]."""
+"""Time without a new topic after which the list of topics is complete [s]."""
 RECEIVE_SECONDS = 3.0
 """Longest wait for a latched message or a transform [s]."""
 _NAME = "gp_active_sensing_init"
@@ -44,16 +44,16 @@ _OF_EVERY_NODE = ("/parameter_events", "/rosout")
 
 
 class RunningSystem:
-    """Looks at the ROS system around; see `running_system`."""
+    """Inspector of the ROS system of this domain; see `running_system`."""
 
     def __init__(self, node: Any, spin: Callable[[], None]) -> None:
         self._node = node
         self._spin = spin
 
     def topics(self, wanted: Collection[str] = ()) -> dict[str, tuple[str, ...]]:
-        """Return by name the topics that somebody publishes, each with its types.
+        """Return the types of each topic with a publisher, by name.
 
-        Returns once those that are wanted are there, or, without any, when no more appear.
+        With `wanted`, wait for these topics, otherwise until no new topic appears.
         """
         end = time.monotonic() + FOUND_SECONDS
         found: dict[str, tuple[str, ...]] = {}
@@ -69,7 +69,7 @@ class RunningSystem:
             self._spin()
 
     def listeners(self, wanted: Collection[str]) -> dict[str, tuple[str, ...]]:
-        """Return by name the topics that somebody listens to, each with its expected types."""
+        """Return the types of each topic with a subscriber, by name."""
         self._until(lambda: all(map(self._node.count_subscribers, wanted)), QUIET_SECONDS)
         found = {}
         for name, _ in self._node.get_topic_names_and_types():
@@ -81,14 +81,14 @@ class RunningSystem:
     def receive(
         self, types: Mapping[str, str], slow: Callable[[list[str]], None] = lambda topics: None
     ) -> dict[str, Received]:
-        """Listen to topics until their rates are known, or for `LISTEN_SECONDS`.
+        """Receive messages until the rates are known, at most for `LISTEN_SECONDS`.
 
         Args:
-            types: topic -> message type; those of one type that is not installed are left out.
+            types: message type of each topic.
             slow: called once with the topics that need longer than `RECEIVE_SECONDS`.
 
         Raises:
-            ConfigError, MissingDependencyError: a type that there is not.
+            ConfigError, MissingDependencyError: a type does not exist.
         """
         found = {topic: Received(topic) for topic in types}
         stamps: dict[str, list[float]] = {topic: [] for topic in types}
@@ -111,14 +111,14 @@ class RunningSystem:
         return found
 
     def _pace(self, streams: Collection[tuple[list[float], list[float]]]) -> float:
-        """Return the seconds of simulated time in one of real time, 1 without a simulation."""
+        """Return the seconds of simulated time per second of real time; 1 = no simulation."""
         if not self._node.count_publishers("/clock"):
             return 1.0
         paces = [pace_of(stamps, times) for stamps, times in streams]
         return statistics.median([pace for pace in paces if math.isfinite(pace)] or [1.0])
 
     def latched(self, topic: str, type: str) -> Any | None:
-        """Return the last message of a publisher that keeps it; None when none comes."""
+        """Return the message of a latched topic; None = no message comes."""
         found: list[Any] = []
         kind = find_message_type(type)
         subscription = self._node.create_subscription(kind, topic, found.append, qos.latched())
@@ -127,8 +127,8 @@ class RunningSystem:
         return found[-1] if found else None
 
     def why_no_transform(self, target: str, source: str) -> str:
-        """Return why tf does not say how a frame lies in another one, "" when it does."""
-        tf2 = importlib.import_module("tf2_ros")  # `tf_problem` says where it is missing
+        """Return why tf has no transform from `source` to `target`; "" = it has one."""
+        tf2 = importlib.import_module("tf2_ros")  # `tf_problem` has checked that it is installed
         buffer = tf2.Buffer()
         listener = tf2.TransformListener(buffer, self._node)
         why = ""
@@ -154,7 +154,7 @@ class RunningSystem:
         )
 
     def _until(self, done: Callable[[], bool], seconds: float = RECEIVE_SECONDS) -> bool:
-        """Let callbacks run until something is the case; return whether it is."""
+        """Run callbacks until a condition is true or the time is over; return the condition."""
         end = time.monotonic() + seconds
         while not (found := done()) and time.monotonic() < end:
             self._spin()
@@ -172,7 +172,7 @@ class RunningSystem:
                 take(message, info)
 
         self._node.create_subscription(kind, received.topic, take, qos.sensor(100.0))
-        if kind.__name__ == "PoseWithCovarianceStamped":  # which AMCL sends on motion only
+        if kind.__name__ == "PoseWithCovarianceStamped":  # AMCL publishes it on motion only
             self._node.create_subscription(kind, received.topic, take_kept, qos.latched())
 
     def _published(self) -> dict[str, tuple[str, ...]]:
@@ -185,8 +185,8 @@ class RunningSystem:
 
 @contextmanager
 def running_system() -> Iterator[RunningSystem]:
-    """Take part in the ROS system of this domain for a moment, as a node without a sound."""
-    os.environ.update(node_environment(os.environ))  # found within a quarter of a second
+    """Yield an inspector of the ROS system of this domain, as a node without publishers."""
+    os.environ.update(node_environment(os.environ))  # for a fast discovery
     context = Context()
     rclpy.init(args=[], context=context, signal_handler_options=SignalHandlerOptions.NO)
     try:
@@ -207,14 +207,14 @@ def running_system() -> Iterator[RunningSystem]:
 
 _WAYPOINT = "geometry_msgs/msg/PoseStamped"
 _NEARLY = 1.1
-"""Factor on `SLOWEST` that is tolerated off roads, where no visit depends on it."""
+"""Tolerance factor on `SLOWEST` on maps without roads."""
 
 Topics = Mapping[str, tuple[str, ...]]
-"""Name -> types, of the topics that somebody publishes."""
+"""Types of each topic by name."""
 
 
 def topic_misfit(what: str, topic: str, type: str, topics: Topics) -> str:
-    """Return why a topic cannot be used as reading, pose or map (`what`), "" when it can."""
+    """Return why a topic is not usable as reading, pose or map (`what`); "" = it is."""
     found = topics.get(topic)
     if found is None:
         near = suggest(topic, topics)
@@ -230,7 +230,7 @@ def topic_misfit(what: str, topic: str, type: str, topics: Topics) -> str:
 
 
 def silent_map(topic: str) -> str:
-    """Return the problem of a map that is published and does not arrive."""
+    """Return a text on a map topic with a publisher and without a message."""
     return (
         f"map: no message came on {topic} in {RECEIVE_SECONDS:g} s, though it has a publisher. Has "
         "it a map yet, and is it latched (transient local), as SLAM and map_server publish it?"
@@ -238,7 +238,7 @@ def silent_map(topic: str) -> str:
 
 
 def field_misfit(reading: ReadingConfig) -> str:
-    """Return why the value cannot be taken out of the messages, "" when it can."""
+    """Return why the field of the readings is not usable; "" = it is."""
     types = RosTypes()
     try:
         numbers = number_paths(reading.type, types)
@@ -252,7 +252,7 @@ def field_misfit(reading: ReadingConfig) -> str:
 
 
 def reading_misfits(reading: ReadingConfig, received: Received) -> list[str]:
-    """Return what is wrong with the readings that came."""
+    """Return the problems of received readings."""
     if not received.messages:
         text = (
             f"{_silent('reading', received)} For one that measures only where it is sent set "
@@ -267,7 +267,7 @@ def reading_misfits(reading: ReadingConfig, received: Received) -> list[str]:
 
 
 def tf_problem(topics: Topics) -> str:
-    """Return why nothing can be looked up in tf here, "" when something can."""
+    """Return why tf is not usable; "" = it is."""
     if {"/tf", "/tf_static"}.isdisjoint(topics):
         return "nobody publishes /tf or /tf_static, so that no pose can be looked up"
     if find_spec("tf2_ros") is None:
@@ -284,10 +284,14 @@ def pose_misfits(
     places: Topology | None,
     why_no_transform: Callable[[str, str], str],
 ) -> list[str]:
-    """Return what is wrong with the poses that came.
+    """Return the problems of received poses.
 
-    Without places the map is not known yet. `why_no_transform`, given the map's frame and another
-    one, returns why tf does not say how that one lies in it, "" when it does.
+    Args:
+        pose: configuration of the poses.
+        received: received messages.
+        places: the map; None = not known yet.
+        why_no_transform: returns why tf has no transform to the map's frame (first argument) from
+            another frame; "" = it has one.
     """
     if not received.messages:
         return [_silent("pose", received)]
@@ -312,7 +316,7 @@ def pose_misfits(
     at = pose_reader(pose.type, datum=origin, frame=places.frame)(received.messages[-1])
     frame = at.frame.lstrip("/")
     if frame != places.frame:
-        if why := why_no_transform(places.frame, frame):  # else the node transforms them
+        if why := why_no_transform(places.frame, frame):  # otherwise the node transforms them
             found.append(
                 f"pose: {received.topic} is in frame {frame!r}, the map in {places.frame!r}: give "
                 f"--frame {frame} if the map's metres are of that frame, or a topic with poses in "
@@ -326,7 +330,7 @@ def pose_misfits(
 
 
 def roads_note(received: Received, places: Topology | None) -> str:
-    """Return the problem of poses that are too rare for the roads of a map; "" = none."""
+    """Return a text on poses that are too rare for the roads of a map; "" = they are not."""
     if not isinstance(places, Roads) or received.is_single:
         return ""
     limited = [(s.length, s.speed_limit) for s in places.segments if s.speed_limit]
@@ -342,10 +346,13 @@ def roads_note(received: Received, places: Topology | None) -> str:
 
 
 def waypoint_note(name: str, listeners: Topics, topics: Topics, poses: Collection[str]) -> str:
-    """Return the problem of the subscribers of the waypoints; "" = none. Robots may start later.
+    """Return a text on missing or wrong subscribers of the waypoints; "" = none.
 
-    `listeners` are the topics that somebody listens to, with the types expected there; `topics`
-    those that somebody publishes. Those of `poses` are not for waypoints.
+    Args:
+        name: topic of the waypoints.
+        listeners: types of the topics with a subscriber, by name.
+        topics: types of the topics with a publisher, by name.
+        poses: topics of poses, which are not for waypoints.
     """
     there = listeners.get(name, ())
     if others := sorted({*there, *topics.get(name, ())} - {_WAYPOINT}):
@@ -375,7 +382,7 @@ def _silent(what: str, received: Received) -> str:
 
 
 def _far(at: Any, places: Topology) -> list[str]:
-    """Return the problem of a robot that is farther from the map than the map is wide."""
+    """Return a text on a robot farther from the map than the map's extent; [] = it is not."""
     positions = places.positions[:, :2]
     extent = float(np.hypot(*np.ptp(positions, axis=0)))
     away = float(np.hypot(*(positions - (at.x, at.y)).T).min())

@@ -1,4 +1,4 @@
-"""Services of ``active_sensing``: commands to the mission, and to each of several probes."""
+"""Services of ``active_sensing``: commands for the mission and for each of several probes."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ _INACTIVE = "the node is not active: configure and activate it first"
 
 
 class Services:
-    """Makes the services; they answer with a reason where a command does not fit the state."""
+    """Services of a mission; they answer with a reason if a command is not possible."""
 
     def __init__(self, node: GuardedNode, parts: MissionComponents, results: Publishers) -> None:
         self._parts = parts
         self._results = results
         self.worker: Worker | None = None
-        """At work while the node is active."""
+        """Threads of the mission; None while the node is not active."""
         mission = parts.mission
         commands: list[tuple[str, Callable[[], str], str]] = [
             ("start", partial(mission.start, "asked by ~/start"), "started"),
             ("pause", partial(mission.pause, "asked by ~/pause"), "paused"),
             ("resume", partial(mission.resume, "asked by ~/resume"), "resumed"),
         ]
-        if "" in mission.probes:  # of several each has its own (`FleetServices`)
+        if "" in mission.probes:  # each of several probes has a service (`FleetServices`)
             done = "blocked for a while; another is chosen"
             commands.append(("unreachable", mission.unreachable, done))
         for name, command, done in commands:
@@ -51,7 +51,7 @@ class Services:
         return _INACTIVE if self.worker is None else command()
 
     def _on_accept_gated(self, request: Any, response: Any) -> Any:
-        """Use the readings that were set aside: it was the field, not the sensor."""
+        """Use the gated readings."""
         mission = self._parts.mission
         if mission.state == "ended":
             response.message = f"the mission is ended ({mission.reason})"
@@ -62,7 +62,7 @@ class Services:
         return response
 
     def _on_finish(self, request: Any, response: Any) -> Any:
-        """End the mission; the answer comes when summary and report are written."""
+        """End the mission; answer after summary and report are written."""
         mission, worker = self._parts.mission, self.worker
         if worker is None:
             response.message = _INACTIVE
@@ -91,12 +91,11 @@ class Services:
 
 
 class FleetServices:
-    """Lets probes join and leave while the mission goes on.
+    """Services of several probes, and changes of the parameter `probes` during a mission.
 
-    A probe that is new to the list gets its topics and joins with its first pose. One that is taken
-    off leaves: it is heard no more, its services go and what waited for it is used or counted. What
-    it found, what it drove and the topics that are sent to it stay, so that nothing is torn down
-    that another thread may be using.
+    A new probe gets its topics and joins with its first pose. A removed probe leaves: its
+    subscriptions and services are destroyed, and its waiting readings are used or counted. Its
+    readings, drives and publishers are kept, since another thread may use them.
     """
 
     def __init__(
@@ -114,13 +113,13 @@ class FleetServices:
         self._listed = frozenset(config.probes)
         self._topics = config.topics
         self._services: dict[str, list[Any]] = {}
-        """Services of each probe on the list."""
+        """Services of each probe, by name."""
         for name in self._mission.probes:
             if name:
                 self._offer(name)
 
     def refusal(self, names: Sequence[str]) -> str:
-        """Return why the list of probes cannot become this one, "" when it can."""
+        """Return why a list of probes is not possible; "" = it is."""
         try:
             probe_names(names)
         except ConfigError as error:
@@ -144,11 +143,11 @@ class FleetServices:
         return ""
 
     def change(self, names: Sequence[str]) -> None:
-        """Let the probes of a list take part, and no others."""
+        """Add and remove probes according to a list of names."""
         mission = self._mission
         for name in names:
             if name not in mission.probes:
-                # Its topics first: nothing is sent to it, or said of it, before they are there.
+                # Topics first, since the mission publishes at once.
                 self._results.waypoints.add_probe(name)
                 self._inputs.listen(name)
                 self._offer(name)
@@ -184,7 +183,7 @@ class FleetServices:
 
 
 def _carry_out(command: Callable[[], str], done: str, request: Any, response: Any) -> Any:
-    """Answer that a command was carried out, or why it cannot be."""
+    """Fill the response of a service with the result of a command."""
     problem = command()
     response.success = not problem
     response.message = problem or done

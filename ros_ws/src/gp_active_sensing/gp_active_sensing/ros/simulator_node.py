@@ -1,17 +1,18 @@
-"""Node ``simulator``: plays a scenario's field, sensor and probes, and the clock.
+"""Node ``simulator``: simulates the field, sensor, probes and clock of a scenario.
 
-The field is a known one, or the traffic of a running SUMO in which the probe is a car.
+The field is a given one, or the traffic of a running SUMO with the probe as a car.
 
-Publishes ``/clock``, ``pose`` (nav_msgs/Odometry) and ``reading``; drives to ``next_waypoint``. Of
-several probes each has these three in its namespace, such as ``probe_1/pose``. Where the scenario
-has sorties it publishes ``battery_state`` as well; a probe that stands for a minute at its end
-place has another battery. Where the scenario has an expert it answers ``expert/query`` on
-``expert/answer`` (sensor_msgs/PointCloud2). The clock does not wait for anybody: it advances by
-equal steps, each published after what happened in it, so anyone who sees a time has been sent
-everything before it. Under load it runs slower than ``speed_factor``, and skips nothing.
+The node publishes ``/clock``, ``pose`` (nav_msgs/Odometry) and ``reading``, and subscribes
+``next_waypoint``. Each of several probes has these topics in its namespace, such as
+``probe_1/pose``. With sorties in the scenario the node publishes ``battery_state``; a probe that
+stands for a minute at its end place gets another battery. With an expert in the scenario it answers
+``expert/query`` on ``expert/answer`` (sensor_msgs/PointCloud2).
 
-The readings are ``sensor_msgs/msg/Temperature``: the smallest standard message with a stamp, one
-value and its variance, whatever the unit of the field is.
+The clock advances by equal steps and does not wait for other nodes. A time is published after all
+messages before it. Under load the clock is slower than ``speed_factor``, without skipped steps.
+
+The readings are ``sensor_msgs/msg/Temperature`` for any unit of the field: it is the smallest
+standard message with a stamp, a value and a variance.
 """
 
 # ruff: noqa: E402  whether there is a ROS to import is looked at first
@@ -51,14 +52,14 @@ from gp_active_sensing.types import Reading
 
 LIVE = ("silent",)
 POSE_RATE = 10.0
-"""Poses a simulated second."""
+"""Rate of poses in simulated time [Hz]."""
 MOST_STEPS = 100.0
-"""Most steps a second of real time; a faster simulation makes the steps longer, not more."""
+"""Largest rate of steps in real time [Hz]; a faster simulation has longer steps."""
 
 
 @dataclass
 class _Simulated:
-    """A probe and its topics."""
+    """Simulated probe with its topics."""
 
     name: str
     player: SimulatedRobot
@@ -70,18 +71,18 @@ class _Simulated:
 
     @property
     def body(self) -> str:
-        """Name of the frame that it carries along."""
+        """Name of the probe's body frame."""
         return probe_topic(self.name, "base_link")
 
 
 class SimulatorNode(GuardedNode):
-    """Starts by itself; its topics are in the module's docstring.
+    """Simulator node, which starts by itself; its topics are in the module's docstring.
 
     Attributes:
-        players: the simulated probes by name ("" = one without a namespace); empty while the node
-            is not configured. They move in the node's own thread.
-        batteries: theirs by name; None for a probe without sorties.
-        is_active: whether the simulated time runs.
+        players: simulated probes by name ("" = without a namespace); {} while the node is not
+            configured. They move in the node's thread.
+        batteries: batteries of the probes by name; None = no sorties.
+        is_active: True while the simulated time advances.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -99,19 +100,19 @@ class SimulatorNode(GuardedNode):
 
     @property
     def players(self) -> dict[str, SimulatedRobot]:
-        """The simulated probes by name."""
+        """Simulated probes by name."""
         return {name: probe.player for name, probe in self._probes.items()}
 
     @property
     def batteries(self) -> dict[str, SimulatedBattery | None]:
-        """Those of the probes by name; None for one without sorties."""
+        """Batteries of the probes by name; None = no sorties."""
         return {name: probe.battery for name, probe in self._probes.items()}
 
     def _probe_names(self) -> list[str]:
-        """Return the names of the scenario's probes, [] for a single one."""
+        """Return the names of the scenario's probes; [] = a single probe."""
         try:
             return list(load_scenario(str(self.parameters.given.get("scenario", ""))).names)
-        except ActiveSensingError:  # said by `configure`
+        except ActiveSensingError:  # `configure` reports it
             return []
 
     def configure(self) -> None:
@@ -126,7 +127,7 @@ class SimulatorNode(GuardedNode):
         self._frame = world.topology.frame
         self._names = world.topology.names
         players = build_players(scenario, world, config.probes, config.starts)
-        # The profile rclpy's own /clock subscription expects, with more depth.
+        # The profile of rclpy's subscription of /clock, with more depth.
         self._clock_out = self.own(
             self.create_publisher(ClockMessage, "/clock", QoSProfile(depth=100))
         )
@@ -147,8 +148,8 @@ class SimulatorNode(GuardedNode):
         )
 
     def _connect(self, name: str, player: SimulatedRobot) -> None:
-        """Make the topics of a probe."""
-        # Nothing is lost while a subscriber is busy, or, when asked, was not there.
+        """Create the topics of a probe."""
+        # A busy subscriber loses nothing; with `keep`, a restarted one neither.
         profile = qos.reliable(1000, latched=self._config.keep)
         pose = self.create_publisher(Odometry, probe_topic(name, "pose"), profile)
         reading = self.create_publisher(Temperature, probe_topic(name, "reading"), profile)
@@ -159,7 +160,7 @@ class SimulatorNode(GuardedNode):
         self.own(self.create_subscription(PoseStamped, topic, callback, qos.latched()))
 
     def _where_they_begin(self) -> str:
-        """Return where each probe begins, in words."""
+        """Return a text with the first place of each probe."""
         places = [
             f"{name} at {'no place' if at is None else self._names[at]}"
             for name, at in ((name, probe.player.at) for name, probe in self._probes.items())
@@ -167,7 +168,7 @@ class SimulatorNode(GuardedNode):
         return f"; {', '.join(places)}"
 
     def _on_parameters(self, parameters: list[Any]) -> None:
-        """Use the parameters that may change at any time."""
+        """Apply changed live parameters."""
         value = self.parameters.mapping().get("silent", "")
         words = frozenset(word.strip() for word in str(value).split(",") if word.strip())
         if words != self._silent:
@@ -180,18 +181,18 @@ class SimulatorNode(GuardedNode):
             self._silent = words
 
     def activate(self) -> None:
-        """Let the time run."""
+        """Start the simulated time."""
         self._seconds = max(1.0 / POSE_RATE, self._config.speed_factor / MOST_STEPS)
         period = self._seconds / self._config.speed_factor
         self._timer = self.own(self.create_timer(period, self._on_step))
 
     def deactivate(self) -> None:
-        """Let the time stand."""
+        """Stop the simulated time."""
         if self._probes and hasattr(self, "_timer"):
             self._timer.cancel()
 
     def release(self) -> None:
-        """Give back the topics."""
+        """Release the world and the topics."""
         for probe in self._probes.values():
             probe.player.close()
         self._probes = {}
@@ -199,10 +200,10 @@ class SimulatorNode(GuardedNode):
         self.disown()
 
     def drive(self, name: str, message: PoseStamped) -> None:
-        """Send a probe to a waypoint, as one that is heard on its topic does."""
+        """Send a probe to a waypoint, as a message on its topic does."""
         probe = self._probes[name]
         if message == probe.last_waypoint or probe.name in self._silent:
-            return  # the same one, sent again to a late subscriber; or it does not hear it
+            return  # a repeated waypoint, or a probe without radio
         if message.header.frame_id.lstrip("/") != self._frame:
             self.get_logger().warning(
                 f"waypoint in frame {message.header.frame_id!r}, the map is in {self._frame!r}; "
@@ -249,7 +250,7 @@ class SimulatorNode(GuardedNode):
 
 
 def pose_message(moment: Observation, frame: str, body: str) -> Odometry:
-    """Return where a simulated probe is, in a frame of the map."""
+    """Return the pose of a simulated probe as a message, in a frame of the map."""
     x, y, heading, *up = moment.pose
     message = Odometry(child_frame_id=body)
     message.header.frame_id = frame
@@ -263,7 +264,7 @@ def pose_message(moment: Observation, frame: str, body: str) -> Odometry:
 
 
 def reading_message(reading: Reading, body: str) -> Temperature:
-    """Return a reading of a probe, whose frame is `body`."""
+    """Return a reading as a message, in the probe's frame `body`."""
     message = Temperature(temperature=reading.value, variance=reading.noise_variance or 0.0)
     message.header.frame_id = body
     message.header.stamp = outputs.time_of(reading.stamp_ns)

@@ -1,7 +1,7 @@
-"""Subscriptions of ``active_sensing``: readings and poses of each probe, put into the inbox.
+"""Subscriptions of ``active_sensing``: readings and poses of each probe, for the inbox.
 
-Messages are taken serialised and pass `qos.MessageGate`. `Diagnostics.listen` makes the
-subscription and counts its messages.
+`Diagnostics.listen` creates a subscription and counts its messages. They come serialised and are
+decoded by `qos.MessageGate`.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ logger = logging.getLogger(__name__)
 
 
 class Subscriptions:
-    """Subscribes for each probe; callbacks convert a message and leave it in the inbox.
+    """Subscriptions of all probes, whose callbacks put converted messages into the inbox.
 
     Raises:
-        ConfigError, MissingDependencyError: a message type or field that there is not.
+        ConfigError, MissingDependencyError: a message type or field does not exist.
     """
 
     def __init__(
@@ -68,18 +68,18 @@ class Subscriptions:
             "twist": config.pose.twist_topic,
         }
         self._twists: dict[str, Twists] = {}
-        """By probe, where its velocity has a topic of its own."""
+        """Velocities by probe, from the topic of twists."""
         pose = config.pose
         topology = parts.mission.loop.topology
         self._frame = frame = topology.frame
         self._has_heights = topology.heights is not None
         self._transforms: Transforms | None = None
         self._buffer: TransformBuffer | None = None
-        """Made when something is to be looked up first; see `_tf`."""
+        """Transforms, created at the first use in `_tf`; None = not yet."""
         self._no_tf = ""
-        """Why there is none."""
+        """Reason why there are no transforms; "" = there are."""
         self._bodies: dict[str, str] = {}
-        """By probe: the frame whose pose its messages say."""
+        """Child frame of the poses of each probe, by name."""
         self._frames_logged: set[str] = set()
         for quantity in (each for sensor in self._sensors for each in sensor.quantities):
             key, each = quantity.key, quantity.config
@@ -123,14 +123,14 @@ class Subscriptions:
         self._health.streams[probe_topic(probe, "pose")] = stream
 
     def drop(self, probe: str) -> None:
-        """Listen to the topics of a probe no more."""
+        """Destroy the subscriptions of a probe."""
         self._twists.pop(probe, None)
         beside = {"battery": self._battery, "twist": self._pose.twist_topic}
         sensors = (sensor.key for sensor in self._sensors)
         for topic in (*sensors, "pose", *(key for key, name in beside.items() if name)):
             stream = self._health.streams.pop(probe_topic(probe, topic), None)
             if stream is None:
-                continue  # it does not carry the sensor
+                continue  # the probe does not have this sensor
             if stream.subscription is not None:
                 self._node.give_back(stream.subscription)
             elif self._transforms is not None:
@@ -175,7 +175,7 @@ class Subscriptions:
         self._listen_beside("battery", probe, _BATTERY, 1.0, take)
 
     def _listen_to_twist(self, probe: str) -> None:
-        """Subscribe to the velocity of a probe, which is that of its poses."""
+        """Subscribe to the velocity of a probe, for its poses."""
         twists = self._twists[probe] = Twists(self._pose.twist_type)
 
         def take(message: Any, received: float) -> None:
@@ -199,7 +199,7 @@ class Subscriptions:
         self._health.listen(probe_topic(probe, key), name, kind, on_bytes, qos.sensor(rate))
 
     def _request_latched(self, probe: str, name: str, kind: Any) -> None:
-        """Ask for the last pose of before, which a robot that stands does not send again."""
+        """Request the latched pose, which a standing robot does not publish again."""
         watched = self._health.streams[probe_topic(probe, "pose")]
 
         def receive(data: bytes, info: Mapping[str, Any]) -> None:
@@ -222,7 +222,7 @@ class Subscriptions:
     def _on_reading(
         self, topic: str, carried: Sequence[_Quantity], probe: str, message: Any, received: float
     ) -> None:
-        """Put the reading of each quantity that a message has into the inbox."""
+        """Put a message's reading of each quantity into the inbox."""
         for each in carried:
             try:
                 value = each.reader.read(message)
@@ -232,7 +232,7 @@ class Subscriptions:
                 self._refuse(topic, probe, error.reason, str(error))
                 continue
             stamp = value.stamp_ns
-            if stamp is None:  # a type without a header
+            if stamp is None:  # the type has no header
                 stamp = int(self._node.get_clock().now().nanoseconds)
             stamp = self._stamped(topic, stamp)
             raw = RawReading(
@@ -241,7 +241,7 @@ class Subscriptions:
             self._inbox.put(raw, received, probe)
 
     def _mount(self, probe: str, sensor: str, section: str) -> tuple[float, ...]:
-        """Return where a sensor sits by tf: ahead, left, and on a map with heights above [m]."""
+        """Return a sensor's position by tf: ahead, left, and on a map with heights above [m]."""
         assert self._buffer is not None, "made when it was configured"
         body = self._bodies.get(probe) or probe_topic(probe, self._pose.child_frame)
         body, sensor = body.lstrip("/"), sensor.lstrip("/")
@@ -285,7 +285,7 @@ class Subscriptions:
         self._put_pose(probe, pose, received)
 
     def _in_map(self, pose: Pose) -> Pose:
-        """Return a pose in the map's frame by tf; as it is, to be refused, where tf has no way."""
+        """Return a pose in the map's frame by tf; without a transform, the unchanged pose."""
         buffer = self._tf()
         why = self._no_tf
         if buffer is not None:
@@ -313,7 +313,7 @@ class Subscriptions:
         return pose
 
     def _tf(self) -> TransformBuffer | None:
-        """Return what tf says; None where it cannot be asked."""
+        """Return the transforms; None = tf is not available."""
         if self._buffer is None and not self._no_tf:
             try:
                 self._buffer = TransformBuffer(self._node, "a pose in another frame than the map's")
@@ -328,7 +328,7 @@ class Subscriptions:
         self._inbox.put(pose, received, probe)
 
     def _stamped(self, topic: str, stamp_ns: int) -> int:
-        """Return the stamp, or the time of arrival for one that its publisher left at zero."""
+        """Return a stamp, or the present time for a stamp of zero [ns]."""
         if stamp_ns != 0:
             return stamp_ns
         self._health.note_unstamped(topic)
@@ -337,13 +337,13 @@ class Subscriptions:
 
 @dataclass(frozen=True)
 class _Quantity:
-    """A quantity that a message has.
+    """Quantity in the messages of a topic.
 
     Args:
-        name: of a further quantity; "" = the main one.
+        name: name of a further quantity; "" = the main one.
         key: section of its configuration.
-        config: how it is taken in.
-        reader: takes it out of a message.
+        config: configuration of its readings.
+        reader: reader of its values.
     """
 
     name: str
@@ -352,14 +352,14 @@ class _Quantity:
     reader: ValueReader
 
     def is_on(self, probe: str) -> bool:
-        """Return whether a probe carries its sensor."""
+        """Return whether a probe measures the quantity."""
         probes = self.config.probes if isinstance(self.config, QuantityConfig) else ()
         return not probes or probe in probes
 
 
 @dataclass(frozen=True)
 class _Sensor:
-    """A topic with one quantity or several."""
+    """Topic with one or several quantities."""
 
     key: str
     stream: ReadingConfig
@@ -367,7 +367,7 @@ class _Sensor:
 
 
 def _sensors(config: ActiveSensingConfig) -> tuple[_Sensor, ...]:
-    """Return the topics of the readings. Raises ConfigError: one is described in two ways."""
+    """Return the topics of the readings. Raises ConfigError: a topic has two descriptions."""
     types, topics = RosTypes(), dict[str, list[_Quantity]]()
     for name, each in {"": config.reading, **config.further}.items():
         known = config.readings.get(name or config.main, each)
@@ -392,9 +392,9 @@ def _sensors(config: ActiveSensingConfig) -> tuple[_Sensor, ...]:
 
 
 _OF_TOPIC = ("type", "reliable", "catch_up")
-"""Keys that are the same for all quantities of a topic."""
+"""Keys that must be equal for all quantities of a topic."""
 _KINDS = {"pose": "poses", "battery": "batteries", "twist": "twists"}
-"""Word by which the inbox counts the messages of a topic; of all others ``readings``."""
+"""Name of a topic's messages in the counts of the inbox; others are ``readings``."""
 _BATTERY = "sensor_msgs/msg/BatteryState"
 _MOST_FRAMES_LOGGED = 20
-"""Frames of poses that are spoken of, at most."""
+"""Largest number of frames of poses that are logged."""

@@ -1,4 +1,4 @@
-"""Results, the map and the probes as messages, and message classes by name; no node."""
+"""Convert results, map and probes to messages, and find message classes by name."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def find_message_type(name: str) -> Any:
     """Return a message class by its name, such as ``sensor_msgs/msg/Temperature``.
 
     Raises:
-        ConfigError: not a type name, or no such message in the package.
+        ConfigError: the name is not valid, or the message does not exist.
         MissingDependencyError: the package is not installed.
     """
     package, short = split_type_name(name)
@@ -59,12 +59,12 @@ def find_message_type(name: str) -> Any:
 
 
 def type_name(message_type: Any) -> str:
-    """Return the name of a message class, as in ``sensor_msgs/msg/Temperature``."""
+    """Return the name of a message class, such as ``sensor_msgs/msg/Temperature``."""
     return f"{message_type.__module__.split('.')[0]}/msg/{message_type.__name__}"
 
 
 class RosTypes:
-    """The message types of the installed ROS (`messages.conversions.MessageTypes`)."""
+    """Message types of the installed ROS (`messages.conversions.MessageTypes`)."""
 
     def fields(self, name: str) -> Mapping[str, str]:
         """Return the fields of a type; see the protocol."""
@@ -72,7 +72,7 @@ class RosTypes:
 
 
 def time_of(stamp_ns: int) -> Time:
-    """Return nanoseconds as a message."""
+    """Return a time [ns] as a message."""
     seconds, nanoseconds = divmod(max(0, int(stamp_ns)), 1_000_000_000)
     return Time(sec=seconds, nanosec=nanoseconds)
 
@@ -80,7 +80,7 @@ def time_of(stamp_ns: int) -> Time:
 def waypoint_message(
     goal: Sequence[float] | FloatArray, frame: str, stamp_ns: int, altitude: float = 0.0
 ) -> PoseStamped:
-    """Return a waypoint (3,) of x, y [m] and heading [rad], at an altitude [m]."""
+    """Return the message of a waypoint (3,), x, y [m] and heading [rad], at an altitude [m]."""
     message = PoseStamped(header=Header(stamp=time_of(stamp_ns), frame_id=frame))
     message.pose.position.x = float(goal[0])
     message.pose.position.y = float(goal[1])
@@ -97,11 +97,10 @@ def plan_path(
     altitude: float = 0.0,
     line: FloatArray | None = None,
 ) -> Path:
-    """Return the way over some places in order, along the map's geometry.
+    """Return the way over some places as a path, along the map's geometry.
 
-    Each pose heads for the next one, the last as its place's waypoint does.
-
-    A line (k, 2) [m] is the way itself, where it has curves that the map does not know.
+    The heading of each pose is the direction to the next one. The last heading is that of the
+    place's waypoint. `line` (k, 2) [m] replaces the geometry, for a way with curves.
     """
     path = Path(header=Header(stamp=time_of(stamp_ns), frame_id=topology.frame))
     curved = line is not None
@@ -128,7 +127,7 @@ def field_cloud(
     names = ("x", "y", "z", "mean", "std")
     table = np.zeros((topology.n, len(names)), dtype="<f4")
     table[:, : topology.points.shape[1]] = topology.points
-    with np.errstate(over="ignore"):  # beyond a float32 is infinite, and said by is_dense
+    with np.errstate(over="ignore"):  # beyond float32: infinite, is_dense false
         table[:, 3], table[:, 4] = mean, std
     fields = [(name, 4 * i, PointField.FLOAT32) for i, name in enumerate(names)]
     header = Header(stamp=time_of(stamp_ns), frame_id=topology.frame)
@@ -138,7 +137,7 @@ def field_cloud(
 def occupancy_grid(
     lattice: Lattice, values: FloatArray, limits: Limits, frame: str, stamp_ns: int
 ) -> OccupancyGrid:
-    """Return values (n,) of square cells as levels 0 … 100, -1 where there is no place."""
+    """Return values (n,) of square cells as levels 0 … 100; -1 = a cell without a place."""
     stamp = time_of(stamp_ns)
     message = OccupancyGrid(header=Header(stamp=stamp, frame_id=frame))
     message.info.map_load_time = stamp
@@ -151,7 +150,7 @@ def occupancy_grid(
 
 
 def limits_message(limits: Mapping[str, Limits]) -> Float64MultiArray:
-    """Return the values of level 0 and of level 100 of some grids, as `<name>_low`, `<name>_high`.
+    """Return the values at the levels 0 and 100 of grids, as `<name>_low` and `<name>_high`.
 
     Entry i of ``data`` belongs to ``layout.dim[i].label``.
     """
@@ -164,9 +163,9 @@ def limits_message(limits: Mapping[str, Limits]) -> Float64MultiArray:
 
 
 def values_cloud(points: Points, header: Header) -> PointCloud2:
-    """Return points with x, y, z, value and variance as a question to an expert, or its answer.
+    """Return the message of a question to an expert, or of its answer.
 
-    The points are those of `messages.point_cloud`; the header has the time of question or values.
+    `points` are from `messages.point_cloud`. The header has the time of the question or values.
     """
     columns, data = layout(points)
     fields = [(c.name, c.offset, c.code) for c in columns]
@@ -177,7 +176,7 @@ def values_cloud(points: Points, header: Header) -> PointCloud2:
 def _cloud(
     header: Header, fields: Sequence[tuple[str, int, int]], count: int, data: bytes, dense: bool
 ) -> PointCloud2:
-    """Return a cloud of packed points, whose fields have a name, an offset and a type each."""
+    """Return a cloud of packed points with the given fields."""
     return PointCloud2(
         header=header,
         height=1,
@@ -186,7 +185,7 @@ def _cloud(
         is_bigendian=False,
         point_step=len(data) // count if count else 0,
         row_step=len(data),
-        # rclpy copies an array as a block and bytes element by element.
+        # rclpy copies an array as a block, and bytes element by element.
         data=array.array("B", data),
         is_dense=dense,
     )
@@ -195,14 +194,13 @@ def _cloud(
 def weights_message(
     weights: Sequence[float] | FloatArray, hyperparameters: Sequence[HyperParameters]
 ) -> Float64MultiArray:
-    """Return the belief over hyper-parameters; each dimension's label names one candidate.
+    """Return the weights of the hyper-parameter vectors, with labels.
 
-    Each candidate has a dimension of size 1, since this is how labels fit into the message. Entry i
-    of ``data`` belongs to ``layout.dim[i].label``, such as ``length_scale=150 signal_std=14
-    noise_std=2``. A belief over kernels adds the kernel: ``kernel=PER+SE length_scale=150 …``.
-    Variation of single places adds ``… place_std=3``, and attributes that explain a part of the
-    field add ``… attribute_std=2``. ``kernel=none`` means no spatial correlation, without a
-    length-scale.
+    Entry i of ``data`` belongs to ``layout.dim[i].label``, such as ``length_scale=150 signal_std=14
+    noise_std=2``; each dimension has size 1. A belief over kernels adds the kernel:
+    ``kernel=PER+SE length_scale=150 …``. A variation between places adds ``… place_std=3``, and
+    attributes in the mean add ``… attribute_std=2``. ``kernel=none`` means no spatial correlation,
+    without a length-scale.
     """
     message = Float64MultiArray()
     for candidate in hyperparameters:
@@ -223,7 +221,7 @@ def weights_message(
 def diagnostic_status(
     name: str, hardware_id: str, level: int, summary: str, values: Mapping[str, object]
 ) -> DiagnosticStatus:
-    """Return a status with its values in words; `level` is 0 ok, 1 warning, 2 error."""
+    """Return a status with its values as text; `level` is 0 (ok), 1 (warning) or 2 (error)."""
     status = DiagnosticStatus(name=name, hardware_id=hardware_id, message=summary)
     status.level = bytes([level])
     status.values = [KeyValue(key=key, value=shown(value)) for key, value in values.items()]
@@ -240,22 +238,22 @@ MARKS: dict[str, tuple[Colour, float]] = {
     "planned": ((0.95, 0.6, 0.1, 1.0), 3.0),
     "next": ((1.0, 0.3, 0.0, 1.0), 5.0),
 }
-"""Colour and width of the places of each kind; later ones lie on top, all below the field."""
+"""Colour and width of the places of each kind; later kinds are drawn over earlier ones."""
 
 _ROAD_METRES = 3.0
-"""Width of a road, per unit of the above [m]."""
-_HERE: Colour = (1.0, 0.25, 0.9, 1.0)  # which the colours of the field do not have
+"""Width of a road for a width of 1 in `MARKS` [m]."""
+_HERE: Colour = (1.0, 0.25, 0.9, 1.0)  # not among the colours of the field
 _GONE: Colour = (0.5, 0.5, 0.5, 1.0)
 _LIFETIME_SECONDS = 3
-"""Time for which a probe is shown after the node's last message [s]."""
+"""Time for which a marker of a probe is shown after its message [s]."""
 
 
 def map_markers(
     topology: Topology, places: Mapping[str, Sequence[int]], stamp_ns: int
 ) -> MarkerArray:
-    """Return the map, and the places of each kind, as one marker each.
+    """Return a marker of the map and a marker of the places of each kind.
 
-    A kind without a place is deleted: RViz complains of a marker without points.
+    For a kind without places the marker is deleted, since RViz warns of empty markers.
     """
     header = Header(stamp=time_of(stamp_ns), frame_id=topology.frame)
     lines = any(len(topology.geometry(place)) > 1 for place in range(topology.n))
@@ -287,9 +285,9 @@ def _points(topology: Topology, places: Iterable[int], z: float) -> list[Point]:
 
 
 def probe_markers(topology: Topology, probes: Iterable[tuple[str, Pose, bool]]) -> MarkerArray:
-    """Return an arrow for each probe (a ball while its heading is not known), and its name.
+    """Return an arrow and a label for each probe; a sphere without a heading.
 
-    `probes` are name ("" in a mission of one), pose, and whether the probe takes part.
+    `probes` has the name ("" for a single probe) and pose of each probe, and whether it takes part.
     """
     size = _spacing(topology)
     markers = []
@@ -316,7 +314,7 @@ def probe_markers(topology: Topology, probes: Iterable[tuple[str, Pose, bool]]) 
 
 
 def _label(arrow: Marker, text: str, size: float) -> Marker:
-    """Return the name of a probe, beside it."""
+    """Return the label with the name of a probe."""
     marker = Marker(header=arrow.header, ns="name", id=arrow.id, action=Marker.ADD, text=text)
     marker.type = Marker.TEXT_VIEW_FACING
     marker.pose.position.x = arrow.pose.position.x
@@ -335,7 +333,7 @@ def _colour(colour: Colour) -> ColorRGBA:
 
 
 def _spacing(topology: Topology) -> float:
-    """Return a length of the order of the distance between neighbouring places [m]."""
+    """Return an approximate distance between neighbouring places [m]."""
     extent = np.ptp(topology.positions, axis=0)
     return max(float(np.max(extent)) / max(1.0, math.sqrt(topology.n)), 1e-3)
 
@@ -343,24 +341,24 @@ def _spacing(topology: Topology) -> float:
 # -- waypoints in degrees --------------------------------------------------------------------------
 
 _EITHER = ("geographic_msgs/msg/GeoPoseStamped", "sensor_msgs/msg/NavSatFix")
-"""Types that `GEOGRAPHIC` stands for; the first one that is installed."""
+"""Message types for `GEOGRAPHIC`; the first installed type is used."""
 _ABOVE_HOME = 6
 """FRAME_GLOBAL_REL_ALT of ardupilot_msgs/GlobalPosition and mavros_msgs/GlobalPositionTarget."""
 _POSITION_ONLY = 0b1101_1111_1000
-"""Their type_mask: velocity, acceleration, yaw and yaw rate are to be ignored."""
+"""Their type_mask, to ignore velocity, acceleration, yaw and yaw rate."""
 _MAP_FRAME = "map"
-"""The only frame that ArduPilot takes such a message in."""
+"""Only frame that ArduPilot accepts in such a message."""
 
 
 class GeographicWaypoints:
-    """Converts waypoints of the map into messages with latitude and longitude.
+    """Converter of waypoints to messages with latitude and longitude.
 
     Args:
         type: message type, or `GEOGRAPHIC`.
         origin: latitude and longitude of the map's origin [degree]; None = not known.
 
     Raises:
-        ConfigError: the map does not say where on Earth it lies.
+        ConfigError: the position of the map on Earth is not known.
         MissingDependencyError: the message type or pyproj is not installed.
     """
 
@@ -373,7 +371,7 @@ class GeographicWaypoints:
             raise ConfigError(msg)
         self.kind = _kind_of(type)
         self._system = local_system((origin[1], origin[0]))
-        self._degrees(0.0, 0.0)  # says now, and not with the first waypoint, what is missing
+        self._degrees(0.0, 0.0)  # raises its error now and not at the first waypoint
 
     def convert(self, waypoint: PoseStamped) -> Any:
         """Return a waypoint in degrees; its z becomes the altitude [m]."""

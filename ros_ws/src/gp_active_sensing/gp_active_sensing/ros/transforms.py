@@ -1,6 +1,6 @@
-"""What tf says: where the probes are, how a pose lies in the map's frame, how a sensor sits.
+"""Transforms of tf: poses of probes, poses in the map's frame, and positions of sensors.
 
-tf2_ros is not among the wheels of PyPI and is imported only where something is to be looked up.
+tf2_ros has no wheel on PyPI and is imported at the first lookup only.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _UNIT = 0.01
 
 
 class LookedUp(TopicMonitor):
-    """A pose that is looked up; watched like a topic."""
+    """Pose from tf, monitored like a topic."""
 
     what = "transform"
 
@@ -38,19 +38,19 @@ class LookedUp(TopicMonitor):
 
     @property
     def name(self) -> str:
-        """The two frames."""
+        """Names of the two frames."""
         return self._name
 
 
 class TransformBuffer:
-    """Transforms of ``/tf`` and ``/tf_static``, by tf2_ros where it is installed.
+    """Transforms of ``/tf`` and ``/tf_static``, from tf2_ros.
 
     Raises:
         MissingDependencyError: tf2_ros is not installed.
     """
 
     def __init__(self, node: GuardedNode, need: str, otherwise: str = "") -> None:
-        try:  # not on PyPI, and needed for nothing else
+        try:  # optional
             tf2 = importlib.import_module("tf2_ros")
         except ImportError as error:
             msg = (
@@ -59,21 +59,20 @@ class TransformBuffer:
             )
             raise MissingDependencyError(msg) from error
         self.error: type[Exception] = tf2.TransformException
-        """Raised where there is no transform."""
+        """Error of a missing transform."""
         self._buffer = tf2.Buffer()
         self._listener = tf2.TransformListener(self._buffer, node)
         for subscription in ("tf_sub", "tf_static_sub"):
             node.own(getattr(self._listener, subscription))
 
     def newest(self, target: str, source: str) -> Any:
-        """Return the newest transform from a frame into another one. Raises `error`."""
+        """Return the newest transform from a frame to another one. Raises `error`."""
         return self._buffer.lookup_transform(target, source, Time())
 
     def at(self, target: str, source: str, stamp_ns: int) -> Any:
-        """Return the transform at a time, or else the newest one. Raises `error`.
+        """Return the transform at a time [ns], or else the newest one. Raises `error`.
 
-        A localisation corrects its transform seldom: often there is none yet that is as new as the
-        pose.
+        A localisation updates its transform seldom, so that a pose may be newer than the transform.
         """
         if stamp_ns > 0:
             with contextlib.suppress(self.error):
@@ -82,12 +81,12 @@ class TransformBuffer:
 
 
 def moved(pose: Pose, transform: Any, frame: str) -> Pose:
-    """Return a pose in another frame, by the transform from its own into that one.
+    """Return a pose in another frame, by the transform to that frame.
 
-    Its uncertainty is the same there: the trace of a covariance does not change when it is turned.
+    Its variance is unchanged, since a rotation does not change the trace of a covariance.
 
     Raises:
-        ReadingError: the transform's rotation is none.
+        ReadingError: the transform's rotation is invalid.
     """
     place, turn = transform.transform.translation, turn_of(transform)
     cos, sin = math.cos(turn), math.sin(turn)
@@ -102,11 +101,11 @@ def moved(pose: Pose, transform: Any, frame: str) -> Pose:
 
 
 class Transforms:
-    """Looks up the poses of the probes.
+    """Periodic lookup of the poses of the probes.
 
     Args:
         parent: frame of the map.
-        rate: lookups a second [Hz, real time].
+        rate: rate of lookups [Hz, real time].
 
     Raises:
         MissingDependencyError: tf2_ros is not installed.
@@ -123,17 +122,17 @@ class Transforms:
         node.own(node.create_timer(1.0 / rate, self.look_up))
 
     def add(self, child: str, take: Callable[[Any, float], None]) -> LookedUp:
-        """Look up one more frame; `take` gets its transforms, each once."""
+        """Add a frame to look up; `take` is called with each new transform."""
         stream = LookedUp(self._parent, child, take)
         self._streams.append(stream)
         return stream
 
     def drop(self, stream: TopicMonitor) -> None:
-        """Look a frame up no more."""
+        """Remove a frame."""
         self._streams = [other for other in self._streams if other is not stream]
 
     def look_up(self) -> None:
-        """Look every frame up once, at its newest time."""
+        """Look up the newest transform of each frame."""
         for stream in self._streams:
             try:
                 found = self._buffer.newest(self._parent, stream.child)
@@ -141,7 +140,7 @@ class Transforms:
                 stream.why = str(error).strip().rstrip(".") or type(error).__name__
                 continue
             stamp = stamp_ns(found.header.stamp)
-            # Looked up more often than it is published; a static one has the stamp 0 for ever.
+            # A transform without a new stamp is not passed on again; a static one has the stamp 0.
             if stamp == 0 or stamp != stream.newest_ns:
                 stream.newest_ns = stamp
                 stream.on_message(found)
@@ -149,10 +148,10 @@ class Transforms:
 
 
 def pose_of(transform: Any, frame: str) -> Pose:
-    """Return the pose of a probe that a transform into the map's frame says.
+    """Return the pose of a probe from its transform to the map's frame.
 
     Raises:
-        ReadingError: the transform's rotation is none.
+        ReadingError: the transform's rotation is invalid.
     """
     place, stamp = transform.transform.translation, stamp_ns(transform.header.stamp)
     x, y, z = float(place.x), float(place.y), float(place.z)
@@ -160,13 +159,10 @@ def pose_of(transform: Any, frame: str) -> Pose:
 
 
 def turn_of(transform: Any) -> float:
-    """Return by how much a transform turns about z [rad].
-
-    A message may leave its orientation open by zeros; a transform cannot, since what it moves
-    would be turned by nobody knows how much.
+    """Return the rotation of a transform about z [rad].
 
     Raises:
-        ReadingError: its rotation is no quaternion of length 1: NaN, infinite, all zero.
+        ReadingError: its rotation is not a quaternion of length 1.
     """
     q = transform.transform.rotation
     length = math.hypot(q.x, q.y, q.z, q.w)

@@ -1,4 +1,4 @@
-"""The two threads of a mission: one uses readings and keeps the state, one plans beside it."""
+"""Two threads of a mission: one processes messages, one computes decisions."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ logger = logging.getLogger(__name__)
 TICK_SECONDS = 0.05
 """Longest sleep of the mission thread without messages [s, real time]."""
 JOIN_SECONDS = 1.0
-"""Longest wait for the threads at shutdown [s]: a process ends within 2 s."""
+"""Longest wait for the threads at shutdown, for an end of the process within 2 s [s]."""
 SETTLE_SECONDS = 3.0
-"""Longest wait for a plan in progress when the mission is ended [s]."""
+"""Longest wait for an unfinished decision at the end of the mission [s]."""
 
 
 class Stopped(Exception):
-    """The worker was stopped while a plan was being computed."""
+    """The worker was stopped during the computation of a decision."""
 
 
 class Worker:
-    """Runs a mission in two threads, which `stop` joins."""
+    """Runner of a mission in two threads, which `stop` joins."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Worker:
 
     @property
     def is_running(self) -> bool:
-        """Return whether both threads run."""
+        """True if both threads run."""
         return all(thread.is_alive() for thread in self._threads)
 
     def start(self) -> None:
@@ -68,7 +68,7 @@ class Worker:
             thread.start()
 
     def stop(self) -> bool:
-        """Stop and join both threads; say whether they ended in time."""
+        """Stop and join both threads; return whether they ended in time."""
         self._stopping.set()
         self._mission.inbox.wake()
         self._jobs.put(None)
@@ -79,7 +79,7 @@ class Worker:
         return not any(thread.is_alive() for thread in self._threads)
 
     def settle(self) -> bool:
-        """Wait until the planner has done what it was given; say whether it did in time."""
+        """Wait until the planner thread has finished its jobs; return whether it did in time."""
         done = threading.Event()
         self._jobs.put(done)
         return done.wait(SETTLE_SECONDS)
@@ -95,7 +95,7 @@ class Worker:
                     self._do(step)
             except Exception:
                 self._note("mission")
-                self._stopping.wait(TICK_SECONDS)  # not as fast as it can fail
+                self._stopping.wait(TICK_SECONDS)  # limit the rate of failures
 
     def _do(self, step: MissionOutput) -> None:
         if step.job is not None:
@@ -128,7 +128,7 @@ class Worker:
                         self._outputs.mission_ended()
 
     def _ask(self, job: DecisionRequest) -> Plan:
-        """Compute a plan; one that looks at the clock is given up as soon as the worker stops."""
+        """Compute a decision. Raises Stopped when the policy reads the clock after a stop."""
         clock = job.loop.clock
 
         def until_stopped() -> float:
@@ -154,11 +154,11 @@ class Worker:
             return
         if not used:
             self._mission.inbox.wake()
-            return  # the next job carries what this one did not use
+            return  # the next job has the finished stage of this one
         if plan.path:
             with self._noting("results"):
                 self._outputs.send_waypoint(job.probe, plan)
-        self._mission.inbox.wake()  # for the next probe, or what waits
+        self._mission.inbox.wake()  # for the next probe, and for waiting messages
         with self._noting("results"):
             self._outputs.send_results(job)
         if self._mission.last_job == job.number:
@@ -167,13 +167,13 @@ class Worker:
 
     def _query(self, job: ExpertRequest) -> None:
         places: tuple[int, ...] = ()
-        with self._noting("planner"):  # the decision then goes without
+        with self._noting("planner"):  # without places, the decision is computed without an answer
             places = job.ask()
         self._mission.queried(job, places)
 
     @contextlib.contextmanager
     def _noting(self, where: str) -> Iterator[None]:
-        """Go on after an error: what comes next may be more important."""
+        """Log and count an error, and continue."""
         try:
             yield
         except Exception:
