@@ -41,7 +41,7 @@ class Fleet:
 
     Args:
         probes: in the order in which decisions are computed for them.
-        config: with the time after which a probe is lost.
+        config: configuration, with the time after which a probe is lost.
         journal: takes the events.
     """
 
@@ -129,7 +129,7 @@ class Fleet:
         return tuple(sorted(set().union(*(p.passed.pending() for p in self.probes.values()))))
 
     def add(self, probe: ProbeState) -> None:
-        """List a probe; it takes part from its first pose on."""
+        """Add a probe, which takes part from its first pose on."""
         # Replaced, not changed in place: other threads may iterate over it.
         self.probes = {**self.probes, probe.name: probe}
 

@@ -26,7 +26,7 @@ _OLD = 0.8
 _ONE = 1.2
 """Waiting time of a reading for a pose, as a multiple of the time between poses."""
 _FASTER = 1.1
-"""Largest rate for the default expected rate, as a multiple of it. The node warns above 1.2."""
+"""Largest rate for the default expected rate, as a multiple of it."""
 
 Needs = dict[str, tuple[float, str]]
 """Value and comment by parameter, as needed for a rate."""

@@ -46,7 +46,7 @@ _LEARNT, _MEMORY = 12, 32
 _NONE = 1e-6
 """Largest noise that counts as rounding [m]."""
 _STANDS, _DRIVES = 0.03, 0.1
-"""Largest speed of a standing probe by its twist, and least speed that shows twists [m/s]."""
+"""Largest speed of a standing probe, and least speed after which twists are used [m/s]."""
 
 
 class Odometer:

@@ -201,7 +201,7 @@ class Stored:
 
 
 Noise = Callable[[Reading], float | None]
-"""Function that returns the noise variance of a reading; 0 = not known, None = no stays."""
+"""Function that returns the noise variance of a reading; 0 = not known, None = use no stays."""
 
 
 class Stays:
@@ -297,7 +297,7 @@ class Stays:
     def noise(self) -> float:
         """Noise variance of a reading, from differences of consecutive readings; 0 = not known.
 
-        It has hardly any variation of the field, and no error that is common to all readings.
+        The variation of the field hardly affects it. Common errors of all readings do not.
         """
         return self._spread.variance
 
