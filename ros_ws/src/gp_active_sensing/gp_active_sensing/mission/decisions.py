@@ -314,7 +314,7 @@ def no_way(probe: ProbeState, plan: Plan) -> str:
 
 
 def first_leg_refusal(probe: ProbeState, plan: Plan) -> str:
-    """Return why the first leg of a probe is refused; "" = it is not, or is not the first."""
+    """Return why the first leg of a probe is refused; "" = it is allowed, or not the first."""
     config, ingestion = probe.config, probe.ingestion
     pose = ingestion.track.newest
     if probe.stages.number or not plan.path or pose is None or config.follow == "probe":

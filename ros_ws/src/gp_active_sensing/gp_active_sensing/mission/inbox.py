@@ -64,7 +64,7 @@ class RawAnswer:
 
 
 def raw_answer(reading: Reading, topology: Topology) -> RawAnswer:
-    """Return an expert's answer with its position in place of its location."""
+    """Return an expert's answer with a position instead of a location."""
     assert reading.location is not None
     x, y, *up = topology.points[reading.location].tolist()
     variance = math.nan if reading.noise_variance is None else reading.noise_variance

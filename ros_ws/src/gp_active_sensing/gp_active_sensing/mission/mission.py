@@ -150,7 +150,7 @@ class Mission:
         self.map: GrowingMap | None = None
         """Live map; None = the map does not change."""
         self.nothing_since_ns: int | None = None
-        """Time since which no place can be chosen on a live map [ns]; None = one can."""
+        """Time since which no place can be chosen on a live map [ns]; None = a place can."""
         self.last_job: int | None = None
         """Number of the job whose plan ended the mission."""
         self._silent: set[str] = set()

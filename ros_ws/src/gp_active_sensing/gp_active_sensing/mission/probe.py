@@ -168,7 +168,7 @@ class ProbeState:
 
     @property
     def position(self) -> tuple[float, float] | None:
-        """Position (x, y) [m]; before the first pose, that before a restart. None = not known."""
+        """Position (x, y) [m]; before the first pose, the position before a restart, or None."""
         pose = self.ingestion.track.newest or self.ingestion.counted
         return None if pose is None else (pose.x, pose.y)
 

@@ -63,8 +63,8 @@ _ONCE = frozenset(
         *(MissionStopped, MissionEnded),
     )
 )
-"""Kinds of events that never occur twice in a row with the same content. `MissionResumed` may,
-after a kill right after a restart."""
+"""Kinds of events that never occur twice in a row with the same content. `MissionResumed` may
+occur twice, after a kill right after a restart."""
 
 
 def is_over(events: Sequence[Mapping[str, Any]]) -> str:

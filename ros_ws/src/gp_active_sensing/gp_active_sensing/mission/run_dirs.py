@@ -153,7 +153,7 @@ def choose_run(
 
 @dataclass(frozen=True, order=True)
 class _Begun:
-    """Mission in a run directory; a later mission is greater.
+    """Mission in a run directory; missions are ordered by age.
 
     Args:
         order: number of the mission in its folder, independent of clocks; 0 = not known.

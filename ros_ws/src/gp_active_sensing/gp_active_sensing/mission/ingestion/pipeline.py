@@ -233,7 +233,7 @@ class ReadingPipeline:
         return True
 
     def _noise_of_one(self, reading: Reading) -> float | None:
-        """Return the noise variance of a reading without one; 0 = not known, None = use no stays."""
+        """Return the noise variance of a reading without one; 0 = not known, None = no averages."""
         belief = self.loop.belief
         if not belief.scale_known:
             return None if belief.drift.changing else 0.0

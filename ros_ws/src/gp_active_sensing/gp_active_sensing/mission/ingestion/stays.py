@@ -146,9 +146,9 @@ def noise_of(count: float, sample: float, noise: float) -> float:
     - e is the excess of :math:`s^2` over :math:`\sigma^2`: the variation of the field along the
       way. No number of readings removes it either.
 
-    A sample variance of n readings has a relative standard deviation of :math:`\sqrt{2/(n-1)}`. It
-    counts as different from :math:`\sigma^2` beyond three times that. The result is rounded to six
-    digits, for equality on all processors.
+    A sample variance of n readings has a relative standard deviation of :math:`\sqrt{2/(n-1)}`. A
+    deviation from :math:`\sigma^2` of less than three times that is ignored. The result is rounded
+    to six digits, for equality on all processors.
 
     Args:
         count: n, 1 or more.
@@ -201,7 +201,7 @@ class Stored:
 
 
 Noise = Callable[[Reading], float | None]
-"""Function that returns the noise variance of a reading; 0 = not known, None = use no stays."""
+"""Function that returns the noise variance of a reading; 0 = not known, None = no averages."""
 
 
 class Stays:

@@ -152,8 +152,8 @@ _STEP = 0.02
 _PATIENCE = 1.0
 """Time without an approach after which readings are used [s]."""
 _SILENCE = 3.0
-"""Time of a reading after the newest pose from which the probe counts as standing [s], since some
-publishers send no poses of a standing probe."""
+"""Least time between the newest pose and a reading after which the probe counts as standing [s].
+Some publishers send no poses of a standing probe."""
 
 
 _LONGEST = 60.0
