@@ -1,4 +1,4 @@
-"""Learn the field from the readings and poses of a bag, and say where one should have gone."""
+"""Learn the field from the readings and poses of a bag, and publish the planner's choices."""
 
 from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction

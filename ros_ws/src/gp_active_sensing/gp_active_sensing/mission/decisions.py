@@ -195,7 +195,7 @@ class Decisions:
         probe = self.fleet.probes[job.probe]
         if probe.gone:
             return False
-        asked = job.loop  # the plan may use places that its own request opened
+        asked = job.loop  # the plan may use places that its request opened
         self.loop.set_limits(asked.declared, asked.began, asked.beyond)
         self._note_limits(probe, now_ns)
         self.no_way = no_way(probe, plan)

@@ -130,7 +130,7 @@ def build_parts(
         scenario: plain data of the scenario with the default parameters; None = none.
         clock: monotonic clock [s].
         driver: name of the mission's driver in the records.
-        field_knowledge: returns what is known of the field of a scenario
+        field_knowledge: returns the knowledge of the field of a scenario
             (`sim.world.field_knowledge`); not called without a scenario.
         topology: the map, if it was built already.
         settled: configuration of `topology`, from `build_settled`; None = that of `config`.
@@ -418,7 +418,7 @@ def _consulting(
         return None
     from gp_active_sensing.experts.simulated import station_places
 
-    places = station_places(config.expert, loop.topology)  # this checks the names, too
+    places = station_places(config.expert, loop.topology)  # this also checks the names
     if not config.expert.ask or not asks_expert(loop.policy):
         return None
     return ExpertQueries(loop, config.expert, places, recorder.event)

@@ -1,4 +1,4 @@
-"""Probes of a mission: those that take part, join, leave or fall silent."""
+"""Probes of a mission, which take part, join, leave or fall silent."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class RawReading:
     Args:
         stamp_ns: time of its message [ns].
         value: in the sensor's unit.
-        noise_variance: of the value; None = not given.
+        noise_variance: noise variance of the value; None = not given.
         source: name of the sensor.
         mount: position of the sensor by tf: x ahead and y to the left of the pose, and perhaps z
             above it [m]; None = not known by tf.
@@ -50,7 +50,7 @@ class RawAnswer:
         frame: frame of the position.
         x, y: position [m].
         value: in the sensor's unit.
-        noise_variance: of the value.
+        noise_variance: noise variance of the value.
         z: height [m]; used on a map with heights.
     """
 

@@ -496,7 +496,7 @@ class Mission:
         self.rest_no_more()
 
     def _miss_passed(self) -> bool:
-        """Settle passed places with or without a reading; return whether one had none in time."""
+        """Settle passed places; return whether a place had no reading in time."""
         missed = 0
         for probe in self.probes.values():
             probe.settle_read()

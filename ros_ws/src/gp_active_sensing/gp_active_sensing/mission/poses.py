@@ -211,7 +211,7 @@ class Headings:
         self._moved_from = None
 
     def filled(self, pose: Pose, before: Pose | None) -> Pose:
-        """Return a pose with its heading, or the estimated one where it has none."""
+        """Return a pose with its heading, or else with an estimated heading."""
         if math.isfinite(pose.heading):
             return pose
         heading = heading_between(self._moved_from, pose)

@@ -232,7 +232,7 @@ class ProbeState:
         self._set_timeout()
 
     def _set_timeout(self) -> None:
-        """Set the wait for a reading, which is longer by the settling time and the delay."""
+        """Set the wait at a place: `reading_timeout` plus settling time plus delay of the sensor."""
         config = self.config
         self.arrival.timeout = config.reading_timeout + config.settle + self.ingestion.delay
 
@@ -313,7 +313,7 @@ class ProbeState:
         plan, topology = self.plan or self.stages.home, self.loop.topology
         self.update_waypoints()
         if self.waypoint != place:
-            there = topology.positions[place]  # by what is in sight from that place
+            there = topology.positions[place]  # lines of sight start at that place
             way = () if plan is None else places_along(topology, there, plan.path)
             self.waypoints = self._by(place, way or (self.target,))
         self.send_again = True
@@ -350,7 +350,7 @@ class ProbeState:
         return places_ahead(loop.topology, waypoints, plan, observed, unavailable, count=count)
 
     def advance(self) -> int | None:
-        """Return the next waypoint once the present one is passed; None = it is not.
+        """Return the next waypoint if the present waypoint is passed; None = it is not.
 
         On ground it is passed when the next waypoint is in sight from within its cell, or when the
         probe has arrived and moves away. A road is passed when `coverage` of it is driven.

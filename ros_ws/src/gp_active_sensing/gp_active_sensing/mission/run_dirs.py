@@ -51,7 +51,7 @@ def _note_of(node: str, domain: int) -> Path:
 def note_run(node: str, domain: int, run: Path | None) -> None:
     """Write the run directory of a node to a file for other programs of this user.
 
-    A file is used since anyone can publish on a topic, but only this user can write the file.
+    Only this user can write the file, whereas other users could publish on a topic.
 
     Args:
         node: fully qualified name of the node.

@@ -117,7 +117,7 @@ class ActiveSensingNode(GuardedNode):
             try:
                 scenario = load_scenario(str(name))
                 self._scenario = scenario.to_mapping()
-                # The probes of a bag are not those of the scenario.
+                # The scenario does not name the probes of a bag.
                 followed = given.get("mission.follow") == "probe"
                 defaults = {**self._scenario, "probes": [] if followed else list(scenario.names)}
                 defaults["mission"] = visits_of(scenario)
@@ -197,7 +197,7 @@ class ActiveSensingNode(GuardedNode):
         if parts.recorder.run is not None and not parts.recorder.earlier:
             self.get_logger().info(f"the mission is kept in {parts.recorder.run.path}")
         run = parts.recorder.run
-        try:  # for the live page; a topic could be anyone's
+        try:  # for the live page
             self._note = self.get_fully_qualified_name(), self.context.get_domain_id()
             note_run(*self._note, None if run is None else run.path)
         except RunError as error:

@@ -1,4 +1,4 @@
-"""Node ``bag_player``: plays a bag on its own topics, with the bag's clock.
+"""Node ``bag_player``: plays a bag on the topics of the bag, with the clock of the bag.
 
 ROS parameters: see `BagPlayerConfig`. The node publishes the topics of the bag (raw, of any type)
 and ``/clock``. Played as fast as possible (rate 0), it waits for the number of received messages on

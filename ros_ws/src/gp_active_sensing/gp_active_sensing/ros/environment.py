@@ -213,7 +213,7 @@ def node_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 FAILED = 1
-"""Exit code after an error at run time, as that of Python after an exception."""
+"""Exit code after an error at run time, as of Python after an exception."""
 REFUSED = 2
 """Exit code for unusable parameters, files, run directory or installation."""
 

@@ -64,7 +64,7 @@ def _sets(key: str, *, help: str = "", choices: Iterable[str] = ()) -> Any:
     for part in key.split("."):
         if isinstance(kind, type) and dataclasses.is_dataclass(
             kind
-        ):  # else its keys are those of a policy
+        ):  # otherwise a key of the policy
             info, kind = next((param_of(f), hint) for f, hint in declared(kind) if f.name == part)
     own = Param(help or info.help, choices=tuple(choices) or info.choices)
     return dataclasses.field(default=None, metadata={"param": own, "sets": key})
@@ -316,7 +316,7 @@ class Probe(MissionArguments, SensorArguments):
 
 @dataclass(frozen=True, kw_only=True)
 class Replay(SensorArguments):
-    """Learn the field from the readings and poses of a bag, and say where one should have gone."""
+    """Learn the field from the readings and poses of a bag, and publish the planner's choices."""
 
     REMOVED: ClassVar[Mapping[str, str]] = {
         "salvage": "was removed; `gp-active-sensing replay --salvage` reads a damaged bag",
@@ -344,7 +344,7 @@ class Replay(SensorArguments):
         player = {
             "bag": self.bag,
             "rate": self.rate,
-            # Not what the node publishes itself, of which a recorded mission is full.
+            # Without the recorded topics that the node publishes itself.
             "topics": [self.topic_of("reading"), self.topic_of("pose")],
             "listener": "active_sensing",
         }

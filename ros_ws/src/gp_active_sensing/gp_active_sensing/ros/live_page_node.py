@@ -1,8 +1,8 @@
 """Node ``live_page``: live page of the mission of ``active_sensing``, with its commands.
 
 It is a separate process, so that viewers do not slow the planner. The page is read from the run
-directory of the mission. `active_sensing` writes its path to a file of this user, since a topic
-could be anyone's. Commands call the services of `active_sensing`.
+directory of the mission. `active_sensing` writes its path to a file, which only this user can
+write. Commands call the services of `active_sensing`.
 """
 
 # ruff: noqa: E402  ROS is imported after the check for it

@@ -291,7 +291,7 @@ class Courier:
             logger.warning("%s%s (%s); the goal is sent again", self._whose, why, problem)
 
     def _yield_control(self) -> None:
-        """Stop sending goals after another program cancelled one."""
+        """Stop sending goals after another program cancelled a goal."""
         why = "its goal was cancelled by somebody else"
         if self._name:
             changes.leave(self._mission, self._name, why)

@@ -1,7 +1,7 @@
 """Check ROS parameter files before ROS reads them, and find the node of each key.
 
-rcl ends the process at a list within a list, without naming file and key. It also does not tell a
-node which keys are under ``/**`` and which under the node's name.
+rcl ends the process at a list within a list, without naming file and key. A node cannot find out
+from rcl which keys are under ``/**`` and which are under its name.
 """
 
 from __future__ import annotations

@@ -172,7 +172,7 @@ def first_line(error: Exception) -> str:
 SILENCE_SECONDS = 5.0
 """Silence of a pose topic after which it is reported [s, real time]."""
 LONGEST_QUEUED = 60.0
-"""Largest possible time of a message in a queue; a longer one is from a changed clock [s]."""
+"""Largest plausible time of a message in a queue; a longer time means a changed clock [s]."""
 
 
 def received_at(info: Mapping[str, Any]) -> float:

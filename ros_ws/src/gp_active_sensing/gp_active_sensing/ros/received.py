@@ -22,11 +22,11 @@ _SPAN = 1.0
 _SEVERAL = 2.5
 """Factor on the time between two messages that tolerates one lost message."""
 _OLD = 0.8
-"""Largest time between poses for the default `pose.max_age`, as a fraction of it."""
+"""Ratio of the time between poses and `pose.max_age` above which a larger one is proposed."""
 _ONE = 1.2
 """Waiting time of a reading for a pose, as a multiple of the time between poses."""
 _FASTER = 1.1
-"""Largest rate for the default expected rate, as a multiple of it."""
+"""Ratio of received and expected rate above which a larger expected rate is proposed."""
 
 Needs = dict[str, tuple[float, str]]
 """Value and comment by parameter, as needed for a rate."""

@@ -2,7 +2,7 @@
 
 ``python -m gp_active_sensing.ros.runner traffic_sim policy:=bal`` starts the same nodes with the
 same parameters as ``ros2 launch gp_active_sensing traffic_sim.launch.py policy:=bal``. It prefixes
-their output with their names and ends them together. Both use `launches`.
+their output with their names and ends them together. Both commands use `launches`.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ class SimulatorNode(GuardedNode):
 
     def _connect(self, name: str, player: SimulatedRobot) -> None:
         """Create the topics of a probe."""
-        # A busy subscriber loses nothing; with `keep`, a restarted one neither.
+        # A busy subscriber loses nothing. With `keep`, a restarted subscriber loses nothing.
         profile = qos.reliable(1000, latched=self._config.keep)
         pose = self.create_publisher(Odometry, probe_topic(name, "pose"), profile)
         reading = self.create_publisher(Temperature, probe_topic(name, "reading"), profile)

@@ -154,7 +154,7 @@ class Worker:
             return
         if not used:
             self._mission.inbox.wake()
-            return  # the next job has the finished stage of this one
+            return  # the next job has the finished stage
         if plan.path:
             with self._noting("results"):
                 self._outputs.send_waypoint(job.probe, plan)

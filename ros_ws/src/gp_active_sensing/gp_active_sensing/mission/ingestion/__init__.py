@@ -1,1 +1,1 @@
-"""From a message to a reading that the belief uses, or to a counted reason for its rejection."""
+"""Processing of messages to used readings, or to counted reasons of rejection."""

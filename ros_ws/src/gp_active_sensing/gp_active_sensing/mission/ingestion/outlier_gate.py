@@ -63,7 +63,7 @@ class OutlierGate:
         self.noise: Callable[[], float] = lambda: 0.0
         """Returns the least noise variance of a reading that brings none; 0 = not known.
 
-        The belief's noise is that of averages.
+        The noise of the belief is the noise of averages.
         """
         self.forgotten = 0
         """Number of readings that were dropped from the full store."""

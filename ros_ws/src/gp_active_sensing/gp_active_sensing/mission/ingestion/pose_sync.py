@@ -98,7 +98,7 @@ class PoseFilter:
         if self._max_ahead is None or now_ns is None:
             return ""
         limit_ns = now_ns + round(1e9 * self._max_ahead)
-        self._track.forget_after(limit_ns)  # those that came before there was a clock
+        self._track.forget_after(limit_ns)  # poses from before the first time of the clock
         if pose.stamp_ns <= limit_ns:
             return ""
         return (
