@@ -232,7 +232,7 @@ class ProbeState:
         self._set_timeout()
 
     def _set_timeout(self) -> None:
-        """Set the wait at a place: `reading_timeout` plus settling time plus delay of the sensor."""
+        """Set the wait at a place: `reading_timeout`, settling time and delay of the sensor."""
         config = self.config
         self.arrival.timeout = config.reading_timeout + config.settle + self.ingestion.delay
 
