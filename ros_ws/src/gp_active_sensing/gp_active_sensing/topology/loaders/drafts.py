@@ -72,6 +72,7 @@ class Drafts:
         self.path = path
         self.problems: list[str] = []
         self.notes: list[str] = []
+        self.nodes: dict[str, Point] = {}
         self._counts: Counter[str] = Counter()
         self._drafts: list[Draft] = []
         self._where: dict[str, str] = {}
@@ -193,6 +194,27 @@ class Drafts:
             else:
                 found[key] = float(value)
         return found
+
+    def node(self, where: str, identity: str, position: Sequence[Any]) -> bool:
+        """Add a node at x and y; count a wrong or repeated node as a problem."""
+        if len(position) != 2 or not all(is_number(c) and math.isfinite(c) for c in position):
+            got = shown(list(position))
+            self.problems.append(f"{where}: expected two finite numbers, got {got}")
+            return False
+        if identity in self.nodes:
+            self.problems.append(f"{where}: id {identity!r} is taken by another node")
+        self.nodes[identity] = (float(position[0]), float(position[1]))
+        return True
+
+    def between(
+        self, where: str, start: str, end: str, keys: Sequence[str] = ("from", "to")
+    ) -> tuple[Point, ...]:
+        """Return the line between two nodes; count an unknown node as a problem."""
+        ends = dict(zip(keys, (start, end), strict=True))
+        unknown = [key for key, node in ends.items() if node not in self.nodes]
+        # `edge` reports an empty name.
+        self.problems += [f"{where}: {k}: no node {ends[k]!r}" for k in unknown if ends[k]]
+        return () if unknown else (self.nodes[start], self.nodes[end])
 
     def line(self, coordinates: Any, where: str) -> tuple[Point, ...]:
         """Return the points of a line of GeoJSON; count anything else as a problem."""

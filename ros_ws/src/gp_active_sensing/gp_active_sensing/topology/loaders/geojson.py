@@ -7,7 +7,6 @@ and `endid`. The server ignores the geometry of edges and drives straight from n
 from __future__ import annotations
 
 import json
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -23,7 +22,7 @@ from gp_active_sensing.topology.loaders import (
 )
 from gp_active_sensing.topology.loaders.drafts import Drafts
 from gp_active_sensing.topology.projection import LOCAL
-from gp_active_sensing.topology.segments import Point, RoadMap, Segment
+from gp_active_sensing.topology.segments import RoadMap, Segment
 
 _CALLED = {
     **{key: key for key in ("lanes", "successors", "name")},
@@ -31,6 +30,7 @@ _CALLED = {
 }
 """Property in the file for each attribute of a segment."""
 _KEYS = ("id", "from", "to", "oneway", *_CALLED.values())
+_NODES = ("startid", "endid")
 _LIMIT = "abs_speed_limit"
 """Metadata key of the speed limit of an edge for Nav2's TimeScorer [m/s]."""
 _SHARE = "speed_limit"
@@ -214,7 +214,6 @@ class _GraphReader:
     def __init__(self, path: Path) -> None:
         self.drafts = Drafts(path, join_zero_length=True)
         self._taken: dict[str, int] = defaultdict(int)
-        self._nodes: dict[str, Point] = {}
         self._frames: dict[str, int] = defaultdict(int)
 
     def node(self, feature: Any, index: int) -> None:
@@ -224,13 +223,8 @@ class _GraphReader:
         where = f"feature {index} (node {properties.get('id')!r})"
         identity = self.drafts.text(properties.get("id"), "id", where)
         at = geometry.get("coordinates")
-        pair: list[Any] = at[:2] if isinstance(at, list) else []
-        if len(pair) < 2 or not all(is_number(c) and math.isfinite(c) for c in pair):
-            self.drafts.problems.append(f"{where}: expected two finite numbers, got {shown(at)}")
+        if not self.drafts.node(where, identity, at[:2] if isinstance(at, list) else [at]):
             return
-        if identity in self._nodes:
-            self.drafts.problems.append(f"{where}: id {identity!r} is taken by another node")
-        self._nodes[identity] = (float(pair[0]), float(pair[1]))
         self._frames[str(properties.get("frame") or "map")] += 1
         if properties.get("operations"):
             self.drafts.ignore("'operations' of a node")
@@ -252,12 +246,8 @@ class _GraphReader:
         if self._taken[identity] > 1:  # The server identifies edges by their nodes.
             identity = f"{identity}/{self._taken[identity]}"
             drafts.count("edges whose id another one has got a number besides")
-        ends = []
-        for key in ("startid", "endid"):
-            node = drafts.text(properties.get(key), key, where)
-            if node and node not in self._nodes:
-                drafts.problems.append(f"{where}: {key}: no node {node!r}")
-            ends.append(node)
+        start, end = (drafts.text(properties.get(key), key, where) for key in _NODES)
+        line = drafts.between(where, start, end, _NODES)
         metadata = properties.get("metadata", {})
         if not isinstance(metadata, dict):
             drafts.problems.append(f"{where}: metadata: expected an object, got {shown(metadata)}")
@@ -272,8 +262,8 @@ class _GraphReader:
             extra["cost"] = float(cost)
         drafts.edge(
             where,
-            (identity, *ends),
-            (self._nodes[ends[0]], self._nodes[ends[1]]),
+            (identity, start, end),
+            line,
             {"speed_limit": metadata.get(_LIMIT)},
             keys={"speed_limit": _LIMIT},
             extra=extra,

@@ -6,7 +6,6 @@ Nodes have `x` and `y` in the system of the graph's `crs`. Edges may have `lengt
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -42,92 +41,76 @@ class _Edge(NamedTuple):
     one_way: bool
 
 
-class _Graph:
-    """Reader of a graph: first its nodes, then its edges."""
+def _node(drafts: Drafts, identity: str, values: Mapping[str, Any]) -> None:
+    """Add a node with its position."""
+    keys = next((pair for pair in _POSITIONS if pair[0] in values), _POSITIONS[0])
+    found = [values.get(key) for key in keys]
+    if found == [None, None] and "pos" in values:
+        found = list(values["pos"])[:2]
+    known = [value if (n := number_of(value)) is None else n for value in found]
+    drafts.node(f"node {identity!r}", identity, known)
 
-    def __init__(self, source: Path) -> None:
-        self.drafts = Drafts(source, join_zero_length=True)
-        self.nodes: dict[str, Point] = {}
 
-    def node(self, identity: str, values: Mapping[str, Any]) -> None:
-        """Add a node with its position."""
-        keys = next((pair for pair in _POSITIONS if pair[0] in values), _POSITIONS[0])
-        found = [values.get(key) for key in keys]
-        if found == [None, None] and "pos" in values:
-            found = list(values["pos"])[:2]
-        x, y = (number_of(value) for value in found)
-        if x is None or y is None or not (math.isfinite(x) and math.isfinite(y)):
-            self.drafts.problems.append(
-                f"node {identity!r}: expected finite numbers x and y, got {shown(found[0])} and "
-                f"{shown(found[1])}"
+def _edge(drafts: Drafts, edge: _Edge) -> None:
+    """Add a directed edge, or both directions of an undirected edge.
+
+    An undirected edge with `oneway` needs `from` and `to`.
+    """
+    name, start, end, values, one_way = edge
+    where, words = f"edge {name!r}", {w.lower() for w in _each(values.get("oneway"))}
+    two_way = not (one_way or words & _ONE_WAY)
+    if not (one_way or two_way):
+        start, end = str(values.get("from")), str(values.get("to"))
+        if {start, end} != {edge.start, edge.end}:
+            drafts.problems.append(
+                f"{where}: oneway in an undirected graph; say with from and to (its nodes) "
+                "in which direction, or give a DiGraph"
             )
-        elif identity in self.nodes:
-            self.drafts.problems.append(f"node {identity!r}: is there already")
-        else:
-            self.nodes[identity] = (x, y)
+            return
+        if words & {"-1", "reverse"}:
+            start, end = end, start
+    if not one_way:
+        values = _from_start(values, drafts.nodes.get(start))
+    if not (ends := drafts.between(where, start, end)):
+        return
+    lanes = min(filter(None, map(number_of, _each(values.get("lanes")))), default=None)
+    if lanes is not None and str(values.get("oneway")) == "False":
+        lanes = max(1.0, lanes / 2.0)  # OpenStreetMap counts both directions
+    length, line, successors = (values.get(k) for k in ("length", "geometry", "successors"))
+    number = None if _missing(length) else number_of(length)
+    # `Drafts` joins the ends of an edge of length 0.
+    known = not _missing(length) and number != 0.0
+    drafts.edge(
+        where,
+        (name, start, end),
+        ends if _missing(line) else drafts.wkt(line, "geometry", where),
+        {
+            "length": (length if number is None else number) if known else None,
+            "lanes": lanes,
+            "speed_limit": _limit(drafts, values),
+            "successors": successors if isinstance(successors, list | tuple) else None,
+            "name": ", ".join(_each(values.get("name"))),
+            "road_class": next(iter(_each(values.get("highway"))), ""),
+        },
+        extra={
+            key: value if number_of(value) is None else number_of(value)
+            for key, value in values.items()
+            if key not in _USED and not _missing(value)
+        },
+        two_way=two_way,
+    )
 
-    def edge(self, edge: _Edge) -> None:
-        """Add a directed edge, or both directions of an undirected edge.
 
-        An undirected edge with `oneway` needs `from` and `to`.
-        """
-        name, start, end, values, one_way = edge
-        where, words = f"edge {name!r}", {w.lower() for w in _each(values.get("oneway"))}
-        two_way = not (one_way or words & _ONE_WAY)
-        if not (one_way or two_way):
-            start, end = str(values.get("from")), str(values.get("to"))
-            if {start, end} != {edge.start, edge.end}:
-                self.drafts.problems.append(
-                    f"{where}: oneway in an undirected graph; say with from and to (its nodes) "
-                    "in which direction, or give a DiGraph"
-                )
-                return
-            if words & {"-1", "reverse"}:
-                start, end = end, start
-        if not one_way:
-            values = _from_start(values, self.nodes.get(start))
-        for junction in (start, end):
-            if junction not in self.nodes:
-                self.drafts.problems.append(f"{where}: no node {junction!r}")
-                return
-        lanes = min(filter(None, map(number_of, _each(values.get("lanes")))), default=None)
-        if lanes is not None and str(values.get("oneway")) == "False":
-            lanes = max(1.0, lanes / 2.0)  # OpenStreetMap counts both directions
-        length, line, successors = (values.get(k) for k in ("length", "geometry", "successors"))
-        number = None if _missing(length) else number_of(length)
-        # `Drafts` joins the ends of an edge of length 0.
-        known = not _missing(length) and number != 0.0
-        ends = (self.nodes[start], self.nodes[end])
-        self.drafts.edge(
-            where,
-            (name, start, end),
-            ends if _missing(line) else self.drafts.wkt(line, "geometry", where),
-            {
-                "length": (length if number is None else number) if known else None,
-                "lanes": lanes,
-                "speed_limit": self._limit(values),
-                "successors": successors if isinstance(successors, list | tuple) else None,
-                "name": ", ".join(_each(values.get("name"))),
-                "road_class": next(iter(_each(values.get("highway"))), ""),
-            },
-            extra={
-                key: value if number_of(value) is None else number_of(value)
-                for key, value in values.items()
-                if key not in _USED and not _missing(value)
-            },
-            two_way=two_way,
-        )
-
-    def _limit(self, values: Mapping[str, Any]) -> float | None:
-        """Return the lowest speed limit of a merged edge [m/s], None where none is known."""
-        found = [speed_of(text) for text in _each(values.get("maxspeed"))]
-        known = [speed for speed in found if speed is not None]
-        if len(found) > 1:
-            self.drafts.count("the lowest of several limits was taken")
-        if known:
-            return min(known)
-        guess = number_of(values.get("speed_kph"))
-        return guess * KMH if guess else None
+def _limit(drafts: Drafts, values: Mapping[str, Any]) -> float | None:
+    """Return the lowest speed limit of a merged edge [m/s], None where none is known."""
+    found = [speed_of(text) for text in _each(values.get("maxspeed"))]
+    known = [speed for speed in found if speed is not None]
+    if len(found) > 1:
+        drafts.count("the lowest of several limits was taken")
+    if known:
+        return min(known)
+    guess = number_of(values.get("speed_kph"))
+    return guess * KMH if guess else None
 
 
 def road_map_of(graph: Any, *, name: str = "", crs: str = "") -> RoadMap:
@@ -165,14 +148,14 @@ def road_map_of(graph: Any, *, name: str = "", crs: str = "") -> RoadMap:
             "nodes have no positions (x and y); networkx.kamada_kawai_layout gives some "
             "by the lengths of edges",
         )
-    reader = _Graph(Path(name))
+    drafts = Drafts(Path(name), join_zero_length=True)
     for node, data in graph.nodes(data=True):
-        reader.node(str(node), data)
-    if not reader.drafts.problems:
-        reader.drafts.problems += _at_one_place(reader.nodes, edges)
+        _node(drafts, str(node), data)
+    if not drafts.problems:
+        drafts.problems += _at_one_place(drafts.nodes, edges)
     for edge in edges:
-        reader.edge(edge)
-    return reader.drafts.finish(crs, name=name, allow_small=crs == LOCAL)
+        _edge(drafts, edge)
+    return drafts.finish(crs, name=name, allow_small=crs == LOCAL)
 
 
 def _at_one_place(nodes: Mapping[str, Point], edges: Iterable[_Edge]) -> list[str]:
@@ -235,7 +218,7 @@ def _missing(value: Any) -> bool:
 
 def load(path: Path, *, crs: str = "") -> RoadMap:
     """Read a GraphML file; `crs` overrides its coordinate system, "" = the declared one."""
-    reader = _Graph(path)
+    drafts = Drafts(path, join_zero_length=True)
     names: dict[str, str] = {}
     edges: list[_Edge] = []
     counts: Counter[tuple[str, str]] = Counter()
@@ -255,7 +238,7 @@ def load(path: Path, *, crs: str = "") -> RoadMap:
         elif tag == "data":
             crs = crs or values.get("crs", "")
         elif tag == "node":
-            reader.node(identity, values)
+            _node(drafts, identity, values)
         else:
             own = element.get("directed", "")
             start, end = ends = element.get("source", ""), element.get("target", "")
@@ -265,5 +248,5 @@ def load(path: Path, *, crs: str = "") -> RoadMap:
             counts[ends] += 1
             edges.append(_Edge(name, start, end, values, own != "false" if own else directed))
     for edge in edges:
-        reader.edge(edge)
-    return reader.drafts.finish(crs, nothing="expected nodes and edges")
+        _edge(drafts, edge)
+    return drafts.finish(crs, nothing="expected nodes and edges")

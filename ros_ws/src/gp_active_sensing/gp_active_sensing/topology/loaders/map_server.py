@@ -37,16 +37,8 @@ _MOST_HEADER = 1 << 16
 _TOKEN = re.compile(rb"(?:\s|#[^\n]*\n)*(\d+)")
 
 
-@dataclass(frozen=True, eq=False)
-class GreyImage:
-    """Image, top row first: shades 0 black … 255 white, and pixels that are not opaque."""
-
-    shades: FloatArray
-    transparent: BoolArray
-
-
-def read_image(path: Path) -> GreyImage:
-    """Read an image.
+def read_image(path: Path) -> tuple[FloatArray, BoolArray]:
+    """Read an image: shades 0 black … 255 white, top row first, and pixels that are not opaque.
 
     Raises:
         MapError: the file is no image, is cut short, or is too large.
@@ -56,7 +48,7 @@ def read_image(path: Path) -> GreyImage:
     data = path.read_bytes()
     if data[:2] in (b"P5", b"P2"):
         shades = _pgm(data, path)
-        return GreyImage(shades, np.zeros(shades.shape, dtype=np.bool_))
+        return shades, np.zeros(shades.shape, dtype=np.bool_)
     if path.suffix.lower() == ".pgm":
         raise fault(
             path,
@@ -107,7 +99,7 @@ def _pgm(data: bytes, path: Path) -> FloatArray:
     return pixels.astype(np.float64) * (255.0 / largest)
 
 
-def _with_pillow(path: Path) -> GreyImage:
+def _with_pillow(path: Path) -> tuple[FloatArray, BoolArray]:
     library(
         "PIL",
         f"{path}: a {path.suffix or 'file'} is read with Pillow",
@@ -124,7 +116,7 @@ def _with_pillow(path: Path) -> GreyImage:
                 )
             if image.mode.startswith("I") or image.mode == "F":
                 shades = np.asarray(image, dtype=np.float64) / 257.0  # 16 bits
-                return GreyImage(shades, np.zeros(shades.shape, dtype=np.bool_))
+                return shades, np.zeros(shades.shape, dtype=np.bool_)
             pixels = np.asarray(image.convert("RGBA"), dtype=np.uint8)
     except UnidentifiedImageError as error:
         raise fault(path, f"is no image in the formats PGM, {', '.join(_FORMATS)}") from error
@@ -132,7 +124,7 @@ def _with_pillow(path: Path) -> GreyImage:
         if isinstance(error, MapError):
             raise
         raise fault(path, f"cannot be read as an image, perhaps cut short: {error}") from error
-    return GreyImage(pixels[:, :, :3].mean(axis=2), pixels[:, :, 3] < 255)
+    return pixels[:, :, :3].mean(axis=2), pixels[:, :, 3] < 255
 
 
 _MODES = ("trinary", "scale", "raw")
@@ -183,9 +175,8 @@ def load(path: Path) -> tuple[OccupancyGrid, tuple[str, ...]]:
         raise fault(
             path, f"image: there is no file {picture}{hint}; copy it there, or correct image"
         )
-    image = read_image(picture)
     x, y, yaw = (*meta.origin, 0.0)[:3]
-    values, notes = _values(image, meta)
+    values, notes = _values(*read_image(picture), meta)
     try:
         return OccupancyGrid(values[::-1], meta.resolution, (x, y), yaw), notes
     except MapError as error:
@@ -213,14 +204,16 @@ def _described(path: Path) -> _Described:
         raise
 
 
-def _values(image: GreyImage, meta: _Described) -> tuple[np.ndarray, tuple[str, ...]]:
+def _values(
+    shades: FloatArray, transparent: BoolArray, meta: _Described
+) -> tuple[np.ndarray, tuple[str, ...]]:
     """Return the (rows, columns) values -1 … 100, the top row first, and notes."""
     if meta.mode == "raw":
-        raw = np.rint(image.shades)
+        raw = np.rint(shades)
         return np.where(raw <= 100.0, raw, -1.0).astype(np.int8), ()
-    unknown = np.rint(image.shades) == _UNKNOWN_SHADE
+    unknown = np.rint(shades) == _UNKNOWN_SHADE
     # Computed in place: the largest image takes 200 MB.
-    occupancy = np.divide(image.shades, 255.0, out=image.shades)
+    occupancy = np.divide(shades, 255.0, out=shades)
     if not meta.negate:
         np.subtract(1.0, occupancy, out=occupancy)
     values = np.full(occupancy.shape, -1, dtype=np.int8)
@@ -230,7 +223,7 @@ def _values(image: GreyImage, meta: _Described) -> tuple[np.ndarray, tuple[str, 
     values[occupancy >= meta.occupied_thresh] = 100
     free = occupancy <= meta.free_thresh
     values[free] = 0
-    values[image.transparent] = -1
+    values[transparent] = -1
     odd = int(np.count_nonzero(free & unknown))
     if odd and not meta.negate and not (values == -1).any():
         note = (

@@ -142,8 +142,6 @@ def load(path: Path) -> RoadMap:
 
 @contextmanager
 def _with_path(path: Path) -> Iterator[None]:
-    if not path.is_file():
-        raise fault(path, "cannot be read: no such file")
     try:
         yield
     except Exception as error:  # errors of osmium have no common parent

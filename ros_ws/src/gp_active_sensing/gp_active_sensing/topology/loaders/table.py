@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from gp_active_sensing.errors import MapError, listed, suggest
 from gp_active_sensing.topology.loaders import MOST_TEXT, check_file, fault, number_of, tables
 from gp_active_sensing.topology.loaders.drafts import KMH, MPH, Drafts
 from gp_active_sensing.topology.projection import LOCAL, LONLAT
-from gp_active_sensing.topology.segments import Point, RoadMap
+from gp_active_sensing.topology.segments import RoadMap
 from gp_active_sensing.util.tables import Table
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
@@ -91,9 +90,9 @@ class _Reader:
         used = set(self._columns.values())
         self._others = [name for name in table.header if name not in used and name]
         self._text = set[str]()
-        self._lonlat = False
-        self._nodes: dict[str, Point] | None = None
         self._row = 0
+        self._drawn = next((k for k in ("line", "line_lonlat") if k in self._columns), "")
+        self._lonlat = self._drawn == "line_lonlat" or (not self._drawn and self._read_nodes())
 
     def _cell(self, row: Mapping[str, str], key: str) -> str:
         title = self._columns.get(key)
@@ -125,7 +124,9 @@ class _Reader:
         self.drafts.edge(
             where,
             (identity, *ends),
-            self._line(row, *ends, where),
+            self.drafts.wkt(self._cell(row, self._drawn), self._columns[self._drawn], where)
+            if self._drawn
+            else self.drafts.between(where, *ends),
             {
                 "length": self._value(row, "length"),
                 "lanes": self._value(row, "lanes"),
@@ -144,42 +145,24 @@ class _Reader:
         text = self._cell(row, key)
         return (text if (value := number_of(text)) is None else value) if text else None
 
-    def _line(self, row: Mapping[str, str], start: str, end: str, where: str) -> tuple[Point, ...]:
-        for key in ("line", "line_lonlat"):
-            if key in self._columns:
-                self._lonlat = key == "line_lonlat"
-                return self.drafts.wkt(self._cell(row, key), self._columns[key], where)
-        nodes = self._beside()
-        for key, node in (("from", start), ("to", end)):
-            if node and node not in nodes:
-                self.drafts.problems.append(f"{where}: {key}: no node {node!r} in the table beside")
-                return ()
-        return (nodes[start], nodes[end]) if start and end else ()
-
-    def _beside(self) -> dict[str, Point]:
-        if self._nodes is None:
-            path = _nodes_file(self.path)
-            check_file(path, MOST_TEXT)
-            with Table(path, MapError) as table:
-                columns = _columns_of(table, _NODES)
-                keys = ("x", "y") if {"x", "y"} <= columns.keys() else ("lon", "lat")
-                if not {"node", *keys} <= columns.keys():
-                    where = f"{path}, line 1"
-                    what = "expected columns node and x_m, y_m (or lon, lat)"
-                    raise fault(where, f"{what}, got {listed(table.header)}")
-                self._lonlat = keys == ("lon", "lat")
-                self._nodes = {}
-                at = table.column(columns["node"])
-                for values, rows, lines in table.chunks([columns[key] for key in keys]):
-                    for (x, y), row, line in zip(values.tolist(), rows, lines, strict=True):
-                        where = f"{path}, line {line} (node {(node := row[at].strip())!r})"
-                        if math.isnan(x + y):
-                            raise fault(where, "expected two finite numbers")
-                        if node in self._nodes:
-                            raise fault(where, "is there already")
-                        self._nodes[node] = (x, y)
-            self.drafts.notes.append(f"edges are straight between the nodes of {path.name}")
-        return self._nodes
+    def _read_nodes(self) -> bool:
+        """Read the table of nodes; return whether positions are longitude and latitude."""
+        path = _nodes_file(self.path)
+        check_file(path, MOST_TEXT)
+        with Table(path, MapError) as table:
+            columns = _columns_of(table, _NODES)
+            keys = ("x", "y") if {"x", "y"} <= columns.keys() else ("lon", "lat")
+            if not {"node", *keys} <= columns.keys():
+                where = f"{path}, line 1"
+                what = "expected columns node and x_m, y_m (or lon, lat)"
+                raise fault(where, f"{what}, got {listed(table.header)}")
+            at = table.column(columns["node"])
+            for values, rows, lines in table.chunks([columns[key] for key in keys]):
+                for position, row, line in zip(values.tolist(), rows, lines, strict=True):
+                    node = row[at].strip()
+                    self.drafts.node(f"{path}, line {line} (node {node!r})", node, position)
+        self.drafts.notes.append(f"edges are straight between the nodes of {path.name}")
+        return keys == ("lon", "lat")
 
     def finish(self, crs: str) -> RoadMap:
         if self._text:

@@ -7,13 +7,12 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import compress, islice
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from gp_active_sensing.errors import ConfigError, MapError, listed, suggest
 from gp_active_sensing.topology.geometry import below_water, upwards_of
@@ -27,7 +26,7 @@ from gp_active_sensing.topology.projection import (
     locate,
     looks_like_degrees,
 )
-from gp_active_sensing.types import FloatArray
+from gp_active_sensing.types import BoolArray, FloatArray
 from gp_active_sensing.util.tables import MISSING, Table, are_fills
 
 logger = logging.getLogger(__name__)
@@ -167,6 +166,7 @@ class SitesReader:
             if title and at not in self._text.values()
         }
         self._bad: dict[int, dict[int, str]] = {}
+        self._notes: list[str] = []
         self._lines: list[int | str] = []
         rows = iter(table.rows)
         while piece := list(islice(rows, _AT_ONCE)):
@@ -213,24 +213,24 @@ class SitesReader:
         fail(path, problems)
         pair = ("lon", "lat") if "lon" in of else ("x", "y")
         points = np.column_stack([of[key] for key in pair])
-        kept, notes = self._somewhere(points, names, degrees=pair[0] == "lon" or crs == LONLAT)
-        if notes:
-            names = tuple(compress(names, kept))
-            self._words = {key: list(compress(words, kept)) for key, words in self._words.items()}
+        kept = self._somewhere(points, names, degrees=pair[0] == "lon" or crs == LONLAT)
+        names = tuple(compress(names, kept))
+        self._words = {key: list(compress(words, kept)) for key, words in self._words.items()}
         of = {key: column[kept] for key, column in of.items()}
-        located, remarks = self._placed(points[kept], of, crs)
+        located = self._placed(points[kept], of, crs)
+        self._notes += located.notes
         found = located.points
         if "z" in of:
             where = f"{path}, column {columns['z'][1]!r}"
             height = of["z"] * abs(self._upwards)
             if self._upwards < 0.0:
-                height, more = below_water(height, where)
-                remarks += more
+                height, notes = below_water(height, where)
+                self._notes += notes
             found = np.column_stack([found, height])
         used = {at for at, _ in columns.values()}
         used |= {at for at, title in enumerate(self._header) if title in ("x", "y", "z")}
-        numbers, more = self._others(values, used, kept)
-        return Sites(names, found, located.datum, numbers, (*notes, *remarks, *more))
+        numbers = self._others(values, used, kept)
+        return Sites(names, found, located.datum, numbers, tuple(self._notes))
 
     def _checked(
         self, column: tuple[int, str], values: Mapping[int, FloatArray], problems: list[str]
@@ -266,50 +266,40 @@ class SitesReader:
                 )
         return tuple(names)
 
-    def _somewhere(
-        self, points: FloatArray, names: Sequence[str], *, degrees: bool
-    ) -> tuple[npt.NDArray[np.bool_], tuple[str, ...]]:
+    def _somewhere(self, points: FloatArray, names: Sequence[str], *, degrees: bool) -> BoolArray:
         """Return the places without those at 0, 0, which a receiver without a fix writes."""
         nowhere = (points == 0.0).all(axis=1)
-        kept = np.ones(len(points), dtype=np.bool_)
         if degrees and nowhere.all():
             raise fault(self._path, "all places are at 0, 0, as a receiver without a fix writes it")
-        if not nowhere.any() or nowhere.all():
-            return kept, ()
-        far = _NOWHERE if degrees else _NOWHERE_METRES
-        if not (np.abs(points[~nowhere]).max(axis=1) > far).all():
-            return kept, ()
+        far = np.abs(points[~nowhere]).max(axis=1) > (_NOWHERE if degrees else _NOWHERE_METRES)
+        if not nowhere.any() or nowhere.all() or not far.all():
+            return np.ones(len(points), dtype=np.bool_)
         left = [names[k] for k in np.flatnonzero(nowhere).tolist()]
         note = (
             f"{listed(left)}: at 0, 0, far from all others, as a receiver without a fix writes it; "
             f"left out ({len(left)})"
         )
         logger.warning("%s: %s", self._path, note)
-        return ~nowhere, (note,)
+        self._notes.append(note)
+        return np.asarray(~nowhere)
 
-    def _placed(
-        self, points: FloatArray, of: Mapping[str, FloatArray], crs: str
-    ) -> tuple[Located, tuple[str, ...]]:
+    def _placed(self, points: FloatArray, of: Mapping[str, FloatArray], crs: str) -> Located:
         where = self._path
         if "lon" in of:
             made = locate(points, crs or LONLAT, where=where, chosen=bool(crs))
             if "x" in of:
-                metres = np.column_stack([of["x"], of["y"]])
-                return self._of_both(made, metres, points)
-            return made, made.notes
+                return self._of_both(made, np.column_stack([of["x"], of["y"]]), points)
+            return made
         if crs:
-            made = locate(points, crs, where=where, chosen=True)
-            return made, made.notes
+            return locate(points, crs, where=where, chosen=True)
         if "zone" in self._words:
-            lonlat, notes = self._of_zones(points)
-            made = locate(lonlat, LONLAT, where=where)
-            return made, (*notes, *made.notes)
+            return locate(self._of_zones(points), LONLAT, where=where)
         plain = not self._columns["x"][1].lower().endswith("_m")
         if plain and np.ptp(points, axis=0).max() > 0.0 and looks_like_degrees(points):
             locate(points, LOCAL, where=where, degrees=True)  # raises MapError
-        return locate(points, "", where=where, degrees=False), ()
+        return locate(points, "", where=where, degrees=False)
 
-    def _of_zones(self, points: FloatArray) -> tuple[FloatArray, tuple[str, ...]]:
+    def _of_zones(self, points: FloatArray) -> FloatArray:
         """Return longitude and latitude of UTM coordinates in the zone of each row."""
         zones = [word.upper().replace(" ", "") for word in self._words["zone"]]
         halves = self._words.get("hemisphere", [""] * len(zones))
@@ -331,12 +321,10 @@ class SitesReader:
             system = f"EPSG:{32700 if south else 32600}".replace("00", f"{int(match[1]):02d}", 1)
             given = [(x, y) for x, y in points[rows].tolist()]
             lonlat[rows] = geographic_of(given, system, where=self._path)
-        notes.insert(0, f"x and y are UTM, zone {', '.join(dict.fromkeys(zones))}")
-        return lonlat, tuple(notes)
+        self._notes += [f"x and y are UTM, zone {', '.join(dict.fromkeys(zones))}", *notes]
+        return lonlat
 
-    def _of_both(
-        self, made: Located, metres: FloatArray, degrees: FloatArray
-    ) -> tuple[Located, tuple[str, ...]]:
+    def _of_both(self, made: Located, metres: FloatArray, degrees: FloatArray) -> Located:
         """Check metres and degrees of a table against each other; return the places.
 
         Metres of a local frame, as `export` writes them, are the positions. For UTM coordinates the
@@ -345,15 +333,13 @@ class SitesReader:
         where = self._path
         middle = made.datum or (0.0, 0.0)
         shift = np.mean(made.points - metres, axis=0, keepdims=True)
-        off = math.inf
         if float(np.abs(shift).max()) < 1e6:
             exact = in_system(shift, middle, LONLAT, where=where)[0]
             for decimals in (6, 9):  # most origins have six decimals
                 origin = round(float(exact[0]), decimals), round(float(exact[1]), decimals)
                 again = locate(degrees, LONLAT, where=where, datum=origin, chosen=True).points
-                off = float(np.hypot(*(again - metres).T).max())
-                if off <= _SAME:
-                    return Located(metres, LONLAT, origin), ()
+                if float(np.hypot(*(again - metres).T).max()) <= _SAME:
+                    return Located(metres, LONLAT, origin)
         zone = int((middle[0] + 180.0) // 6.0) + 1
         for number in (zone, zone % 60 + 1, (zone - 2) % 60 + 1):
             system = f"EPSG:{(32700 if middle[1] < 0.0 else 32600) + number}"
@@ -361,7 +347,7 @@ class SitesReader:
             if float(np.hypot(*(utm - metres).T).max()) <= _ABOUT:
                 half = "S" if middle[1] < 0.0 else "N"
                 note = f"x and y are those of UTM zone {number}{half}; the degrees count"
-                return made, (*made.notes, note)
+                return replace(made, notes=(*made.notes, note))
         raise fault(
             where,
             "has x and y and longitude and latitude, and they are not of the same "
@@ -370,12 +356,12 @@ class SitesReader:
         )
 
     def _others(
-        self, values: Mapping[int, FloatArray], used: set[int], kept: npt.NDArray[np.bool_]
-    ) -> tuple[dict[str, FloatArray], tuple[str, ...]]:
-        """Return further columns of numbers, the first of each name, and notes."""
+        self, values: Mapping[int, FloatArray], used: set[int], kept: BoolArray
+    ) -> dict[str, FloatArray]:
+        """Return further columns of numbers, the first of each name."""
         found: dict[str, FloatArray] = {}
         text: list[str] = []
-        fills: dict[str, int] = {}
+        fills: list[str] = []
         for at, title in enumerate(self._header):
             if at in used or at not in values or title in found:
                 continue
@@ -385,12 +371,13 @@ class SitesReader:
             column = values[at][kept]
             if (none := are_fills(column)).any():
                 column = np.where(none, math.nan, column)
-                fills[title] = int(none.sum())
+                fills.append(f"column {title!r}: {int(none.sum())} fill values count as none")
             if np.isfinite(column).any():
                 found[title] = column
-        notes = [f"columns that are no numbers are left out: {listed(text)}"] if text else []
-        notes += [f"column {t!r}: {n} fill values count as none" for t, n in fills.items()]
-        return found, tuple(notes)
+        if text:
+            self._notes.append(f"columns that are no numbers are left out: {listed(text)}")
+        self._notes += fills
+        return found
 
 
 _ZONE = {

@@ -111,7 +111,7 @@ def test_edges_without_length_are_joined(tmp_path: Path) -> None:
 
 def test_broken_graphs(tmp_path: Path) -> None:
     for edges, message in (
-        ([("5", "6", "0", {})], "edge '5_6_0': no node '6'"),
+        ([("5", "6", "0", {})], "edge '5_6_0': to: no node '6'"),
         ([("5", "7", "0", {"length": "-1"})], "edge '5_7_0': length: expected a number above 0"),
         ([("5", "7", "0", {"travel_time": "nan"})], "travel_time: expected a finite number"),
         ([("5", "7", "0", {"geometry": "POINT (1 2)"})], "geometry: expected LINESTRING"),

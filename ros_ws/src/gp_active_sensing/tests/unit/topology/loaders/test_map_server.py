@@ -83,11 +83,11 @@ def test_yaw_and_an_origin_without_it(tmp_path: Path) -> None:
 def test_plain_and_16_bit_images(tmp_path: Path) -> None:
     plain = tmp_path / "plain.pgm"
     plain.write_text("P2 # a comment\n2 2\n# another\n15\n0 15\n5 10\n", encoding="ascii")
-    np.testing.assert_allclose(read_image(plain).shades, [[0, 255], [85, 170]])
+    np.testing.assert_allclose(read_image(plain)[0], [[0, 255], [85, 170]])
     wide = tmp_path / "wide.pgm"
     values = np.array([[0, 65535], [257, 514]], dtype=">u2")
     wide.write_bytes(b"P5 2 2 65535\n" + values.tobytes())
-    np.testing.assert_allclose(read_image(wide).shades, [[0, 255], [1, 2]])
+    np.testing.assert_allclose(read_image(wide)[0], [[0, 255], [1, 2]])
 
 
 def test_png_in_grey_in_colour_and_with_transparent_pixels(tmp_path: Path) -> None:

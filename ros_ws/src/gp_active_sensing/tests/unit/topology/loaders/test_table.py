@@ -95,8 +95,8 @@ def test_broken_tables(tmp_path: Path) -> None:
 def test_broken_tables_of_nodes(tmp_path: Path) -> None:
     for nodes, message in (
         ("node,x_m\na,0\n", "nodes.csv, line 1: expected columns node and x_m, y_m"),
-        ("node,x_m,y_m\na,0,0\n", r"line 2 \(id '1'\): to: no node 'b' in the table beside"),
-        ("node,x_m,y_m\na,0,0\na,1,1\n", r"nodes.csv, line 3 \(node 'a'\): is there already"),
+        ("node,x_m,y_m\na,0,0\n", r"line 2 \(id '1'\): to: no node 'b'"),
+        ("node,x_m,y_m\na,0,0\na,1,1\n", r"nodes.csv, line 3 \(node 'a'\): id 'a' is taken"),
     ):
         (tmp_path / "nodes.csv").write_text(nodes, encoding="utf-8")
         with pytest.raises(MapError, match=message):
