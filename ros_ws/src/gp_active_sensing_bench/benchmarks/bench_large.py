@@ -239,7 +239,7 @@ def run(*, quick: bool = False, only: list[str] | None = None) -> Section:
     """
     from make_city import make_city
 
-    from gp_active_sensing.topology.loaders.geojson import text_of
+    from gp_active_sensing.export.geojson import text_of
 
     before = os.environ.get("GPAS_BEFORE")
     section = Section(

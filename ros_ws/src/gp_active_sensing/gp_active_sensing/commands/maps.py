@@ -59,7 +59,7 @@ def import_map(source: str, out: Path, largest_component: bool, crs: str) -> Non
     """Turn the map SRC into the GeoJSON file OUT, in metres."""
     from gp_active_sensing.commands.map_survey import survey_roads
     from gp_active_sensing.errors import MapError
-    from gp_active_sensing.topology.loaders.geojson import text_of
+    from gp_active_sensing.export.geojson import text_of
     from gp_active_sensing.topology.roads import keep_largest
     from gp_active_sensing.util.files import write_whole
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from gp_active_sensing.errors import RunError
 from gp_active_sensing.export.field_map import FieldMap
+from gp_active_sensing.export.geojson import collection
 from gp_active_sensing.export.lattice import Lattice, lattice_of
 from gp_active_sensing.export.tables import cut_at_180, header_of
-from gp_active_sensing.topology.loaders.geojson import collection
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.lazy import library
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from gp_active_sensing.errors import MissingDependencyError, RunError
 from gp_active_sensing.export.field_map import FieldMap
+from gp_active_sensing.export.geojson import collection
 from gp_active_sensing.export.lattice import Lattice, lattice_of
 from gp_active_sensing.topology import Topology
-from gp_active_sensing.topology.loaders.geojson import collection
 from gp_active_sensing.topology.projection import geographic_of, local_system
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.tables import write_rows

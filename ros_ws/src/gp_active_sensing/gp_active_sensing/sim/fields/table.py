@@ -18,9 +18,10 @@ from gp_active_sensing.errors import MapError, listed, suggest
 from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.sim.fields.config import FieldConfig
 from gp_active_sensing.topology.base import Topology
-from gp_active_sensing.topology.loaders import elements, number_of, tag_of
+from gp_active_sensing.topology.loaders import number_of
 from gp_active_sensing.types import BoolArray, FloatArray
 from gp_active_sensing.util.tables import EPOCH, Table
+from gp_active_sensing.util.xml_files import elements, tag_of
 
 logger = logging.getLogger(__name__)
 

@@ -1,22 +1,15 @@
 """Catalogue of map formats, and the checks of every map file.
 
-The limits only stop files that were made to use up time or memory. XML with a document type
-declaration is refused.
+The limits only stop files that were made to use up time or memory.
 """
 
 from __future__ import annotations
 
-import gzip
-import io
 import json
 import os
 import re
 import sys
-import xml.etree.ElementTree as ET
-import zipfile
-import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,18 +62,6 @@ _TAKES_CRS = {".geojson", ".json", ".graphml", ".csv"}
 
 MOST_TEXT = 256 * 2**20
 """Largest size of a file of GeoJSON or of a table [bytes]."""
-MOST_BYTES = 2 << 30
-"""Largest size of an XML file, decompressed [bytes]."""
-MOST_TOKEN = 4 * 2**20
-"""Largest size of an XML tag with its attributes, or of a text between two tags [bytes]."""
-MOST_FLOOR = 16 * 2**20
-"""Size to which any archive may expand [bytes]."""
-MOST_RATIO = 30
-"""Largest ratio of the further decompressed size to the size of an archive."""
-MOST_TAGS = 100_000
-"""Largest number of tags of a file of any size."""
-BYTES_PER_TAG = 8
-"""Least number of bytes per tag of a file with more than `MOST_TAGS`."""
 SHOWN_PROBLEMS = 10
 """Largest number of problems that an error shows."""
 
@@ -240,157 +221,6 @@ def declared_crs(whole: Mapping[str, Any]) -> str:
     old = crs.get("properties") if isinstance(crs, dict) else None
     own = header.get("crs") if isinstance(header, dict) else None
     return str(own or (old.get("name") if isinstance(old, dict) else "") or "")
-
-
-# -- XML -------------------------------------------------------------------------------------------
-
-
-def elements(
-    path: Path, wanted: Collection[str], *, root: str, opened: Collection[str] = ()
-) -> Iterator[ET.Element]:
-    """Yield the XML elements of the wanted names, each when its end is read.
-
-    The file may be compressed with gzip. Names have no namespace. An element within another wanted
-    one is not yielded. Elements in `opened` are yielded at their start, with attributes only. The
-    name of the outermost element must be `root`.
-
-    Raises:
-        MapError: the file cannot be read, is damaged, cut short or too large, is no XML, has
-            another root, or declares a document type.
-    """
-    import defusedxml.ElementTree as safe
-    from defusedxml.common import DefusedXmlException
-
-    with _opened(path) as stream:
-        try:
-            events = safe.iterparse(stream, events=("start", "end"), forbid_dtd=True)
-            yield from _wanted(events, wanted, opened, root, path)
-        except DefusedXmlException as error:
-            raise fault(
-                path,
-                f"declares a document type or entities ({type(error).__name__}), which no map "
-                "needs and which may expand without end; it is not read",
-            ) from error
-        except ET.ParseError as error:
-            raise fault(path, f"is not valid XML, perhaps truncated: {error}") from error
-
-
-def whole_bytes(path: Path) -> bytes:
-    """Return the decompressed bytes of an XML file. Raises MapError beyond the limits."""
-    with _opened(path) as stream:
-        return b"".join(iter(lambda: stream.read(1 << 20), b""))
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[_Limited]:
-    """Open the decompressed stream of an XML file, or of the document in a KMZ archive.
-
-    Raises:
-        MapError: the file cannot be read, is damaged, cut short or too large.
-    """
-    name = path.name.lower()
-    try:
-        file: Any
-        if name.endswith(".kmz"):
-            file = _document(path)
-        else:
-            file = gzip.open(path, "rb") if name.endswith(".gz") else path.open("rb")
-        with _Limited(path, file, packed=name.endswith((".gz", ".kmz"))) as stream:
-            yield stream
-    except EOFError as error:
-        raise fault(path, "the gzip file is cut short; copy it again") from error
-    except (gzip.BadGzipFile, zlib.error, zipfile.BadZipFile) as error:
-        kind = "KMZ" if name.endswith(".kmz") else "gzip"
-        raise fault(path, f"the {kind} file is damaged ({error}); copy it again") from error
-    except (OSError, ValueError, LookupError) as error:  # also an unknown encoding
-        if isinstance(error, MapError):
-            raise
-        raise fault(path, f"cannot be read: {error}") from error
-
-
-def tag_of(element: ET.Element) -> str:
-    """Return the name of an element without its namespace."""
-    return element.tag.rpartition("}")[2]
-
-
-def _wanted(
-    events: Any, wanted: Collection[str], opened: Collection[str], root: str, path: Path
-) -> Iterator[ET.Element]:
-    open_elements: list[ET.Element] = []
-    inside = 0
-    for event, element in events:
-        tag = tag_of(element)
-        if event == "start":
-            if not open_elements and tag != root:
-                raise fault(path, f"expected a file that begins with <{root}>, got <{tag}>")
-            open_elements.append(element)
-            inside += tag in wanted
-            if tag in opened:
-                yield element
-            continue
-        open_elements.pop()
-        inside -= tag in wanted
-        if inside:
-            continue
-        if tag in wanted:
-            yield element
-        if open_elements:  # Earlier children were removed.
-            open_elements[-1].remove(element)
-
-
-def _document(path: Path) -> Any:
-    """Open the document of a KMZ archive."""
-    try:
-        archive = zipfile.ZipFile(path)
-        names = sorted(n for n in archive.namelist() if n.lower().endswith(".kml"))
-        if not names:
-            raise fault(path, "holds no .kml file; expected a KMZ archive as Google Earth saves it")
-        return archive.open("doc.kml" if "doc.kml" in names else names[0])
-    except (zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
-        raise fault(path, f"is no KMZ archive, or a damaged one: {error}") from error
-
-
-class _Limited(io.RawIOBase):
-    """Stream of a file with limits on its size, its tags and its texts."""
-
-    def __init__(self, path: Path, file: Any, *, packed: bool) -> None:
-        self._path = path
-        self._file: Any = file
-        self._most = MOST_BYTES
-        if packed:
-            self._most = min(MOST_BYTES, MOST_FLOOR + MOST_RATIO * path.stat().st_size)
-        self._given = self._token = self._tags = 0
-
-    def read(self, size: int = -1) -> bytes:
-        """Return the next bytes. Raises MapError beyond the limits."""
-        data: bytes = self._file.read(size)
-        self._given += len(data)
-        if self._given > self._most:
-            raise fault(
-                self._path,
-                f"expands to more than {self._most >> 20} MiB, which is "
-                f"{MOST_FLOOR >> 20} MiB and {MOST_RATIO} times its size, or all that is read; "
-                "decompress it yourself if it is meant",
-            )
-        self._tags += data.count(b"<")
-        if self._tags > max(MOST_TAGS, self._given // BYTES_PER_TAG):
-            raise fault(
-                self._path,
-                f"holds {self._tags} tags in {self._given} bytes: no map has more "
-                f"than one in {BYTES_PER_TAG} bytes",
-            )
-        # Parsing a tag in pieces takes time in the square of its length.
-        last = data.rfind(b">")
-        self._token = self._token + len(data) if last < 0 else len(data) - last
-        if self._token > MOST_TOKEN:
-            raise fault(self._path, f"holds a tag or a text of more than {MOST_TOKEN >> 20} MiB")
-        return data
-
-    def close(self) -> None:
-        """Close the file."""
-        if not self.closed:
-            self._file.close()
-        super().close()
 
 
 # -- checked values --------------------------------------------------------------------------------

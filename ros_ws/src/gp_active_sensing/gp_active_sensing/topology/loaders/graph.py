@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gp_active_sensing.errors import MapError
-from gp_active_sensing.topology.loaders import elements, fault, number_of, shown, tag_of
+from gp_active_sensing.topology.loaders import fault, number_of, shown
 from gp_active_sensing.topology.loaders.drafts import KMH, Drafts
 from gp_active_sensing.topology.loaders.osm import speed_of
 from gp_active_sensing.topology.projection import LOCAL
 from gp_active_sensing.topology.segments import Point, RoadMap, length_of
 from gp_active_sensing.util.lazy import library
+from gp_active_sensing.util.xml_files import elements, tag_of
 
 _USED = {
     *("length", "geometry", "maxspeed", "speed_kph", "lanes", "highway", "name", "successors"),

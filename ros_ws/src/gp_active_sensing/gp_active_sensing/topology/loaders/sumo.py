@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gp_active_sensing.errors import MapError, MissingDependencyError
-from gp_active_sensing.topology.loaders import elements, fault, number_of, tag_of
+from gp_active_sensing.topology.loaders import fault, number_of
 from gp_active_sensing.topology.loaders.drafts import Draft, Drafts
 from gp_active_sensing.topology.projection import LOCAL, LONLAT, frame_error, geographic_of
 from gp_active_sensing.topology.segments import Point, RoadMap, length_of
+from gp_active_sensing.util.xml_files import elements, tag_of
 
 CAR = "passenger"
 _TRUE_ENOUGH = 1.0

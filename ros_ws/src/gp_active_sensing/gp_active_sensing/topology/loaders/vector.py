@@ -23,18 +23,16 @@ from gp_active_sensing.errors import MapError
 from gp_active_sensing.topology.geometry import simple
 from gp_active_sensing.topology.loaders import (
     declared_crs,
-    elements,
     expected,
     fault,
     number_of,
     read_json,
     shown,
-    tag_of,
-    whole_bytes,
 )
 from gp_active_sensing.topology.projection import LOCAL, LONLAT
 from gp_active_sensing.topology.segments import Point
 from gp_active_sensing.util.lazy import library
+from gp_active_sensing.util.xml_files import elements, tag_of, whole_bytes
 
 MOST_FEATURES = 10_000
 """Largest number of features of a file."""

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from gp_active_sensing.errors import MapError
+from gp_active_sensing.export.geojson import text_of
 from gp_active_sensing.topology import load_roads
-from gp_active_sensing.topology.loaders.geojson import text_of
 from gp_active_sensing.topology.segments import Segment
 from tests.unit.topology.road_maps import HEADER, segment, street, write
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from gp_active_sensing.export.geojson import text_of
 from gp_active_sensing.topology import load_roads
-from gp_active_sensing.topology.loaders.geojson import text_of
 from gp_active_sensing.topology.segments import length_of
 
 

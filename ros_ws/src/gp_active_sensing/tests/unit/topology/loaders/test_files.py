@@ -15,8 +15,9 @@ import pytest
 
 from gp_active_sensing.errors import MapError
 from gp_active_sensing.topology import load_roads
-from gp_active_sensing.topology import loaders as files
-from gp_active_sensing.topology.loaders import elements, tag_of
+from gp_active_sensing.topology.loaders import MOST_TEXT
+from gp_active_sensing.util import xml_files
+from gp_active_sensing.util.xml_files import elements, tag_of
 from tests.unit.topology.loaders.extracts import RESIDENTIAL, osm
 from tests.unit.topology.loaders.nets import net, write_net
 from tests.unit.topology.loaders.test_graphml import STREET, text_of
@@ -95,7 +96,7 @@ def test_what_gzip_expands_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     ):
         path.write_bytes(gzip.compress(b"<net>" + filling + b"</net>"))
         with monkeypatch.context() as patch:
-            patch.setattr(files, limit, size)
+            patch.setattr(xml_files, limit, size)
             with pytest.raises(MapError, match="expands to more than"):
                 list(elements(path, ["edge"], root="net"))
 
@@ -156,14 +157,14 @@ def test_segments_at_one_junction(tmp_path: Path) -> None:
 def test_a_text_that_is_too_large(tmp_path: Path) -> None:
     for end in ("geojson", "csv"):
         with (tmp_path / f"a.{end}").open("wb") as stream:
-            stream.truncate(files.MOST_TEXT + 1)
+            stream.truncate(MOST_TEXT + 1)
         refused(tmp_path / f"a.{end}", "is too large: expected at most 256 MiB")
 
 
 def test_a_tag_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for what in ("<net a='{}'/>", "<net>{}</net>", "<net><!--{}--></net>"):
         for end in ("", ".gz"):
-            monkeypatch.setattr(files, "MOST_TOKEN", 1_000_000)
+            monkeypatch.setattr(xml_files, "MOST_TOKEN", 1_000_000)
             for size, fits in ((900_000, True), (1_100_000, False)):
                 data = what.format("x" * size).encode()
                 path = tmp_path / f"a{size}.net.xml{end}"
