@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from gp_active_sensing.belief.attributes import Attributes, attributes_of
 from gp_active_sensing.belief.belief import Belief
 from gp_active_sensing.belief.config import (
     EMPIRICAL,
@@ -48,7 +49,6 @@ from gp_active_sensing.belief.prior import (
 from gp_active_sensing.errors import ConfigError, ResourceError
 from gp_active_sensing.kernels import NONE, build_graph_kernel, build_kernel, graph_kernels
 from gp_active_sensing.topology import Topology
-from gp_active_sensing.topology.base import Attributes
 from gp_active_sensing.topology.segments import Links
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.resources import find_resource
@@ -125,11 +125,11 @@ def _attributes(config: BeliefConfig, topology: Topology) -> Attributes | None:
     """Return the attributes that the mean may be linear in; None = none."""
     if config.attributes is None:
         own = config.length_scales is not None or config.mean == "linear"
-        return None if own or config.kernel == EMPIRICAL else topology.attributes
+        return None if own or config.kernel == EMPIRICAL else attributes_of(topology)
     if not config.attributes:
         return None
     try:
-        return topology.attributes.only(config.attributes)
+        return attributes_of(topology).only(config.attributes)
     except ConfigError as error:
         raise ConfigError([f"belief.{problem}" for problem in error.problems]) from error
 

@@ -1,10 +1,10 @@
 r"""View of a map for a probe that cannot turn on the spot.
 
 The cost of a move depends on the heading at its start. A view is made for one decision, with the
-place and the heading of the probe. Ways from that place are exact. At any other place the probe has
-the heading with which it arrives from its present place. So the cost of a drive to a place and of
-the way home from there is exact. For an unknown heading the longest way counts. Roads have no such
-view, since their lines have the curves.
+place and the heading of the probe. Ways from that place are exact. At any other place the
+heading is that of an arrival from the probe's place. So the cost of a drive to a place and of the
+way home from there is exact. For an unknown heading the longest way counts. Roads have no such
+view: their lines already have curves.
 
 The shortest path from a pose to a point with curves of at least a radius r is an arc and a straight
 line [Boissonnat1994]. If the point lies within one of the two turning circles beside the pose, the
@@ -18,7 +18,7 @@ mirror y for a turn to the right.
   second centre is 2r from the first one and r from the point. The angle between its direction and q
   therefore has the cosine (D² + 3r²) / (4 r D). The length is r times the sum of both angles.
 
-All angles are taken between 0 and 2π; the shortest of the six is the way.
+All angles are between 0 and 2π. The shortest of the six ways counts.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def _arcs(x: FloatArray, y: FloatArray, r: float) -> tuple[_Ways, _Ways]:
     far = np.hypot(east, north)
     with np.errstate(invalid="ignore", divide="ignore"):
         between = np.arccos((far * far + 3.0 * r * r) / (4.0 * r * far))
-    # Angle from the start of the first arc, which is south of its centre, round to the left.
+    # Angle on the first arc from its start, south of the centre, to the left.
     towards = np.arctan2(north, east) + 0.5 * math.pi
     found = []
     for sign in (1.0, -1.0):
@@ -239,7 +239,7 @@ class Turning(Topology):
     def route(
         self, at: int | None, goal: int, observed: BoolArray, unavailable: Collection[int] = ()
     ) -> Route:
-        """Return the way on the map without curves, with the cost of its curves."""
+        """Return the way on the map without curves; its cost includes the curves."""
         found = self.straight.route(at, goal, observed, unavailable)
         if at is None:
             return found
@@ -249,7 +249,7 @@ class Turning(Topology):
         return Route(found.path, self.drive(found.path, at)[0])
 
     def ways_from(self, at: int | None, by: str = "seconds") -> WaysFrom:
-        """Return the ways on the map without curves, with the cost of their curves."""
+        """Return the ways on the map without curves; their costs include the curves."""
         found = self.straight.ways_from(at, by)
         if at is None:
             return found
@@ -257,7 +257,7 @@ class Turning(Topology):
         return WaysFrom(metres, metres * self.pace, found.before)
 
     def ways_to(self, goal: int, by: str = "seconds") -> Ways:
-        """Return the ways on the map without curves, with the cost of their curves."""
+        """Return the ways on the map without curves; their costs include the curves."""
         if (kept := self._kept_ways.get((goal, by))) is not None:
             return kept
         ways = self.straight.ways_to(goal, by)

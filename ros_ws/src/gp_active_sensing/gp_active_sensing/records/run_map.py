@@ -79,7 +79,7 @@ NO_LONGER = (
 )
 """Message for a map with other places than those of its run."""
 _OFF = 0.05
-"""Largest deviation of positions that another machine computes [m]; at most 0.001 of the map."""
+"""Largest deviation of positions between two machines [m], at most 0.001 times the map's extent."""
 
 
 def mark_of_places(topology: Topology) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import math
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +16,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from gp_active_sensing.errors import ConfigError, MapError, PlanningError, suggest
+from gp_active_sensing.errors import ConfigError, MapError, PlanningError
 from gp_active_sensing.topology.geometry import FreeGround, Speeds
 from gp_active_sensing.topology.search import (
     METRES,
@@ -45,106 +44,6 @@ def frozen_array(values: npt.ArrayLike) -> FloatArray:
     array = np.array(values, dtype=np.float64)
     array.setflags(write=False)
     return array
-
-
-@dataclass(frozen=True)
-class Attributes:
-    """Attributes of n places as columns for a linear mean."""
-
-    names: tuple[str, ...]  # (a,) of the attributes
-    # (n, q) standardised: mean 0, standard deviation 1 over the places with a value, 0 elsewhere. A
-    # number is replaced by its rank among the places, so that outliers do not decide the slope. A
-    # category has a column for each frequent value
-    columns: FloatArray
-    owners: tuple[int, ...]  # (q,) number of the attribute of each column
-
-    @classmethod
-    def of(
-        cls,
-        n: int,
-        numbers: Mapping[str, FloatArray],
-        categories: Mapping[str, Sequence[str]] | None = None,
-    ) -> Attributes:
-        """Return the attributes of n places; those that do not vary are left out.
-
-        Numbers are (n,), NaN where a place has none. A number that some places lack has a second
-        column, which marks the places with a value.
-        """
-        made = {name: _of_numbers(values) for name, values in numbers.items()}
-        made |= {name: _of_categories(words) for name, words in (categories or {}).items()}
-        found = {name: each for name, each in made.items() if each}
-        columns = [column for each in found.values() for column in each]
-        owners = tuple(k for k, each in enumerate(found.values()) for _ in each)
-        table = np.column_stack(columns) if columns else np.zeros((n, 0))
-        return cls(tuple(found), table, owners)
-
-    def only(self, names: Sequence[str]) -> Attributes:
-        """Return the attributes with some names.
-
-        Raises:
-            ConfigError: unknown name.
-        """
-        for name in names:
-            if name not in self.names:
-                known = ", ".join(self.names) or "none"
-                hint = suggest(name, self.names)
-                msg = f"attributes: the map has no attribute {name!r}.{hint} It has: {known}"
-                raise ConfigError(msg)
-        kept = [k for k, name in enumerate(self.names) if name in names]
-        which = [c for c, owner in enumerate(self.owners) if owner in kept]
-        return Attributes(
-            tuple(self.names[k] for k in kept),
-            self.columns[:, which],
-            tuple(kept.index(self.owners[c]) for c in which),
-        )
-
-    def weighted(self) -> FloatArray:
-        """Return (n, q) columns in which the squares of a row sum to 1 on average.
-
-        Each attribute contributes equally to that sum, whatever its number of columns.
-        """
-        sizes = Counter(self.owners)
-        weights = [1.0 / math.sqrt(len(self.names) * sizes[owner]) for owner in self.owners]
-        return np.asarray(self.columns * np.array(weights))
-
-
-_CLIPPED = 3.0
-"""Largest absolute value in a standardised column, so that no few places outweigh all others."""
-_RARE = 0.02
-"""Least fraction of the places for a column of a category, or of present or missing numbers."""
-_LEVELS = 12
-"""Largest number of columns of one category."""
-
-
-def _of_numbers(numbers: FloatArray) -> list[FloatArray]:
-    known = np.isfinite(numbers)
-    columns = []
-    if known.any():
-        ranks = np.zeros(len(numbers))
-        _, which, counts = np.unique(numbers[known], return_inverse=True, return_counts=True)
-        ranks[known] = (np.cumsum(counts) - 0.5 * counts)[which.reshape(-1)]
-        columns.append(_standardised(ranks, known))
-    if _RARE <= float(known.mean()) <= 1.0 - _RARE:
-        columns.append(_standardised(known.astype(np.float64), np.ones_like(known)))
-    return [column for column in columns if column.any()]
-
-
-def _of_categories(values: Sequence[str]) -> list[FloatArray]:
-    counts, words = Counter(values), np.array(values)
-    frequent = [v for v, count in counts.most_common(_LEVELS) if count >= _RARE * len(values)]
-    everywhere = np.ones(len(values), dtype=np.bool_)
-    columns = [_standardised(1.0 * (words == level), everywhere) for level in sorted(frequent)]
-    return [column for column in columns if column.any()]
-
-
-def _standardised(numbers: FloatArray, known: np.ndarray) -> FloatArray:
-    """Return (n,) with mean 0 and deviation 1 over the known ones; zeros where all are equal."""
-    column = np.zeros(len(numbers))
-    inside = numbers[known]
-    spread = float(inside.std())
-    if spread > 1e-9 * max(1.0, float(np.abs(inside).max())):
-        column[known] = np.clip((inside - inside.mean()) / spread, -_CLIPPED, _CLIPPED)
-    return column
 
 
 class Topology:
@@ -179,7 +78,7 @@ class Topology:
     datum: tuple[float, float] | None = None
     """Longitude and latitude of the frame's origin [degree]; None when unknown."""
     ground: FreeGround | None = None
-    """Ground for straight drives; None = moves only, or no obstacles if `free`."""
+    """Ground for straight drives; None = only the moves are known."""
     lost: FloatArray = np.zeros((0, 2))
     """(m, 2) positions on free ground without a place, since no move leads there [m]."""
     reach = 0.0
@@ -342,16 +241,11 @@ class Topology:
         """Joined places, for graph kernels; None where any place may be next."""
         return None
 
-    @property
-    def attributes(self) -> Attributes:
-        """Attributes of the places, made of the map's further numbers."""
-        return Attributes.of(self.n, self.numbers)
-
     def columns(self, names: Sequence[str] | None = None) -> tuple[FloatArray, tuple[str, ...]]:
         """Return (n, p) columns by name, and their p titles, for a linear mean.
 
-        Names are x, y, z, further numbers and features. None = the features; for an embedding, the
-        columns behind the embedding.
+        Names are x, y, z, further numbers and features. None = the features, or the columns of
+        which an embedding was made.
 
         Raises:
             ConfigError: unknown name.
@@ -443,7 +337,7 @@ def components_of(following: Sequence[Sequence[int]]) -> Components:
     from scipy.sparse.csgraph import connected_components
 
     n = len(following)
-    # scipy 1.11 takes no longer indices in a graph.
+    # scipy 1.11 accepts only 32-bit indices in a graph.
     to = np.array([b for out in following for b in out], dtype=np.intc)
     starts = np.cumsum([0, *(len(out) for out in following)], dtype=np.intc)
     matrix = csr_array((np.ones(len(to)), to, starts), shape=(n, n))
@@ -493,7 +387,7 @@ class GraphTopology(Topology):
             raise ValueError(msg)
         self._set_moves(moves)
         self._stay = stay
-        self.reach = reach * (1.0 + 1e-9)  # a sum of equal steps may be a hair longer
+        self.reach = reach * (1.0 + 1e-9)  # a sum of equal steps may be slightly longer
         self._within: dict[int, dict[int, Route]] = {}
         self._ways: dict[tuple[int, str], Ways] = {}
         self._entry = tuple(entry) if entry is not None else (Cost(0.0, 0.0),) * self.n
@@ -734,7 +628,7 @@ class FreeTopology(Topology):
     def candidates(
         self, at: int | None, observed: BoolArray, unavailable: Collection[int] = ()
     ) -> IntArray:
-        """Return every unobserved place that is not unavailable, sorted."""
+        """Return every unobserved place except the unavailable ones, sorted."""
         self._check(at, observed)
         return self._open_places(observed, unavailable)
 

@@ -11,7 +11,7 @@ from typing import Any
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.topology.base import Places, Topology
 from gp_active_sensing.topology.grids import (
-    BuiltGrid,
+    Built,
     make_line,
     make_points,
     of_areas,
@@ -39,7 +39,7 @@ from gp_active_sensing.topology.stations import of_stations
 
 logger = logging.getLogger(__name__)
 
-_GRIDS: Mapping[type, Callable[..., BuiltGrid]] = {
+_GRIDS: Mapping[type, Callable[..., Built]] = {
     AreasConfig: of_areas,
     OccupancyConfig: of_occupancy,
     RasterConfig: of_raster,
@@ -74,8 +74,7 @@ def build_settled(config: MapConfig, *, base_dir: Path | None = None) -> tuple[T
         )
         raise ConfigError(msg)
     elif isinstance(settled, GridConfig):
-        places, spacing, origin = _GRIDS[type(settled)](settled, path, base_dir)
-        settled = dataclasses.replace(settled, spacing=spacing, origin=origin)
+        places, settled = _GRIDS[type(settled)](settled, path, base_dir)
     elif isinstance(settled, RoadsConfig) and path is not None:
         places = _of_roads(settled, path)
     elif isinstance(settled, StationsConfig) and path is not None:

@@ -440,7 +440,7 @@ def fault_of(shape: Any) -> str:
     """Return the fault of a shape that is no simple polygon, with its position; "" = no fault."""
     import shapely
 
-    if shape.is_valid:  # without area it is not
+    if shape.is_valid:  # False for a shape without area
         return ""
     reason, _, where = shapely.is_valid_reason(shape).rstrip("]").partition("[")
     at = f" at ({', '.join(f'{float(c):.8g}' for c in where.split())})" if where else ""

@@ -12,8 +12,9 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -66,7 +67,7 @@ def make_points(
     Features are the coordinates x1 … xd in the box from `low` (d,) to `high` (d,). `seed` is the
     key of the draw, `speed` the speed of the probe [m/s].
     """
-    from scipy.stats import qmc  # heavy, and seldom wanted
+    from scipy.stats import qmc  # slow to import
 
     rng = np.random.default_rng([seed, _STREAM])
     corner, size = np.asarray(low, dtype=np.float64), np.subtract(high, low)
@@ -239,7 +240,7 @@ def neighbouring(
     low = cells.min(axis=0) - 1
     width = int(np.ptp(cells[:, 0])) + 3
     code = ((cells[:, 1] - low[1]) * width + cells[:, 0] - low[0])[index]
-    order = np.argsort(code)  # a table of all cells would be as wide as they lie apart
+    order = np.argsort(code)  # sorted, since a table would span the bounding box
 
     def at(offset: int) -> IntArray:
         """Return the index of the cell at an offset from each cell; -1 = no such cell."""
@@ -351,11 +352,13 @@ def _free_lattice(
     name: str,
     where: str = "",
 ) -> IntArray:
-    """(m, 2) columns and rows of lattice points on free ground in the box around cells, by rows.
+    """Return the (m, 2) columns and rows of lattice points on free ground, row by row.
+
+    The points lie in the bounding box of `cells`. `where` describes the free ground in a message.
 
     Raises:
         ConfigError: more than `MOST_CELLS` points in the box.
-        MapError: no point; `where` describes the free ground, "" = no point is allowed.
+        MapError: no point on free ground, except for `where` "".
     """
     corners = (cells.corners - np.asarray(anchor)) / step
     low = np.ceil(corners.min(axis=0) - 1e-9).astype(np.int64)
@@ -472,19 +475,13 @@ def _parsed(names: Sequence[str]) -> list[tuple[int, int]]:
 # -- grids as a configuration describes them -------------------------------------------------------
 
 Step: TypeAlias = float | tuple[float, float]
+Built: TypeAlias = tuple[Places, GridConfig]
+"""A grid, and its configuration with spacing and origin."""
 
 _TRIED = 3
 """Number of round spacings that are tried."""
 _ROUND = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 """Leading digits of a round spacing."""
-
-
-class BuiltGrid(NamedTuple):
-    """A grid with the spacing and the origin that the configuration left open."""
-
-    places: Places
-    spacing: Step  # distance between neighbouring places: one, or along x and along y [m]
-    origin: tuple[float, float]  # a point of the lattice [m]
 
 
 def _near(area: float) -> list[float]:
@@ -522,23 +519,30 @@ def usual_map(
 class _AreaLayout:
     """Outline, obstacles and regions of a map in metres, from its keys and files.
 
+    `path` is the file of the map, None = no file. `notes` and `datum` are those of its cells.
     `metres` names the key whose coordinates are in metres, "" = none so far.
     """
 
-    def __init__(self, config: GridConfig, base_dir: Path | None, metres: str = "") -> None:
-        self.notes: list[str] = []
+    def __init__(
+        self,
+        config: GridConfig,
+        path: Path | None,
+        base_dir: Path | None,
+        metres: str = "",
+        datum: tuple[float, float] | None = None,
+        notes: Sequence[str] = (),
+    ) -> None:
+        self.notes = list(notes)
         self.regions: list[tuple[str, Any, float]] = []
         self.obstacles: list[Any] = []
         self.outline: Outline | None = None
-        self.of_file = False
-        self.datum = config.lonlat
-        self._config, self._base_dir, self._metres = config, base_dir, metres
-
-    def shared(self, path: Path | None) -> dict[str, Any]:
-        """Return the arguments of all makers of grids; add outline and obstacles of the keys."""
-        config, base_dir = self._config, self._base_dir
+        self.of_file = path is not None
+        self.datum = config.lonlat or datum
+        self._config, self._metres = config, metres
+        if path is not None and isinstance(config, AreasConfig):
+            self._take("file", path)
         if isinstance(config.outline, str):
-            self.take("outline", find_map(config.outline, base_dir))
+            self._take("outline", find_map(config.outline, base_dir))
         elif config.outline is not None:
             self._metres = self._metres or "outline"
             self._cut("outline", config.outline)
@@ -551,7 +555,7 @@ class _AreaLayout:
                 self.obstacles.append(obstacle)
         if config.inflation:
             self.notes += _narrowed(self.ground(), config.inflation)
-        return {
+        self.arguments: dict[str, Any] = {
             "name": config.name or (path.name.partition(".")[0] if path else config.kind),
             "frame": config.frame or "map",
             "outline": self.outline,
@@ -573,7 +577,7 @@ class _AreaLayout:
         self.notes += areas.notes
         return areas
 
-    def take(self, key: str, path: Path) -> None:
+    def _take(self, key: str, path: Path) -> None:
         """Add the outline, the obstacles and the regions of a file."""
         areas = self._read(key, path)
         if areas.outline is None:
@@ -605,7 +609,7 @@ class _AreaLayout:
             return None
         return shape.difference(shapely.union_all(others))
 
-    def finished(self, places: Places, spacing: Step, origin: tuple[float, float]) -> BuiltGrid:
+    def finished(self, places: Places, spacing: Step, origin: tuple[float, float]) -> Built:
         """Return a grid with the weights of its regions, datum and notes."""
         if not isinstance(self._config, OccupancyConfig):  # has its largest part only
             places = self._in_parts(places)
@@ -617,7 +621,8 @@ class _AreaLayout:
                 count = int(covered.sum())
                 self.notes.append(f"region {name!r} of weight {weight:g}: {count} places")
             places = places.weighted(weights)
-        return BuiltGrid(places.located(self.datum).noted(self.notes), spacing, origin)
+        settled = replace(self._config, spacing=spacing, origin=origin)
+        return places.located(self.datum).noted(self.notes), settled
 
     def _in_parts(self, places: Places) -> Places:
         """Return a map with all parts, or with the largest part if the configuration says so."""
@@ -657,17 +662,14 @@ class _AreaLayout:
         )
 
 
-def of_areas(config: AreasConfig, path: Path | None, base_dir: Path | None) -> BuiltGrid:
+def of_areas(config: AreasConfig, path: Path | None, base_dir: Path | None) -> Built:
     """Build the grid of a rectangle or of areas; `path` is a file of areas, None = no file.
 
     Raises:
         ConfigError: an outline or obstacles that are no polygons, or that leave no cell.
         MapError: a file that cannot be used.
     """
-    layout = _AreaLayout(config, base_dir)
-    if path is not None:
-        layout.take("file", path)
-    shared = layout.shared(path)
+    layout = _AreaLayout(config, path, base_dir)
     sized = bool(config.columns and config.rows)
     spacing, origin = config.spacing or 1.0, config.origin
     if not (config.spacing or sized) and (shape := layout.ground()) is not None:
@@ -683,22 +685,20 @@ def of_areas(config: AreasConfig, path: Path | None, base_dir: Path | None) -> B
             low_x + 0.5 * math.fmod(high_x - low_x, across),
             low_y + 0.5 * math.fmod(high_y - low_y, up),
         )
-    shared |= {"heights": config.heights, "origin": origin}
-    places = make_grid(config.columns, config.rows, spacing, **shared)
-    if origin is None:  # as `make_grid` has it then
+    more = {"heights": config.heights, "origin": origin, **layout.arguments}
+    places = make_grid(config.columns, config.rows, spacing, **more)
+    if origin is None:  # same default as in `make_grid`
         cornered = layout.outline is not None and not (config.columns or config.rows)
         origin = bounds_of(layout.outline)[:2] if cornered and layout.outline else (0.0, 0.0)
     return layout.finished(places, spacing, origin)
 
 
-def of_raster(config: RasterConfig, path: Path, base_dir: Path | None) -> BuiltGrid:
+def of_raster(config: RasterConfig, path: Path, base_dir: Path | None) -> Built:
     """Build the grid of the cells with data of a raster; errors are those of `of_areas`."""
     cells = load_raster_cells(path, config.lonlat, config.value, config.crs)
-    layout = _AreaLayout(config, base_dir, "" if cells.datum else f"file {path.name}")
-    notes = layout.notes
-    notes += cells.notes
-    layout.datum, layout.of_file = layout.datum or cells.datum, True
-    shared = layout.shared(path)
+    metres = "" if cells.datum else f"file {path.name}"
+    layout = _AreaLayout(config, path, base_dir, metres, cells.datum, cells.notes)
+    shared, notes = layout.arguments, layout.notes
     free = int(np.count_nonzero(~cells.empty))
     rows, columns = cells.shape
     each = math.prod(cells.cell)
@@ -740,10 +740,10 @@ def of_raster(config: RasterConfig, path: Path, base_dir: Path | None) -> BuiltG
     return layout.finished(places, spacing, origin)
 
 
-def of_occupancy(config: OccupancyConfig, path: Path, base_dir: Path | None) -> BuiltGrid:
+def of_occupancy(config: OccupancyConfig, path: Path, base_dir: Path | None) -> Built:
     """Build the grid of the free cells of a map of map_server; errors are those of `of_areas`."""
-    layout = _AreaLayout(config, base_dir, f"file {path.name}")
-    shared, notes = layout.shared(path), layout.notes
+    layout = _AreaLayout(config, path, base_dir, f"file {path.name}")
+    shared, notes = layout.arguments, layout.notes
     grid, found = map_server.load(path)
     notes += found
     counts = ", ".join(f"{count} {what}" for what, count in grid.counts().items())
@@ -852,7 +852,7 @@ def _lost_ground(grid: OccupancyGrid, config: OccupancyConfig, places: Places) -
     least = max(_LEAST * float(wide.sum()), 1.0)
 
     def without(ground: np.ndarray, covered: Callable[[np.ndarray], np.ndarray]) -> str:
-        """Return the text of the rooms of some ground that `covered` does not name, "" = none."""
+        """Return the text of the rooms of the ground that are not `covered`, "" = none."""
         rooms, count = label(ground)
         sizes = np.bincount(rooms.ravel(), minlength=count + 1)
         sizes[[0, *np.unique(covered(rooms))]] = 0

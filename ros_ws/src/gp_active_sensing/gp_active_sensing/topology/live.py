@@ -46,11 +46,9 @@ class LivePlaces:
         config = replace(config, frame=config.frame or frame)
         if config.spacing:
             return cls(config, _places(config, grid, ()), frozenset(), mark_of(grid))
-
-        def build(step: float) -> Places:
-            return _places(replace(config, spacing=step), grid, ())
-
-        spacing, places = usual_map(grid, config, build)
+        spacing, places = usual_map(
+            grid, config, lambda step: _places(replace(config, spacing=step), grid, ())
+        )
         return cls(replace(config, spacing=spacing), places, frozenset(), mark_of(grid))
 
     def on(self, grid: OccupancyGrid) -> LivePlaces | None:

@@ -125,7 +125,8 @@ def check_start(topology: Topology, start: Start | None) -> int | None:
 def place_near(topology: Topology, position: tuple[float, float], key: str) -> int:
     """Return the index of the place nearest to x, y [m], or to longitude, latitude [degree].
 
-    A position counts as degrees if that puts it on a map with a datum. `key` begins the message.
+    On a map with a datum, a position counts as degrees if the degrees lie on the map. `key` begins
+    the message.
 
     Raises:
         ConfigError: the distance to every place is above both the distance between neighbouring

@@ -138,7 +138,9 @@ class MapConfig:
         """
         if cls is not MapConfig:
             return cls, dict(given)
-        if isinstance(columns := given.get("columns_of"), Mapping):  # as earlier versions record it
+        if isinstance(
+            columns := given.get("columns_of"), Mapping
+        ):  # as in records of earlier versions
             given = {**given, "columns_of": [f"{k}={v}" for k, v in columns.items() if v]}
         if given.get("descent_speed") == given.get("climb_speed"):
             given = {key: value for key, value in given.items() if key != "descent_speed"}

@@ -182,7 +182,7 @@ def place(
 
 
 def geographic_of(points: Sequence[Point], crs: str, *, where: str) -> FloatArray:
-    """Return (n, 2) longitude and latitude of points."""
+    """Return (n, 2) longitude and latitude of points in a coordinate system [degree]."""
     given = np.array(points, dtype=np.float64).reshape(-1, 2)
     return _transform(_system(crs, where), LONLAT, given, where)
 

@@ -10,7 +10,6 @@ import logging
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +17,6 @@ import numpy as np
 from gp_active_sensing.errors import ConfigError, MapError, suggest
 from gp_active_sensing.topology.base import (
     SAME_DISTANCE,
-    Attributes,
     Components,
     GraphTopology,
     components_of,
@@ -55,17 +53,16 @@ class Roads(GraphTopology):
     """A road network, one place a directed segment.
 
     The position of a place is the middle of its segment. Its waypoint is the far end of the
-    segment, heading along the segment. A move onto a segment costs driving its whole length. Listed
-    successors of a segment count as they are. Without a list, every segment that leaves the end may
-    follow. Except at dead ends that excludes a turn of more than 150° back to the start, unless
-    `u_turns` says otherwise.
+    segment, heading along the segment. A move costs driving the whole next segment. Listed
+    successors of a segment may follow. Without a list, every segment that leaves the end may
+    follow. A turn of more than 150° back to the start is a U-turn, see `u_turns`.
 
     Args:
         road_map: segments.
         features: some of `FEATURES` and of the map's own numbers, or `RELATIONAL` alone.
         anchor: position of a segment's value, for features and for `links`: 0 the start of the
             segment, 0.5 its middle, 1 its end.
-        u_turns: one of `U_TURNS`.
+        u_turns: one of `U_TURNS`, the places where U-turns are allowed.
         speed: speed on segments without a limit [m/s].
         frame: metric frame; "" = the map's own.
         reach: driving distance within which segments may be next [m]; 0 = adjacent ones only.
@@ -174,12 +171,6 @@ class Roads(GraphTopology):
         """(n,) segments of the map."""
         return self.road_map.segments
 
-    @cached_property
-    def attributes(self) -> Attributes:
-        """Attributes of the segments: length, lanes, speed limit, class, other numbers."""
-        classes = {"class": [segment.road_class for segment in self.segments]}
-        return Attributes.of(self.n, numbers_of(self.segments), classes)
-
     def columns(self, names: Sequence[str] | None = None) -> tuple[FloatArray, tuple[str, ...]]:
         """Return the (n, p) columns of some names, and their titles; see `Topology.columns`."""
         names = self._chosen if names is None else names
@@ -270,7 +261,7 @@ class Roads(GraphTopology):
             return None
         point = shapely.Point(x, y)
         _, distances = self._tree.query_nearest(point, return_distance=True, all_matches=False)
-        if not (len(distances) and distances[0] <= max_distance):  # nor NaN
+        if not (len(distances) and distances[0] <= max_distance):  # also for NaN
             return None
         reach = float(distances[0]) + SAME_DISTANCE
         near = self._tree.query(point, predicate="dwithin", distance=reach)
@@ -286,7 +277,7 @@ def _at(line: FloatArray, along: FloatArray, fraction: float) -> tuple[float, fl
 
 def _heading(line: FloatArray, along: FloatArray, fraction: float) -> float:
     """Return the direction of the leg at a fraction of a line's length [rad]."""
-    # The first point at or after s that has a leg of some length before it.
+    # The first point at or after s with a leg of positive length before it.
     k = int(np.searchsorted(along, fraction * along[-1] * (1 - 1e-12)))
     while along[k] <= 0.0:
         k += 1
@@ -365,9 +356,9 @@ def join_parts(
 ) -> tuple[Links, FloatArray]:
     """Return links and (m,) weights with every part joined to the nearest place of the largest.
 
-    Such a bridge replaces the chain of typical links that would fill the gap. Its weight is the
-    median weight times the straight distance in median links, at least the median weight.
-    Positions are (n, 2) [m].
+    Such a bridge replaces the chain of typical links that would fill the gap. The weight
+    of a bridge is the median weight times its length in median links, but at least the median
+    weight. Positions are (n, 2) [m].
     """
     from scipy.spatial import cKDTree
 

@@ -68,7 +68,7 @@ class MoveArrays:
             key = rows[order] * self.n + columns[order]
             order = order[np.append(True, np.diff(key) != 0)[: len(order)]]
             ends = np.searchsorted(rows[order], np.arange(self.n + 1))
-            # scipy 1.11 takes no longer indices in a graph.
+            # scipy 1.11 accepts only 32-bit indices in a graph.
             index = columns[order].astype(np.intc), ends.astype(np.intc)
             self._graphs[by, back] = csr_array(
                 (self.costs(by)[order], *index), shape=(self.n, self.n)
@@ -76,7 +76,7 @@ class MoveArrays:
         return self._graphs[by, back]
 
     def direct(self, a: IntArray, b: IntArray) -> IntArray:
-        """(k,) number of the first move from each place of `a` (k,) to that of `b`, -1 = none."""
+        """(k,) index of the first move from a[i] to b[i] for places `a`, `b` (k,), -1 = none."""
         if self._pairs is None:
             key = self.source * self.n + self.to
             order = np.argsort(key, kind="stable")
@@ -245,7 +245,7 @@ def search(
 ) -> _Came:
     """Return the last move to each reached place and the first place of that move (Dijkstra).
 
-    A limit is the cost `most`; the search ends at the `goal`.
+    Ways cost at most `most`. The search ends at the `goal`.
     """
     best: dict[int, float] = {}
     came: _Came = {}

@@ -22,7 +22,7 @@ Point: TypeAlias = tuple[float, float]
 FEATURES: tuple[str, ...] = ("x", "y", "length", "lanes", "speed_limit", "direction")
 """Columns of a segment: middle [m], length [m], lanes, limit [m/s], direction (cosine, sine)."""
 RELATIONAL = "relational"
-"""Name of the feature that stands for the coordinates of an embedding of the road graph."""
+"""Name for features that are coordinates of an embedding of the road graph."""
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,12 @@ class Segment:
     line: tuple[Point, ...]  # two or more points, in driving direction [m]
     length: float  # driven distance from start to end [m]
     lanes: float | None = None  # number of lanes, None when unknown
-    speed_limit: float | None = None  # [m/s], None when unknown
+    speed_limit: float | None = None  # speed limit [m/s], None when unknown
     # ids of the segments that may follow; None = all that leave `end`, except U-turns that the
     # configuration does not allow
     successors: tuple[str, ...] | None = None
-    name: str = ""  # of the road
-    road_class: str = ""  # such as "arterial"
+    name: str = ""  # name of the road
+    road_class: str = ""  # class of the road, such as "arterial"
     # other numbers of the map by name; features may be made of them
     extra: Mapping[str, float] = field(default_factory=dict, hash=False)
 
@@ -60,7 +60,7 @@ class Segment:
 class RoadMap:
     """Segments in a metric frame, as a loader returns them."""
 
-    name: str  # of the map, for messages
+    name: str  # name of the map
     frame: str  # metric frame of the coordinates
     segments: tuple[Segment, ...]  # at least one, ids differ, successors exist
     # longitude and latitude of the origin of the frame [degree], None when unknown; x is east and y
@@ -86,7 +86,7 @@ _U_TURN_ANGLE = math.radians(150.0)
 def successors_of(segments: Sequence[Segment], u_turns: str) -> list[list[int]]:
     """(n,) indices of the segments that may follow each segment.
 
-    The list of a segment itself comes first; without one `u_turns`, one of `U_TURNS`, decides.
+    A segment may list its successors. Without a list `u_turns`, one of `U_TURNS`, decides.
     """
     by_id = {segment.id: i for i, segment in enumerate(segments)}
     leaving: dict[str, list[int]] = defaultdict(list)
@@ -194,7 +194,7 @@ class Links:
         """Return the symmetric (n, n) sparse matrix with `weights` (m,) at the links."""
         from scipy.sparse import coo_array
 
-        # scipy 1.11 takes no longer indices in a graph.
+        # scipy 1.11 accepts only 32-bit indices in a graph.
         rows = np.concatenate([self.first, self.second]).astype(np.intc)
         columns = np.concatenate([self.second, self.first]).astype(np.intc)
         data = np.concatenate([weights, weights])

@@ -1,4 +1,4 @@
-"""Maps without moves that are shut for a while, as by a closed door or a closed road."""
+"""Remove moves that are shut for a while, as by a closed door or a closed road."""
 
 from __future__ import annotations
 

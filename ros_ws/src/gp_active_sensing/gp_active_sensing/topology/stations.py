@@ -93,7 +93,7 @@ _SHORT = 0.99
 
 
 Ways = dict[tuple[int, int], tuple[float, float]]
-"""First and last place of a direct way -> metres and seconds; NaN = by the probe's speed."""
+"""First and last place of a way -> metres and seconds; seconds NaN = by the probe's speed."""
 
 
 def read_distances(path: Path, names: Sequence[str]) -> Ways:

@@ -10,7 +10,7 @@ from gp_active_sensing.topology.search import MoveArrays
 from gp_active_sensing.types import FloatArray, IntArray
 
 _SAME = 1e-6
-"""Largest deviation of a place from the lattice, and of a cost, as a fraction of a step."""
+"""Largest relative deviation of positions and costs from those of a lattice."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,10 @@ class MoveLattice:
 
 
 def _runs(following: IntArray) -> IntArray:
-    """Return the (n, 9) numbers of consecutive moves, of the next places (n, 9) (-1 = none)."""
+    """Return the (n, 9) numbers of consecutive moves in each direction.
+
+    `following` (n, 9) is the next place in each direction, -1 = none.
+    """
     found = np.zeros(following.shape, dtype=np.int64)
     for direction in range(9):
         here = following[:, direction]

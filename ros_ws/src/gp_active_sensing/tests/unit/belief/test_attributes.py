@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.belief import BeliefConfig, belief_on, build_belief
+from gp_active_sensing.belief.attributes import Attributes, attributes_of
 from gp_active_sensing.topology import MapConfig, build_topology
-from gp_active_sensing.topology.base import Attributes
 from gp_active_sensing.topology.roads import Roads
 from gp_active_sensing.topology.segments import RoadMap, Segment
 
@@ -39,7 +39,7 @@ def test_columns_are_standardised_and_say_what_is_missing() -> None:
         )
         for k in range(100)
     ]
-    found = Roads(RoadMap("", "map", tuple(roads))).attributes
+    found = attributes_of(Roads(RoadMap("", "map", tuple(roads))))
     assert found.names == ("lanes", "slope", "class"), "what does not vary is not there"
     assert found.owners == (0, 0, 1, 2, 2)
     assert found.columns.mean(axis=0)[[0, 1, 3, 4]] == pytest.approx(0.0, abs=1e-12)

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gp_active_sensing.belief.attributes import attributes_of
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import ConfigError, MapError
 from gp_active_sensing.topology import MapConfig, build_topology
@@ -50,7 +51,7 @@ def test_names_positions_heights_and_numbers(tmp_path: Path) -> None:
     assert places.heights is not None
     np.testing.assert_array_equal(places.heights, [-2.5, -10, -4])
     assert places.feature_names == ("x", "y", "z")
-    assert places.attributes.names == ("chlorophyll",)  # the keeper is no number
+    assert attributes_of(places).names == ("chlorophyll",)  # the keeper is no number
     metres = places.ways_from(0).metres
     assert metres[1] == pytest.approx(math.hypot(100.0, 7.5))
 
@@ -72,7 +73,7 @@ def test_numbers_as_features_and_weights(tmp_path: Path) -> None:
     assert places.feature_names == ("x", "y", "chlorophyll")
     np.testing.assert_array_equal(places.features[:, 2], [1.5, 2.0, 3.5])
     np.testing.assert_array_equal(places.weights, [1.5, 2.0, 3.5])
-    assert places.attributes.names == ()
+    assert attributes_of(places).names == ()
 
 
 def test_a_gap_counts_only_where_the_number_is_used(tmp_path: Path) -> None:
@@ -124,7 +125,7 @@ def test_a_row_at_nowhere_is_left_out_and_fill_values_are_none(tmp_path: Path) -
         places = stations(tmp_path, table)
         assert places.n == 2
         assert np.ptp(places.positions, axis=0).max() < 5000.0
-        assert places.attributes.names == ()
+        assert attributes_of(places).names == ()
     assert "all places are at 0, 0" in refused(tmp_path, "lat,lon\n0,0\n0.0,0.0\n")
     near = stations(tmp_path, "x,y,a\n0,0,1e20\n50,50,3\n")
     assert near.n == 2
@@ -189,7 +190,7 @@ def test_columns_may_have_names_of_their_own(tmp_path: Path) -> None:
     assert places.names == ("A1", "A2")
     np.testing.assert_array_equal(places.points, [[500010, 5983000, -2.5], [500040, 5983040, -10]])
     assert places.datum is None
-    assert places.attributes.names == ("lon", "lat")  # a second x would be no coordinate
+    assert attributes_of(places).names == ("lon", "lat")  # a second x would be no coordinate
     upwards = ["x=E", "y=N", "height=Sohle"]
     np.testing.assert_array_equal(
         stations(tmp_path, GAUGES, columns_of=upwards).points[:, 2], [2.5, 10]
