@@ -1,7 +1,7 @@
-"""Fields to be predicted: measured and simulated ones, and those of the shipped scenarios.
+"""Fields for predictions: measured, simulated and those of the shipped scenarios.
 
-Every data set gives field number 0, 1, …: another day, another part of a raster, another draw, or,
-where there is one field only, that field again.
+Every data set has fields number 0, 1, …, such as days, windows of a raster or draws. A data set
+with one field repeats it.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from gp_active_sensing.topology.grids import make_grid
 from gp_active_sensing.topology.roads import keep_largest
 
 KEY = 0xBE11
-"""Begins the seeds of all draws, see `rng_of`."""
+"""First number of the seeds of all draws, see `rng_of`."""
 ROAD_NOISE = 2.5
 """Standard deviation of a reading on roads, in the unit of the speeds."""
 SHARE = 0.1
-"""Elsewhere: that of a reading, in standard deviations of the field over its places."""
+"""Standard deviation of other readings, in standard deviations of the field over its places."""
 PIXEL, SIDE = 30.0, 24
-"""Of the terrain: metres of a pixel (one second of arc), places along a window."""
+"""Size of a terrain's pixel (one second of arc) [m], and number of places along a window."""
 FLAT = 0.1
-"""Least spread of a window, in that of the whole tile: a lake is no field to be learned."""
+"""Smallest standard deviation of a window, relative to the whole tile; smaller ones are lakes."""
 DEGREE = 111_000.0
-"""Metres of a degree, for the ocean's map."""
+"""Length of a degree on the ocean's map [m]."""
 DAYS = 13
-"""Times that are taken of a long record, evenly spaced."""
+"""Number of evenly spaced times of a long record."""
 MOVING = {"plume": (600.0, 720.0), "town_slots": (300.0, 300.0)}
-"""Scenarios whose field changes: the time of field 0, and from one field to the next [s]."""
+"""Time of field 0, and time between two fields, of scenarios whose field changes [s]."""
 SCENARIOS = (
     "bloom", "hot_spot", "lake", "line", "plume", "terrain", "town", "town_slots", "warehouse",
 )  # fmt: skip
@@ -47,11 +47,11 @@ SCENARIOS = (
 
 @dataclass(frozen=True)
 class Field:
-    """One field on a map.
+    """Field on a map.
 
     Args:
         topology: n places.
-        values: (n,) noise-free values; NaN where it is not known.
+        values: (n,) noise-free values; NaN = not known.
         noise: standard deviation of a reading, in the unit of the values.
     """
 
@@ -61,7 +61,7 @@ class Field:
 
     @property
     def known(self) -> np.ndarray:
-        """(s,) the places with a value."""
+        """(s,) places with a value."""
         return np.flatnonzero(np.isfinite(self.values))
 
 
@@ -70,10 +70,10 @@ class DataSet:
     """Fields of one kind.
 
     Args:
-        name: in the tables.
-        what: a few words on where they come from.
-        unit: of the values.
-        field: field number i.
+        name: name in the tables.
+        what: short description of the origin.
+        unit: unit of the values.
+        field: returns field number i.
     """
 
     name: str
@@ -83,12 +83,12 @@ class DataSet:
 
 
 def rng_of(name: str, *more: int) -> np.random.Generator:
-    """The generator of a data set and further numbers; independent of the other sets."""
+    """Return the random generator of a data set and further numbers."""
     return np.random.default_rng([KEY, zlib.crc32(name.encode()), *more])
 
 
 def data_sets() -> dict[str, DataSet]:
-    """All data sets by name; those of the data folder only where there is one."""
+    """Return all data sets by name; those of the data folder only if it exists."""
     folder = data_folder()
     found = [*(_measured(folder) if folder else ()), *_shipped()]
     return {one.name: one for one in found}
@@ -118,7 +118,7 @@ def _measured(folder: Path) -> list[DataSet]:
 
 
 def _shipped() -> list[DataSet]:
-    """The fields of the scenarios: a draw for each number, or a time, or the same again."""
+    """Return the fields of the scenarios: draws, times or a constant field."""
     found = []
     for name in SCENARIOS:
         config = load_scenario(name).field
@@ -130,12 +130,12 @@ def _shipped() -> list[DataSet]:
 
 
 def _spread(values: np.ndarray) -> float:
-    """Typical standard deviation over the places of fields (w, n)."""
+    """Return a typical standard deviation over the places of fields (w, n)."""
     return float(np.sqrt(np.nanvar(values, axis=1).mean()))
 
 
 def _day(count: int, number: int) -> int:
-    """Which of so many times field `number` is: evenly spaced, then round again."""
+    """Return the index of the time of field `number`: evenly spaced, then repeated."""
     return int(np.linspace(0, count - 1, min(count, DAYS)).round()[number % min(count, DAYS)])
 
 
@@ -152,7 +152,7 @@ def _freeways(folder: Path) -> tuple[Network, Roads]:
 
 
 def _roads(network: Network) -> Roads:
-    """The map of a network; what it says of missing limits and parts is known."""
+    """Return the map of a network, without warnings on limits and parts."""
     logger = logging.getLogger("gp_active_sensing.topology")
     before = logger.level
     logger.setLevel(logging.ERROR)
@@ -169,7 +169,7 @@ def _san_jose(folder: Path, number: int) -> Field:
 
 @lru_cache(maxsize=2)
 def _sumo_field(folder: Path, name: str) -> Field:
-    """The largest part of a SUMO net from which a way leads from each edge to each."""
+    """Return the largest strongly connected part of a SUMO net."""
     network = sumo(folder, name)
     road_map = keep_largest(network.road_map)
     index = {segment.id: i for i, segment in enumerate(road_map.segments)}
@@ -181,13 +181,13 @@ def _sumo_field(folder: Path, name: str) -> Field:
 
 
 def _sumo(folder: Path, name: str, number: int) -> Field:
-    del number  # one field
+    del number  # a single field
     return _sumo_field(folder, name)
 
 
 @lru_cache(maxsize=2)
 def _motes(folder: Path, what: str) -> tuple[FreeTopology, np.ndarray]:
-    """The lab's map and values (143, 50)."""
+    """Return the lab's map and its values (143, 50)."""
     data = folder / "intel"
     at = {
         f"m{int(row['mote']):02d}": (float(row["x_m"]), float(row["y_m"]))
@@ -228,7 +228,7 @@ def _tile(folder: Path, stride: int, number: int) -> Field:
 
 @lru_cache(maxsize=2)
 def _ocean(folder: Path, stride: int) -> tuple[Topology, np.ndarray]:
-    """Map and values (120, n) of the ocean; land is an obstacle."""
+    """Return the ocean's map with land as obstacles, and its values (120, n)."""
     with np.load(folder / "fields" / "sst_pacific_monthly.npz") as data:
         months, lon, lat = np.asarray(data["sst"], dtype=float), data["lon"], data["lat"]
     if stride > 1:

@@ -1,4 +1,4 @@
-"""The best that one Gaussian process with fixed hyper-parameters does who knows the whole field."""
+"""Best Gaussian process with fixed hyper-parameters, fitted to the whole field."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from gp_active_sensing.topology.base import Topology
 
 KERNELS = ("se", "matern12", "matern32")
 GRAPH_KERNELS = ("graph_matern12", "graph_matern32")
-"""The second where the places of the map are joined by moves."""
+"""Further kernels of maps with moves."""
 LENGTHS = 10
-"""Length-scales tried: log-spaced from half the spacing of the places to twice their extent."""
+"""Number of length-scales, log-spaced from half the spacing of the places to twice their extent."""
 OWN = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 0.95)
-"""Shares of the field's variance that belong to each place alone."""
+"""Fractions of the field's variance without spatial correlation."""
 SIZES = np.geomspace(0.2, 20.0, 15)
-"""Variances of the field, in variances of its values."""
+"""Variances of the field, relative to the variance of its values."""
 MOST = 400
-"""Places that the fit looks at; of a larger map a random part."""
+"""Largest number of places in the fit; a larger map is sampled."""
 _LEAST = 1e-9
-"""Of an eigenvalue of a correlation."""
+"""Smallest eigenvalue of a correlation."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Fitted:
 
 
 def length_scales(topology: Topology) -> tuple[float, ...]:
-    """The length-scales that are tried on a map [m]."""
+    """Return the candidate length-scales of a map [m]."""
     at = np.unique(topology.positions, axis=0)
     square = ((at[:, None] - at) ** 2).sum(axis=-1)
     np.fill_diagonal(square, np.inf)
@@ -50,7 +50,7 @@ def length_scales(topology: Topology) -> tuple[float, ...]:
 
 @lru_cache(maxsize=6)
 def _correlation(topology: Topology, kernel: str, length_scale: float) -> np.ndarray:
-    """(n, n) correlation of all places."""
+    """Return the (n, n) correlation of all places."""
     config = BeliefConfig((length_scale,), kernel=kernel, signal_std=(1.0,), noise_std=(1.0,))
     everywhere = np.arange(topology.n)
     belief = belief_on(config, topology, quiet=True)
@@ -61,7 +61,7 @@ def _correlation(topology: Topology, kernel: str, length_scale: float) -> np.nda
 def _decomposed(
     topology: Topology, places: tuple[int, ...]
 ) -> list[tuple[str, float, np.ndarray, np.ndarray]]:
-    """Kernel, length-scale, eigenvalues and eigenvectors of every correlation of the places."""
+    """Return kernel, length-scale, eigenvalues and eigenvectors of every correlation."""
     at, found = np.array(places), []
     for kernel in KERNELS if topology.links is None else KERNELS + GRAPH_KERNELS:
         scales = length_scales(topology)
@@ -74,16 +74,15 @@ def _decomposed(
 
 
 def fit(field: Field) -> Fitted:
-    """Hyper-parameters by maximum likelihood, from all true values and the known noise.
+    """Return the hyper-parameters of maximum likelihood for all true values and the known noise.
 
-    What is largest is the expected log likelihood of a reading of every place, over their noise;
-    the mean is profiled.
+    The likelihood is the expected log likelihood of a reading of every place. The mean is profiled.
     """
     places = field.known
     if len(places) > MOST:
         places = np.sort(rng_of("hindsight").permutation(places)[:MOST])
     values = field.values[places]
-    # A field without noise and without an own part would need infinite precision.
+    # A field without noise and white part would need infinite precision.
     noise = max(field.noise**2, 1e-6 * float(values.var()))
     sizes, own = float(values.var()) * SIZES[:, None, None], np.array(OWN)[None, :, None]
     best, found = -np.inf, None
@@ -106,9 +105,9 @@ def fit(field: Field) -> Fitted:
 def predict(
     fitted: Fitted, topology: Topology, places: np.ndarray, readings: np.ndarray, left: np.ndarray
 ) -> Mixture:
-    """Prediction of the true values at `left` from readings of distinct places.
+    """Return the prediction of the true values at `left` from readings of distinct places.
 
-    The mean is a constant of which nothing is known.
+    The mean is an unknown constant.
     """
     correlation = _correlation(topology, fitted.kernel, fitted.length_scale)
     C = fitted.smooth * correlation[np.ix_(places, places)]

@@ -1,4 +1,4 @@
-"""How good a prediction of true values is, when it is a mixture of normal distributions."""
+"""Scores of predictions of true values by mixtures of normal distributions."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from gp_active_sensing.belief import Belief, mixture
 from gp_active_sensing.belief.prior import IDENTITY, Transform
 
 LEVEL = 0.9
-"""Of the central interval."""
+"""Probability of the central interval."""
 _TINY = 1e-12
-"""Least variance, as a share of the squared error and spread that are there."""
+"""Smallest variance, relative to the squared error and spread."""
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """A prediction at m places: a mixture of L normal distributions at each.
+    """Prediction at m places: a mixture of L normal distributions at each.
 
     Args:
-        weights: (L,) sum to one.
-        mean: (L, m).
-        variance: (L, m) of the true value, without the noise of a reading.
-        transform: between these and the values, where they are of a logarithm.
+        weights: (L,) weights with sum 1.
+        mean: (L, m) means.
+        variance: (L, m) variances of the true value, without noise.
+        transform: transform to the values; None = none.
     """
 
     weights: np.ndarray
@@ -36,32 +36,32 @@ class Mixture:
 
     @classmethod
     def of(cls, belief: Belief, places: np.ndarray | None = None) -> Mixture:
-        """What a belief says of some places, None = all, in the readings' unit."""
+        """Return the prediction of a belief at some places (None = all), in the readings' unit."""
         found = belief.mixture(places)
         return cls(found.weights, found.mean, found.variance, found.transform)
 
     def at(self, places: np.ndarray) -> Mixture:
-        """The same of some of the places."""
+        """Return the prediction at some of the places."""
         mean, variance = self.mean[:, places], self.variance[:, places]
         return Mixture(self.weights, mean, variance, self.transform)
 
     @classmethod
     def normal(cls, mean: np.ndarray, variance: np.ndarray) -> Mixture:
-        """One normal distribution at each of m places."""
+        """Return one normal distribution at each of m places."""
         return cls(np.ones(1), np.atleast_2d(mean), np.atleast_2d(variance))
 
     @property
     def expected(self) -> np.ndarray:
-        """(m,) the predicted values."""
+        """Return the (m,) expected values."""
         return mixture.Mixture(self.weights, self.mean, self.variance, self.transform).moments()[0]
 
     def cdf(self, values: np.ndarray) -> np.ndarray:
-        """(m,) the probability of a value not above the given one, at each place."""
+        """Return the (m,) probabilities of values up to the given ones."""
         seen = self.transform.seen(values)
         return np.asarray(self.weights @ ndtr((seen - self.mean) / self._deviation(values)))
 
     def log_density(self, values: np.ndarray) -> np.ndarray:
-        """(m,) the log density at a value of each place [nat]."""
+        """Return the (m,) log densities at the given values [nat]."""
         deviation = self._deviation(values)
         z = (self.transform.seen(values) - self.mean) / deviation
         each = -0.5 * (z**2 + math.log(2.0 * math.pi)) - np.log(deviation)
@@ -69,7 +69,7 @@ class Mixture:
         return np.asarray(logsumexp(each, axis=0, b=self.weights[:, None]) + slopes)
 
     def _deviation(self, values: np.ndarray) -> np.ndarray:
-        """(L, m) standard deviations, above 0."""
+        """Return (L, m) standard deviations above 0."""
         expected = self.weights @ self.mean
         apart = self.transform.seen(values) - expected
         floor = _TINY * float(np.mean(apart[np.isfinite(apart)] ** 2)) + np.finfo(float).tiny
@@ -77,13 +77,13 @@ class Mixture:
 
 
 class Score(NamedTuple):
-    """A prediction against the true values of places that were not read.
+    """Scores of a prediction at places without a reading.
 
     Args:
-        rmse: in the unit of the values.
+        rmse: root mean squared error, in the unit of the values.
         nlpd: mean negative log density of the true values [nat].
-        covered: share of the true values inside the central 90 % interval.
-        places: how many.
+        covered: fraction of the true values inside the central 90 % interval.
+        places: number of places.
     """
 
     rmse: float
@@ -93,7 +93,7 @@ class Score(NamedTuple):
 
 
 def score(prediction: Mixture, truth: np.ndarray) -> Score:
-    """Scores of a prediction of true values (m,)."""
+    """Return the scores of a prediction of (m,) true values."""
     tail = 0.5 * (1.0 - LEVEL)
     cdf = prediction.cdf(truth)
     return Score(
@@ -105,6 +105,6 @@ def score(prediction: Mixture, truth: np.ndarray) -> Score:
 
 
 def constant(readings: np.ndarray, places: int) -> Mixture:
-    """The mean of the readings everywhere; they say how far a value is from it."""
+    """Return the mean and the variance of the readings as prediction everywhere."""
     spread = float(readings.var(ddof=1)) if len(readings) > 1 else 0.0
     return Mixture.normal(np.full(places, readings.mean()), np.full(places, spread))

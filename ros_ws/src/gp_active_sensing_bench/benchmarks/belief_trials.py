@@ -1,4 +1,4 @@
-"""Readings of a field, and what each predictor says of the places that were not read."""
+"""Readings of a field, and the predictions of each predictor elsewhere."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from gp_active_sensing.types import Budget, PlanLimit, Reading
 
 CONSTANT, SCIKIT, HINDSIGHT = "constant", "scikit-learn", "hindsight"
 SPARE = 20
-"""Places with a value that have to be left after the readings."""
+"""Smallest number of known places without a reading."""
 SITES = ("places", "random", "bal")
-"""Where readings are taken: at random places, or along routes of these policies."""
+"""Sites of readings: random places, or routes of these policies."""
 BAL = {"name": "bal", "horizon": 2}
 EXPANSIONS = 10
-"""Of a decision of `bal`."""
+"""Number of expansions of a decision of `bal`."""
 RESTARTS = 20
-"""Places where a route begins again that has come to an end."""
+"""Number of new starts of a route that has ended."""
 
 
 @dataclass(frozen=True)
 class Readings:
-    """Readings of distinct places, in their order.
+    """Readings of distinct places, in order.
 
     Args:
-        places: (m,) where.
-        values: (m,) with noise.
+        places: (m,) places.
+        values: (m,) noisy values.
     """
 
     places: np.ndarray
@@ -47,16 +47,16 @@ class Readings:
 
 @dataclass(frozen=True)
 class Trial:
-    """Scores of one predictor after k readings of one draw.
+    """Scores of a predictor after k readings of one draw.
 
     Args:
-        name: of the data set.
+        name: name of the data set.
         site: one of `SITES`.
-        number: of the draw, and of the field.
-        k: readings.
-        predictor: its name.
-        score: at the places that were not read.
-        seconds: since the first reading.
+        number: number of the draw and of the field.
+        k: number of readings.
+        predictor: name of the predictor.
+        score: scores at the places without a reading.
+        seconds: time since the first reading [s].
     """
 
     name: str
@@ -75,7 +75,7 @@ def trials(
     configs: Mapping[str, BeliefConfig],
     site: str = SITES[0],
 ) -> list[Trial]:
-    """Scores of all predictors on some draws of a data set, the same readings for all."""
+    """Return the scores of all predictors on some draws of a data set, with equal readings."""
     found = []
     for number in numbers:
         field = data_sets()[name].field(number)
@@ -103,7 +103,7 @@ Says = dict[int, tuple[Mixture, float]]
 
 
 def left_of(field: Field, readings: Readings, k: int) -> np.ndarray:
-    """The places with a value that the first k readings leave."""
+    """Return the known places without one of the first k readings."""
     return np.setdiff1d(field.known, readings.places[:k])
 
 
@@ -111,7 +111,7 @@ def left_of(field: Field, readings: Readings, k: int) -> np.ndarray:
 
 
 def taken(name: str, field: Field, number: int, count: int, site: str) -> Readings:
-    """Up to so many readings of distinct places; their noise belongs to the place."""
+    """Return up to `count` readings of distinct places; each place has its noise."""
     rng = rng_of(name, number)
     noisy = field.values + field.noise * rng.standard_normal(field.topology.n)
     known = field.known
@@ -127,9 +127,9 @@ def taken(name: str, field: Field, number: int, count: int, site: str) -> Readin
 def wander(
     field: Field, noisy: np.ndarray, starts: np.ndarray, count: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Places of a random drive: any next place that may be chosen, all equally probable.
+    """Return the places of a random drive, whose next places are equally probable.
 
-    A place without a value is driven by. Where a drive ends before its time another one begins.
+    It skips places without a value. After an early end another drive begins.
     """
     del noisy
     topology, found = field.topology, []
@@ -149,7 +149,7 @@ def wander(
 def plan(
     field: Field, noisy: np.ndarray, starts: np.ndarray, count: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Places that `bal` chooses with the default belief, a few expansions a decision."""
+    """Return the places that `bal` chooses with the default belief."""
     topology = field.topology
     loop = SensingLoop(
         topology,
@@ -178,12 +178,12 @@ def plan(
 
 @lru_cache(maxsize=16)
 def prior(config: BeliefConfig, topology: Topology) -> Belief:
-    """The belief before the first reading; to be copied."""
+    """Return the belief before the first reading, for copies."""
     return belief_on(config, topology, quiet=True)
 
 
 def believing(config: BeliefConfig) -> Callable[[Field, Readings, Sequence[int]], Says]:
-    """The belief as a mission has it: its candidates follow after every reading."""
+    """Return the predictor by a belief that adapts its candidates after every reading."""
 
     def says(field: Field, readings: Readings, counts: Sequence[int]) -> Says:
         belief, found = prior(config, field.topology).copy(), {}
@@ -215,12 +215,12 @@ def _each(
 
 
 def flat(field: Field, readings: Readings, counts: Sequence[int]) -> Says:
-    """The mean of the readings."""
+    """Return the predictions by the mean of the readings."""
     return _each(lambda _, __, z, left: constant(z, len(left)), field, readings, counts)
 
 
 def in_hindsight(field: Field, readings: Readings, counts: Sequence[int]) -> Says:
-    """One Gaussian process, fitted to the whole field."""
+    """Return the predictions by one Gaussian process fitted to the whole field."""
     fitted = belief_hindsight.fit(field)
 
     def says(field: Field, places: np.ndarray, z: np.ndarray, left: np.ndarray) -> Mixture:
@@ -234,12 +234,12 @@ def has_scikit_learn() -> bool:
 
 
 def scikit_learn(field: Field, readings: Readings, counts: Sequence[int]) -> Says:
-    """scikit-learn's Gaussian process, fitted to the readings alone; its white part is noise."""
+    """Return the predictions of scikit-learn's Gaussian process; its white part is noise."""
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
     at = field.topology.positions
-    # Its bounds of length-scales are meant for numbers about 1.
+    # Its bounds of length-scales suit numbers about 1.
     at = (at - at.min(axis=0)) / np.ptp(at, axis=0).max()
     columns = np.flatnonzero(np.ptp(at, axis=0) > 0.0)
 

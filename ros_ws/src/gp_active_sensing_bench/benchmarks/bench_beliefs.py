@@ -1,4 +1,4 @@
-"""Beliefs as predictors: error and honesty at places that were not read, on many fields.
+"""Errors and coverage of beliefs at places without a reading, on many fields.
 
 `run` compares the default with a constant, with scikit-learn and with hindsight.
 """
@@ -45,7 +45,7 @@ WHERE = {
 
 
 class Results:
-    """Trials, by data set, site, number of readings and predictor."""
+    """Trials by data set, site, number of readings and predictor."""
 
     def __init__(self, found: Sequence[Trial]) -> None:
         self._by: dict[tuple[str, str, int, str], list[Trial]] = {}
@@ -58,11 +58,11 @@ class Results:
         self.predictors = list(dict.fromkeys(t.predictor for t in found))
 
     def of(self, name: str, site: str, k: int, predictor: str) -> list[Trial]:
-        """The draws of a cell, in order; the same ones for every predictor."""
+        """Return the draws of a cell in order, equal for every predictor."""
         return self._by.get((name, site, k, predictor), [])
 
     def cells(self) -> list[tuple[str, str, int]]:
-        """Data set, site and number of readings where there is anything."""
+        """Return data set, site and number of readings of each cell with trials."""
         found = [(n, s, k) for s in self.sites for k in self.counts for n in self.names]
         return [cell for cell in found if self.of(*cell, self.predictors[0])]
 
@@ -70,7 +70,7 @@ class Results:
         return np.array([t.score.rmse for t in self.of(name, site, k, predictor)])
 
     def ratios(self, name: str, site: str, k: int, predictor: str) -> np.ndarray:
-        """(draws,) RMSE over that of the constant."""
+        """Return (draws,) RMSE divided by that of the constant."""
         base = np.maximum(self.rmse(name, site, k, CONSTANT), 1e-300)
         return np.asarray(self.rmse(name, site, k, predictor) / base)
 
@@ -78,7 +78,7 @@ class Results:
         return float(np.mean([t.score.nlpd for t in self.of(name, site, k, predictor)]))
 
     def covered(self, name: str, site: str, k: int, predictor: str) -> float:
-        """Share of all places of all draws."""
+        """Return the coverage over all places of all draws."""
         some = [t.score for t in self.of(name, site, k, predictor)]
         return float(np.average([s.covered for s in some], weights=[s.places for s in some]))
 
@@ -90,10 +90,10 @@ def gather(
     *,
     site: str = SITES[0],
 ) -> list[Trial]:
-    """All trials at one kind of site; few pieces a data set, since each makes its map again."""
+    """Return all trials at one kind of site; few pieces of work, since each makes its map again."""
     from joblib import Parallel, delayed
 
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the processes that are started here
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the processes started here
     pieces = np.array_split(np.arange(draws), max(1, draws // 5))
     tasks = [
         (name, piece.tolist(), tuple(counts), dict(configs), site)
@@ -120,7 +120,7 @@ def _quiet_trials(
 
 
 def run(*, quick: bool = False, routes: bool = False) -> Report:
-    """The default against the others; `quick` = fewer draws, `routes` = along routes instead."""
+    """Return the report; `quick` = fewer draws, `routes` = readings along routes."""
     started = time.perf_counter()
     found: list[Trial] = []
     if routes:
@@ -139,7 +139,7 @@ def run(*, quick: bool = False, routes: bool = False) -> Report:
 
 
 def report(results: Results, command: str, minutes: float) -> Report:
-    """All tables of some results."""
+    """Return all tables of some results."""
     sections = [
         summary(results, command, minutes),
         data_section(results, command),
@@ -167,7 +167,7 @@ EXPLAINED = {
 
 
 def explained(results: Results) -> str:
-    """What each predictor is, in words."""
+    """Return a description of each predictor."""
     words = [f"**{p}**: {EXPLAINED.get(p, 'a belief under this name')}" for p in results.predictors]
     text = "; ".join(words) + "."
     if SCIKIT not in results.predictors and not has_scikit_learn():
@@ -180,7 +180,7 @@ def summary(
     command: str,
     minutes: float,
 ) -> Section:
-    """One line for each site and number of readings."""
+    """Return a line for each site and number of readings."""
     text = (
         "How well is a place predicted that nobody has read? Each draw takes a field, reads k "
         "places with noise, and predicts the true (noise-free) value of every other place that has "
@@ -232,7 +232,7 @@ def summary(
 
 
 def data_section(results: Results, command: str) -> Section:
-    """What the data sets are."""
+    """Return a description of the data sets."""
     known, rows = data_sets(), []
     for name in results.names:
         one = known[name]
@@ -255,7 +255,7 @@ def data_section(results: Results, command: str) -> Section:
 
 
 def errors(results: Results, site: str, k: int, command: str) -> Section:
-    """RMSE of every data set after k readings."""
+    """Return the RMSE on every data set after k readings."""
     some = [p for p in results.predictors if p != CONSTANT]
     rows: list[Sequence[object]] = []
     for name in results.names:
@@ -280,7 +280,7 @@ def errors(results: Results, site: str, k: int, command: str) -> Section:
 
 
 def honesty(results: Results, site: str, k: int, command: str) -> Section:
-    """Coverage and NLPD of every data set after k readings."""
+    """Return coverage and NLPD on every data set after k readings."""
     some = results.predictors
     rows: list[Sequence[object]] = [
         [

@@ -1,4 +1,4 @@
-"""A million absurd messages and parameters, and spoilt files: none is lost, none ends anything."""
+"""A million absurd messages and parameters, and damaged files; none is lost or ends a process."""
 
 # ruff: noqa: TID251  it speaks to nodes
 from __future__ import annotations
@@ -25,11 +25,11 @@ sys.path.insert(0, str(CORE))  # for `tests`
 MESSAGES = int(os.environ.get("GPAS_FUZZ_MESSAGES", "1000000"))
 LIVE = int(os.environ.get("GPAS_FUZZ_LIVE", "10000"))
 FILES = int(os.environ.get("GPAS_FUZZ_FILES", "2000"))
-"""Spoilt files of each format."""
+"""Number of damaged files of each format."""
 PARTS = os.environ.get("GPAS_FUZZ_PARTS", "messages files").split()
 SHOWN = 12
 FILE_SECONDS = 1200.0
-"""When a format is given up [s]."""
+"""Longest time for a format [s]."""
 
 
 def run(*, quick: bool = False) -> Report:
@@ -64,7 +64,7 @@ def _files(*, quick: bool) -> Section:
 
 
 def _of_format(name: str, count: int) -> dict[str, Any]:
-    """Return what a process saw of spoilt files of one format."""
+    """Return the results of a process for damaged files of one format."""
     command = [sys.executable, str(Path(__file__).with_name("fuzz_files.py")), name, str(count)]
     try:
         done = subprocess.run(
@@ -84,7 +84,7 @@ def _messages(*, quick: bool) -> Section:
         os.environ.setdefault("ROS_LOG_DIR", folder)
         from tests.ros.conftest import domain_id
 
-        os.environ["ROS_DOMAIN_ID"] = str(domain_id())  # no other test run here has it
+        os.environ["ROS_DOMAIN_ID"] = str(domain_id())  # unused by other test runs here
         import rclpy
         from rclpy.signals import SignalHandlerOptions
 
@@ -119,7 +119,7 @@ def _messages(*, quick: bool) -> Section:
 
 
 def _without_limits() -> None:
-    """Let every message of up to 100 kB come to its callback."""
+    """Admit all messages of up to 100 kB to the callbacks."""
     from gp_active_sensing.mission.stream_config import MOST_BYTES
     from gp_active_sensing.ros import expert, subscriptions
 
@@ -207,7 +207,7 @@ def _topics(count: int) -> list[Sequence[object]]:
 
 
 def _answers(count: int) -> list[Sequence[object]]:
-    """Give a node that asks an expert absurd answers, which are point clouds."""
+    """Return absurd answers, which are point clouds, of a node that asks an expert."""
     from rclpy.serialization import serialize_message
     from std_msgs.msg import Header
 

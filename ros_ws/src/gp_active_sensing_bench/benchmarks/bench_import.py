@@ -1,4 +1,4 @@
-"""What it costs to import a probe's installation, each part in a fresh interpreter."""
+"""Time of importing the parts of a probe's installation, each in a fresh interpreter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a probe's installation takes on the disk, and how long its first start takes."""
+"""Disk space of a probe's installation, and time of its first start."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def run() -> Section:
 
 
 def _sizes(site: Path) -> Counter[str]:
-    """Return the megabytes of each package; the libraries beside one are counted as its own."""
+    """Return the megabytes of each package, with the libraries beside it."""
     found: Counter[str] = Counter()
     for path in site.iterdir():
         if not _of_pip(path / "x", site):

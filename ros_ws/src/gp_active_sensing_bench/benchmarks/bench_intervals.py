@@ -1,7 +1,8 @@
-"""Does a map keep its promise: along routes, and with many readings of a place by a good sensor?
+"""Promised and actual errors, along routes and with many readings of a place by a good sensor.
 
-Promised and actual error, and the share of true values inside the 90 % intervals, at places that
-were not read. The belief is the default; fields, starts and noise depend on the draw only.
+The report has promised and actual error, and the fraction of true values inside the 90 % intervals,
+at places without a reading. The belief is the default. Fields, starts and noise depend only on the
+draw.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ COUNTS, NOISES, PLACES = (1, 5, 30), (0.3, 0.05, 0.01), 40
 
 
 def run(*, quick: bool = False, starts: int | None = None, budgets: str = "") -> Report:
-    """Four tables; `quick` = a draw of each, 40 moves, and only the first two."""
+    """Return four tables; `quick` = a draw of each, 40 moves, and only the first two."""
     logging.getLogger("gp_active_sensing").setLevel(logging.ERROR)
     draws = starts or (1 if quick else STARTS)
     given = [int(word) for word in budgets.split(",") if word]
@@ -40,7 +41,7 @@ def run(*, quick: bool = False, starts: int | None = None, budgets: str = "") ->
 
 
 def routes(draws: int, budgets: Sequence[int]) -> Section:
-    """Missions on all arenas with moves that are not roads."""
+    """Return the results of missions on all arenas with moves, without roads."""
     section = Section(
         "Promised and actual error along routes",
         COMMAND,
@@ -64,7 +65,7 @@ def routes(draws: int, budgets: Sequence[int]) -> Section:
 
 
 def mission(name: str, number: int, policy: str, moves: int) -> tuple[float, float, float]:
-    """Actual over promised error at the end and after ten places, and coverage at the end."""
+    """Return actual over promised error at the end and after ten places, and final coverage."""
     field = arenas(1, 1)[name, MOVES].field(number)
     step, known = step_of(field.topology), field.known
     words = json.dumps({"name": policy})
@@ -88,7 +89,7 @@ def mission(name: str, number: int, policy: str, moves: int) -> tuple[float, flo
 
 
 def repeats(draws: int) -> Section:
-    """Draws of Gaussian processes, read 1, 5 and 30 times a place by sensors of three kinds."""
+    """Return the results for draws, read 1, 5 and 30 times at each place by three sensors."""
     section = Section(
         "Many readings of a place, and good sensors",
         COMMAND,
@@ -107,7 +108,7 @@ def repeats(draws: int) -> Section:
 
 
 def repeated(kind: str, draws: int, count: int, noise: float) -> tuple[float, float]:
-    """Coverage and error over some draws of a kind."""
+    """Return coverage and error over some draws of a kind."""
     held, squares = [], []
     for number in range(draws):
         field, rng = drawn(kind, number), rng_of("repeats", number)

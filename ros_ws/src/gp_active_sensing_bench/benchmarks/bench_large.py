@@ -1,7 +1,6 @@
-"""Large maps: decisions of policies, a reading, memory, from 600 to 100,000 places.
+"""Large maps: time of decisions and readings, and memory, from 600 to 100,000 places.
 
-``python bench_large.py SPEC`` measures one line (JSON, see `Line`), in a process of its own so that
-peak memory is its own.
+``python bench_large.py SPEC`` measures one line (JSON, see `Line`) in its own process.
 """
 
 from __future__ import annotations
@@ -42,16 +41,16 @@ CLOCK = time.process_time
 
 @dataclass(frozen=True)
 class Line:
-    """What one process measures.
+    """Settings of one measurement.
 
     Args:
-        map: of the mission.
-        policy: its name.
-        moves: that the budget of metres is for.
-        stages: decisions of the mission after the first one.
-        readings: places that were read before the first decision.
-        seconds: limit of a decision; None = 500 expansions.
-        probes: that ask in turn; each knows where the others go.
+        map: map of the mission.
+        policy: name of the policy.
+        moves: number of moves in the budget of metres.
+        stages: number of decisions after the first one.
+        readings: number of read places before the first decision.
+        seconds: limit of a decision [s]; None = 500 expansions.
+        probes: number of probes, which ask in turn and know the goals of the others.
     """
 
     map: dict[str, Any]
@@ -64,15 +63,15 @@ class Line:
 
 
 def grid(columns: int, rows: int) -> dict[str, Any]:
-    """Return a map of cells 1 m apart."""
+    """Return a map of cells with a side of 1 m."""
     return {"kind": "grid", "columns": columns, "rows": rows, "spacing": 1.0}
 
 
 class Mission:
-    """A probe on a map whose field is a few waves; its decisions are timed.
+    """Mission on a map whose field is a few waves, with timed decisions.
 
     Args:
-        line: what is measured.
+        line: settings.
     """
 
     def __init__(self, line: Line) -> None:
@@ -83,7 +82,7 @@ class Mission:
         step = self.topology.n // (2 * line.probes)
         self.others = [self.at + step * number for number in range(1, line.probes)]
         self.goals: list[int] = []
-        """Goals of the other probes; the first is the one of the next probe to ask."""
+        """Goals of the other probes; the first is that of the next probe to ask."""
         self.state: PolicyState = None
         moves = getattr(self.topology, "moves", ())
         usual = float(np.mean([move.metres for out in moves for move in out]))
@@ -99,7 +98,7 @@ class Mission:
             self.read(place)
 
     def read(self, place: int) -> None:
-        """Read a place; `took` has the seconds until the belief is up to date."""
+        """Read a place; `took` gets the seconds of the belief's update."""
         x, y = self._scale * self.topology.positions[place]
         value = np.sin(x) + np.cos(0.7 * y) + 0.1 * self._rng.normal()
         begun = CLOCK()
@@ -109,7 +108,7 @@ class Mission:
         self.took.append(CLOCK() - begun)
 
     def ask(self) -> tuple[float, Plan]:
-        """Return processor seconds and plan of a decision."""
+        """Return processor time [s] and plan of a decision."""
         begun = CLOCK()
         request = PlanRequest(
             self.belief, self.topology, self.at, limit=self.limit, clock=CLOCK,
@@ -120,10 +119,10 @@ class Mission:
         return CLOCK() - begun, plan
 
     def follow(self, plan: Plan) -> None:
-        """Send a probe on its way, and read where the next one to ask arrives."""
+        """Send a probe on its way, and read the goal of the next probe to ask."""
         self.others.append(self.at)
         self.goals.append(plan.waypoints[0])
-        if len(self.goals) < len(self.others):  # it has none yet
+        if len(self.goals) < len(self.others):  # it has no goal yet
             self.at = self.others.pop(0)
             return
         self.others.pop(0)
@@ -133,7 +132,7 @@ class Mission:
 
 
 def predict_seconds(positions: np.ndarray, readings: int) -> float:
-    """Return seconds of scikit-learn's prediction of every place from so many; NaN without it."""
+    """Return the time of scikit-learn's prediction of every place [s]; NaN without it."""
     try:
         from sklearn.gaussian_process import GaussianProcessRegressor
         from sklearn.gaussian_process.kernels import Matern
@@ -148,8 +147,8 @@ def predict_seconds(positions: np.ndarray, readings: int) -> float:
 
 
 def measure(line: Line) -> dict[str, float]:
-    """Return seconds and MB of the decisions of one mission."""
-    Mission(Line(grid(4, 4), line.policy, 6)).ask()  # loads what is loaded once
+    """Return time [s] and memory [MB] of the decisions of one mission."""
+    Mission(Line(grid(4, 4), line.policy, 6)).ask()  # loads modules
     begun = CLOCK()
     mission = Mission(line)
     built = CLOCK() - begun
@@ -180,7 +179,7 @@ def measure(line: Line) -> dict[str, float]:
 
 
 def child(line: Line, package: str | None) -> dict[str, float]:
-    """Measure in a fresh process, with the package of another checkout if one is named."""
+    """Measure in a fresh process, on request with the package of another checkout."""
     spec = json.dumps(dataclasses.asdict(line))
     command = [sys.executable, str(Path(__file__).resolve()), spec]
     environment = dict(os.environ)
@@ -194,7 +193,7 @@ def child(line: Line, package: str | None) -> dict[str, float]:
 
 
 def lines(city: Path, *, quick: bool) -> list[Line]:
-    """Return what is measured."""
+    """Return the settings of all measurements."""
     if quick:
         return [Line(grid(5, 4), "tour", 8, stages=2)]
     found = [Line(grid(*size), policy) for size in GRIDS.values() for policy in POLICIES]
@@ -209,7 +208,7 @@ def lines(city: Path, *, quick: bool) -> list[Line]:
 
 
 def taken_over() -> float:
-    """Return seconds in which a mission takes over an occupancy grid that grew to 9,801 places."""
+    """Return the time of taking over an occupancy grid that grew to 9,801 places [s]."""
     sys.path.insert(0, str(CORE))
     from tests.unit.mission.grids import LIVE, drive_on, house, take
 
@@ -221,7 +220,7 @@ def taken_over() -> float:
 
 
 def growth(rows: list[tuple[str, float, float]]) -> str:
-    """Return by policy the exponent with which the first decision grows with the places."""
+    """Return the exponent of the first decision's time in the number of places, for each policy."""
     found = []
     for policy in dict.fromkeys(row[0] for row in rows):
         n, first = np.log(np.array([row[1:] for row in rows if row[0] == policy])).T
@@ -231,11 +230,11 @@ def growth(rows: list[tuple[str, float, float]]) -> str:
 
 
 def run(*, quick: bool = False, only: list[str] | None = None) -> Section:
-    """Return the section; with GPAS_BEFORE, the package folder of another checkout, its rows too.
+    """Return the section; GPAS_BEFORE names the package folder of another checkout for comparison.
 
     Args:
         quick: a small size.
-        only: policies, or numbers of places; None = all.
+        only: policies or numbers of places; None = all.
     """
     from make_city import make_city
 

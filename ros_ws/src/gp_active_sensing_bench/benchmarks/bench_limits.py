@@ -1,4 +1,4 @@
-"""Limits: how often a boat enters water that is too shallow, on lakes that are sums of cosines."""
+"""Limits: frequency of a boat's entries into shallow water, on lakes of cosine waves."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def lake(number: int) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def run(*, quick: bool = False, starts: int | None = None, kept_only: bool = False) -> Report:
-    """One table; `quick` = two lakes."""
+    """Return one table; `quick` = two lakes."""
     logging.getLogger("gp_active_sensing").setLevel(logging.ERROR)
     sys.path.insert(0, str(CORE))
     kept = Kept("limits")
@@ -61,7 +61,7 @@ def run(*, quick: bool = False, starts: int | None = None, kept_only: bool = Fal
 
 
 def sail(number: int, delay: float, deviation: float) -> dict[str, Any]:
-    """Return counts of a mission on a lake; see `run` and `KINDS`. The delay is configured."""
+    """Return the counts of a mission on a lake, with a configured delay; see `run` and `KINDS`."""
     from tests.robots import Localisation, Robot, Voyage
 
     depth, noise = lake(number), np.random.default_rng([8, number])

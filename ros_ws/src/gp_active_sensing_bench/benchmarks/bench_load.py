@@ -1,4 +1,4 @@
-"""The node under load: readings at 1 kHz, publishers that flood, a mission of two hours."""
+"""The node under load: readings at 1 kHz, flooding publishers, a mission of two hours."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HERE = Path(__file__).resolve().parent
 SECONDS = float(os.environ.get("GPAS_LOAD_SECONDS", "60"))
 RATE = float(os.environ.get("GPAS_LOAD_RATE", "1000"))
 SLOW = 10.0
-"""Readings a second of the drive that the memory is compared with."""
+"""Readings per second of the drive for comparison of memory."""
 FLOOD_SECONDS = min(10.0, SECONDS)
 PARTS = os.environ.get("GPAS_LOAD_PARTS", "fast floods hours").split()
 HOURS = float(os.environ.get("GPAS_LOAD_HOURS", "2"))
@@ -33,11 +33,11 @@ GRID = (
     "belief.noise_std:=[0.3]", "belief.mean_std:=50.0", "policy.name:=bal", "policy.horizon:=5",
     "policy.alpha:=0.0", "limit.seconds:=0.2", "budget.readings:=1000",
 )  # fmt: skip
-"""A map that takes longer than the measurement, and decisions that take all of their time."""
+"""Parameters of a map and of decisions that outlast the measurement."""
 
 
 class Bench:
-    """Processes in a ROS domain of their own, and what they left."""
+    """Processes in their own ROS domain, and their results."""
 
     def __init__(self, folder: Path, domain: int) -> None:
         from gp_active_sensing.ros.environment import node_environment
@@ -127,7 +127,7 @@ def _fast_sensor(bench: Bench) -> list[Sequence[object]]:
 
 
 def _drive(bench: Bench, rate: float, *parameters: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what a publisher sent and what a node made of it."""
+    """Return the results of a publisher and of a node."""
     node, out = bench.node(*GRID, f"reading.rate:={rate}", *parameters)
     publisher = bench.publisher("drive", SECONDS, rate, 20)
     sent = json.loads(publisher.communicate(timeout=SECONDS + 60)[0])
@@ -221,7 +221,7 @@ def _mean(samples: Sequence[dict[str, float]], key: str) -> float:
 
 
 def _per_reading(samples: Sequence[dict[str, float]]) -> float:
-    """Return the computing of the two threads that readings go through, per reading [ms]."""
+    """Return the computing time of the two reading threads per reading [ms]."""
     first, last = samples[0], samples[-1]
     spent = sum(last[key] - first[key] for key in ("cpu_main", "cpu_mission"))
     return 1e3 * spent / max(1.0, last["received"] - first["received"])

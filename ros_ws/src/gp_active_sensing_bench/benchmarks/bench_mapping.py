@@ -1,6 +1,6 @@
-"""Who maps a field best for its metres: any policy, and other people's planners, on equal terms.
+"""Error of the map for a budget of metres: our policies and planners of other projects.
 
-Same fields, starts, noise and metres for all; the default belief, so that nothing is tuned.
+Fields, starts, noise and metres are equal for all. The belief is the default.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ POLICIES: dict[str, dict[str, Any]] = {
     "spread": {"name": "spread"},
     EVENLY: {"name": EVENLY},
 }
-"""By label: what is compared. Other people's planners come with `adapters`."""
+"""Compared policies by label; `adapters` adds planners of other projects."""
 
 
 def run(
@@ -53,18 +53,18 @@ def run(
     reference: str = REFERENCE,
     kept_only: bool = False,
 ) -> Report:
-    """All missions that are asked for, and their tables.
+    """Play all requested missions and return their tables.
 
     Args:
-        quick: a few data sets, draws and one budget.
-        only: data sets by a part of their names, or of "name/mode".
-        policies: labels, with commas between them; "" = all.
-        own: YAML file of more policies, label: configuration.
-        starts: draws of each data set.
-        budgets: in moves, with commas between them.
-        processes: at work.
-        reference: label of the policy that the others are compared with.
-        kept_only: play nothing; the tables are of what ``--kept`` has.
+        quick: a few data sets and draws, and one budget.
+        only: parts of names of data sets, or of "name/mode".
+        policies: labels with commas; "" = all.
+        own: YAML file of further policies by label.
+        starts: number of draws of each data set.
+        budgets: budgets in moves, with commas.
+        processes: number of processes.
+        reference: label of the policy for comparison.
+        kept_only: play no mission; use the rows of ``--kept``.
     """
     began = time.perf_counter()
     known = POLICIES | environments() | ({} if own is None else dict(load_yaml(own)))
@@ -94,7 +94,7 @@ def run(
 
 
 def task_of(place: Arena, moves: int, number: int, label: str, policy: Mapping[str, Any]) -> Task:
-    """The mission of a policy, with as much computing as it may have there."""
+    """Return the mission of a policy, with its limit of computing."""
     if policy["name"] == "bal" and "horizon" not in policy:
         policy = {**policy, "horizon": AHEAD[place.mode]}
     limit = FEW.get((policy["name"], place.mode), EXPANSIONS)
@@ -108,7 +108,7 @@ def _words(text: str) -> list[str]:
 def chosen(
     known: Mapping[tuple[str, str], Arena], wanted: Sequence[str], quick: bool
 ) -> list[Arena]:
-    """Return the arenas that are asked for.
+    """Return the requested arenas.
 
     Raises:
         ConfigError: a word that fits none.
@@ -126,7 +126,7 @@ def chosen(
 
 
 def able(known: Mapping[str, Mapping[str, Any]]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the policies that there are, and why not, for the others."""
+    """Return the available policies, and the reasons for the others."""
     usable: dict[str, Any] = {}
     skipped: dict[str, str] = {}
     for label, policy in known.items():
@@ -148,9 +148,9 @@ def able(known: Mapping[str, Mapping[str, Any]]) -> tuple[dict[str, Any], dict[s
 def gather(
     tasks: Sequence[Task], processes: int, *, play_them: bool = True
 ) -> tuple[list[Row], dict[str, str]]:
-    """Play what is not kept yet; return the rows of all tasks, and why some have none.
+    """Play the missions without rows; return all rows, and the reasons for missing ones.
 
-    With ``--kept FOLDER`` each row is written there as it comes, and not played again.
+    With ``--kept FOLDER`` each row is stored there.
     """
     kept = Kept("mapping")
     missing = [task for task in tasks if task.key not in kept.rows] if play_them else []
@@ -159,7 +159,7 @@ def gather(
     began = time.perf_counter()
 
     def take(task: Task, outcome: Any) -> None:
-        """Keep what came of a task, or why nothing did."""
+        """Store the result of a task, or the reason for its failure."""
         where = f"{task.label}, {task.name} ({task.mode}), {task.moves} moves"
         try:
             row = outcome()

@@ -1,7 +1,7 @@
-"""Several quantities: what a link changes and costs, and what one route for three is worth.
+"""Several quantities: effect and cost of a link, and value of one route for three quantities.
 
-Fields are draws of Gaussian processes with a Matérn 3/2 kernel, of mean 0 and standard deviation 1,
-times a unit. Errors are root mean squares over all places, in standard deviations of the draw.
+Fields are scaled draws of Gaussian processes with a Matérn 3/2 kernel, mean 0 and standard
+deviation 1. Errors are root mean squares over all places, in standard deviations of the draw.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ COMMAND = "python benchmarks/run.py quantities"
 NOISE, UNITS = 0.1, (1.0, 40.0, 0.02)
 MANY, FEW = 200, 10
 LENGTH = 5.0
-"""Length-scale of the fields of the links, in cells of 20 × 20."""
+"""Length-scale of the linked fields, in cells of 20 × 20."""
 LENGTHS = (2.5, 5.0, 10.0)
 """Length-scales of the three quantities of a mission, in cells."""
 METRES, CELLS, AT_ONCE = 90.0, (16, 12), 3
-"""Metres and cells of a mission, and waypoints driven after each decision."""
+"""Metres and cells of a mission, and number of waypoints driven after each decision."""
 TOGETHER, APART, FIRST = "one route for three", "three missions", "planned for one"
 
 
 class Kind(NamedTuple):
-    """Two quantities: their correlation, readings of each, and whether at the same places."""
+    """Two quantities: their correlation, readings of each, and whether at equal places."""
 
     name: str
     correlation: float
@@ -57,7 +57,7 @@ KINDS = (
 
 
 def run(*, quick: bool = False, starts: int | None = None, kept_only: bool = False) -> Report:
-    """Three tables; `quick` = two draws."""
+    """Return three tables; `quick` = two draws."""
     logging.getLogger("gp_active_sensing").setLevel(logging.ERROR)
     draws = starts or (2 if quick else 40)
     kept = Kept("quantities")
@@ -81,7 +81,7 @@ def error(belief: Belief, values: np.ndarray) -> float:
 
 
 def links(draws: int, kept: Kept, *, play: bool) -> Section:
-    """Errors of a sparse quantity, with a link to a dense one and without."""
+    """Return the errors of a sparse quantity with and without a link to a dense one."""
     section = Section(
         "A link to a quantity that is read at many places",
         COMMAND,
@@ -147,7 +147,7 @@ def read(belief: Belief, values: np.ndarray, places: np.ndarray, *link: Belief) 
 
 
 def costs(places: int) -> Section:
-    """Seconds and memory of a sparse quantity on a large map, with a link and without."""
+    """Return time and memory of a sparse quantity on a large map, with and without a link."""
     topology = make_grid(places // 100, 100, 1.0)
     rng = rng_of("costs", places)
     values = topology.points @ rng.normal(size=2) + rng.normal(size=topology.n)
@@ -185,7 +185,7 @@ def costs(places: int) -> Section:
 
 
 def routes(draws: int, kept: Kept, *, play: bool) -> Section:
-    """Errors of three quantities by one route, by three missions, and by a route for one."""
+    """Return the errors of three quantities by one route, three missions, and a route for one."""
     count = min(draws, 20)
     section = Section(
         "One route for three quantities",
@@ -246,7 +246,7 @@ def mission(
     at: int,
     seed: int,
 ) -> Iterator[Belief]:
-    """Yield the beliefs about the quantities after a mission that reads all of them."""
+    """Yield the beliefs after a mission that reads all quantities."""
     beliefs = [belief_on(BeliefConfig(), topology, quiet=True) for _ in noisy]
     names = [f"q{i}" for i in range(len(noisy))]
     others = [QuantityBelief(n, b, w) for n, b, w in zip(names, beliefs, weights, strict=True)]

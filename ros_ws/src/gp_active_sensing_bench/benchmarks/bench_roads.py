@@ -1,6 +1,6 @@
 """Experiment 2 of the BAL paper over many fields.
 
-With ``--kept FOLDER`` missions are kept as they end; a run that was stopped goes on.
+With ``--kept FOLDER`` missions are stored, and an interrupted run continues.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ COMMAND = "GPAS_DATA=… python benchmarks/run.py roads"
 MAIN = ("ie", "apgd", "bal N'=3", "random")
 MORE = ("bal N'=4", "spread", "integrated_variance", "max_entropy")
 LAST = ("bal N'=5", "tour")
-"""On the draws and in San Jose; `tour` takes a minute a draw."""
+"""Last policies to play on the draws and in San Jose; `tour` takes a minute for each draw."""
 PAIRS = (
     ("bal N'=3", "apgd"),
     ("bal N'=4", "apgd"),
@@ -39,14 +39,14 @@ PAIRS = (
     ("tour", "bal N'=5"),
     ("tour", "spread"),
 )
-"""Policies that are compared directly, beside all with the reference."""
+"""Pairs of policies for direct comparison."""
 NETWORKS = {"San Jose": 12, "Tampines": 3, "town": 3, "Monaco": 2}
-"""Fields of each network that has speeds."""
+"""Number of fields of each network with speeds."""
 DRAWS, CLEAR = "draws, as learned", "draws, clear"
 
 
 def tasks(*, quick: bool = False) -> Iterator[Task]:
-    """All missions, the most wanted first."""
+    """Yield all missions, the most important first."""
     if quick:
         yield from _all("San Jose", range(2), range(2), MAIN)
         return
@@ -75,7 +75,7 @@ def _all(name: str, fields: range, starts: range, policies: Sequence[str]) -> It
 
 
 def gather(wanted: Sequence[Task], *, play_them: bool) -> list[dict[str, object]]:
-    """Play what is not kept yet and return the rows that there are."""
+    """Play the missions without rows; return all rows."""
     kept = Kept("roads")
     for number, task in enumerate(wanted, start=1):
         if task.key in kept.rows or not play_them:
@@ -91,7 +91,7 @@ def run(*, quick: bool = False, kept_only: bool = False) -> Section:
 
     Args:
         quick: two fields of San Jose only.
-        kept_only: play nothing; the tables are of what ``--kept`` has.
+        kept_only: play no mission; use the rows of ``--kept``.
     """
     logging.getLogger("gp_active_sensing").setLevel(logging.ERROR)
     section = Section("Experiment 2 over many fields", COMMAND)
@@ -135,7 +135,7 @@ COST = (
 
 
 def _errors(fields: RoadFields, missions: Missions) -> str:
-    """The table of one set of fields, and again over blocks where fields are neighbours in time."""
+    """Return the table of a set of fields, and again over blocks of fields close in time."""
     columns = tuple(f"{n} readings" for n in fields.checkpoints)
     head = ("fields", "", *columns, "fields / units / missions")
     make = partial(error_rows, fields.name, missions)

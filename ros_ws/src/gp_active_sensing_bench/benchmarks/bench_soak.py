@@ -1,6 +1,6 @@
-"""A long mission of the node that is killed, whose disk is full, whose clock steps: what it costs.
+"""Long mission with kills of the node, a full disk and clock steps: its cost.
 
-Sizes by the variables GPAS_SOAK_DECISIONS, GPAS_SOAK_SECONDS (when it ends by itself in any case).
+Variables: GPAS_SOAK_DECISIONS is its length, GPAS_SOAK_SECONDS its longest time.
 """
 
 # ruff: noqa: TID251  it speaks to nodes
@@ -28,12 +28,12 @@ DECISIONS = int(os.environ.get("GPAS_SOAK_DECISIONS", "2000"))
 SECONDS = float(os.environ.get("GPAS_SOAK_SECONDS", "1800"))
 QUICK = 60
 EVERY = 50
-"""Decisions between two kills."""
+"""Number of decisions between two kills."""
 FULL = 20
-"""Decisions during which the disk is full."""
+"""Number of decisions with a full disk."""
 DISK_MB = 256
 PATIENCE = 60.0
-"""How long a node may choose nothing before that is a failure [s, real time]."""
+"""Longest real time without a decision [s]."""
 STEP_NS = 86_400_000_000_000
 PARAMETERS = (
     "map.kind:=grid", "belief.length_scales:=[20.0]", "belief.signal_std:=[3.0]",
@@ -47,30 +47,30 @@ PARAMETERS = (
 
 @dataclass
 class Seen:
-    """What was measured, in its order."""
+    """Measurements in order."""
 
     memory: list[float] = field(default_factory=list)
-    """Of the node after each decision [MB]."""
+    """Memory of the node after each decision [MB]."""
     lives: list[list[float]] = field(default_factory=list)
-    """The same, of each process."""
+    """Memory of each process after each decision [MB]."""
     cycles: list[float] = field(default_factory=list)
-    """From a waypoint to the next one [s]."""
+    """Time from one waypoint to the next [s]."""
     restarts: list[float] = field(default_factory=list)
-    """From the start of a process to its first waypoint [s]."""
+    """Time from the start of a process to its first waypoint [s]."""
     computing: list[float] = field(default_factory=list)
-    """What it had computed by then [s]."""
+    """Computing time of a process until its first waypoint [s]."""
     kills: int = 0
     full: int = 0
     steps: list[int] = field(default_factory=list)
-    """Time of the probe at which its clock was set [ns]."""
+    """Times of the probe at clock steps [ns]."""
     stopped: str = ""
 
 
 class Disk:
-    """A run directory on a disk that can be full: a small one of its own, or a limit of the node's.
+    """Run directory on a disk that can be full: a small disk, or a limit of the node.
 
     Args:
-        folder: where it is mounted.
+        folder: mount point.
     """
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
@@ -115,7 +115,7 @@ class Disk:
 
 
 class Soak:
-    """One node after the other on the same run directory, and the world around them."""
+    """Successive nodes on the same run directory, and their world."""
 
     def __init__(self, folder: Path, disk: Disk, decisions: int) -> None:
         from soak_driver import COLUMNS, ROWS, SPACING, Driver
@@ -135,7 +135,7 @@ class Soak:
         self.process = self._start()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        """Start a node; return it when it has given a waypoint."""
+        """Start a node; return it after its first waypoint."""
         from soak_driver import spent_seconds
 
         driver, goals = self.driver, self.driver.goals
@@ -157,7 +157,7 @@ class Soak:
         return process
 
     def run(self) -> None:
-        """Have the mission run to its end, with everything that happens to it."""
+        """Run the mission with all disturbances to its end."""
         due = self._plan()
         while self.driver.decisions < self.decisions:
             if time.monotonic() - self._begun > SECONDS:
@@ -179,7 +179,7 @@ class Soak:
             raise AssertionError(msg)
 
     def _plan(self) -> list[tuple[int, Callable[[], None]]]:
-        """Return what happens after which decision, in order."""
+        """Return each disturbance with the number of its decision, in order."""
         n, every = self.decisions, min(EVERY, self.decisions // 5)
         plan: list[tuple[int, Callable[[], None]]] = [
             (number, self._kill) for number in range(every, n, every)
@@ -193,7 +193,7 @@ class Soak:
         return sorted(plan, key=lambda item: item[0])
 
     def _decision(self) -> None:
-        """Serve one waypoint; ask a node that paused to go on."""
+        """Serve one waypoint; resume a paused node."""
         from soak_driver import resident_mb
 
         began = time.monotonic()
@@ -240,11 +240,11 @@ def run(*, quick: bool = False) -> Section:
     from tests.ros.conftest import LOOPBACK, domain_id
 
     decisions = QUICK if quick else DECISIONS
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # nothing stays mounted
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # unmounts the disk
     with ExitStack() as stack:
         temporary = stack.enter_context(tempfile.TemporaryDirectory())
         folder = Path(temporary)
-        domain = str(domain_id())  # no other test run on this machine has it
+        domain = str(domain_id())  # unused by other test runs here
         os.environ.update({"ROS_DOMAIN_ID": domain, "ROS_LOG_DIR": temporary, **LOOPBACK})
         os.environ.update(node_environment(dict(os.environ)))
         import rclpy

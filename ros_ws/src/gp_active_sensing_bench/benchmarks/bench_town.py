@@ -1,4 +1,4 @@
-"""Stage planning time of ⟨α,ε⟩-BAL on the town: N' = 5, S = 5; 7 length-scales, or as it comes."""
+"""Planning time of a stage of ⟨α,ε⟩-BAL on the town, with N' = 5 and S = 5."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ SEVEN = (
     ),
     "policy.horizon=5",
 )
-"""A belief of seven length-scales, which the scenario once had."""
+"""Settings with a belief of seven length-scales."""
 DEFAULT = ("belief={}", "policy.horizon=5")
-"""The belief of a configuration that says nothing about it."""
+"""Settings with the default belief."""
 CLOCK = time.process_time
-"""Seconds of the processor, which other work on the machine lengthens little."""
+"""Clock of processor time [s], which other work on the machine hardly affects."""
 SETTINGS = (
     ("gap", PlanLimit(expansions=200), SEVEN),
     ("gap", PlanLimit(expansions=1000), SEVEN),
@@ -66,7 +66,7 @@ def mission(
 
 
 def elsewhere(package: str, index: int, readings: int) -> dict[str, list[float]]:
-    """Do the same with the package of another checkout, in a process of its own."""
+    """Measure with the package of another checkout, in its own process."""
     command = [sys.executable, str(HERE / "bench_town.py"), str(index), str(readings)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([package, str(HERE)])}
     done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
@@ -74,9 +74,9 @@ def elsewhere(package: str, index: int, readings: int) -> dict[str, list[float]]
 
 
 def run(readings: int = 240) -> Section:
-    """Return the section; with GPAS_BEFORE, the package folder of another checkout, its rows too.
+    """Return the section; GPAS_BEFORE names the package folder of another checkout for comparison.
 
-    GPAS_READINGS says how many stages a mission has, GPAS_SETTINGS which rows are measured (0,1,…).
+    GPAS_READINGS is the number of stages, GPAS_SETTINGS the rows (0,1,…).
     """
     readings = int(os.environ.get("GPAS_READINGS", readings))
     before = os.environ.get("GPAS_BEFORE")
@@ -109,7 +109,7 @@ def run(readings: int = 240) -> Section:
     chosen = os.environ.get("GPAS_SETTINGS", ",".join(map(str, range(len(SETTINGS)))))
     for index in map(int, chosen.split(",")):
         search, limit, _ = SETTINGS[index]
-        # One process for each, so that neither profits from what the other has loaded.
+        # Separate processes, so that neither profits from modules that the other has loaded.
         for code, package in (("before", before), ("now", own)):
             if package is None:
                 continue

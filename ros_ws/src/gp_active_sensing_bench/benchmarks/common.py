@@ -1,4 +1,4 @@
-"""Shared parts of the benchmarks: sections of a report, kept rows, timing and statistics."""
+"""Shared parts of the benchmarks: report sections, stored rows, timing and statistics."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ import numpy as np
 from gp_active_sensing.types import Clock
 
 CORE = Path(__file__).resolve().parents[2] / "gp_active_sensing"
-"""Folder of the product. Benchmarks of the node use the helpers of its tests."""
+"""Folder of the product, whose tests have helpers for benchmarks of the node."""
 Row = Mapping[str, Any]
 
 
 @dataclass
 class Section:
-    """One benchmark's part of the report."""
+    """Section of a report: the results of a benchmark."""
 
     title: str
     command: str
@@ -43,7 +43,7 @@ class Section:
 
 @dataclass
 class Report:
-    """Several sections."""
+    """Report with several sections."""
 
     sections: list[Section] = field(default_factory=list)
 
@@ -59,7 +59,7 @@ def _cell(value: object) -> str:
 
 
 class Kept:
-    """Rows of missions by key; with ``--kept FOLDER`` also in a file, one JSON object a line.
+    """Rows of missions by key; ``--kept FOLDER`` stores them as lines of JSON.
 
     Args:
         name: name of the file, without ``.jsonl``.
@@ -73,13 +73,13 @@ class Kept:
             for line in self._file.read_text(encoding="utf-8").splitlines():
                 try:
                     row = json.loads(line)
-                except ValueError:  # cut short
+                except ValueError:  # half-written
                     continue
                 if isinstance(row, dict) and "key" in row:
                     self.rows[row["key"]] = row
 
     def add(self, row: Row) -> None:
-        """Keep a row, on a line of its own even after a line that was cut short."""
+        """Store a row on a new line, even after a half-written line."""
         self.rows[row["key"]] = row
         if self._file is None:
             return
@@ -96,7 +96,7 @@ class Kept:
 
 
 def cholesky_seconds(repeats: int, clock: Clock) -> float:
-    """Measure the yardstick: median time of a 1000 × 1000 Cholesky factorisation, one thread."""
+    """Return the median time of a 1000 × 1000 Cholesky factorisation with one thread [s]."""
     size = 1000
     rng = np.random.default_rng(0)
     A = rng.standard_normal((size, size))
@@ -110,25 +110,25 @@ def cholesky_seconds(repeats: int, clock: Clock) -> float:
 
 
 def quantiles(values: Sequence[float]) -> tuple[float, float, float]:
-    """Return the median, the 99th percentile and the largest."""
+    """Return median, 99th percentile and maximum."""
     array = np.asarray(values, dtype=float)
     return float(np.median(array)), float(np.quantile(array, 0.99)), float(array.max())
 
 
 def error_of(values: np.ndarray) -> float:
-    """Return the standard error of a mean, NaN for a single value."""
+    """Return the standard error of a mean; NaN for a single value."""
     if values.size < 2:
         return math.nan
     return float(values.std(ddof=1)) / math.sqrt(values.size)
 
 
 def mean_of(values: np.ndarray) -> tuple[float, float]:
-    """Return mean and standard error, NaN where there are too few values."""
+    """Return mean and standard error; NaN for too few values."""
     return (float(values.mean()) if values.size else math.nan), error_of(values)
 
 
 def shown(mean: float, error: float = math.nan, digits: int = 2, *, sign: bool = False) -> str:
-    """Format a mean with its standard error; "" where there is none."""
+    """Format a mean with its standard error; "" for NaN."""
     if not math.isfinite(mean):
         return ""
     text = f"{mean:+.{digits}f}" if sign else f"{mean:.{digits}f}"

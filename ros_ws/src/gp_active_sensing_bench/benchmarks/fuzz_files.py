@@ -1,7 +1,7 @@
-"""Spoilt files for one reader: is each one read or refused, how long does it take, how much memory?
+"""Damaged files for one reader: outcome, time and memory.
 
-``python fuzz_files.py FORMAT COUNT SEED``; prints what was seen as JSON. A process of its own, so
-that its memory is that of this format.
+``python fuzz_files.py FORMAT COUNT SEED`` prints the results as JSON. Each format has its own
+process, for the measurement of memory.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from tests.fuzzing import absurd_values
 from tests.unit.topology.loaders.test_files import MAKERS, damaged
 
 HANG = 5.0
-"""Computing time of one file above which it counts as a hang [s]."""
+"""Computing time of a file from which on it counts as a hang [s]."""
 LIMIT = 60
-"""When a file is given up [s, real time]."""
+"""Longest real time for a file [s]."""
 SHIPPED = CORE / "sim"
 WORD = re.compile(rb"[\w.+-]+")
 ABSURD = (
@@ -44,11 +44,11 @@ Try = Callable[[random.Random], None]
 
 
 class Whole(random.Random):
-    """Says that a file stays as it is: what is fuzzed must be readable."""
+    """Marker of a readable file, which is not damaged."""
 
 
 class GivenUp(BaseException):
-    """A file took too long."""
+    """Error: a file took too long."""
 
 
 def _map(kind: str, folder: Path) -> Try:
@@ -139,7 +139,7 @@ def _journal(folder: Path) -> Try:
 
 
 def _kept(name: str, folder: Path) -> Try:
-    """A file of a run directory, of which the report page is made."""
+    """Return the attempt for a file of a run directory, with its report page."""
     from gp_active_sensing.report import write_report
     from gp_active_sensing.sim import load_scenario, run_scenario
 
@@ -238,13 +238,13 @@ FORMATS: dict[str, Callable[[Path], Try]] = {
         for salvage in (False, True)
     },
 }
-"""What is fuzzed -> a function that makes an attempt in a folder."""
+"""Function for each format that makes an attempt in a folder."""
 
 
 def spoilt(data: bytes, rng: random.Random) -> bytes:
-    """Return a file with bits flipped, pieces lost, doubled or of zeros, words and numbers swapped.
+    """Return a file with changed bits, lost, doubled or zeroed pieces, and swapped words.
 
-    Swapped words leave a text in its format, so that what is read is what is damaged.
+    Swapped words keep the format of a text.
     """
     if isinstance(rng, Whole):
         return data
@@ -268,8 +268,8 @@ def spoilt(data: bytes, rng: random.Random) -> bytes:
 
 
 def peak_mb() -> float:
-    """Return the most memory that this process ever had in use [MB]."""
-    # Not ru_maxrss, which begins with that of the process this one was started by.
+    """Return the largest memory of this process [MB]."""
+    # ru_maxrss would begin with the memory of the parent process.
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     return next(int(line.split()[1]) / 1024.0 for line in lines if line.startswith("VmHWM"))
 

@@ -1,6 +1,6 @@
-"""Would the belief's own choices have been made without the data that they are shown on?
+"""Cross-validation of the belief's fixed settings over data sets.
 
-Variants of the long part, of the logarithm's threshold and of pruning, on the same readings.
+The variants change the long part, the threshold of the logarithm, and pruning, for equal readings.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from gp_active_sensing.topology.grids import make_grid
 from gp_active_sensing.types import Budget, PlanLimit, Reading
 
 KINDS = {"smooth": ("se", 5.0), "with a slope": ("matern32", 5.0), "rough": ("matern12", 5.0)}
-"""Kernel and length-scale [cells] of draws; `two scales` has two, `skewed` a logarithm."""
+"""Kernel and length-scale of draws [cells]; `two scales` has two, `skewed` is log-normal."""
 DRAWN = (*KINDS, "two scales", "skewed")
 COUNTS, BUDGETS = (10, 20, 40, 60), (60, 120)
-"""Random places, and moves of a lawnmower."""
+"""Numbers of random places, and numbers of moves of a lawnmower."""
 EARLY = (10, 25)
-"""Places of a route after which it is scored before its end."""
+"""Numbers of places of a route with early scores."""
 SLOW = ("San Jose", "Tampines", "Monaco", "town 7")
-"""Large networks, left out for their cost: on roads the attributes do the work."""
+"""Large networks, which are left out for their cost."""
 TOO_LARGE = 1.2
-"""Ratio of actual and promised error from which a promise is not kept."""
+"""Smallest ratio of actual to promised error that counts as a broken promise."""
 NOW = "now"
-"""The belief as it is: 1, half; 5 nat; none 0.15; 10⁻³."""
+"""Name of the variant with the current settings."""
 
 
 def _long(amplitude: float, extent: float) -> list[tuple[Any, str, Any]]:
@@ -66,7 +66,7 @@ VARIANTS: dict[str, list[tuple[Any, str, Any]]] = {
     "pruned at 10⁻⁴": [(grid, "_NOTHING", 1e-4)],
     "lengths in steps of 1.2": [(grid, "_FINE", 1.2)],
 }
-"""By name: attributes that are another value; `inf nat` never takes a logarithm."""
+"""Changed attributes of each variant; `inf nat` never uses a logarithm."""
 FAMILIES = {
     "long part": [NOW, *(v for v in VARIANTS if "part" in v or "half" in v or "whole" in v)],
     "transform": [NOW, *(v for v in VARIANTS if "nat" in v)],
@@ -74,13 +74,13 @@ FAMILIES = {
     "pruning": [NOW, *(v for v in VARIANTS if "pruned" in v)],
     "steps": [NOW, *(v for v in VARIANTS if "steps" in v)],
 }
-"""What is chosen independently of the rest."""
+"""Groups of variants that are chosen independently."""
 COMMAND = "GPAS_DATA=… python benchmarks/run.py intervals"
 
 
 @contextmanager
 def varied(name: str) -> Iterator[None]:
-    """Set the values of a variant while in the block."""
+    """Apply a variant during a block."""
     with ExitStack() as stack:
         for owner, attribute, value in VARIANTS[name]:
             stack.enter_context(patch.object(owner, attribute, value))
@@ -88,7 +88,7 @@ def varied(name: str) -> Iterator[None]:
 
 
 def drawn(kind: str, number: int) -> Field:
-    """A draw about 10 with a standard deviation of 1; `skewed` about 1, log-normal."""
+    """Return a draw with mean 10 and standard deviation 1; `skewed` is log-normal about 1."""
     topology = make_grid(24, 20, 1.0, neighbours=8, name="plane")
     parts = {"two scales": [(0.7, "matern32", 15.0), (0.3, "matern32", 2.5)]}.get(kind)
     parts = parts or [(1.0, *KINDS.get(kind, ("matern32", 5.0)))]
@@ -101,13 +101,13 @@ def drawn(kind: str, number: int) -> Field:
 
 @cache
 def field_of(name: str, number: int) -> Field:
-    """The field of a data set or of a kind of draws."""
+    """Return the field of a data set or of a kind of draws."""
     return drawn(name, number) if name in DRAWN else sources()[name](number)
 
 
 @cache
 def sources() -> dict[str, Any]:
-    """Fields by the name of their data set; measured, shipped and drawn ones."""
+    """Return measured, shipped and drawn fields by the name of their data set."""
     fields = {name: one.field for name, one in data_sets().items()}
     fields |= {name: one.field for (name, mode), one in arenas(1, 1).items() if mode == MOVES}
     return fields
@@ -115,20 +115,20 @@ def sources() -> dict[str, Any]:
 
 @cache
 def driven() -> list[str]:
-    """The data sets where moves bind that are no roads."""
+    """Return the data sets with moves and without roads."""
     every = arenas(1, 1).values()
     return [one.name for one in every if one.mode == MOVES and not one.roads]
 
 
 def source_of(name: str) -> str:
-    """What is left out together: windows of one raster, months of one sea, the same motes."""
+    """Return the source of a data set, which is left out as a whole, such as a raster."""
     return {"lab humidity": "lab temperature", "sim/town_slots": "sim/town"}.get(
         name, name.split(",")[0]
     )
 
 
 class Order(NamedTuple):
-    """Distinct places in the order they are read, and after how many the map is scored."""
+    """Distinct places in reading order, with the numbers of places at each score."""
 
     places: list[int]
     noisy: np.ndarray
@@ -137,7 +137,7 @@ class Order(NamedTuple):
 
 @cache
 def order_of(name: str, number: int, moves: int) -> Order | None:
-    """A lawnmower's places with so many moves; 0 = random places. None where there are too few."""
+    """Return the places of a lawnmower with some moves (0 = random places); None = too few."""
     field = field_of(name, number)
     rng = rng_of(name, number)
     noisy = field.values + field.noise * rng.standard_normal(field.topology.n)
@@ -146,7 +146,7 @@ def order_of(name: str, number: int, moves: int) -> Order | None:
         places = rng.permutation(field.known)[: max(counts, default=0)].tolist()
         return Order(places, noisy, counts) if counts else None
     at, topology = int(rng.choice(field.known)), field.topology
-    # Where it drives depends on what was read, never on what is believed.
+    # Its route depends on the read places, never on the belief.
     known = BeliefConfig(length_scales=(step_of(topology),), kernel="se")
     loop = SensingLoop(
         topology, belief_on(known, topology, quiet=True), build_policy({"name": "lawnmower"}),
@@ -165,7 +165,7 @@ def order_of(name: str, number: int, moves: int) -> Order | None:
 
 
 def tasks_of(draws: int) -> list[tuple[str, int, int]]:
-    """Data set, draw and moves of all orders."""
+    """Return data set, draw and moves of all orders."""
     every = [name for name in dict.fromkeys([*data_sets(), *driven(), *DRAWN]) if name not in SLOW]
     return [
         (name, number, moves)
@@ -177,7 +177,7 @@ def tasks_of(draws: int) -> list[tuple[str, int, int]]:
 
 
 def replay(name: str, number: int, moves: int, variant: str) -> Row | None:
-    """Scores of the map after some of the readings, under a variant of the belief."""
+    """Return the scores of the map after some of the readings, under a variant of the belief."""
     order = order_of(name, number, moves)
     if order is None:
         return None
@@ -205,7 +205,7 @@ def replay(name: str, number: int, moves: int, variant: str) -> Row | None:
 
 
 def rows_of(draws: int) -> list[Row]:
-    """All rows; with ``--kept FOLDER`` those that are there are not computed again."""
+    """Return all rows; ``--kept FOLDER`` stores them."""
     kept = Kept("choice")
     for name, number, moves in tasks_of(draws):
         for variant in VARIANTS:
@@ -217,9 +217,9 @@ def rows_of(draws: int) -> list[Row]:
 
 
 class Figures(NamedTuple):
-    """Of some rows: means; of the ratio the share above `TOO_LARGE` and the median.
+    """Means over some rows; for the ratio its median, and the fraction above `TOO_LARGE`.
 
-    `beyond` is the share of errors beyond the one that the belief gives a probability of `SURE`.
+    `beyond` is the fraction of errors beyond the error with probability `SURE`.
     """
 
     nlpd: float
@@ -230,7 +230,7 @@ class Figures(NamedTuple):
 
 
 def figures(rows: Sequence[Row]) -> Figures:
-    """Figures of the rows of one variant, each order counting once."""
+    """Return the figures of the rows of one variant; each order counts once."""
     ratio, below = (np.array([x for row in rows for x in row[word]]) for word in ("ratio", "below"))
     nlpd, covered = ([float(np.mean(row[word])) for row in rows] for word in ("nlpd", "covered"))
     return Figures(
@@ -240,7 +240,7 @@ def figures(rows: Sequence[Row]) -> Figures:
 
 
 def choice(draws: int) -> list[Section]:
-    """What each variant scores, and which one the other data would have chosen."""
+    """Return the scores of each variant, and the choice from the other data."""
     rows, table = rows_of(draws), dict[str, dict[str, Figures]]()
     for source in dict.fromkeys(source_of(row["name"]) for row in rows):
         mine = [row for row in rows if source_of(row["name"]) == source]

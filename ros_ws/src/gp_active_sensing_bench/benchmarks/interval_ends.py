@@ -1,4 +1,4 @@
-"""Is the error that ends a mission kept: by the rule as it is, and by those that were before?"""
+"""Actual errors of missions that end by an error, under several rules."""
 
 from __future__ import annotations
 
@@ -20,24 +20,23 @@ from gp_active_sensing.planning import build_policy
 from gp_active_sensing.types import Aim, Budget, PlanLimit, Reading
 
 POLICIES, SHARES, MOVES, EXPANSIONS = ("lawnmower", "tour"), (0.5, 0.3), 300, 100
-"""Errors that are asked for, in standard deviations of the field; moves at most."""
+"""Policies, requested errors in standard deviations of the field, and limits of a mission."""
 RULES = {
     "expected error, 90 %": ("expected", 0.9),
     "error, 90 %": ("actual", 0.9),
     f"error, {SURE:.0%}": ("actual", SURE),
 }
-"""Column of a stage, and probability with which it is at most the error asked for; the last rule is
-the one in use."""
+"""Column of a stage and required probability of each rule; the last rule is in use."""
 
 
 class Stage(NamedTuple):
-    """What a mission had at one stage; probabilities are 0 while more than the error is promised.
+    """State of a mission at one stage; probabilities are 0 while the promise is above the error.
 
     Args:
-        moves: driven so far.
-        ratio: of the actual error and the one asked for.
-        expected: probability that the expected error is at most that.
-        actual: probability that the error is.
+        moves: number of moves so far.
+        ratio: actual error divided by the requested one.
+        expected: probability that the expected error is at most the requested one.
+        actual: probability that the actual error is at most the requested one.
     """
 
     moves: float
@@ -80,7 +79,7 @@ def mission(name: str, number: int, policy: str, share: float) -> Row:
 
 
 def _chances(belief: Belief, weights: np.ndarray, asked: float) -> tuple[float, float]:
-    """Probabilities of a `Stage`."""
+    """Return the probabilities of a `Stage`."""
     found = belief.mixture()
     every = np.arange(len(found.weights))
     forecast = AimForecast(Aim(asked), belief, weights, every, found.weights, found)
@@ -95,14 +94,14 @@ def _chances(belief: Belief, weights: np.ndarray, asked: float) -> tuple[float, 
 
 
 def ended(stages: Sequence[Sequence[float]], rule: str) -> Stage | None:
-    """Return the first stage at which a rule holds."""
+    """Return the first stage at which a rule holds; None = none."""
     every = (Stage(*stage) for stage in stages)
     column, sure = RULES[rule]
     return next((one for one in every if getattr(one, column) >= sure), None)
 
 
 def ends(draws: int) -> Section:
-    """Missions that end by an error."""
+    """Return the results of missions that end by an error."""
     kept, section = Kept("ends"), Section(
         "Missions that end by an error",
         COMMAND,

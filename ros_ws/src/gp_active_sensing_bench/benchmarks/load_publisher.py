@@ -1,7 +1,7 @@
-"""A probe that drives to its waypoints and measures fast, a publisher that floods, one who asks.
+"""Publishers for load tests: a driving probe, a flood, and service calls.
 
 ``python load_publisher.py drive SECONDS READINGS_HZ SPEED``, ``… flood SECONDS TOPIC BYTES`` and
-``… ask SECONDS``; prints what was sent, or how long the answers took [ms], as JSON.
+``… ask SECONDS`` print their counts, or the times of the answers [ms], as JSON.
 """
 
 # ruff: noqa: TID251  a process of its own, started where ROS is
@@ -28,7 +28,7 @@ POSES_HZ = 50.0
 
 
 class Driver:
-    """Goes straight to each waypoint."""
+    """Probe that drives straight to each waypoint."""
 
     def __init__(self, node: Any, speed: float) -> None:
         self.node = node
@@ -109,7 +109,7 @@ def flood(node: Any, seconds: float, topic: str, size: int) -> dict[str, float]:
 
 
 def ask(node: Any, seconds: float) -> list[float]:
-    # It has to wait for the mission's lock, as every command has, and changes nothing.
+    # It waits for the mission's lock, as every command does, and changes nothing.
     client = node.create_client(Trigger, "/active_sensing/resume")
     client.wait_for_service()
     took: list[float] = []
@@ -133,7 +133,7 @@ def main() -> int:
         found = ask(node, float(sys.argv[2]))
     else:
         found = flood(node, float(sys.argv[2]), sys.argv[3], int(sys.argv[4]))
-    time.sleep(1.0)  # what was sent last is still on its way
+    time.sleep(1.0)  # the last messages are on their way
     sys.stdout.write(json.dumps(found) + "\n")
     node.destroy_node()
     rclpy.shutdown()

@@ -1,6 +1,6 @@
 """Make a city map of any size.
 
-A jittered grid of streets with arterials, streets that are missing, one-ways, bends, and limits by
+It is a jittered grid of streets with arterials, missing streets, one-ways, bends and limits by
 class, from a fixed seed.
 """
 
@@ -16,13 +16,13 @@ from gp_active_sensing.topology.segments import Point, RoadMap, Segment, length_
 BLOCK = 120.0
 """Distance between crossings [m]."""
 CLASSES = {"arterial": (3.0, 19.44), "collector": (2.0, 13.89), "local": (1.0, 8.33)}
-"""Class -> lanes and limit [m/s]."""
+"""Number of lanes and speed limit [m/s] of each class."""
 MISSING, ONE_WAY = 0.12, 0.15
-"""Shares of the local streets."""
+"""Fractions of missing and of one-way local streets."""
 
 
 def make_city(segments: int) -> RoadMap:
-    """Return a strongly connected map of about as many segments (within a few percent)."""
+    """Return a strongly connected map of about `segments` segments (within a few percent)."""
     columns = max(3, math.ceil(math.sqrt(segments / 3.34)))
     rng = np.random.default_rng([1, columns])
     spots = [(i, j) for i in range(columns) for j in range(columns)]
@@ -47,7 +47,7 @@ def _street(
     row: int,
     rng: np.random.Generator,
 ) -> list[Segment]:
-    """Return a street's segments: both directions, one, or none."""
+    """Return a street's segments: both directions, one or none."""
     kind = "arterial" if row % 12 == 6 else "collector" if row % 4 == 2 else "local"
     draw = float(rng.random())
     if kind == "local" and draw < MISSING:

@@ -1,7 +1,6 @@
-"""Where mapping is tried: fields on maps, whether moves bind or any place may be next, and budgets.
+"""Arenas of the mapping benchmark: fields on maps, with moves or free choice, and budgets.
 
-The measured and shipped fields are those of `belief_data`; beside them draws of Gaussian processes
-whose length-scale nobody is told.
+The fields are those of `belief_data`, and draws of Gaussian processes with unknown length-scales.
 """
 
 from __future__ import annotations
@@ -35,23 +34,23 @@ QUICK = (
     ("draws/plane", FREE),
 )
 LENGTHS = (1.5, 8.0)
-"""Length-scales of draws on a plane, in cells: between these, evenly by their logarithm."""
+"""Range of the log-uniform length-scales of draws on a plane [cells]."""
 ROAD_LENGTHS = (80.0, 800.0)
-"""The same on the town's roads [m]."""
+"""Range of the log-uniform length-scales of draws on the town's roads [m]."""
 _SAMPLE = 300
-"""Places whose moves say how long a move is."""
+"""Number of places for the typical length of a move."""
 
 
 @dataclass(frozen=True)
 class Arena:
-    """A data set with a way to get about.
+    """Data set with a way to move.
 
     Args:
-        name: of the data set.
+        name: name of the data set.
         mode: `MOVES` or `FREE`.
-        what: a few words on where the fields come from.
-        unit: of the values.
-        draws: how many are taken in a full run.
+        what: short description of the fields' origin.
+        unit: unit of the values.
+        draws: number of draws in a full run.
     """
 
     name: str
@@ -60,10 +59,10 @@ class Arena:
     unit: str
     draws: int
     roads: bool = False
-    """Places are pieces of roads."""
+    """True if places are pieces of roads."""
 
     def field(self, number: int) -> Field:
-        """Field number 0, 1, …; another one where there are several."""
+        """Return field number 0, 1, …, which repeats for a single field."""
         found = _sources()[self.name](number)
         if self.mode == FREE and not found.topology.free:
             found = Field(_freed(found.topology), found.values, found.noise)
@@ -71,7 +70,7 @@ class Arena:
 
 
 def arenas(starts: int, draws: int) -> dict[tuple[str, str], Arena]:
-    """Return all by name and mode: so many starts of data sets (where there is data) and draws."""
+    """Return all arenas by name and mode, with `starts` starts of data sets and `draws` draws."""
     known = data_sets()
     found: list[Arena] = []
     for name in (*MEASURED, *SHIPPED, *DRAWS):
@@ -95,13 +94,13 @@ def _sources() -> dict[str, Callable[[int], Field]]:
 
 @lru_cache(maxsize=8)
 def _freed(topology: Topology) -> FreeTopology:
-    """The same places, any of which may be next."""
+    """Return the same places with free choice of the next one."""
     return FreeTopology(topology.name, topology.frame, topology.names, topology.positions)
 
 
 @lru_cache(maxsize=32)
 def step_of(topology: Topology) -> float:
-    """Metres of a usual move: to the nearest place, or along a piece of road."""
+    """Return the length of a usual move: to the nearest place, or along a piece of road [m]."""
     if topology.free or not topology.roads:
         x = topology.positions
         apart = np.hypot(*(x[:, None, :] - x[None, :, :]).transpose(2, 0, 1))
@@ -134,7 +133,7 @@ def _ground(name: str) -> Topology:
 
 
 def _drawn(name: str, number: int) -> Field:
-    """A draw with a length-scale of its own."""
+    """Return a draw with its own length-scale."""
     topology = _ground(name)
     low, high = ROAD_LENGTHS if topology.roads else LENGTHS
     length = math.exp(rng_of(name, number, 7).uniform(math.log(low), math.log(high)))

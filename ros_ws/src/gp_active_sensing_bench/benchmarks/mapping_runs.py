@@ -1,7 +1,7 @@
-"""One mission of mapping: any policy, a budget of metres, scores of the map that it leaves.
+"""Mission of the mapping benchmark: a policy, a budget of metres, scores of the final map.
 
-Field, start and the noise of each place depend on the data set and the number of the draw, never on
-the policy. The belief is the default: nothing is tuned to a data set.
+Field, start and noise depend on the data set and the number of the draw, never on the policy. The
+belief is the default.
 """
 
 from __future__ import annotations
@@ -37,34 +37,34 @@ from gp_active_sensing.types import Budget, Plan, PlanLimit, Reading
 
 LEVELS = (0.5, 0.9, 0.95)
 EVENLY = "evenly spaced"
-"""Stands for the best of all evenly spaced routes, found afterwards; it is no policy."""
+"""Label of the best of all evenly spaced routes in hindsight."""
 DENSEST = "evenly spaced, densest"
-"""Stands for the one of these that leaves places the least distance, which is known before."""
+"""Label of the evenly spaced route with the smallest distance to all places, known beforehand."""
 MOST_ROUTES = 30
-"""Evenly spaced routes that are driven: those that leave places the least distance on average."""
+"""Largest number of evenly spaced routes; they have the smallest mean distance to all places."""
 EXPANSIONS = 500
-"""Limit of a decision, as `run` has it where a scenario says none."""
+"""Number of expansions of a decision, the default of `run`."""
 FEW = {("bal", FREE): 1}
-"""Where it is another one: there an expansion takes seconds."""
+"""Other numbers of expansions, for policies whose expansions take seconds."""
 AHEAD = {MOVES: 3, FREE: 2}
-"""Readings that `bal` looks ahead."""
+"""Number of readings that `bal` looks ahead."""
 ROWS = ("lawnmower", DENSEST, EVENLY)
-"""What has no meaning on roads."""
+"""Policies that have no meaning on roads."""
 VERSION = 2
-"""Of what a row means; rows of another one are not used."""
+"""Version of the meaning of a row; rows of other versions are not used."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """A mission to be played.
+    """Mission to play.
 
     Args:
-        name: of the data set.
+        name: name of the data set.
         mode: "moves" or "free".
-        moves: what the budget of metres is, in usual moves.
-        number: of the draw.
-        label: of the policy.
-        policy: its configuration as JSON, with its name, or `EVENLY`.
+        moves: budget of metres, in usual moves.
+        number: number of the draw.
+        label: label of the policy.
+        policy: configuration of the policy as JSON, or `EVENLY`.
         expansions: limit of a decision.
     """
 
@@ -78,13 +78,13 @@ class Task:
 
     @property
     def key(self) -> str:
-        """What a kept row is known by."""
+        """Key of a stored row."""
         text = json.dumps([VERSION, *asdict(self).values()])
         return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
 def play(task: Task) -> dict[str, Any]:
-    """Return the row of a task: plain data, for a line of JSON.
+    """Return the row of a task as plain data.
 
     Raises:
         ActiveSensingError: the policy cannot plan there.
@@ -101,7 +101,7 @@ def play(task: Task) -> dict[str, Any]:
 
 
 def begin(task: Task, field: Field, step: float, policy: Policy) -> tuple[SensingLoop, Any, int]:
-    """Return the mission as everyone begins it, the readings (n,), and where the probe stands."""
+    """Return the mission at its start, the readings (n,), and the place of the probe."""
     topology = field.topology
     rng = rng_of(task.name, task.number)
     noisy = field.values + field.noise * rng.standard_normal(topology.n)
@@ -125,7 +125,7 @@ def mission(task: Task, field: Field, step: float, policy: Mapping[str, Any]) ->
     began, seconds, metres = time.perf_counter(), [], 0.0
     chosen = build_policy(policy)
     loop, noisy, at = begin(task, field, step, chosen)
-    if policy["name"] != "external":  # what others do at the same time is not counted
+    if policy["name"] != "external":  # an external planner's work in the meantime does not count
         loop.clock = time.process_time
     went, theirs = [at], 0.0
     while (plan := loop.ask(at)).waypoint is not None:
@@ -154,7 +154,7 @@ def mission(task: Task, field: Field, step: float, policy: Mapping[str, Any]) ->
 
 
 def _drive(loop: SensingLoop, path: Sequence[int], noisy: Any, went: list[int]) -> int:
-    """Read what is wanted on a way; return its end."""
+    """Read the wanted places on a way; return its end."""
     for place in path:
         went.append(place)
         if loop.wants(place):
@@ -163,7 +163,7 @@ def _drive(loop: SensingLoop, path: Sequence[int], noisy: Any, went: list[int]) 
 
 
 def scores(belief: Belief, field: Field) -> dict[str, float]:
-    """Errors over all places with a value; what else there is, over those that were not read."""
+    """Return errors over all places with a value, and other scores over unread places."""
     known = field.known
     left = known[~belief.visited[known]]
     whole = Mixture.of(belief)
@@ -197,10 +197,10 @@ def _prior(topology: Topology) -> Belief:
 
 @dataclass(frozen=True)
 class Nearest:
-    """What is done with metres that a route leaves: on to the nearest places."""
+    """Policy for the metres left by a route: go to the nearest places."""
 
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, Any]:
-        """Go to the candidate with the shortest way."""
+        """Return a plan for the candidate with the shortest way."""
         options = candidates(request)
         if options.reason:
             return no_plan(options.reason), None
@@ -210,9 +210,9 @@ class Nearest:
 
 
 def _best_evenly(task: Task, field: Field, step: float) -> dict[str, Any]:
-    """Drive the evenly spaced routes; return the one with the least error, which nobody can know.
+    """Drive the evenly spaced routes; return the route with the smallest error.
 
-    Beside it, as ``densest``, the one that leaves places the least distance; and all errors.
+    ``densest`` is the route with the smallest distance to all places. All errors are included.
     """
     began = time.perf_counter()
     driven: list[dict[str, Any]] = []
@@ -243,10 +243,9 @@ def _best_evenly(task: Task, field: Field, step: float) -> dict[str, Any]:
 
 
 def evenly_spaced(task: Task, field: Field, step: float) -> list[PlannedRows]:
-    """Return the evenly spaced routes that fit, of many those that leave places the nearest.
+    """Return the affordable evenly spaced routes with the smallest distance to all places.
 
-    All spacings, insets and directions, from all four corners; routes that read the same places in
-    the same order count once.
+    They have all spacings, insets and directions, from all four corners, without repetitions.
 
     Raises:
         ActiveSensingError: rows have no meaning on roads.
@@ -275,7 +274,7 @@ def evenly_spaced(task: Task, field: Field, step: float) -> list[PlannedRows]:
 
 
 def _forget_peak() -> None:
-    """Begin to count the largest memory again, where the system can."""
+    """Reset the largest memory of the process, if the system can."""
     try:
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     except OSError:
@@ -283,7 +282,7 @@ def _forget_peak() -> None:
 
 
 def _peak(process: str) -> float:
-    """Largest memory of a process since then [MB]."""
+    """Return the largest memory of a process since the reset [MB]."""
     try:
         status = Path(f"/proc/{process}/status").read_text(encoding="ascii")
     except OSError:

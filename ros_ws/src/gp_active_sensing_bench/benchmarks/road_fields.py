@@ -1,6 +1,6 @@
-"""Fields on road networks for Experiment 2 of the BAL paper: many draws, weeks, quarter-hours.
+"""Fields on road networks for Experiment 2 of the BAL paper: draws, weeks and quarter-hours.
 
-`BELIEFS` states what `learn` found from a field of each network that is not driven.
+`BELIEFS` has the result of `learn` on a field of each network that is not driven.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from gp_active_sensing.topology.roads import keep_largest
 
 RELATIONAL = {"features": ("relational",)}
 KEY = 0x20AD
-"""Of every random draw here."""
+"""First number of the seeds of all draws."""
 
 
 @dataclass(frozen=True)
 class RoadFields:
-    """Fields on one map that the same belief is used for.
+    """Fields on one map with a common belief.
 
     Args:
-        name: in the tables.
-        unit: of the values.
+        name: name in the tables.
+        unit: unit of the values.
         roads: the map, n segments.
-        values: (fields, n); NaN = a segment without a value, which is driven but never read.
-        noise: standard deviation that the sensor adds to a value.
-        belief: that every policy begins with.
-        blocks: (fields,) fields of one block are neighbours in time, or the same network.
-        checkpoints: readings after which a mission is scored.
-        truth: which candidate λ the fields are drawn from; None = nobody knows.
+        values: (fields, n); NaN = a segment without a value, which is never read.
+        noise: standard deviation of the sensor's noise.
+        belief: belief at the start of every policy.
+        blocks: (fields,) fields of a block are close in time, or the same network.
+        checkpoints: numbers of readings with scores.
+        truth: index of the true candidate λ of the fields; None = not known.
     """
 
     name: str
@@ -53,7 +53,7 @@ class RoadFields:
     truth: int | None = None
 
 
-# What `learn` found, as in the paper: Λ = ℓ*, 4ℓ*, 6ℓ*, … 14ℓ*, the mean not known.
+# From `learn`, as in the paper: Λ = ℓ*, 4ℓ*, 6ℓ*, … 14ℓ*, the mean not known.
 _TAMPINES = (0.99, 3.95, 5.93, 7.9, 9.88, 11.9, 13.8)
 BELIEFS: dict[str, dict[str, Any]] = {
     "tampines": {"length_scales": _TAMPINES, "signal_std": (7.7,), "noise_std": (10.5,)},
@@ -79,23 +79,23 @@ BELIEFS: dict[str, dict[str, Any]] = {
     },
 }
 PAPER = (60, 120, 180, 240)
-"""Budgets of the paper, of 775 segments."""
+"""Budgets of the paper, for 775 segments."""
 SENSORS = (25, 50, 75, 100)
-"""The same shares of 325 sensors."""
+"""Budgets with the same fractions of 325 sensors."""
 DRAWS = 40
 REACH = 3000.0
-"""San Jose: sensors within so many metres may be next; on its freeways a next one has no choice."""
+"""Largest distance to a next sensor in San Jose [m], since its freeways leave no choice."""
 
 
 def belief_of(name: str, **changed: Any) -> BeliefConfig:
-    """Return the stated belief of a network."""
+    """Return the belief of a network, with changed settings."""
     common = {"kernel": "se", "mean_value": 0.0, "mean_std": 100.0}
     return BeliefConfig(**{**common, **BELIEFS[name], **changed})
 
 
 @lru_cache(maxsize=2)
 def traffic(name: str) -> tuple[Roads, np.ndarray]:
-    """The largest part of a SUMO net, and (slots, n) mean speeds of its quarter-hours [km/h]."""
+    """Return the largest part of a SUMO net, and (slots, n) mean speeds of quarter-hours [km/h]."""
     folder = _folder()
     road_map = keep_largest(sumo(folder, name).road_map)
     rows = {row["id"]: row for row in rows_of(folder / "sumo" / f"{name}.speeds.csv")}
@@ -108,7 +108,7 @@ def traffic(name: str) -> tuple[Roads, np.ndarray]:
 
 @lru_cache(maxsize=1)
 def mondays() -> tuple[Roads, np.ndarray]:
-    """San Jose, and (13, n) the speeds of its sensors on Mondays at 17:30 [mph]."""
+    """Return San Jose, and the (13, n) speeds of its sensors on Mondays at 17:30 [mph]."""
     network = san_jose(_folder())
     roads = _quiet(partial(Roads, network.road_map, reach=REACH, **RELATIONAL))
     values = np.full((len(network.values), roads.n), np.nan)
@@ -118,7 +118,7 @@ def mondays() -> tuple[Roads, np.ndarray]:
 
 
 def draws(name: str, scale: int, noise: float) -> RoadFields:
-    """Return draws on the roads of Tampines of the belief's own Gaussian process with Λ[scale]."""
+    """Return draws of the belief's Gaussian process with Λ[scale] on the roads of Tampines."""
     roads, _ = traffic("tampines")
     belief = belief_of("tampines", noise_std=(noise,))
     root = _root(scale)
@@ -131,7 +131,7 @@ def draws(name: str, scale: int, noise: float) -> RoadFields:
 
 @lru_cache(maxsize=2)
 def _root(scale: int) -> np.ndarray:
-    """Symmetric root of the correlation on the roads of Tampines. O(n³)."""
+    """Return the symmetric root of the correlation on the roads of Tampines. O(n³)."""
     features = traffic("tampines")[0].features
     lengths = np.array([BELIEFS["tampines"]["length_scales"][scale]])
     values, vectors = np.linalg.eigh(build_kernel("se").correlation(features, features, lengths))
@@ -139,7 +139,7 @@ def _root(scale: int) -> np.ndarray:
 
 
 def weeks() -> RoadFields:
-    """Twelve Mondays of San Jose; the first one is what the belief was learned from."""
+    """Return twelve Mondays of San Jose; the belief was learned from the one before."""
     roads, values = mondays()
     count = len(values) - 1
     blocks = tuple(i // 3 for i in range(count))
@@ -148,7 +148,7 @@ def weeks() -> RoadFields:
 
 
 def quarters(name: str, title: str) -> RoadFields:
-    """Quarter-hours of simulated traffic after the first one, which the belief was learned from."""
+    """Return quarter-hours of simulated traffic, without the first one, used for learning."""
     roads, values = traffic(name)
     blocks = (0,) * (len(values) - 1)
     belief = belief_of(f"{name}_slot")
@@ -184,7 +184,7 @@ def _folder() -> Path:
 
 
 def _quiet(make: Callable[[], Roads]) -> Roads:
-    """Make a map; what it says of missing limits and parts is known."""
+    """Return a map, without warnings on limits and parts."""
     logger = logging.getLogger("gp_active_sensing.topology")
     before = logger.level
     logger.setLevel(logging.ERROR)

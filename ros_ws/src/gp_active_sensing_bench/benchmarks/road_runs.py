@@ -1,8 +1,7 @@
-"""One mission on a road field, scored on its way: which start, which policy, what it left.
+"""Mission on a road field with scores on its way.
 
-Field, start and the noise of each place depend on the numbers of field and start, never on the
-policy. A place with a value is read when it is first crossed, and counts as one reading; what is
-crossed again, or has no value, counts nothing.
+Field, start and noise depend on the numbers of field and start, never on the policy. The first
+crossing of a place with a value counts as one reading. Other crossings count as none.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from gp_active_sensing.types import Budget, PlanLimit, Reading
 
 EXPANSIONS = 2000
 VERSION = 2
-"""Of what a row means; rows of another one are not used. In 1 what was crossed counted."""
+"""Version of the meaning of a row; rows of other versions are not used."""
 _BAL = {"name": "bal", "samples": 5, "alpha": 0.05}
 POLICIES: dict[str, dict[str, Any]] = {
     "ie": {"name": "ie"},
@@ -44,13 +43,13 @@ POLICIES: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Task:
-    """A mission to be played.
+    """Mission to play.
 
     Args:
         fields: one of `FIELDS`.
         field: number of the field.
-        start: number of the start; each pair of field and start has a place of its own.
-        policy: label.
+        start: number of the start; each pair of field and start has its own place.
+        policy: label of the policy.
     """
 
     fields: str
@@ -60,7 +59,7 @@ class Task:
 
     @property
     def key(self) -> str:
-        """What a kept row is known by."""
+        """Key of a stored row."""
         text = json.dumps([VERSION, EXPANSIONS, POLICIES[self.policy], *asdict(self).values()])
         return hashlib.sha256(text.encode()).hexdigest()[:20]
 
@@ -77,7 +76,7 @@ def _prior(name: str) -> Belief:
 
 
 def play(task: Task) -> dict[str, Any]:
-    """Return the row of a task: plain data, for a line of JSON."""
+    """Return the row of a task as plain data."""
     logging.getLogger("gp_active_sensing").setLevel(logging.ERROR)
     fields = _fields(task.fields)
     truth = fields.values[task.field]
@@ -127,7 +126,7 @@ def play(task: Task) -> dict[str, Any]:
 
 
 def _scores(belief: Belief, fields: RoadFields, truth: np.ndarray) -> dict[str, float]:
-    """Errors over the places with a value that were not read."""
+    """Return the errors over the places with a value and without a reading."""
     left = np.isfinite(truth) & ~belief.visited
     mean, variance = belief.predict(np.flatnonzero(left), noisy=fields.noise == 0.0)
     error = truth[left] - mean

@@ -1,4 +1,4 @@
-"""Run benchmarks and print a report; `--record` keeps it under benchmarks/reports/."""
+"""Run benchmarks and print a report; `--record` stores it under benchmarks/reports/."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OPTIONS = ("quick", "routes", "only", "policies", "own", "starts", "budgets", "p
 
 
 def machine() -> str:
-    """Return one line on where this ran."""
+    """Return a line on the machine."""
     model = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
@@ -42,7 +42,7 @@ def machine() -> str:
 
 
 def commit() -> str:
-    """Return the commit of the source tree, marked when it has changes."""
+    """Return the commit of the source tree, with a mark for changes."""
     try:
         return subprocess.run(
             ["git", "describe", "--always", "--dirty"],
@@ -92,7 +92,7 @@ def main(words: list[str] | None = None) -> int:
     sys.path.insert(0, str(HERE))
     from gp_active_sensing.util.process import one_blas_thread
 
-    one_blas_thread()  # before anything loads numpy
+    one_blas_thread()  # before numpy is loaded
     from gp_active_sensing.util.process import versions
 
     found = ", ".join(f"{name} {version}" for name, version in versions().items())

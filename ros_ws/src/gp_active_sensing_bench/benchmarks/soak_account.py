@@ -1,4 +1,4 @@
-"""What became of each reading of a soak, by the journal: used once, twice, or not at all."""
+"""Account of the readings of a soak from the journal: used once, twice, or not at all."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Account:
-    """What is in the journal of the readings that were sent.
+    """Account of sent readings in a journal.
 
     Args:
-        sent: readings of the probe, until the mission was over.
-        after: those sent later.
-        used: readings that the journal says are in the belief; an average counts all of its.
-        unused: stamps of those of `sent` that are in no event.
-        doubled: how often a reading is in an event besides the first.
-        wrong: events whose number or average is not that of the readings sent in their time, less
-            those set aside.
-        foreign: readings in the journal that the probe did not send.
-        gated: readings set aside at the end.
+        sent: number of readings before the end of the mission.
+        after: number of later readings.
+        used: number of readings in the belief; an average counts as all its readings.
+        unused: stamps of sent readings without an event.
+        doubled: number of repeated uses of readings.
+        wrong: number of events whose count or average does not match the readings of their time.
+        foreign: number of readings in the journal that the probe did not send.
+        gated: number of gated readings at the end.
     """
 
     sent: int
@@ -40,12 +39,12 @@ class Account:
 def account(
     stamps: Sequence[int], values: Sequence[float], events: Sequence[Mapping[str, Any]]
 ) -> Account:
-    """Compare the readings that were sent, by their stamps [ns], with a journal."""
+    """Compare the sent readings, by their stamps [ns], with a journal."""
     order = np.argsort(np.asarray(stamps, dtype=np.int64), kind="stable")
     stamp = np.asarray(stamps, dtype=np.int64)[order]
     value = np.asarray(values, dtype=float)[order]
     gated = _set_aside(events)
-    # What is set aside is in no average of its time.
+    # Gated readings are in no average of their time.
     aside = np.isin(stamp, [stamp_ns for stamp_ns, _ in gated])
     sent_order = order
     stamp, value, order = stamp[~aside], value[~aside], order[~aside]
@@ -83,7 +82,7 @@ def account(
 
 
 def _set_aside(events: Sequence[Mapping[str, Any]]) -> Counter[tuple[int, float]]:
-    """Return the readings, by stamp and value, that are set aside at the end."""
+    """Return the readings that are gated at the end, by stamp and value."""
     gated: Counter[tuple[int, float]] = Counter()
     for event in events:
         if event["event"] == "gated":

@@ -1,7 +1,7 @@
-"""The world of a soak: a clock, a probe that drives and measures, and strangers on its topics.
+"""World of a soak: a clock, a driving and measuring probe, and disturbances on its topics.
 
-Time is the driver's own and goes as fast as the node follows: a waypoint is driven to when it
-comes, and at most so many readings are sent to a node that chooses none.
+The driver's time goes as fast as the node follows. It drives to each waypoint and sends a limited
+number of readings.
 """
 
 # ruff: noqa: TID251  it speaks to nodes
@@ -28,21 +28,21 @@ from gp_active_sensing.ros import to_messages as outputs
 COLUMNS, ROWS, SPACING = 10, 10, 10.0
 NOISE = 0.3
 DEPTH = 2000
-"""Messages that the probe keeps for a node that was away."""
+"""Number of messages that the probe keeps for an absent node."""
 BATCH_NS = 100_000_000
 READINGS, POSES = 30, 1
-"""Messages in a batch."""
+"""Numbers of readings and poses in a batch."""
 DRIVE = 2
-"""Batches of the way to a waypoint, without readings: it measures where it stops."""
+"""Number of batches on the way to a waypoint, without readings."""
 STAY = 9
-"""Batches measured at the waypoint before the node is waited for."""
+"""Number of batches at the waypoint before waiting for the node."""
 MOST = 1500
-"""Readings sent for one waypoint at most; then only the clock and poses go on."""
+"""Largest number of readings for one waypoint."""
 WAITING_PAUSE = 0.05
-"""Real time between two batches where the node is waited for [s]."""
+"""Real time between two batches while waiting for the node [s]."""
 POLL = 0.002
 MOST_SETTLING = 2.0
-"""How often a node is looked at until it has nothing to do, and how long at most [s]."""
+"""Longest times of waiting until a node is idle [s]."""
 FUTURE_NS = 3_600_000_000_000
 STRANGERS = ("pose in a wrong frame", "pose from the future", "pose of NaN", "pose of noise",
              "reading of NaN", "reading from the future", "reading of noise", "reading cut off",
@@ -50,23 +50,23 @@ STRANGERS = ("pose in a wrong frame", "pose from the future", "pose of NaN", "po
 
 
 def truth(x: float, y: float) -> float:
-    """Return the field [degC] at the place of a position [m]: places are what a belief is about."""
+    """Return the field [degC] at the place of a position [m]."""
     x, y = SPACING * round(x / SPACING), SPACING * round(y / SPACING)
     return 20.0 + 3.0 * math.sin(x / 18.0) * math.cos(y / 23.0)
 
 
 class Driver:
-    """Publishes everything that the node hears, and hears its waypoints.
+    """Publisher of all inputs of the node, and subscriber of its waypoints.
 
     Args:
-        seed: of the noise and of the strangers.
+        seed: seed of the noise and of the disturbances.
     """
 
     def __init__(self, seed: int) -> None:
         self.node = rclpy.create_node("soak")
         stranger = self.stranger = rclpy.create_node("stranger")
         kept = qos.reliable(DEPTH, latched=True)
-        few = qos.reliable(5, latched=True)  # a reader that catches up hears no other publisher
+        few = qos.reliable(5, latched=True)  # a late subscriber receives no other publisher
         self._clock = self.node.create_publisher(Clock, "/clock", qos.reliable(10))
         self._poses = self.node.create_publisher(Odometry, "pose", kept)
         self._readings = self.node.create_publisher(Temperature, "reading", kept)
@@ -84,14 +84,14 @@ class Driver:
         self.x = self.y = 0.0
         self.goal = (0.0, 0.0)
         self.goals = 0
-        """Waypoints that came, those sent again included."""
+        """Number of waypoints, including repeated ones."""
         self._stamp: tuple[int, int] | None = None
         self.decisions = 0
-        """Different waypoints that came, by their stamp."""
+        """Number of different waypoints, by their stamps."""
         self.heard_at = 0.0
         self.stamps: list[int] = []
         self.values: list[float] = []
-        """Readings sent, in their order."""
+        """Values of the sent readings, in order."""
         self.poses = 0
         self.strange: Counter[str] = Counter()
         self._batches = 0
@@ -110,7 +110,7 @@ class Driver:
         self._stamp = stamp
 
     def spin(self, seconds: float = 0.0) -> None:
-        """Hear what came, for a while."""
+        """Receive messages for some seconds."""
         until = time.monotonic() + seconds
         while True:
             rclpy.spin_once(self.node, timeout_sec=max(0.0, until - time.monotonic()))
@@ -118,18 +118,18 @@ class Driver:
                 return
 
     def call(self, name: str) -> None:
-        """Ask the node to go on (``resume``) or to end its mission (``finish``), if it is there."""
+        """Call ``resume`` or ``finish`` of the node, if it is there."""
         if self._clients[name].service_is_ready():
             self._clients[name].call_async(Trigger.Request())
 
     def set_clock(self, step_ns: int = 0) -> None:
-        """Let the clock jump; a pose at once, as a localisation has."""
+        """Set the clock forward and send a pose, as a localisation does."""
         self.now_ns += step_ns
         self._clock.publish(Clock(clock=outputs.time_of(self.now_ns)))
         self._poses.publish(_pose(self.now_ns, self.x, self.y))
 
     def settle(self, pid: int) -> None:
-        """Hear what comes until a node's threads all wait: it has used what was sent."""
+        """Receive messages until all threads of a node wait."""
         until, idle = time.monotonic() + MOST_SETTLING, 0
         while idle < 2 and time.monotonic() < until:
             self.spin(POLL)
@@ -139,11 +139,11 @@ class Driver:
         """Drive to the newest waypoint and measure there until the next one comes.
 
         Args:
-            pid: of the node.
-            patience: how long to wait for the next one [s, real time].
+            pid: process of the node.
+            patience: longest real time until the next waypoint [s].
 
         Returns:
-            Whether it came.
+            True if it came.
         """
         goals, sent, goal = self.goals, len(self.stamps), self.goal
         until = time.monotonic() + patience
@@ -161,12 +161,12 @@ class Driver:
         return self.goals > goals
 
     def stay(self, *, readings: bool = True) -> None:
-        """Measure where the probe is, without haste."""
+        """Measure at the current position."""
         self.batch(self.x, self.y, readings=readings)
         self.spin(WAITING_PAUSE)
 
     def batch(self, x: float, y: float, *, readings: bool = True) -> None:
-        """Let a moment pass in which the probe drives straight to a position."""
+        """Send a batch while driving straight to a position."""
         begin, self.now_ns = self.now_ns, self.now_ns + BATCH_NS
         self._clock.publish(Clock(clock=outputs.time_of(self.now_ns)))
         x0, y0, self.x, self.y = self.x, self.y, x, y
@@ -188,7 +188,7 @@ class Driver:
             self._disturb()
 
     def _disturb(self) -> None:
-        """Send something that no probe sends."""
+        """Send a message that no probe sends."""
         what = str(self._rng.choice(STRANGERS))
         self.strange[what] += 1
         now_ns, x, y = self.now_ns, self.x, self.y
@@ -229,7 +229,7 @@ def _reading(stamp_ns: int, value: float) -> Temperature:
 
 
 def resident_mb(pid: int) -> float:
-    """Return the memory of a process that is in use [MB]."""
+    """Return the resident memory of a process [MB]."""
     for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines():
         if line.startswith("VmRSS"):
             return int(line.split()[1]) / 1024.0
@@ -237,18 +237,18 @@ def resident_mb(pid: int) -> float:
 
 
 def is_busy(pid: int) -> bool:
-    """Say whether a thread of a process runs or waits for a processor; False when it is gone."""
+    """Return whether a thread of a process runs or is ready; False after its end."""
     try:
         for task in Path(f"/proc/{pid}/task").iterdir():
             state = (task / "stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
             if state in "RD":
                 return True
-    except OSError:  # a thread that has just ended
+    except OSError:  # the thread has ended
         pass
     return False
 
 
 def spent_seconds(pid: int) -> float:
-    """Return the computing of a process so far [s]."""
+    """Return the computing time of a process so far [s]."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / 100.0

@@ -1,6 +1,6 @@
-"""The node `active_sensing`, looked at from inside every second: memory, time of its threads.
+"""Node `active_sensing` with samples of its memory and thread times every second.
 
-``python watched_node.py OUT.json --ros-args …``; what was seen is written when the node ends.
+``python watched_node.py OUT.json --ros-args …`` writes the samples at the end of the node.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PERIOD = 1.0
 
 
 class Watch:
-    """Samples of a node, and how long its messages took to its callbacks."""
+    """Samples of a node, and delays of its messages until their callbacks."""
 
     def __init__(self, node: ActiveSensingNode) -> None:
         self._node = node
@@ -42,7 +42,7 @@ class Watch:
                 self.samples.append(self._sample(parts, time.monotonic() - began))
 
     def _wrap(self, inbox: Any) -> None:
-        """Take the time from a reading's stamp to its callback."""
+        """Measure the time from a reading's stamp to its callback."""
         if self._wrapped is inbox:
             return
         self._wrapped = inbox

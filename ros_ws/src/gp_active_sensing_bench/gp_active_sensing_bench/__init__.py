@@ -1,11 +1,11 @@
-"""Many runs at once, and what their records say: means, standard errors, paired differences.
+"""Experiments with many runs: means, standard errors, paired differences.
 
 From Python, as from the command line:
 
-    >>> from gp_active_sensing_bench import load_experiment, run_experiment, summary
-    >>> experiment = load_experiment("bal_1d", seeds=4)
-    >>> loaded = run_experiment(experiment, "out", jobs=2)  # doctest: +SKIP
-    >>> summary(loaded.records, "rmspe", experiment.at).rows[0].cells  # doctest: +SKIP
+>>> from gp_active_sensing_bench import load_experiment, run_experiment, summary
+>>> experiment = load_experiment("bal_1d", seeds=4)
+>>> loaded = run_experiment(experiment, "out", jobs=2)  # doctest: +SKIP
+>>> summary(loaded.records, "rmspe", experiment.at).rows[0].cells  # doctest: +SKIP
 """
 
 from __future__ import annotations

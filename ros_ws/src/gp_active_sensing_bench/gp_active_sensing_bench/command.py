@@ -1,4 +1,4 @@
-"""The command ``experiment``: many runs, shown as they go, then tables."""
+"""Command ``experiment``: run many simulations and write tables."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ def experiment(
     if resume and out is None:
         msg = "--resume needs --out DIR, the directory of the experiment to go on with"
         raise click.UsageError(msg)
-    # A worker that has grown large is replaced by a fresh one, which nobody has to know.
+    # joblib replaces a worker that has grown large; its warning is of no use to a user.
     warnings.filterwarnings("ignore", message="A worker stopped while some jobs")
     warnings.filterwarnings("ignore", message=".*tasks which were still being processed")
-    # The helper process that frees the workers' semaphores inherits this; after Ctrl-C it warns of
-    # those that it frees for them.
+    # The helper process that frees the semaphores of workers inherits this setting. Otherwise
+    # it warns after Ctrl-C.
     if (quiet := "ignore:resource_tracker:UserWarning") not in sys.warnoptions:
         sys.warnoptions.append(quiet)
     loaded = load_experiment(file, seeds=seeds, baseline=baseline)
@@ -93,15 +93,15 @@ def experiment(
 
 
 SHOWN = 10
-"""Failures that are listed at the end; the file has them all."""
+"""Largest number of listed failures."""
 
 
 class TrialDisplay:
-    """Shows what comes: a line a trial, or on a terminal a bar and the failures.
+    """Display of an experiment: a line for each trial, or on a terminal a bar and the failures.
 
     Args:
-        console: where to.
-        bar: on a terminal, None elsewhere.
+        console: console of the output.
+        bar: progress bar on a terminal; None = none.
     """
 
     def __init__(self, console: Console, bar: Bar | None) -> None:
@@ -110,7 +110,7 @@ class TrialDisplay:
         self._task = None if bar is None else bar.add_task("trials", total=None)
 
     def start(self, before: Loaded) -> None:
-        """Show how many trials earlier runs have finished."""
+        """Show the number of trials from earlier runs."""
         done, total = len(before.records), len(before.experiment.trials)
         self._update(done, 0, total)
         if done or before.other:
@@ -122,7 +122,7 @@ class TrialDisplay:
             )
 
     def trial(self, progress: Progress, outcome: Outcome) -> None:
-        """Show a trial that has ended."""
+        """Show a completed trial."""
         self._update(progress.done, progress.failed, progress.total)
         if outcome.failed:
             self._say(f"failed: {outcome.spec}: {_first_line(outcome.item)}")
@@ -139,7 +139,7 @@ class TrialDisplay:
 
 
 def trial_line(progress: Progress, outcome: Outcome) -> str:
-    """Return one line for a trial that went well."""
+    """Return the line of a successful trial."""
     number = progress.done + progress.failed
     width = len(str(progress.total))
     stages: Sequence[Mapping[str, Any]] = outcome.item["stages"]
@@ -151,7 +151,7 @@ def trial_line(progress: Progress, outcome: Outcome) -> str:
 
 @contextmanager
 def show_trials(console: Console) -> Iterator[TrialDisplay]:
-    """Yield what shows an experiment as it goes: a progress bar on a terminal, else lines."""
+    """Yield the display of an experiment."""
     if not console.is_terminal:
         yield TrialDisplay(console, None)
         return
@@ -179,7 +179,7 @@ def show_trials(console: Console) -> Iterator[TrialDisplay]:
 def end_lines(
     loaded: Loaded, outputs: ExperimentOutputs, *, differences: bool = False
 ) -> list[str]:
-    """Return the first table, the differences to the baseline if asked for, and what is where."""
+    """Return the first table, on request its differences to the baseline, and the written files."""
     from gp_active_sensing_bench import tables_of
     from gp_active_sensing_bench.tables import to_text
 
@@ -193,7 +193,7 @@ def end_lines(
 
 
 def failure_lines(loaded: Loaded, directory: str) -> list[str]:
-    """Return what failed, one line a trial, and what to do."""
+    """Return a line for each failed trial, and advice."""
     from gp_active_sensing_bench.records import FAILURES
 
     count = len(loaded.failures)

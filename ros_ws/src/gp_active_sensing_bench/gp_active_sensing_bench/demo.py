@@ -1,8 +1,7 @@
-"""Show the main use at work: ``make demo``, or ``python -m gp_active_sensing_bench.demo``.
+"""Demonstrate a mission: ``make demo``, or ``python -m gp_active_sensing_bench.demo``.
 
-Starts the nodes ``simulator`` and ``active_sensing`` as separate processes, shows a line a stage as
-the run directory grows, ends at the budget and says where the report is. Where ROS cannot be had
-the same engine runs in this process, without nodes, and a line reports that.
+It starts the nodes ``simulator`` and ``active_sensing`` as processes, shows a line for each stage,
+and writes a report. Without ROS the same engine runs in this process.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from gp_active_sensing.web.serve import MISSING, can_serve, make_server, served
 
 
 def _new_records(tail: LineTail) -> Iterator[dict[str, Any]]:
-    """Yield the records that were added since the last time. Raises RunError."""
+    """Yield the records since the last call. Raises RunError."""
     for _, lines in tail.blocks():
         for line in lines:
             try:
@@ -48,7 +47,7 @@ Show = Callable[[str], None]
 SPEED = 10.0
 """Simulated seconds per second."""
 LOGS = "logs"
-"""Folder of the run directory with everything the nodes said."""
+"""Folder with the logs of the nodes, in the run directory."""
 
 
 @dataclass
@@ -67,7 +66,7 @@ class _Shown:
 
 @dataclass
 class _NodeOutput:
-    """Keeps what the nodes say in a file and shows only what is wrong."""
+    """Writer of the nodes' output to a file, which shows only warnings and errors."""
 
     file: Path
     say: Show
@@ -75,7 +74,7 @@ class _NodeOutput:
 
     def __call__(self, name: str, line: str) -> None:
         if name == "live_page" and line.startswith(("live page: ", "to look only: ")):
-            self.say(line)  # not kept: it may hold the token
+            self.say(line)  # not in the file, since it may contain the token
             return
         text = f"[{name}] {line}"
         self.last.append(text)
@@ -97,8 +96,8 @@ def run_with_ros(
     """Run the two nodes until the mission is over.
 
     Args:
-        scenario: what is run.
-        name_or_path: where the nodes find it.
+        scenario: the scenario.
+        name_or_path: its name or path for the nodes.
         run_dir: new directory for the records.
         speed_factor: simulated seconds per second.
         timeout: longest duration [s].
@@ -170,7 +169,7 @@ def run_without_ros(scenario: Scenario, run_dir: Path, say: Show) -> int:
 
 @contextlib.contextmanager
 def _live_page(run_dir: Path, say: Show) -> Iterator[None]:
-    """Serve the live page where that can be."""
+    """Serve the live page if possible."""
     if not can_serve():
         yield
         return
@@ -182,9 +181,9 @@ def _live_page(run_dir: Path, say: Show) -> Iterator[None]:
 
 
 def _environment(environment: Mapping[str, str], logs: Path) -> dict[str, str]:
-    """Return the nodes' environment: on this machine only, apart from other ROS systems."""
+    """Return the environment of the nodes, which isolates them from other ROS systems."""
     ours = {
-        # Of those whose ports are no others' on Linux, apart from the domains of the tests.
+        # A domain whose ports are free on Linux, and which no test uses.
         "ROS_DOMAIN_ID": str(215 + os.getpid() % 17),
         "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
         "ROS_LOG_DIR": str(logs),
@@ -193,7 +192,7 @@ def _environment(environment: Mapping[str, str], logs: Path) -> dict[str, str]:
 
 
 def _why_no_ros() -> str:
-    """Return why the nodes cannot run here, "" when they can."""
+    """Return the reason why the nodes cannot run here; "" = they can."""
     from gp_active_sensing.ros.environment import require_ros
 
     try:
@@ -204,7 +203,7 @@ def _why_no_ros() -> str:
 
 
 def _new_directory(parent: Path, scenario: Scenario) -> Path:
-    """Return the first directory of the form demo-<scenario>-<number> that is not there yet."""
+    """Return the first free directory of the form demo-<scenario>-<number>."""
     number = 1
     while (path := parent / f"demo-{scenario.name}-{number:03d}").exists():
         number += 1
@@ -212,7 +211,7 @@ def _new_directory(parent: Path, scenario: Scenario) -> Path:
 
 
 def _report(run_dir: Path, say: Show) -> None:
-    """Write the report page of what there is, and say where it is."""
+    """Write the report page and show its path."""
     from gp_active_sensing.report import write_report
 
     try:
@@ -276,7 +275,7 @@ def _command(
 
 
 def main() -> int:
-    """Run the demo; returns its exit code."""
+    """Run the demo; return its exit code."""
     try:
         return int(_command.main(prog_name="demo", standalone_mode=False) or 0)
     except click.ClickException as error:

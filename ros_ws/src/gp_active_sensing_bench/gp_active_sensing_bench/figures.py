@@ -1,4 +1,4 @@
-"""Figures of an experiment by matplotlib, from its records: curves, and where policies went."""
+"""Figures of an experiment by matplotlib: curves, and the routes of policies."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _GREY, _INK, _START = "#c8c8c8", "#222222", "#d55e00"
 
 @dataclass(frozen=True)
 class Design:
-    """Where one mission went, drawn as in Figures 2 and 3d-f of [Hoang2014].
+    """Route of one mission, drawn as in Figures 2 and 3d-f of [Hoang2014].
 
     Args:
-        policy: label.
-        places: observed places, in their order.
-        belief: on the true length-scale after each of them, NaN where there is nothing to show.
+        policy: label of the policy.
+        places: observed places, in order.
+        belief: weight of the true length-scale after each place; NaN = not known.
     """
 
     policy: str
@@ -54,7 +54,7 @@ def _design(record: Mapping[str, Any], readings: int) -> Design:
 
 
 def designs_of(loaded: Loaded) -> dict[str, tuple[Mapping[str, Any], list[Design]]]:
-    """Return, for each configuration, its map's section and the designs of the first seed."""
+    """Return the map's section and the routes of the first seed, for each configuration."""
     config = loaded.config
     readings = config.designs or loaded.experiment.at[0]
     long_enough = [b for b in config.budgets if b >= readings]
@@ -70,7 +70,7 @@ def designs_of(loaded: Loaded) -> dict[str, tuple[Mapping[str, Any], list[Design
 
 
 def draw_designs(figure: Figure, section: Mapping[str, Any], designs: Sequence[Design]) -> None:
-    """Draw one panel a policy."""
+    """Draw one panel for each policy."""
     topology = build_topology(from_mapping(MapConfig, dict(section)))
     on_line = np.ptp(topology.positions[:, 1]) == 0.0 and topology.n > 1
     down = math.ceil(len(designs) / _ACROSS)
@@ -91,7 +91,7 @@ def draw_designs(figure: Figure, section: Mapping[str, Any], designs: Sequence[D
 
 
 def _along(panel: Axes, topology: Topology, design: Design) -> None:
-    """Stages downwards; each place again in every later stage, the belief at the side."""
+    """Draw the observed places of each stage, stages downwards, with the belief at the side."""
     x = topology.positions[design.places, 0]
     count = len(x)
     for stage in range(1, count + 1):
@@ -131,15 +131,15 @@ def _on_map(panel: Axes, topology: Topology, design: Design) -> None:
         side.set_visible(False)
 
 
-# Distinct for most colour-blind readers, and in grey by their markers.
+# Colours for most colour-blind readers; markers for grey prints.
 COLOURS = (
     *("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#222222", "#8c6d31"),
     *("#7f7f7f", "#882255"),
 )
 MARKERS = "os^Dv<>Phd"
 _WIDE = 30
-"""Readings span so many times their least: equal steps are then equal factors."""
-# Any: matplotlib types it as a list of all its keys from one version on.
+"""Ratio of the largest to the smallest number of readings from which the axis is logarithmic."""
+# Any, since versions of matplotlib have different types.
 STYLE: Any = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -157,10 +157,10 @@ STYLE: Any = {
 
 
 def write_figures(folder: Path, loaded: Loaded) -> tuple[Path, ...]:
-    """Write ``<metric>.png`` and ``<metric>.svg`` for each metric that has a value.
+    """Write ``<metric>.png`` and ``<metric>.svg`` for each metric with values, and ``designs.png``.
 
-    One panel a configuration; mean and standard error over the seeds against the readings. And
-    ``designs.png``: where each policy went on the first seed.
+    A panel for each configuration shows mean and standard error over the seeds against the number
+    of readings. ``designs.png`` shows the routes of each policy on the first seed.
 
     Raises:
         MissingDependencyError: matplotlib is not installed.
@@ -189,7 +189,7 @@ def write_figures(folder: Path, loaded: Loaded) -> tuple[Path, ...]:
 
 
 def _write(folder: Path, table: MetricTable) -> list[Path]:
-    # A metric may have no meaning in some of the configurations.
+    # Some configurations may lack a metric.
     shown = [row for row in table.rows if any(cell is not None for cell in row.cells)]
     configurations = list(dict.fromkeys(row.configuration for row in shown))
     if not configurations:
@@ -218,7 +218,7 @@ def _write(folder: Path, table: MetricTable) -> list[Path]:
 
 
 def _save(folder: Path, name: str, draw: Callable[[Figure], None]) -> list[Path]:
-    """Write one picture as PNG and SVG, without a date, so that it is the same every time."""
+    """Write a picture as PNG and SVG, without a date, so that it is reproducible."""
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -236,14 +236,14 @@ def _save(folder: Path, name: str, draw: Callable[[Figure], None]) -> list[Path]
 
 
 def _draw(panel: Axes, table: MetricTable, rows: list[PolicyRow], policies: list[str]) -> None:
-    """Draw one configuration: a line a policy, or a point a policy where there is one column."""
+    """Draw a line for each policy of a configuration, or points for a single column."""
     columns = table.columns
     wide = len(columns) > 1 and columns[-1] > _WIDE * columns[0]
     along = [math.log(x) for x in columns] if wide else [float(x) for x in columns]
     gap = min((b - a for a, b in pairwise(along)), default=1.0)
     for row in rows:
         number = policies.index(row.policy)
-        # Side by side, or error bars of equal places hide each other.
+        # Side by side, so that error bars of equal values stay visible.
         shift = 0.25 * gap * ((number + 0.5) / len(policies) - 0.5)
         places = [math.exp(x + shift) if wide else x + shift for x in along]
         found = [(x, c) for x, c in zip(places, row.cells, strict=True) if c is not None]
@@ -254,7 +254,7 @@ def _draw(panel: Axes, table: MetricTable, rows: list[PolicyRow], policies: list
             label=row.policy,
             color=COLOURS[number % len(COLOURS)],
             marker=MARKERS[number % len(MARKERS)],
-            # Where the colours begin again, lines are broken and markers hollow.
+            # Repeated colours get broken lines and hollow markers.
             linestyle="-" if number < len(COLOURS) else "--",
             markerfacecolor=None if number < len(COLOURS) else "white",
             markersize=4.5,

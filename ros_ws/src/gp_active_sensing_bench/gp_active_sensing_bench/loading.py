@@ -1,4 +1,4 @@
-"""Load an experiment's file and check all of its trials before the first one runs."""
+"""Load an experiment's file and check all its trials before the first one runs."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ T = TypeVar("T")
 def load_experiment(
     name_or_path: str | Path, *, seeds: int | None = None, baseline: str | None = None
 ) -> Experiment:
-    """Read an experiment's file and check everything in it.
+    """Read and check an experiment's file.
 
     Args:
         name_or_path: name of a shipped experiment ("bal_1d"), or path of a YAML file.
-        seeds: another number of seeds than the file's.
-        baseline: another policy to compare the others with than the file's.
+        seeds: number of seeds in place of the file's.
+        baseline: label of the baseline policy in place of the file's.
 
     Raises:
         ResourceError: no such file; the message lists the shipped ones and the nearest match.
-        ConfigError: every wrong key and value, with its path.
+        ConfigError: all wrong keys and values with their paths.
     """
     path = find_resource("experiments", str(name_or_path))
     mapping = load_yaml(path)
@@ -64,14 +64,13 @@ def read_experiment(
 
     Args:
         mapping: keys as in an experiment's file.
-        source: where the data came from, for messages.
-        base_dir: folder that a relative path of the scenario is looked up in first.
-        name: of the experiment, where it says none.
-        check_worlds: build the map, the field and the belief of each configuration as well, to
-            find what is wrong with them; without, only values and names are checked.
+        source: origin of the data, for messages.
+        base_dir: first folder of the search for the scenario's file.
+        name: default name of the experiment.
+        check_worlds: also build the map, field and belief of each configuration, to find errors.
 
     Raises:
-        ConfigError: every wrong key and value, with its path.
+        ConfigError: all wrong keys and values with their paths.
     """
     reader = _ExperimentReader(base_dir, check_worlds)
     experiment = reader.read(mapping, name)
@@ -81,7 +80,7 @@ def read_experiment(
 
 
 class _ExperimentReader:
-    """Collects all problems of a file; each step goes on with what the others left whole."""
+    """Reader of an experiment's file that collects all its problems."""
 
     def __init__(self, base_dir: Path | None, check_worlds: bool) -> None:
         self.base_dir = base_dir
@@ -113,7 +112,7 @@ class _ExperimentReader:
                 label: {key: _at(scenarios[label].to_mapping(), key) for key in flat}
                 for label, flat in overrides.items()
             },
-        )  # checks the baseline again, now that the labels are known
+        )  # checks the baseline again, with the labels
         trials = tuple(trials_of(written, scenarios))
         first: dict[str, str] = {}
         for trial in trials:
@@ -137,7 +136,7 @@ class _ExperimentReader:
     # -- parts ---------------------------------------------------------------------------------
 
     def _scenario(self, given: Any) -> Scenario | None:
-        """Return the scenario as it is, its file names made absolute."""
+        """Return the scenario with absolute file names."""
         self._folder = self.base_dir
         if isinstance(given, str):
             beside = Path(given) if self.base_dir is None else self.base_dir / given
@@ -152,14 +151,14 @@ class _ExperimentReader:
                 return None
             given, self._folder = {"name": path.stem, **loaded}, path.parent
         if not isinstance(given, Mapping):
-            return None  # said already: a value of the wrong type
+            return None  # reported before, as a wrong type
         return self._try("scenario", partial(scenario_from_mapping, given, base_dir=self._folder))
 
     def _policies(self, given: Any) -> dict[str, dict[str, Any]]:
-        """Return label -> policy with every parameter written out."""
+        """Return the policies by label, with all their parameters."""
         found: dict[str, dict[str, Any]] = {}
         for label, policy in self._mappings("policies", given, "such as {name: bal, horizon: 3}"):
-            # A label that is no policy's name needs a name; the error says so.
+            # A label that is not a policy's name needs a name; the error reports it.
             named = {"name": label} if label in registered or not policy else {}
             whole = {**named, **policy}
             built = self._try(f"policies.{label}", partial(build_policy, whole))
@@ -168,7 +167,7 @@ class _ExperimentReader:
         return found
 
     def _mappings(self, key: str, given: Any, what: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield label and mapping, {} for none."""
+        """Yield label and mapping; {} for a missing mapping."""
         for label, value in given.items() if isinstance(given, Mapping) else ():
             if value is None or isinstance(value, Mapping):
                 yield str(label), value or {}
@@ -177,7 +176,7 @@ class _ExperimentReader:
                 self.problems.append(f"{key}.{label}: expected a mapping {what}, got {got}")
 
     def _overrides(self, given: Any) -> dict[str, dict[str, Any]]:
-        """Return label -> ``a.b`` -> value."""
+        """Return the values by ``a.b``, by label."""
         found: dict[str, dict[str, Any]] = {}
         for label, overrides in self._mappings("configurations", given, "of keys of the scenario"):
             found[label] = flat_overrides(overrides)
@@ -196,7 +195,7 @@ class _ExperimentReader:
         policies: Sequence[Mapping[str, Any]],
         readings: int | None,
     ) -> dict[str, Scenario]:
-        """Return label -> scenario with the configuration's overrides."""
+        """Return the scenarios with the overrides of each configuration, by label."""
         found: dict[str, Scenario] = {}
         if base is None:
             return found
@@ -219,7 +218,7 @@ class _ExperimentReader:
     def _columns(
         self, config: ExperimentConfig, scenarios: Mapping[str, Scenario]
     ) -> tuple[int, ...]:
-        """Return the numbers of readings that are read off."""
+        """Return the numbers of readings that are columns of the tables."""
         for label, places in self._places.items():
             self.problems.extend(
                 f"{key}: {n} readings, but the map of configuration {label!r} has {places} places"
@@ -259,7 +258,7 @@ class _ExperimentReader:
 
 
 def _under(prefix: str, problem: str) -> str:
-    """Put a key's path before a problem, which may begin with the rest of that path."""
+    """Put a key's path before a problem, unless the problem begins with it."""
     if not prefix:
         return problem
     if prefix.startswith("policies."):
@@ -268,7 +267,7 @@ def _under(prefix: str, problem: str) -> str:
 
 
 def _not_seeds(scenario: Scenario, keys: tuple[str, ...]) -> list[str]:
-    """Return what is wrong with keys that are to get the seed."""
+    """Return the problems of keys that shall get the seed."""
     problems = []
     for number, key in enumerate(keys):
         where = f"seeded[{number}]"
@@ -293,12 +292,12 @@ def _all_revisit(config: ExperimentConfig) -> bool:
 def _build_world(
     scenario: Scenario, policies: Sequence[Mapping[str, Any]], readings: int | None
 ) -> int:
-    """Build what a mission needs, to see that it can be; return the number of places."""
+    """Build the parts of a mission as a check; return the number of places."""
     if readings is not None:
         budget = dataclasses.replace(scenario.budget, readings=readings)
         scenario = dataclasses.replace(scenario, budget=budget)
     topology = build_world(scenario).topology
-    # The scenario's own policy drives no mission of the experiment, unless it is among them.
+    # The scenario's policy runs no trial, unless it is among those of the experiment.
     scenario = dataclasses.replace(scenario, policy=dict((policies or [scenario.policy])[0]))
     loop = build_loop(scenario, topology)
     for policy in policies if loop.quantities else ():

@@ -1,8 +1,7 @@
-"""Metrics computed from the record of a trial; ``experiments/README.md`` describes each.
+"""Metrics of a trial's record; ``experiments/README.md`` describes each.
 
-A metric is taken after the stage in which so many places are observed for the first time. For a
-policy that may choose observed places again it is the stage in which so many readings of the
-budget are spent.
+A metric is computed after the first stage with a given number of observed places. For a policy that
+may choose observed places again, it is the first stage with as many readings.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ Stages = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Metric:
-    """One number of a trial.
+    """Metric of a trial.
 
     Args:
-        name: as in an experiment's file.
-        label: for figures and tables.
-        unit: "field" stands for the unit of the readings.
-        value: from a record and its stages so far; None where there is none.
-        quantity: that it is of, where there are several; "" = the main one, or all of them.
+        name: name in an experiment's file.
+        label: text in figures and tables.
+        unit: unit of the value; "field" = unit of the readings.
+        value: computes the value from a record and its stages so far; None = no value.
+        quantity: name of its quantity; "" = the main one, or all quantities.
     """
 
     name: str
@@ -42,7 +41,7 @@ class Metric:
     quantity: str = ""
 
     def of(self, record: Record, readings: int) -> float | None:
-        """Return the value after `readings` observed places, None where there is none."""
+        """Return the value after `readings` observed places; None without a value."""
         stages = stages_until(record, readings)
         if stages and self.quantity:
             stages = [stage.get("quantities", {}).get(self.quantity, {}) for stage in stages]
@@ -50,7 +49,7 @@ class Metric:
         return None if value is None or not math.isfinite(value) else value
 
     def unit_of(self, record: Record) -> str:
-        """Return the unit, that of the readings filled in."""
+        """Return the unit, with "field" replaced by the unit of the readings."""
         if self.unit != "field":
             return self.unit
         config: Mapping[str, Any] = record["config"]
@@ -59,9 +58,9 @@ class Metric:
 
 
 def stages_until(record: Record, readings: int) -> Stages | None:
-    """Return the stages up to the first that has `readings` readings of the budget, None if none.
+    """Return the stages up to the first with `readings` readings of the budget; None = none.
 
-    These are places observed, or visits of a policy that may choose observed places again.
+    Readings are observed places, or visits for a policy that may choose observed places again.
     """
     stages: Stages = record["stages"]
     for number, stage in enumerate(stages, start=1):
@@ -87,9 +86,9 @@ def metric_of(name: str) -> Metric:
 
 
 def metrics_of(names: Sequence[str], records: Sequence[Record]) -> tuple[str, ...]:
-    """Return metrics; where there are several quantities, those of maps for each of them.
+    """Return the names of metrics; with several quantities, those of maps for each quantity.
 
-    Relative errors, of all quantities together and of each, are then among them.
+    Then relative errors are included, for each quantity and for all.
     """
     further = dict.fromkeys(q for r in records for q in r["config"].get("quantities", {}))
     if not further:
@@ -105,18 +104,17 @@ def metrics_of(names: Sequence[str], records: Sequence[Record]) -> tuple[str, ..
 
 
 def true_weight_indices(scenario: Mapping[str, Any]) -> tuple[int, ...]:
-    """Return which of the belief's candidates have the length-scale of the drawn field.
+    """Return the indices of the candidates with the length-scale of the drawn field.
 
     Args:
-        scenario: complete mapping, as ``Scenario.to_mapping`` gives it.
+        scenario: complete mapping, as ``Scenario.to_mapping`` returns it.
 
     Returns:
-        Indices into the weights (candidates may differ in signal, noise and place besides); ()
-        where the field is no such draw.
+        Indices into the weights; () for a field that is not such a draw.
     """
     field, belief = scenario["field"], scenario["belief"]
     if field["kind"] != "gp" or belief.get("model") or belief["length_scales"] is None:
-        return ()  # candidates from the map follow the readings
+        return ()  # these candidates follow the readings
     config = from_mapping(BeliefConfig, belief)
     if config.kernel_names != (field["kernel"],):
         return ()
@@ -135,7 +133,7 @@ def _scales(value: Any) -> tuple[float, ...]:
 
 
 def _same(first: tuple[float, ...], second: tuple[float, ...]) -> bool:
-    """Compare length-scales; a single one holds for every feature."""
+    """Compare length-scales; a single one holds for all features."""
     fit = len({len(first), len(second)} - {1}) < 2
     return fit and np.allclose(first, second, rtol=1e-9, atol=0.0)
 
@@ -226,4 +224,4 @@ METRICS: dict[str, Metric] = {
         Metric("expert_answers", "Answers of the expert", "", _answers),
     )
 }
-"""Name -> metric, in the order of the table above."""
+"""Metrics by name, in the order of the table in the README."""

@@ -1,4 +1,4 @@
-"""Write the tables, figures and page of an experiment, from its records only."""
+"""Write the tables, figures and page of an experiment from its records."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ExperimentOutputs:
-    """Files that were written.
+    """Written files.
 
     Args:
-        tables: ``tables.md``.
-        page: ``report.html``.
-        figures: pictures; () when matplotlib is not installed.
+        tables: path of ``tables.md``.
+        page: path of ``report.html``.
+        figures: paths of pictures; () = matplotlib is not installed.
     """
 
     tables: Path
@@ -48,7 +48,7 @@ class ExperimentOutputs:
 
 
 def is_experiment(directory: Path | str) -> bool:
-    """Return whether a directory is an experiment's."""
+    """Return whether a directory is that of an experiment."""
     return (Path(directory) / CONFIG).is_file()
 
 
@@ -70,7 +70,7 @@ def tables_of(loaded: Loaded) -> list[MetricTable]:
 
 
 def outcome_mapping(loaded: Loaded, outputs: ExperimentOutputs) -> dict[str, Any]:
-    """Return how an experiment ended as plain data; cells are [mean, standard error, count]."""
+    """Return the results as plain data; cells are [mean, standard error, count]."""
     return {
         "name": loaded.config.name,
         "trials": len(loaded.experiment.trials),
@@ -108,11 +108,11 @@ def _finite(value: float) -> float | None:
 def write_outputs(directory: Path | str, loaded: Loaded | None = None) -> ExperimentOutputs:
     """Write ``tables.md``, ``tables.csv``, ``figures/`` and ``report.html`` of an experiment.
 
-    The experiment may go on meanwhile; the files say what is missing.
+    The files list missing trials.
 
     Args:
-        directory: of the experiment, which may go on or have been interrupted.
-        loaded: what it holds; None = read it.
+        directory: directory of the experiment, which may be incomplete.
+        loaded: its content; None = read it.
 
     Raises:
         RunError: not an experiment's directory, or it cannot be written.
@@ -134,7 +134,7 @@ def write_outputs(directory: Path | str, loaded: Loaded | None = None) -> Experi
 
 
 COLUMNS = 12
-"""Most columns of a table; of more numbers of readings, evenly spread ones."""
+"""Largest number of columns of a table, spread evenly over the numbers of readings."""
 _SCRIPTS = ("base.js", "chart.js", "comparison.js")
 _FROM_ZERO = frozenset(
     {"plan_seconds", "total_plan_seconds", "expanded", "gap", "driven_metres"}
@@ -143,7 +143,7 @@ _FROM_ZERO = frozenset(
 
 
 def _page(loaded: Loaded) -> str:
-    """Return ``report.html``, a function of ``experiment.yaml`` and the records."""
+    """Return ``report.html``, which depends only on ``experiment.yaml`` and the records."""
     config, records = loaded.config, loaded.records
     at = loaded.experiment.at
     tables = {
@@ -197,7 +197,7 @@ def _tiles(loaded: Loaded) -> Iterator[str]:
 
 
 def _charts(loaded: Loaded, tables: Mapping[str, MetricTable]) -> Iterator[dict[str, Any]]:
-    """Yield a chart for each metric and configuration that has a value."""
+    """Yield a chart for each metric and configuration with a value."""
     several = len(loaded.config.configurations) > 1
     labels = list(loaded.config.policies)
     for metric, table in tables.items():
@@ -271,14 +271,14 @@ def _thinned(table: MetricTable) -> MetricTable:
 
 
 def _spread(count: int) -> list[int]:
-    """Return about `COLUMNS` of the numbers 0 … count-1, evenly spread, with the last."""
+    """Return about `COLUMNS` numbers of 0 … count-1, spread evenly, with the last."""
     if count <= COLUMNS:
         return list(range(count))
     return sorted({round(i * (count - 1) / (COLUMNS - 1)) for i in range(COLUMNS)})
 
 
 def _made(loaded: Loaded) -> str:
-    """Return what the records were made by: a row for each commit, versions and machine."""
+    """Return the origins of the records: a row for each commit, versions and machine."""
     made: dict[tuple[str, str, str], int] = {}
     for record in loaded.records:
         versions = record.get("versions") or {}

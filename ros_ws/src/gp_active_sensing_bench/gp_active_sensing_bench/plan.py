@@ -1,4 +1,4 @@
-"""The trials of an experiment: configurations × policies × budgets × seeds, each with its key."""
+"""Trials of an experiment: configurations × policies × budgets × seeds, each with its key."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _repeated(key: str, values: Any) -> list[str]:
 
 
 def flat_overrides(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return overrides as ``a.b`` -> value, whether they were given so or nested."""
+    """Return flat or nested overrides as values by ``a.b``."""
     flat: dict[str, Any] = {}
     for key, value in given.items():
         if isinstance(value, Mapping) and value:
@@ -126,20 +126,20 @@ def flat_overrides(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 DEFAULT = "default"
-"""Label of the scenario as it is."""
+"""Label of the unchanged scenario."""
 
 
 @dataclass(frozen=True)
 class TrialSpec:
-    """One mission to simulate: plain data, so that it can travel to another process.
+    """Mission to simulate, as plain data for another process.
 
     Args:
-        key: hash of the complete scenario; what is done is known by it.
-        experiment: name.
-        configuration: label.
-        policy: label.
-        seed: of every random draw.
-        budget: readings of the mission, None = the scenario's own budget.
+        key: hash of the complete scenario, which identifies the trial.
+        experiment: name of the experiment.
+        configuration: label of the configuration.
+        policy: label of the policy.
+        seed: seed of every random draw.
+        budget: number of readings; None = budget of the scenario.
         config: complete scenario mapping.
     """
 
@@ -152,7 +152,7 @@ class TrialSpec:
     config: Mapping[str, Any]
 
     def labels(self) -> dict[str, Any]:
-        """Return what a record says about where it belongs."""
+        """Return the labels for a record."""
         keys = ("experiment", "configuration", "policy", "seed", "budget")
         return {key: getattr(self, key) for key in keys}
 
@@ -164,12 +164,12 @@ class TrialSpec:
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment that can run.
+    """Experiment that is ready to run.
 
     Args:
-        config: the file, with the scenario and every default of the policies written out.
+        config: content of the file, with the scenario and all defaults.
         trials: configurations × policies × budgets × seeds, in the order of the file.
-        at: numbers of readings that the tables have as columns.
+        at: numbers of readings that are columns of the tables.
     """
 
     config: ExperimentConfig
@@ -178,20 +178,20 @@ class Experiment:
 
 
 def key_of(scenario: Mapping[str, Any]) -> str:
-    """Return the key of a trial: a hash of its complete scenario mapping, whatever its order."""
+    """Return the key of a trial: a hash of its scenario mapping, independent of the order."""
     text = json.dumps(scenario, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
 
 
 def _marked(scenario: Scenario) -> Scenario:
-    """Return the scenario with what its belief's model holds: another model is another trial."""
-    with contextlib.suppress(ConfigError):  # said where it is built
+    """Return the scenario with the content of its belief's model, which belongs to the key."""
+    with contextlib.suppress(ConfigError):  # reported when the belief is built
         return dataclasses.replace(scenario, belief=with_mark(scenario.belief))
     return scenario
 
 
 def trials_of(config: ExperimentConfig, scenarios: Mapping[str, Scenario]) -> Iterator[TrialSpec]:
-    """Yield the trials of an experiment, in the order of its file, the seeds fastest."""
+    """Yield the trials of an experiment in the order of its file; seeds change first."""
     for configuration, given in scenarios.items():
         scenario = _marked(given)
         for label, policy in config.policies.items():

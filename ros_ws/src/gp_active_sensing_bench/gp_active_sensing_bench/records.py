@@ -1,7 +1,7 @@
-"""The directory of an experiment: its configuration, one record a trial, the failures.
+"""Directory of an experiment: its configuration, a record for each trial, the failures.
 
-Record lines are appended whole and flushed, so a killed experiment leaves a readable directory; a
-line cut short by the kill is not used, said, and removed on resuming.
+Lines are appended whole and flushed, so that a killed experiment leaves a readable directory. A
+half-written last line is reported, and removed on resuming.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class Loaded:
     """Contents of an experiment's directory.
 
     Args:
-        experiment: configuration and trials, as in ``experiment.yaml``.
-        records: of these trials, in the order of the file, with the labels of the file.
-        failures: of trials without a record.
-        other: records of trials that are no longer in the file; they are kept, not counted.
+        experiment: configuration and trials of ``experiment.yaml``.
+        records: records of these trials, in the order and with the labels of the file.
+        failures: failures of trials without a record.
+        other: records of trials that are not in the file.
         missing: trials without a record.
-        cut_short: a sentence on a half-written last line, "" when there is none.
+        cut_short: sentence on a half-written last line; "" = none.
     """
 
     experiment: Experiment
@@ -57,12 +57,12 @@ class Loaded:
 
     @property
     def config(self) -> ExperimentConfig:
-        """The experiment's own configuration, every default written out."""
+        """Configuration of the experiment, with all defaults."""
         return self.experiment.config
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return the notes for a reader: missing or uncounted trials, and seeds on one field."""
+        """Notes for a reader: missing or uncounted trials, and seeds on one field."""
         notes = [self.cut_short] if self.cut_short else []
         if self.other:
             notes.append(
@@ -89,7 +89,7 @@ class Loaded:
 
 
 _DRAWN = ("gp", "sumo")
-"""Kinds of fields that differ from seed to seed."""
+"""Kinds of fields that differ between seeds."""
 
 
 def one_field_notes(
@@ -97,8 +97,7 @@ def one_field_notes(
 ) -> Iterator[str]:
     """Yield a sentence for each configuration whose seeds all have the same field.
 
-    Standard errors over such seeds are those of starts and noise. They do not include the
-    variation between fields.
+    Standard errors over such seeds do not include the variation between fields.
     """
     if any(key.partition(".")[0] in ("field", "map") for key in config.seeded):
         return
@@ -113,7 +112,7 @@ def one_field_notes(
 
 
 def load_records(directory: Path | str) -> Loaded:
-    """Read the directory of an experiment, also of one that goes on or was interrupted.
+    """Read the directory of an experiment, which may be incomplete.
 
     Raises:
         RunError: no such directory, not an experiment's, or a damaged line.
@@ -123,7 +122,7 @@ def load_records(directory: Path | str) -> Loaded:
 
 
 class ExperimentDirectory:
-    """Writes and reads; use `create`, or `open` for one that exists.
+    """Directory of an experiment for reading and writing; see `create` and `open`.
 
     Args:
         path: the directory, which exists.
@@ -135,7 +134,7 @@ class ExperimentDirectory:
 
     @classmethod
     def create(cls, path: Path | str, experiment: Experiment) -> ExperimentDirectory:
-        """Make a new directory (and its parents) and write the configuration.
+        """Make a new directory with its parents, and write the configuration.
 
         Raises:
             RunError: the directory is not empty, or cannot be made or written.
@@ -163,7 +162,7 @@ class ExperimentDirectory:
         """Open the directory of an earlier experiment.
 
         Raises:
-            RunError: there is no such directory, or it is not an experiment's.
+            RunError: the directory does not exist, or is not an experiment's.
         """
         path = Path(path)
         if not (path / CONFIG).is_file():
@@ -174,23 +173,23 @@ class ExperimentDirectory:
     # -- writing -------------------------------------------------------------------------------
 
     def lock(self) -> None:
-        """Keep others from writing here until this is closed. Raises InUse, RunError."""
+        """Lock the directory until `close`. Raises InUse, RunError."""
         if self._lock is None:
             self._lock = take_lock(self.path)
 
     def close(self) -> None:
-        """Let others write here."""
+        """Unlock the directory."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None
 
     def write_config(self, experiment: Experiment) -> None:
-        """Write ``experiment.yaml``, whole or not at all. Raises RunError."""
+        """Write a whole ``experiment.yaml``. Raises RunError."""
         data = json_ready(to_mapping(experiment.config))
         self.write_text(CONFIG, yaml.safe_dump(data, sort_keys=False, allow_unicode=True))
 
     def append(self, name: str, item: Mapping[str, Any]) -> None:
-        """Add a line to a file of the directory, whole and flushed. Raises RunError."""
+        """Append and flush a line to a file of the directory. Raises RunError."""
         line = json.dumps(json_ready(dict(item)), allow_nan=False) + "\n"
         try:
             with open_to_append(self.path / name) as stream:
@@ -199,11 +198,11 @@ class ExperimentDirectory:
             raise cannot(self.path / name, "write", error) from error
 
     def write_text(self, name: str, text: str) -> Path:
-        """Write a file beside, then rename it: a reader sees the old one or the new one."""
+        """Write a whole file of the directory. Raises RunError."""
         return write_whole(self.path / name, text)
 
     def forget_failures(self) -> None:
-        """Remove the failures, whose trials are about to be tried again. Raises RunError."""
+        """Remove the failures before their trials run again. Raises RunError."""
         try:
             (self.path / FAILURES).unlink(missing_ok=True)
         except OSError as error:
@@ -212,7 +211,7 @@ class ExperimentDirectory:
     # -- reading -------------------------------------------------------------------------------
 
     def load(self) -> Loaded:
-        """Read everything. Raises RunError, ConfigError."""
+        """Read all files. Raises RunError, ConfigError."""
         path = self.path / CONFIG
         experiment = read_experiment(load_yaml(path), source=str(path), check_worlds=False)
         items, damaged = read_lines(self.path / RECORDS)
@@ -238,5 +237,5 @@ class ExperimentDirectory:
 
 
 def is_empty(path: Path) -> bool:
-    """Return whether a directory holds nothing but what was being written when it was killed."""
+    """Return whether a directory has only temporary files of a killed process."""
     return all(entry.name == LOCK or entry.suffix == ".part" for entry in path.iterdir())

@@ -1,4 +1,4 @@
-"""Run the remaining trials of an experiment on all cores, and store each result."""
+"""Run the remaining trials of an experiment on all cores, and store the results."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ from gp_active_sensing_bench.source_tree import commit
 
 @dataclass(frozen=True)
 class Trial:
-    """A finished run.
+    """Completed run.
 
     Args:
-        scenario: what was simulated, with policy and seed.
-        records: one mapping a stage, as in a run directory's ``records.jsonl``.
-        reason: why the mission ended.
+        scenario: the scenario, with policy and seed.
+        records: record of each stage, as in a run directory.
+        reason: reason for the end of the mission.
     """
 
     scenario: Scenario
@@ -53,9 +53,9 @@ class Trial:
 def run_trial(scenario: Scenario, *, clock: Clock = time.monotonic) -> Trial:
     """Run a scenario in memory until its budget is spent; reproducible with a limit in expansions.
 
-    The same scenario and seed give the same fields and noise for every policy, so differences
-    between policies may be paired. Several probes play in rounds: all decide, drive and read before
-    any reading is used. That is how searches in batches are defined and compared.
+    Every policy has the same fields and noise for a seed, so that differences may be paired.
+    Several
+    probes play in rounds: all decide, drive and read before any reading is used.
     """
     records: list[Mapping[str, Any]] = []
     rounds = {"mission": {"together": True}} if scenario.probes > 1 else {}
@@ -75,7 +75,7 @@ def _with_relative_errors(
 ) -> Iterator[Mapping[str, Any]]:
     """Yield the records with the errors of the maps in standard deviations of the true fields.
 
-    That of a stage is the mean of the quantities, by their weights in the plans.
+    The error of a stage is the mean over the quantities, by their weights in the plans.
     """
     loop = runner.mission.loop
     sensors = {loop.name: runner.world.sensor, **runner.world.further}
@@ -100,7 +100,7 @@ STAGE_KEYS = (
     *("visits", "probe", "regret", "cumulative_regret", "recommended", "recommended_regret"),
     *("regret_bound", "expert_asked", "expert_used"),
 )
-"""Keys of a stage's record that are kept. Candidates and paths, most of a record, are not."""
+"""Stored keys of a stage's record; candidates and paths are left out."""
 
 
 @dataclass(frozen=True)
@@ -109,8 +109,8 @@ class Outcome:
 
     Args:
         spec: the trial.
-        item: a line for ``records.jsonl`` or ``failures.jsonl``.
-        failed: it is the latter.
+        item: line for ``records.jsonl`` or ``failures.jsonl``.
+        failed: True for a line of ``failures.jsonl``.
     """
 
     spec: TrialSpec
@@ -121,12 +121,12 @@ class Outcome:
 def do_trial(
     spec: TrialSpec, *, source: str | None = None, clock: Clock = time.monotonic
 ) -> Outcome:
-    """Run a trial; an error becomes a failure, so that the other trials go on.
+    """Run a trial; an error becomes a failure, so that other trials continue.
 
     Args:
-        spec: what to simulate; the stages depend on nothing else (but their planning times).
-        source: commit for the record; None = that of the tree this process runs from.
-        clock: monotonic seconds, for planning times.
+        spec: the trial.
+        source: commit for the record; None = that of the running source tree.
+        clock: monotonic clock for planning times [s].
     """
     started = clock()
     try:
@@ -152,7 +152,7 @@ def do_trial(
 
 
 class _Collector(logging.Handler):
-    """Keeps each message once, in the order they came."""
+    """Log handler that stores each message once, in order."""
 
     def __init__(self, found: dict[str, None]) -> None:
         super().__init__(logging.WARNING)
@@ -164,7 +164,7 @@ class _Collector(logging.Handler):
 
 @contextmanager
 def _warnings() -> Iterator[dict[str, None]]:
-    """Collect what a mission warns of; a hundred missions would fill the screen with the same."""
+    """Collect the warnings of a mission without showing them."""
     found: dict[str, None] = {}
     package = logging.getLogger("gp_active_sensing")
     before = package.handlers, package.propagate
@@ -176,19 +176,19 @@ def _warnings() -> Iterator[dict[str, None]]:
 
 
 def failure_of(spec: TrialSpec, error: BaseException) -> Outcome:
-    """Return the outcome of a trial that raised an error, or whose process ended."""
+    """Return the failure of a trial after an error or the end of its process."""
     item: dict[str, Any] = {
         "key": spec.key,
         **spec.labels(),
         "error": f"{type(error).__name__}: {error}",
     }
-    if not isinstance(error, ActiveSensingError):  # a defect: where it happened is worth keeping
+    if not isinstance(error, ActiveSensingError):  # a defect: add its position
         item["traceback"] = "".join(traceback.format_exception(error))
     return Outcome(spec, {**item, "config": dict(spec.config)}, failed=True)
 
 
 def cores() -> int:
-    """Return the cores that this process may use."""
+    """Return the number of cores that this process may use."""
     if importlib.util.find_spec("joblib") is None:
         return 1
     import joblib
@@ -197,16 +197,15 @@ def cores() -> int:
 
 
 def run_local(trials: Sequence[TrialSpec], jobs: int) -> Generator[Outcome]:
-    """Yield the outcomes of trials as they come, in any order.
+    """Yield the outcomes of trials in any order.
 
     Args:
-        trials: what to do.
-        jobs: worker processes, each with one BLAS thread; 1 = in this process, with the threads
-            that it has (the command has one).
+        trials: the trials.
+        jobs: number of worker processes with one BLAS thread each; 1 = this process.
 
     Raises:
         MissingDependencyError: several jobs without joblib.
-        RunError: a worker process was ended from outside.
+        RunError: a worker process was killed.
     """
     work = partial(do_trial, source=commit())
     if jobs == 1 or len(trials) < 2:
@@ -221,12 +220,12 @@ OnTrial = Callable[["Progress", Outcome], None]
 
 @dataclass(frozen=True)
 class Progress:
-    """How far an experiment is.
+    """Progress of an experiment.
 
     Args:
-        done: trials with a record, those of earlier runs included.
-        failed: trials that failed in this run.
-        total: trials of the file.
+        done: number of trials with a record, including earlier runs.
+        failed: number of failed trials in this run.
+        total: number of trials of the file.
     """
 
     done: int
@@ -243,23 +242,23 @@ def run_experiment(
     on_start: Callable[[Loaded], None] | None = None,
     on_trial: OnTrial | None = None,
 ) -> Loaded:
-    """Run the trials of an experiment that have no record yet.
+    """Run the trials of an experiment that have no record.
 
     Args:
-        experiment: what to run.
+        experiment: the experiment.
         out_dir: directory; new or empty unless `resume`.
-        resume: skip the trials that have a record there, and try again those that failed. The file
-            may have been changed since: what is no longer in it is kept and not counted.
-        jobs: worker processes; None = one a core. With 1, trials run in this process.
-        on_start: called once, with what earlier runs have left.
-        on_trial: called with each outcome as it comes.
+        resume: skip trials with a record there, and repeat failed ones. The file may have changed;
+            records of other trials stay and are not counted.
+        jobs: number of worker processes; None = one for each core. With 1, trials run in this
+            process.
+        on_start: callback for the content of the directory before the first trial.
+        on_trial: callback for each outcome.
 
     Returns:
-        What the directory holds in the end, failures included; `write_outputs` writes tables,
-        figures and a page from it.
+        The final content of the directory, including failures.
 
     Raises:
-        RunError: the directory cannot be used, or the workers cannot.
+        RunError: the directory or the workers cannot be used.
         MissingDependencyError: several jobs without joblib.
     """
     directory: ExperimentDirectory | None = None
@@ -286,13 +285,13 @@ def run_experiment(
 def _directory(
     experiment: Experiment, out_dir: Path, resume: bool
 ) -> tuple[ExperimentDirectory, Loaded]:
-    """Return the directory, repaired and with the configuration of now, and what it holds."""
+    """Return the repaired directory with the current configuration, and its content."""
     if not resume or (out_dir.is_dir() and is_empty(out_dir)):
         directory = ExperimentDirectory.create(out_dir, experiment)
         return directory, directory.load()
     directory = ExperimentDirectory.open(out_dir)
     directory.lock()
-    drop_damage(directory.path / RECORDS)  # their trials are done again
+    drop_damage(directory.path / RECORDS)  # these trials run again
     directory.forget_failures()
     directory.write_config(experiment)
     return directory, directory.load()

@@ -1,4 +1,4 @@
-"""Find the commit of the source tree that the package runs from."""
+"""Commit of the source tree of the package."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ import gp_active_sensing
 
 @functools.cache
 def commit(folder: Path | None = None) -> str:
-    """Return the commit of the source tree that this package runs from; asked once a process.
+    """Return the commit of the source tree of this package.
 
     Returns:
-        The hash, with "+changes" where anything in the tree differs from it; "" where there is no
-        such tree: an installed package, or no git.
+        The hash, with "+changes" for a changed tree; "" without a source tree or git.
     """
     folder = Path(gp_active_sensing.__file__).resolve().parent if folder is None else folder
     if not _git(folder, "ls-files", "--error-unmatch", "__init__.py"):
-        return ""  # an installation may lie inside a tree that is not its own
+        return ""  # an installation may lie inside a foreign tree
     head = _git(folder, "rev-parse", "HEAD")
     changed = _git(folder, "status", "--porcelain")
     if not head or changed is None:
@@ -29,7 +28,7 @@ def commit(folder: Path | None = None) -> str:
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
-    """Return what git prints, None when it fails or is not there."""
+    """Return the output of git; None after a failure or without git."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
     try:
         done = subprocess.run(

@@ -16,7 +16,7 @@ from gp_active_sensing_bench.metrics import Metric, metric_of
 
 
 class Estimate(NamedTuple):
-    """A mean and its standard error (NaN for a single value)."""
+    """Mean and its standard error (NaN for a single value)."""
 
     mean: float
     error: float
@@ -29,7 +29,7 @@ def mean_of(values: Sequence[float]) -> Estimate:
     """Return the mean of independent values and its standard error ``sd / sqrt(n)``.
 
     Raises:
-        ValueError: no values, or one that is not finite.
+        ValueError: no values, or a value that is not finite.
     """
     array = np.asarray(values, dtype=np.float64)
     if not array.size or not np.isfinite(array).all():
@@ -48,13 +48,13 @@ BySeed = dict[int, float]
 
 @dataclass(frozen=True)
 class PolicyRow:
-    """One policy in one configuration.
+    """Row of a policy in a configuration.
 
     Args:
-        configuration: label.
-        policy: label.
-        cells: an estimate for each column, None where no trial has a value.
-        counts: trials (or pairs of trials) behind each cell.
+        configuration: label of the configuration.
+        policy: label of the policy.
+        cells: estimate for each column; None = no value.
+        counts: number of trials or pairs of trials in each cell.
     """
 
     configuration: str
@@ -65,14 +65,14 @@ class PolicyRow:
 
 @dataclass(frozen=True)
 class MetricTable:
-    """One metric after different numbers of readings.
+    """Table of a metric after different numbers of readings.
 
     Args:
-        title: what the cells are.
+        title: meaning of the cells.
         metric: name of the metric.
-        unit: "" when it has none.
+        unit: unit of the cells; "" = none.
         columns: numbers of readings.
-        rows: in the order of the experiment's file.
+        rows: rows in the order of the experiment's file.
     """
 
     title: str
@@ -86,10 +86,10 @@ def summary(records: Sequence[Record], metric: str, at: Sequence[int]) -> Metric
     """Return the mean over the seeds with its standard error, a row for each policy.
 
     Args:
-        records: of an experiment, in the order that the rows shall have.
-        metric: name of a metric.
-        at: numbers of readings, the columns. A mission with a budget of its own counts in the
-            column of that budget only; any other is read off at each of them.
+        records: records of an experiment, in the order of the rows.
+        metric: name of the metric.
+        at: numbers of readings, the columns. A mission with its own budget counts only in the
+            column of that budget; other missions count in each.
 
     Raises:
         UnknownNameError: no such metric.
@@ -108,13 +108,11 @@ def differences(
 ) -> MetricTable:
     """Return the mean difference to a baseline policy on the same seeds, with its standard error.
 
-    Pairing removes what the seeds have in common: hard fields are hard for every policy.
-
     Args:
-        records: of an experiment.
-        metric: name of a metric.
+        records: records of an experiment.
+        metric: name of the metric.
         at: numbers of readings, the columns.
-        baseline: label of the policy that is taken off; it has no row of its own.
+        baseline: label of the baseline policy, which has no row.
 
     Raises:
         UnknownNameError: no such metric.
@@ -140,7 +138,7 @@ def _table(
     labels: Sequence[tuple[str, str]],
     samples: Callable[[str, str, int], list[float]],
 ) -> MetricTable:
-    """Return a row for each configuration and policy, and a cell for each number of readings."""
+    """Return a row for each configuration and policy, with a cell for each number of readings."""
     rows = []
     for label in labels:
         found = [samples(*label, n) for n in at]
@@ -158,13 +156,13 @@ def to_text(table: MetricTable) -> list[str]:
 
 
 def note_of(table: MetricTable, several: str = NOTE) -> str:
-    """Return what the cells of a table are; `several` where some are of more than one seed."""
+    """Return the meaning of the cells; `several` for a table over several seeds."""
     cells = [cell for row in table.rows for cell in row.cells if cell is not None]
     return NOTE_OF_ONE if cells and all(math.isnan(c.error) for c in cells) else several
 
 
 def to_markdown(table: MetricTable) -> str:
-    """Return a Markdown table: mean ± standard error, and the counts where they differ."""
+    """Return a Markdown table: mean ± standard error, with different counts."""
     caption, head, rows = grid(table)
     plain = [[c.replace("|", "\\|").replace("\n", " ") for c in row] for row in [head, *rows]]
     lines = [f"| {' | '.join(row)} |" for row in plain]
@@ -173,7 +171,7 @@ def to_markdown(table: MetricTable) -> str:
 
 
 def grid(table: MetricTable) -> tuple[str, list[str], list[list[str]]]:
-    """Return caption, head and rows; configurations are shown where there are several."""
+    """Return caption, head and rows; several configurations get a column."""
     several = len({row.configuration for row in table.rows}) > 1
     head = (["configuration"] if several else []) + ["policy"]
     head += [f"{n} readings" for n in table.columns] + ["n"]
@@ -191,7 +189,7 @@ def grid(table: MetricTable) -> tuple[str, list[str], list[list[str]]]:
 
 
 def to_csv(tables: Sequence[MetricTable]) -> str:
-    """Return all tables in long form, a line for each cell that has a value."""
+    """Return all tables in long form, a line for each value."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     head = ("table", "metric", "unit", "configuration", "policy", "readings")
@@ -209,7 +207,7 @@ def to_csv(tables: Sequence[MetricTable]) -> str:
 def _values(
     records: Sequence[Record], metric: Metric, at: Sequence[int]
 ) -> dict[tuple[str, str, int], BySeed]:
-    """Return (configuration, policy, readings) -> seed -> value, without missing values."""
+    """Return values by (configuration, policy, readings) and seed, without missing values."""
     found: dict[tuple[str, str, int], BySeed] = {}
     for record in records:
         budget = record["budget"]
@@ -228,13 +226,13 @@ def _labels(records: Sequence[Record]) -> list[tuple[str, str]]:
 
 
 def _unit(records: Sequence[Record], metric: Metric) -> str:
-    """Return the unit, "" where configurations measure in different ones."""
+    """Return the unit; "" if configurations have different units."""
     units = {metric.unit_of(record) for record in records}
     return units.pop() if len(units) == 1 else ""
 
 
 def _digits(cells: Sequence[Estimate]) -> int:
-    """Return the number of decimals that shows two digits of a typical standard error."""
+    """Return the number of decimals for two digits of a typical standard error."""
     errors = [c.error for c in cells if math.isfinite(c.error) and c.error > 0.0]
     sizes = sorted(errors or [abs(c.mean) for c in cells if c.mean])
     if not sizes:

@@ -1,7 +1,7 @@
-"""Other people's planners behind the policy `external`; each in an environment of its own.
+"""Planners of other projects behind the policy `external`, each in its own environment.
 
-``python benchmarks/adapters/make.py FOLDER`` makes the environments; ``GPAS_ADAPTERS=FOLDER`` tells
-benchmarks where they are. Nothing of this is a dependency of the package.
+``python benchmarks/adapters/make.py FOLDER`` makes the environments. ``GPAS_ADAPTERS=FOLDER`` names
+their folder for the benchmarks. The package does not depend on them.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 FOLDER = "GPAS_ADAPTERS"
 SECONDS = 600.0
-"""Longest wait for an answer of theirs."""
+"""Longest wait for an answer [s]."""
 ADAPTERS = {
     "BoTorch qNIPV": ("botorch", "nipv.py"),
     "sgptools": ("sgptools", "sgp.py"),
     "sgptools online": ("sgptools", "sgp.py", "online"),
 }
-"""By label: the environment, the program and its arguments."""
+"""Environment, program and its arguments of each adapter, by label."""
 
 
 def environments() -> dict[str, dict[str, Any]]:
-    """Return a policy for each adapter, or what is ``missing`` for it."""
+    """Return a policy for each adapter, or a text on what is ``missing`` for it."""
     named = os.environ.get(FOLDER)
     folder = Path(named) if named else None
     found: dict[str, dict[str, Any]] = {}

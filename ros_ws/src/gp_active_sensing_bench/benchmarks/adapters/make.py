@@ -1,6 +1,6 @@
 """Make the environments of the adapters: python benchmarks/adapters/make.py FOLDER [NAME …].
 
-Each takes some hundred MB to some GB and a few minutes; an environment that is there is kept.
+Each takes 0.1 to several GB and a few minutes. Existing environments are kept.
 """
 
 from __future__ import annotations

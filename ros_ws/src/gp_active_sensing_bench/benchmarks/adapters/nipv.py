@@ -1,9 +1,8 @@
 """BoTorch's qNegIntegratedPosteriorVariance behind the policy `external`.
 
-A `SingleTaskGP` as BoTorch ships it is fitted to the readings before every decision; the candidate
-whose reading leaves the least integrated variance is answered. It knows neither our belief nor
-what comes after the next reading. Runs in the environment of ``botorch.txt`` and
-imports nothing of this project.
+Before every decision a `SingleTaskGP` is fitted to the readings. The answer is the candidate with
+the smallest integrated variance after its reading. The program does not know our belief and looks
+one reading ahead. It runs in the environment of ``botorch.txt`` without this project.
 """
 
 from __future__ import annotations
@@ -21,16 +20,16 @@ from botorch.models.transforms import Normalize, Standardize
 from gpytorch.mlls import ExactMarginalLogLikelihood
 
 POINTS, BATCH = 256, 64
-"""Places over which the variance is integrated; candidates that are looked at together."""
+"""Number of places in the integral of the variance, and number of candidates in a batch."""
 FEWEST = 3
-"""Readings from which on hyper-parameters are fitted; before, they are BoTorch's own."""
+"""Smallest number of readings for a fit; BoTorch's default hyper-parameters serve before."""
 
 
 class Session:
-    """A map, and choices on it.
+    """Map, and decisions on it.
 
     Args:
-        places: what is said of the map.
+        places: description of the map.
     """
 
     def __init__(self, places: dict[str, Any]) -> None:
@@ -40,7 +39,7 @@ class Session:
         self.weights = torch.tensor(places["weights"], dtype=torch.float64)
 
     def model(self, told: dict[str, Any]) -> SingleTaskGP:
-        """Fit to the readings."""
+        """Return the model fitted to the readings."""
         x = self.at[told["places"]]
         y = torch.tensor(told["values"], dtype=torch.float64)[:, None]
         scale = Standardize(1) if len(y) >= FEWEST else None
@@ -55,7 +54,7 @@ class Session:
         return model
 
     def choose(self, task: dict[str, Any]) -> dict[str, Any]:
-        """Answer a decision."""
+        """Return the answer to a decision."""
         torch.manual_seed(task["seed"])
         told, options = task["belief"]["readings"], task["candidates"]["places"]
         if not told["places"]:

@@ -1,15 +1,14 @@
 """sgptools' ContinuousSGP behind the policy `external`.
 
-It plans as the library's own quick start does: k-means points in the order of a short tour, moved
-by the bound of a sparse Gaussian process, with sensing along the path and the metres that are left
-as the library's distance budget. The path is laid through places, which are answered one after the
-other. It is planned at the start, with a length-scale of a quarter of the map, and driven to its
-end; what is left then is planned again. With the word ``online`` it is planned again after ten
-readings and whenever they have doubled. Every path but the first one has hyper-parameters that the
-library fits to the readings, and what was driven as fixed waypoints, which is how the library goes
-on with a path. The distance budget is a penalty, not a bound, and the library knows no roads and no
-obstacles: where moves bind the candidate nearest to the next place of the path is answered. Runs
-in the environment of ``sgptools.txt`` and imports nothing of this project.
+It plans as in the library's quick start. The bound of a sparse Gaussian process moves k-means
+points in the order of a short tour. The library senses along the path, and its distance budget is
+the remaining metres. The answers are the places along the path. At first the length-scale is a
+quarter of the map. At the end of a path the rest is planned again; with ``online`` also after ten
+readings and whenever they have doubled. Later paths have hyper-parameters that the library fits to
+the readings, and driven places as fixed waypoints. The distance budget is a penalty. The library
+does not know
+roads and obstacles: with moves, the answer is the candidate nearest to the next place of the path.
+It runs in the environment of ``sgptools.txt`` without this project.
 """
 
 from __future__ import annotations
@@ -36,26 +35,26 @@ from sgptools.utils.misc import get_inducing_pts
 from sgptools.utils.tsp import run_tsp
 
 FIT_FROM = 10
-"""Readings from which on hyper-parameters are fitted."""
+"""Smallest number of readings for a fit of the hyper-parameters."""
 STEPS, FIT_STEPS = 200, 200
-"""Of the optimisation of a path, and of a fit."""
+"""Numbers of optimisation steps for a path and for a fit."""
 SAMPLES = 5
-"""Points of the path between two of its corners at which the library senses."""
+"""Number of sensing points between two corners of a path."""
 CORNERS = (4, 40)
-"""Least and most corners of a path."""
+"""Smallest and largest number of corners of a path."""
 EVERY = 4
-"""Of the places that were driven, one in so many is a fixed waypoint."""
+"""Number of driven places for each fixed waypoint."""
 PENALTY = 100.0
-"""The library's weight of a metre (in usual steps) beyond the budget."""
+"""The library's weight of a metre beyond the budget, in usual steps."""
 QUARTER = 0.25
 
 
 class Session:
-    """A map, and the path that is being followed.
+    """Map, and the current path.
 
     Args:
-        places: what is said of the map.
-        online: plan again as readings come.
+        places: description of the map.
+        online: also plan again during a path.
     """
 
     def __init__(self, places: dict[str, Any], *, online: bool = False) -> None:
@@ -64,16 +63,16 @@ class Session:
         np.fill_diagonal(apart, math.inf)
         self.step = float(np.median(apart.min(axis=1)))
         self.at = (at - at.min(axis=0)) / self.step
-        """(n, 2) places, in usual steps."""
+        """(n, 2) places in usual steps."""
         self.route: list[int] = []
         self.trail: list[int] = []
-        """Where the probe stood, at every decision."""
+        """Place of the probe at every decision."""
         self.online = online
         self.next_plan = 0
-        """Readings at which the path is planned again."""
+        """Number of readings at which the path is planned again."""
 
     def choose(self, task: dict[str, Any]) -> dict[str, Any]:
-        """Answer a decision."""
+        """Return the answer to a decision."""
         told = task["belief"]["readings"]
         options = task["candidates"]["places"]
         if task["at"] is None:
@@ -95,7 +94,7 @@ class Session:
         return {"place": best, "route": [place for place in self.route if place != best][:20]}
 
     def plan(self, task: dict[str, Any]) -> None:
-        """Lay a path from where the probe stands, for the metres that are left."""
+        """Plan a path from the place of the probe with the remaining metres."""
         tf.random.set_seed(task["seed"])
         start = self.at[task["at"]]
         kernel, noise = self.model(task["belief"])
@@ -154,7 +153,7 @@ class Session:
         return fitted, float(np.asarray(noise))
 
     def laid(self, path: np.ndarray) -> list[int]:
-        """Return the places along a path, each once, in its order."""
+        """Return the distinct places along a path, in order."""
         found: list[int] = []
         for a, b in pairwise(path):
             count = max(2, math.ceil(2.0 * float(np.hypot(*(b - a)))))
@@ -171,7 +170,7 @@ def main() -> None:
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # whatever the library prints is no answer
+    os.dup2(2, 1)  # output of the library is not an answer
     session = None
     for line in sys.stdin:
         task = json.loads(line)

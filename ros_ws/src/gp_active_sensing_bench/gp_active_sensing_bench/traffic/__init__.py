@@ -1,5 +1,4 @@
-"""SUMO as a live world: background traffic runs, and the probe is a vehicle in it.
+"""Live traffic by SUMO, with the probe as a vehicle.
 
-Needs the core's extra ``[sumo]`` (libsumo), which only this folder imports, and only when a
-simulation is started.
+It needs the extra ``[sumo]`` (libsumo), which is imported when a simulation starts.
 """

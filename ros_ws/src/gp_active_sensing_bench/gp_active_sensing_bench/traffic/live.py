@@ -1,4 +1,4 @@
-"""A running SUMO as the world of a mission: its truth, and its network checked against the map."""
+"""Running SUMO as the world of a mission, and its network compared with the map."""
 
 from __future__ import annotations
 
@@ -28,15 +28,14 @@ _BUCKETS = 10
 class EdgeSpeeds:
     """Mean speed of the cars on each edge within a window: ``Σ n v Δt / Σ n Δt`` over its steps.
 
-    That is the speed of SUMO's edgeData: metres driven by all cars over the time they were there,
-    so that standing at the edge's end counts. An edge without a car in the window keeps its last
-    known mean; before the first car, its free speed.
+    This is the speed of SUMO's edgeData, which includes cars that stand. An edge without a car in
+    the window keeps its last mean; at first it has its free speed.
 
     Args:
         session: the simulation.
         edges: (n,) ids.
         free: (n,) speeds of empty edges [m/s].
-        window: [s]; kept in tenths, so that between one and 1.1 windows count.
+        window: length of the window [s]; the actual length is between 1 and 1.1 times this one.
     """
 
     def __init__(
@@ -54,9 +53,9 @@ class EdgeSpeeds:
         self._before: deque[FloatArray] = deque(maxlen=_BUCKETS)
 
     def note(self) -> None:
-        """Add the step just made. O(lanes).
+        """Add the last step. O(lanes).
 
-        By lane: SUMO's mean speed of an edge counts a lane without a car at its limit.
+        It uses lanes, since SUMO's mean speed of an edge counts an empty lane at its limit.
         """
         api, dt = self._session.api, self._session.dt
         for i, name in self._lanes:
@@ -64,7 +63,7 @@ class EdgeSpeeds:
             if cars:
                 self._current[0, i] += cars * api.lane.getLastStepMeanSpeed(name) * dt
                 self._current[1, i] += cars * dt
-        for car in api.simulation.getDepartedIDList():  # put there, not driven there
+        for car in api.simulation.getDepartedIDList():  # inserted there without driving
             i = self._index.get(api.vehicle.getRoadID(car), -1)
             if i >= 0:
                 self._current[:, i] -= dt * api.vehicle.getSpeed(car), dt
@@ -84,14 +83,14 @@ class EdgeSpeeds:
 
 
 class LiveTraffic:
-    """Background traffic, the probe in it, and the clock of both, which is that of the mission.
+    """Background traffic with the probe; its clock is that of the mission.
 
     The same files, seed and paths give the same traffic, to the bit.
 
     Args:
-        topology: the map; its places are SUMO's edges of the same id.
-        traffic: what to simulate.
-        arguments: of the command ``sumo``.
+        topology: the map, whose places have the ids of SUMO's edges.
+        traffic: settings of the traffic.
+        arguments: arguments of the command ``sumo``.
         scale: factor on speeds [field unit per m/s].
         offset: added after scaling.
     """
@@ -113,11 +112,11 @@ class LiveTraffic:
         self._session: Session | None = None
 
     def start(self) -> None:
-        """Start SUMO and let traffic fill the streets; a second start begins again.
+        """Start or restart SUMO, and let traffic fill the streets.
 
         Raises:
             RunError: SUMO refuses its files.
-            MapError: places that are no edges, moves that the network does not allow.
+            MapError: places that are not edges, or moves that the network does not allow.
         """
         self.close()
         session = Session(self._arguments)
@@ -152,33 +151,33 @@ class LiveTraffic:
 
     @property
     def dt(self) -> float:
-        """A step [s]."""
+        """Length of a step [s]."""
         return self._running().dt
 
     def values(self) -> Any:
-        """Return the (n,) mean speeds of the edges now [field unit]."""
+        """Return the current (n,) mean speeds of the edges [field unit]."""
         return self._value(self._speeds.now())
 
     def step(self) -> tuple[Visit, ...]:
-        """Let one step of time pass; return the edges of the path that were done in it."""
+        """Advance by one step; return the completed edges of the path."""
         self._running()
         visits = self.vehicle.step()
         self._speeds.note()
         return visits
 
     def visit(self, path: Sequence[int], visit: Visit) -> tuple[int, int, float | None]:
-        """Return (place, time of the mission [ns], value) of an edge that was done."""
+        """Return (place, time of the mission [ns], value) of a completed edge."""
         value = None if visit.speed is None else float(self._value(visit.speed))
         return path[visit.index], round(1e9 * (visit.seconds - self._zero)), value
 
     def go(self, path: Sequence[int], then: Sequence[int] = ()) -> None:
-        """Give the probe a path of places, and where it will probably go on from its end."""
+        """Set the path of the probe, and the likely places after its end."""
         self._running()
         names = self.topology.names
         self.vehicle.drive([names[p] for p in path], [names[p] for p in then])
 
     def give_up(self) -> tuple[Visit, ...]:
-        """Put the probe at the end of its path; return the visits that are left without a value."""
+        """Put the probe at the end of its path; return the remaining visits without values."""
         self.vehicle.notes.append(
             f"{self._running().time:g} s: the drive took longer than {self.traffic.patience:g} s; "
             "the probe was put at its waypoint, without a reading"
@@ -187,13 +186,13 @@ class LiveTraffic:
         return self.vehicle.tow()
 
     def robot(self, world: World, *, readings: int, on_the_way: bool) -> SimulatedRobot:
-        """Return the probe that drives in it."""
+        """Return the robot that drives in this traffic."""
         from gp_active_sensing_bench.traffic.robot import TrafficRobot
 
         return TrafficRobot(world, self, readings=readings, on_the_way=on_the_way)
 
     def close(self) -> None:
-        """End SUMO; safe to call again."""
+        """End SUMO; may be called again."""
         if self._session is not None:
             self._session.close()
             self._session = None
@@ -213,10 +212,10 @@ class LiveTraffic:
 def build_traffic(
     config: TrafficConfig, field: FieldConfig, topology: Topology, seed: int
 ) -> LiveTraffic:
-    """Return the traffic of a scenario, not yet started.
+    """Return the traffic of a scenario before its start.
 
     Raises:
-        ConfigError: no network, a file that is not there, a map that is not one of roads.
+        ConfigError: a missing network or file, or a map without roads.
         MissingDependencyError: SUMO is not installed.
     """
     problems: list[str] = []
@@ -246,14 +245,14 @@ _SHOWN = 5
 
 
 class Network:
-    """Lengths and free speeds of the map's edges, and where their lanes lead.
+    """Lengths, free speeds and lane connections of the map's edges.
 
     Args:
         session: the simulation.
         topology: the map.
 
     Raises:
-        MapError: places that are no edges, or closed to cars; moves that no lane allows.
+        MapError: places that are not edges or are closed to cars, or moves that no lane allows.
     """
 
     def __init__(self, session: Session, topology: Topology) -> None:

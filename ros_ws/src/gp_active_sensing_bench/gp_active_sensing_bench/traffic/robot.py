@@ -1,8 +1,7 @@
-"""Simulated probe in live SUMO traffic; as `robot.SimulatedRobot` otherwise.
+"""Simulated probe in live SUMO traffic, with the interface of `sim.robot.SimulatedRobot`.
 
-SUMO goes one step of its own ahead of the clock, and poses between two of its steps are
-interpolated along the path. So what was measured on a road is known, and published, while the pose
-is still on it.
+SUMO is one step ahead of the clock, and poses are interpolated between its steps. Therefore the
+measurement of a road is known while the pose is still on it.
 """
 
 from __future__ import annotations
@@ -25,19 +24,19 @@ from gp_active_sensing_bench.traffic.live import LiveTraffic
 logger = logging.getLogger(__name__)
 
 _PART = 0.75
-"""Share of a place after which its reading is stamped, at the earliest."""
+"""Smallest fraction of a place at which its reading is stamped."""
 
 
 class TrafficRobot(SimulatedRobot):
-    """Drives the probe through SUMO's traffic to waypoints; its readings are what it measures.
+    """Robot that drives through SUMO's traffic to waypoints and measures its speed.
 
-    Without a waypoint the probe is parked where it arrived, and traffic goes on. A waypoint sent
-    again for the place where it stands gives the speed measured there last, with new noise.
+    Without a waypoint it is parked. If the waypoint of its current place is sent again, it returns
+    the last speed with new noise.
 
     Args:
         world: map, sensor and start.
-        traffic: that it drives in.
-        readings: taken of each place.
+        traffic: the traffic.
+        readings: number of readings of each place.
         on_the_way: also read the places that are crossed.
 
     Raises:
@@ -55,14 +54,14 @@ class TrafficRobot(SimulatedRobot):
         self._traffic.start()
         self._step_ns = round(1e9 * self._traffic.dt)
         self._sumo_ns = EPOCH_NS
-        """Time of SUMO's last step, which the clock has not reached yet or just reached."""
+        """Time of SUMO's last step, at or after the clock [ns]."""
         self._progress = (0.0, 0.0)
-        """Places of the path driven before and after that step."""
+        """Driven places of the path before and after that step."""
         self._left_ns = EPOCH_NS
 
     @property
     def at(self) -> int | None:
-        """The last place that was driven, None = none yet."""
+        """Last driven place; None = none yet."""
         return self._at
 
     @property
@@ -72,13 +71,13 @@ class TrafficRobot(SimulatedRobot):
 
     @property
     def seconds_to_event(self) -> float | None:
-        """Time until SUMO goes on [s]; None = the car is parked, and nothing is to be published."""
+        """Time until SUMO's next step [s]; None = the car is parked."""
         if not self._traffic.vehicle.done or self._next_goal is not None:
             return self._traffic.dt
         return min((1e-9 * (r.stamp_ns - self._now_ns) for r in self._taken), default=None)
 
     def go_to(self, place: int, planned: PlannedWay | None = None) -> None:
-        """Drive to a place: at once when parked, else from the end of the present path."""
+        """Drive to a place, after the end of the current path."""
         self._next_goal, self._planned = place, planned
         if self._traffic.vehicle.done and self._now_ns >= self._sumo_ns:
             self._depart()
@@ -88,7 +87,7 @@ class TrafficRobot(SimulatedRobot):
         self._traffic.close()
 
     def step(self, seconds: float) -> Observation:
-        """Let simulated time pass: seconds above 0."""
+        """Advance by a time above 0 [s]; return what happened."""
         before = self._pose()
         self._now_ns += round(1e9 * seconds)
         while self._sumo_ns <= self._now_ns:
@@ -100,7 +99,7 @@ class TrafficRobot(SimulatedRobot):
         return Observation(self._now_ns, pose, speed, tuple(due))
 
     def _step_sumo(self) -> None:
-        """Advance SUMO by a step; the clock reaches its end later."""
+        """Advance SUMO by a step; the clock follows."""
         traffic = self._traffic
         if traffic.vehicle.done and self._next_goal is not None:
             self._depart()
@@ -119,7 +118,7 @@ class TrafficRobot(SimulatedRobot):
         self._sumo_ns += self._step_ns
 
     def _on_it(self, index: int) -> int:
-        """Return when, within the step, the pose is in the last part of a place of the path."""
+        """Return the time within the step at which the pose is in the last part of a place."""
         begun, ended = self._progress
         share = (max(begun, index + _PART) - begun) / max(ended - begun, 1e-9)
         return self._sumo_ns + int(min(1.0, share) * self._step_ns)
@@ -142,7 +141,7 @@ class TrafficRobot(SimulatedRobot):
         self._progress = (0.0, 0.0)
 
     def _take(self, place: int, value: float | None, stamp_ns: int) -> None:
-        """Take the readings of a place that was driven; nothing where nothing was measured."""
+        """Take the readings of a driven place, if it has a value."""
         if value is not None:
             self._measured[place] = value
         if not (self._on_the_way or place == self._goal):
@@ -159,7 +158,7 @@ class TrafficRobot(SimulatedRobot):
                 self._taken.append(reading)
 
     def _pose(self) -> tuple[float, float, float]:
-        """Return x, y [m] and heading [rad] at the clock's time."""
+        """Return x, y [m] and heading [rad] at the time of the clock."""
         if not self._path:
             goals = self._topology.goals
             x, y, heading = goals[0 if self._at is None else self._at]
@@ -171,7 +170,7 @@ class TrafficRobot(SimulatedRobot):
 
 
 def _along(line: FloatArray, share: float) -> tuple[float, float, float]:
-    """Return x, y and heading at a share of a line's length."""
+    """Return x, y and heading at a fraction of a line's length."""
     steps = np.hypot(*np.diff(line, axis=0).T)
     along = np.concatenate([[0.0], np.cumsum(steps)])
     at = min(max(share, 0.0), 1.0) * along[-1]

@@ -1,6 +1,6 @@
-"""One running SUMO, inside this process by libsumo.
+"""Running SUMO inside this process, by libsumo.
 
-libsumo holds one simulation a process, so a second one ends the first; using the first one then
+libsumo has one simulation in a process, so that a second one ends the first. Then the first one
 raises an error.
 """
 
@@ -34,25 +34,21 @@ def has_sumo() -> bool:
 
 
 def require_sumo() -> None:
-    """Check that libsumo is installed.
-
-    Raises:
-        MissingDependencyError: it is not; the message names the extra.
-    """
+    """Check that libsumo is installed. Raises MissingDependencyError with the extra."""
     if not has_sumo():
         msg = f"a field of kind sumo needs SUMO, which is not installed: {_HOW}"
         raise MissingDependencyError(msg)
 
 
 class Session:
-    """A running simulation; `api` is libsumo's module.
+    """Running simulation; `api` is the module of libsumo.
 
     Args:
-        arguments: of the command ``sumo``.
+        arguments: arguments of the command ``sumo``.
 
     Raises:
         MissingDependencyError: libsumo is missing or cannot be loaded.
-        RunError: SUMO refuses its files or options; the message is SUMO's own.
+        RunError: SUMO refuses its files or options.
     """
 
     def __init__(self, arguments: Sequence[str]) -> None:
@@ -82,7 +78,7 @@ class Session:
 
     @property
     def time(self) -> float:
-        """SUMO's clock [s]."""
+        """Time of SUMO's clock [s]."""
         self._check()
         return float(self.api.simulation.getTime())
 
@@ -100,7 +96,7 @@ class Session:
             raise RunError(msg) from error
 
     def close(self) -> None:
-        """End the simulation; safe to call again."""
+        """End the simulation; may be called again."""
         global _running  # noqa: PLW0603  see above
         if not self._open:
             return
@@ -119,7 +115,7 @@ class Session:
 
 
 def _load() -> Any:
-    """Return libsumo; its import sets where PROJ finds its data, for the whole process."""
+    """Return libsumo; its import sets PROJ's data folder for the whole process."""
     before = {name: os.environ.get(name) for name in _PROJ}
     try:
         return importlib.import_module("libsumo")
@@ -134,12 +130,12 @@ def _load() -> Any:
 
 @contextlib.contextmanager
 def _captured_stderr() -> Iterator[list[str]]:
-    """Keep what SUMO writes to the process's stderr while it starts; others' lines go through."""
+    """Capture SUMO's output to stderr during its start; other lines pass."""
     messages: list[str] = []
     sys.stderr.flush()
     try:
         kept = os.dup(2)
-    except OSError:  # a process without stderr
+    except OSError:  # no stderr
         yield messages
         return
     try:
@@ -157,6 +153,6 @@ def _captured_stderr() -> Iterator[list[str]]:
 
 
 def _sentence(messages: Sequence[str], error: Exception) -> str:
-    """Return SUMO's own words on one line; those of the exception where it said nothing."""
+    """Return SUMO's messages on one line, or else that of the exception."""
     words = " ".join(" ".join(line.split()) for line in messages if line.strip())
     return words.removeprefix("Error: ") or " ".join(str(error).split())

@@ -1,4 +1,4 @@
-"""The probe as a vehicle among others: it follows a path of edges and times each one."""
+"""Probe as a vehicle in SUMO: it follows a path of edges and times each edge."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _NAME = "gp_active_sensing_probe"
 _STRAIGHTEST = "sRLrlt"
 """SUMO's letters for turns, the straightest first."""
 _MOST_ACCELERATION = 5.0
-"""[m/s²]"""
+"""Largest acceleration [m/s²]."""
 
 
 @dataclass(frozen=True)
 class Visit:
-    """An edge of the path that is done with.
+    """Completed edge of the path.
 
     Args:
-        index: of the edge in the path.
-        seconds: SUMO's clock when its end was reached.
-        speed: length over time from entering to leaving it [m/s]; None = it was not driven as a
-            whole (teleported over, towed).
+        index: index of the edge in the path.
+        seconds: time of SUMO's clock at its end [s].
+        speed: length over time from entering to leaving [m/s]; None = not driven as a whole, such
+            as after a teleport.
     """
 
     index: int
@@ -38,17 +38,17 @@ class Visit:
 class ProbeVehicle:
     """Vehicle that drives paths, one step of the simulation at a time.
 
-    Without a path the vehicle is parked: it is taken off the road where the last path ended. It
-    drives on without a stop if the path begins with the edge expected next. Otherwise it enters at
-    the beginning of the path's first edge, as soon as there is a gap in the traffic.
+    Without a path it is parked off the road at the end of the last path. It continues without a
+    stop if a path begins with the expected next edge. Otherwise it enters at the path's first edge,
+    in the next gap of the traffic.
 
-    A car keeps its speed during a step of SUMO's default model, so entering and leaving an edge are
-    timed exactly, between the steps.
+    SUMO's default model has a constant speed during a step, so that the times of entering and
+    leaving an edge are exact.
 
     Args:
         session: the simulation, before the mission.
-        lengths: of every edge that may be in a path [m].
-        onward: edge -> where its lanes lead and SUMO's letter for the turn.
+        lengths: length of every possible edge [m].
+        onward: next edges of each edge, with SUMO's letter for the turn.
     """
 
     def __init__(
@@ -61,27 +61,27 @@ class ProbeVehicle:
         self._path: tuple[str, ...] = ()
         self._after: str | None = None
         self._next = 0
-        """Index of the edge being timed; all before it are done."""
+        """Index of the current edge; all earlier edges are completed."""
         self._entered: float | None = None
-        """When the edge being timed was entered; None = not yet, or not as a whole."""
+        """Time of entering the current edge [s]; None = not yet, or not at its beginning."""
         self._spoiled = False
         self._offset = 0
-        """Index in SUMO's route of the vehicle minus that in the path."""
+        """Index in SUMO's route minus index in the path."""
         self._name: str | None = None
         self._count = 0
         self._seen: tuple[float, str, float, float] | None = None
         self.notes: list[str] = []
-        """Events of the vehicle besides driving, in order."""
+        """Unusual events of the vehicle, in order."""
         self._kind = _vehicle_type(session)
 
     @property
     def done(self) -> bool:
-        """The whole path is driven (or there was none)."""
+        """True if no part of a path is left to drive."""
         return self._next >= len(self._path)
 
     @property
     def progress(self) -> float:
-        """Edges of the path driven, as a number with a fraction."""
+        """Number of driven edges of the path, with a fraction."""
         if self.done or self._seen is None:
             return float(self._next)
         _, road, position, _ = self._seen
@@ -91,11 +91,11 @@ class ProbeVehicle:
         return self._next + min(1.0, position / self._lengths[edge])
 
     def drive(self, path: Sequence[str], then: Sequence[str] = ()) -> None:
-        """Set a new path, from where the last one ended.
+        """Set a new path from the end of the last one.
 
         Args:
-            path: ids of edges, each leading to the next.
-            then: where it will probably go on from the last one; the vehicle queues for that turn.
+            path: ids of consecutive edges.
+            then: likely edges after the last one; the vehicle queues for that turn.
         """
         before, expected = self._path, self._after
         self._path = tuple(path)
@@ -109,12 +109,12 @@ class ProbeVehicle:
     def park(self) -> None:
         """Remove the vehicle from the road."""
         if self._name is not None:
-            with contextlib.suppress(self._session.api.TraCIException):  # it is gone already
+            with contextlib.suppress(self._session.api.TraCIException):  # already removed
                 self._session.api.vehicle.remove(self._name)
         self._forget()
 
     def tow(self) -> tuple[Visit, ...]:
-        """Put the vehicle at the end of its path; return the visits that this leaves out."""
+        """Put the vehicle at the end of its path; return the omitted visits."""
         now = self._session.time
         left = tuple(Visit(k, now, None) for k in range(self._next, len(self._path)))
         self.park()
@@ -122,7 +122,7 @@ class ProbeVehicle:
         return left
 
     def step(self) -> tuple[Visit, ...]:
-        """Let one step of time pass; return the edges whose end was reached in it, in order."""
+        """Advance by one step; return the completed edges in order."""
         if self.done:
             self.park()
             self._session.step()
@@ -150,13 +150,13 @@ class ProbeVehicle:
         self._name, self._offset, self._seen, self._entered = name, -self._next, None, None
 
     def _go_on(self, last: str) -> bool:
-        """Drive on without a stop; say whether that was possible."""
+        """Continue without a stop; return whether that was possible."""
         api, name = self._session.api, self._name
         rest = [*self._path, *(() if self._after is None else (self._after,))]
         on_it = self._seen is not None and self._seen[1] == self._path[0]
         try:
             api.vehicle.setRoute(name, rest if on_it else [last, *rest])
-            # SUMO may keep what was driven before in front of the new route.
+            # SUMO may keep driven edges in front of the new route.
             index = int(api.vehicle.getRouteIndex(name))
         except api.TraCIException as error:
             logger.debug("the probe cannot go on to %s at once: %s", self._path[0], error)
@@ -167,7 +167,7 @@ class ProbeVehicle:
         return True
 
     def _observe(self) -> tuple[Visit, ...]:
-        """Record where the vehicle is after a step."""
+        """Record the position of the vehicle after a step."""
         api, name = self._session.api, self._name
         now, dt = self._session.time, self._session.dt
         if name in api.simulation.getStartingTeleportIDList():
@@ -177,7 +177,7 @@ class ProbeVehicle:
             self._log(f"collided on {self._path[self._next]}")
         if name not in api.vehicle.getIDList():
             if name in api.simulation.getPendingVehicles():
-                return ()  # waits for a gap to enter by
+                return ()  # waits for a gap
             return self._vanished(now)
         road = str(api.vehicle.getRoadID(name))
         if not road:
@@ -197,7 +197,7 @@ class ProbeVehicle:
         while self._next < min(current, len(self._path)):
             visits.append(self._leave(now, dt, seen, speed))
         if not road.startswith(":") and (seen is None or seen[1] != road):
-            # It entered within this step, or before it, when it came by insertion or teleport.
+            # It entered within this step, or before it by insertion or teleport.
             self._entered = now - min(dt, position / speed) if speed > 0.0 else now
             if self._spoiled and index == self._next and seen is not None:
                 self._entered = None
@@ -211,7 +211,7 @@ class ProbeVehicle:
     def _leave(
         self, now: float, dt: float, seen: tuple[float, str, float, float] | None, speed: float
     ) -> Visit:
-        """Close the edge being timed, whose end was passed within the last step."""
+        """Complete the current edge, whose end was passed within the last step."""
         edge = self._path[self._next]
         length = self._lengths[edge]
         left = now
@@ -222,14 +222,14 @@ class ProbeVehicle:
             if seen is not None and seen[1] == edge and self._entered is not None:
                 value = length / max(left - self._entered, 1e-9)
             elif seen is not None and seen[1] != edge and speed > 0.0:
-                value = speed  # so short that it was driven within one step
+                value = speed  # driven within one step
         visit = Visit(self._next, left, value)
         self._next += 1
         self._entered = None
         return visit
 
     def _vanished(self, now: float) -> tuple[Visit, ...]:
-        """Deal with a vehicle that is no longer there: at the end of its route, or taken away."""
+        """Handle a vehicle that was removed, at the end of its route or elsewhere."""
         seen, spoiled = self._seen, self._spoiled
         if seen is not None and not spoiled and self._was_at_the_end(seen):
             visits = []
@@ -248,7 +248,7 @@ class ProbeVehicle:
         return (visit,)
 
     def _was_at_the_end(self, seen: tuple[float, str, float, float]) -> bool:
-        """Return whether what was left of the path could be driven within a step."""
+        """Return whether the rest of the path could be driven within a step."""
         _, road, position, speed = seen
         left = sum(self._lengths[edge] for edge in self._path[self._next :])
         if road == self._path[self._next]:
@@ -266,7 +266,7 @@ class ProbeVehicle:
         logger.warning("SUMO, %s", note)
 
     def _expected(self, edge: str, then: Sequence[str]) -> str | None:
-        """Return the edge that follows a path's last one, None at the end of the world."""
+        """Return the edge that follows a path's last one; None at the end of the network."""
         onward = self._onward.get(edge, {})
         if then and then[0] in onward:
             return then[0]
@@ -275,7 +275,7 @@ class ProbeVehicle:
 
 
 def _vehicle_type(session: Session) -> str:
-    """Define and return the probe's type: SUMO's car, that keeps to limits and to its path."""
+    """Define and return the probe's type: SUMO's car, which keeps to limits and to its path."""
     api: Any = session.api
     api.vehicletype.copy("DEFAULT_VEHTYPE", _NAME)
     api.vehicletype.setSpeedFactor(_NAME, 1.0)
