@@ -99,7 +99,7 @@ class MissionResumed(MissionStarted):
 
 @dataclass(frozen=True, kw_only=True)
 class StateChanged(Event):
-    """Change of a mission of nodes to running or paused, with the whereabouts of its probes."""
+    """Change of a ROS mission to running or paused, with the whereabouts of its probes."""
 
     KIND = "state"
     ALWAYS = ("probes",)
@@ -318,7 +318,7 @@ class ReadingUsed(ReadingEvent):
         count: number of averaged readings.
         first_ns: time of the first averaged reading [ns]; None = a single reading.
         taken_back: reason to use a gated reading; "" = it was not gated.
-        stay: new average of its stay in the belief; None = the reading itself.
+        stay: new average of the stay with this reading; None = the reading itself.
     """
 
     KIND = "reading"
@@ -329,7 +329,7 @@ class ReadingUsed(ReadingEvent):
 
     @property
     def average(self) -> Reading:
-        """New average of its stay in the belief."""
+        """New average of the stay with this reading."""
         stay = self.stay
         if stay is None:
             return self.reading

@@ -395,7 +395,6 @@ def stage_record(
     weights: Sequence[float],
     length_scales: Sequence[Sequence[float]] | None = None,
     kernels: Sequence[str] = (),
-    plan_seconds: float | None = None,
     rmspe: float | None = None,
     nlpd: float | None = None,
     **more: Any,
@@ -411,7 +410,6 @@ def stage_record(
         weights: (L,) weights of the candidate hyper-parameters after the reading.
         length_scales: (L,) length-scales of each candidate.
         kernels: (L,) kernel of each candidate; () or "" = no names.
-        plan_seconds: planning time; None = that of the plan [s].
         rmspe: score over the places without a reading, see `records.metrics`; None = no truth.
         nlpd: score over the same places.
         more: further keys.
@@ -434,7 +432,7 @@ def stage_record(
         "lower": plan.lower,
         "upper": plan.upper,
         "expanded": plan.expanded,
-        "plan_seconds": plan.seconds if plan_seconds is None else plan_seconds,
+        "plan_seconds": plan.seconds,
         "deadline_hit": plan.deadline_hit,
         "rmspe": rmspe,
         "nlpd": nlpd,

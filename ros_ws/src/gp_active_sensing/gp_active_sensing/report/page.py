@@ -197,11 +197,10 @@ def _replay_notes(replayed: Any) -> Iterator[str]:
         count = "an unknown number of messages" if lost is None else f"{lost} messages"
         yield f"the bag was salvaged, {count} lost: {'; '.join(map(str, damage))}"
     if isinstance(found := replayed.get("comparison"), Mapping):
-        exact = found.get("decisions_to_the_bit")  # missing in older runs
         ahead = found.get("planned_ahead")
         yield (
             f"a recorded mission once more: {found['decisions']} decisions, "
-            f"{found['decisions_equal']} equal{'' if exact is None else f' ({exact} to the bit)'}; "
+            f"{found['decisions_equal']} equal ({found['decisions_to_the_bit']} to the bit); "
             f"{f'{ahead} more were planned ahead and are not compared; ' if ahead else ''}"
             f"{found['readings']} readings, {found['readings_equal']} equal"
         )
@@ -229,12 +228,8 @@ def _tiles(data: RunData, done: Reconstruction, payload: Mapping[str, Any]) -> I
     yield tile(f"{last.observed} of {data.topology.n}", "places read")
     if (share := _explained(data, done)) is not None and share > 0.0:
         yield tile(f"R\u00b2 = {share:.2f}", "how well neighbouring readings predict each other")
-    # The measured distance, or else the planned one.
-    planned = sum(float(record.get("metres") or 0.0) for record in data.records)
-    metres = planned
-    if data.records and "driven_metres" in data.records[-1]:  # the newest of each probe
-        newest = {str(r.get("probe", "")): r["driven_metres"] for r in data.records}
-        metres = sum(float(value or 0.0) for value in newest.values())
+    newest = {str(r.get("probe", "")): r.get("driven_metres") for r in data.records}
+    metres = sum(float(value or 0.0) for value in newest.values())
     if last.plan is not None and last.plan.waypoint is None:
         metres = float(data.summary.get("metres") or last.metres)  # with the way home
     if data.records:

@@ -87,10 +87,11 @@ def build_payload(data: RunData, done: Reconstruction, thin: int = 1) -> dict[st
     while _size(maps) > MAP_BYTES and len(maps["steps"]) > 2:
         thin *= 2
         maps = _maps(done, thin)
+    groups, kept = groups_of(done), kept_of(len(done.steps), thin)
     return {
         **describe(data, done),
         "places": places_of(data.topology),
-        "steps": describe_steps(data, done, thin),
+        "steps": [describe_step(data, step, groups, kept) for step in done.steps],
         "readings": _readings(done.steps),
         "maps": maps,
         "quality": quality_of(data, done),
@@ -157,12 +158,6 @@ def describe(data: RunData, done: Reconstruction) -> dict[str, Any]:
         },
         "colours": {"values": VALUES, "doubt": DOUBT},
     }
-
-
-def describe_steps(data: RunData, done: Reconstruction, thin: int = 1) -> list[dict[str, Any]]:
-    """Return each step, without readings and maps; `thin` divides the number of candidates."""
-    groups, kept = groups_of(done), kept_of(len(done.steps), thin)
-    return [describe_step(data, step, groups, kept) for step in done.steps]
 
 
 def kept_of(steps: int, thin: int = 1) -> int:

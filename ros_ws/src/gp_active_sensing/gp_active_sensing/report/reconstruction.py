@@ -368,13 +368,13 @@ def map_of_run(
 
     Args:
         run_dir: directory of a simulation, mission or replay.
-        stage: number of the stage before the map; None = the last reading.
+        stage: number of the last stage in the map; None = all readings.
         spacing: distance of the points of the map [m]; None = the places.
         limits: limits whose probabilities the map has.
         quantity: name of a quantity; "" = the main one, with mean and deviation of the others.
 
     Raises:
-        RunError: not a run directory, no such stage or quantity, no reading before the map, or no
+        RunError: not a run directory, no such stage or quantity, no reading up to the stage, or no
             map of that spacing.
         ActiveSensingError: the map cannot be found or read.
     """

@@ -47,7 +47,7 @@ class RunData:
         objective: "maximise" or "minimise"; "" = neither.
         sensor: simulated sensor of the truth; None = none.
         first: first map of a mission whose map came by a topic; None = `topology`.
-        of: name of the further quantity in view; "" = the main one.
+        of: name of the selected further quantity; "" = the main one.
     """
 
     path: Path
@@ -65,11 +65,11 @@ class RunData:
     first: Topology | None = None
     of: str = ""
     whole: RunData | None = None
-    """Run in view of its main quantity; None = this object."""
+    """Same run with its main quantity selected; None = this object."""
 
     @property
     def linked_to(self) -> RunData | None:
-        """Run in view of the quantity that this one is linked to; None = no link."""
+        """Same run with the linked quantity selected; None = no link."""
         if self.whole is None:
             return None
         sections = further_sections(self.config)
@@ -93,7 +93,7 @@ class RunData:
         return main_quantity(self.config)
 
     def for_quantity(self, name: str) -> RunData:
-        """Return the run in view of one of its quantities; "" = the main one.
+        """Return the same run with another quantity selected; "" = the main one.
 
         Raises:
             RunError: the run has no such quantity.
@@ -132,7 +132,7 @@ class RunData:
 
     @property
     def quantity(self) -> str:
-        """Name of the quantity in view; by default the name of its topic."""
+        """Name of the selected quantity; by default the name of its topic."""
         return self.of or main_quantity(self.config)
 
     @property

@@ -32,7 +32,7 @@ class JournalTeller:
         belief: the belief, which is changed.
         topology: the map.
         quantity: name of the quantity; "" = the main one.
-        source: the same for the quantity that the belief is linked to; None = no link.
+        source: teller of the linked quantity; None = no link.
     """
 
     def __init__(

@@ -156,7 +156,7 @@ def drop_damage(path: Path, sound: Callable[[dict[str, Any]], bool] = lambda ite
     except OSError as error:
         raise cannot(path, "read", error) from error
     *lines, rest = data.split(b"\n")
-    whole = [line for line in lines if (item := _object(line)) is not None and sound(item)]
+    whole = [line for line in lines if (item := json_object(line)) is not None and sound(item)]
     damaged = len(lines) - len(whole)
     if damaged:
         kept = keep_beside(path, "damaged")
@@ -215,7 +215,7 @@ def keep_beside(path: Path, word: str, data: bytes | None = None) -> Path:
         raise cannot(path, "keep a copy", error) from error
 
 
-def _object(line: bytes) -> dict[str, Any] | None:
+def json_object(line: bytes) -> dict[str, Any] | None:
     """Return the object in a line; None for a damaged line."""
     try:
         item = json.loads(line.decode("utf-8"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import time
 from collections import deque
@@ -29,7 +28,7 @@ from gp_active_sensing.report.facts import Tally
 from gp_active_sensing.report.reconstruction import GrowingReconstruction
 from gp_active_sensing.report.source import RunData, load_run, truth_of
 from gp_active_sensing.report.track import GrowingTracks
-from gp_active_sensing.util.files import cannot, open_file
+from gp_active_sensing.util.files import cannot, json_object, open_file
 from gp_active_sensing.web.mission_state import MissionState
 
 BLOCK = 1 << 16
@@ -125,14 +124,14 @@ class Followed:
     tracks: GrowingTracks | None = None
     """Tracks of the robots; None for a simulation."""
     further: dict[str, GrowingReconstruction] = dataclasses.field(default_factory=dict)
-    """Steps in view of each further quantity, by name."""
+    """Steps with the map of each further quantity, by name."""
     tally: Tally = dataclasses.field(default_factory=Tally)
     """Totals of the events so far."""
     records: list[dict[str, Any]] = dataclasses.field(default_factory=list)
 
     @property
     def all_growing(self) -> tuple[GrowingReconstruction, ...]:
-        """Steps in view of each quantity, the main one first."""
+        """Steps with the map of each quantity, the main one first."""
         return (self.growing, *self.further.values())
 
     def renew(self, data: RunData) -> None:
@@ -320,7 +319,7 @@ class RunFollower:
     def _take_records(self, found: Followed) -> bool:
         changed = False
         for again, lines in self._records.blocks():
-            new = [item for line in lines if (item := _object(line)) is not None]
+            new = [item for line in lines if (item := json_object(line)) is not None]
             if again:
                 found.records.clear()
             found.records += new
@@ -353,12 +352,3 @@ class RunFollower:
         summary = RunDirectory.open(found.data.path).summary()
         found.renew(dataclasses.replace(found.data, summary=summary))
         return True
-
-
-def _object(line: bytes) -> dict[str, Any] | None:
-    """Return the object of a line; None where it is none."""
-    try:
-        item = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return item if isinstance(item, dict) else None
