@@ -348,8 +348,6 @@ class RunDirectory:
             raise RunError(msg)
         return data
 
-    # -- inside --------------------------------------------------------------------------------
-
     def _lines(
         self, name: str, keep: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     ) -> list[dict[str, Any]]:
@@ -375,8 +373,6 @@ def _existing(path: Path | str) -> Path:
 def _line(item: Mapping[str, Any]) -> bytes:
     return json.dumps(json_ready(dict(item)), allow_nan=False).encode("utf-8") + b"\n"
 
-
-# -- the record of a stage -------------------------------------------------------------------------
 
 _COUNTED = (
     ("plan_seconds", "expanded", "deadline_hit"),

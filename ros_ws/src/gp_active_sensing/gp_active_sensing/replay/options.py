@@ -1,7 +1,7 @@
-"""Resolve the configuration of a replay from journal, scenario, parameter file and options.
+"""Configuration of a replay from journal, scenario, parameter file and options.
 
-Laid over each other, the later ones winning: what the bag's own journal says (a mission of ours), a
-scenario, a ROS parameter file, the options of the command line, ``a.b=value``.
+Later sources override earlier ones: the journal in the bag, a scenario, a ROS parameter file, the
+options of the command line, ``a.b=value``.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ NODE = "active_sensing"
 
 @dataclass(frozen=True)
 class ReplayOptions:
-    """Options of a replay besides the bag.
+    """Options of a replay.
 
     Args:
-        scenario: where map and belief come from: name or path.
+        scenario: name or path of a scenario with map and belief; "" = none.
         params: ROS parameter file.
-        map_file: road map, a name or a path.
+        map_file: name or path of a road map.
         policy: name of another policy.
-        budget: places to observe.
-        expansions: limit of each decision, instead of one in seconds.
+        budget: number of places to observe.
+        expansions: limit of each decision, in place of one in seconds.
         seed: key of every random draw.
         reading_topic, reading_field, pose_topic: as for the node; types are those of the bag.
         overrides: ``a.b=value``.
@@ -58,25 +58,25 @@ class ReplayOptions:
 
     @property
     def changes(self) -> bool:
-        """Return whether an option changes the recorded mission."""
+        """True if an option changes the recorded mission."""
         return self != ReplayOptions()
 
 
 def settled(
     given: ReplayOptions, base: Recording | None, types: Mapping[str, str], *, follow: bool
 ) -> tuple[ActiveSensingConfig, dict[str, Any] | None]:
-    """Return the configuration and the scenario behind it (None = none).
+    """Return the configuration, and its scenario (None = none).
 
     Args:
         given: the options.
-        base: the mission in the bag, None = none.
-        types: type of each topic of the bag; a type that nobody names is the topic's own.
-        follow: the probe drove where it liked. The budget comes from the parameter file and the
-            options, not from the scenario or the bag.
+        base: mission in the bag; None = none.
+        types: type of each topic in the bag, which is the default.
+        follow: the probe's way is fixed. Then the budget comes only from the parameter file and the
+            options.
 
     Raises:
-        ConfigError: every wrong key and value; no map.
-        ResourceError: a scenario or map that is not there.
+        ConfigError: all wrong keys and values, or no map.
+        ResourceError: a missing scenario or map.
     """
     mapping: dict[str, Any] = {}
     scenario: dict[str, Any] | None = None
@@ -90,7 +90,7 @@ def settled(
     elif named:
         scenario = load_scenario(named).to_mapping()
         mapping = known_keys(ActiveSensingConfig, scenario)
-        mapping.pop("probes")  # how many were simulated, not the names of those in the bag
+        mapping.pop("probes")  # the number of simulated probes, not the names in the bag
         mapping["mission"] = {"retries": scenario["sensor"]["retries"]}
         mapping["scenario"] = named
     if follow:
@@ -122,7 +122,7 @@ def settled(
         config = dataclasses.replace(
             config,
             mission=dataclasses.replace(config.mission, follow="probe", wait_for_plan=True),
-            expert=dataclasses.replace(config.expert, ask=False),  # there is nobody to answer
+            expert=dataclasses.replace(config.expert, ask=False),  # no expert answers
         )
     return config, scenario
 
@@ -130,19 +130,20 @@ def settled(
 def check_program(
     given: ReplayOptions, base: Recording | None, config: ActiveSensingConfig
 ) -> None:
-    """Refuse to run a program that the bag names and the user who replays it does not.
+    """Refuse a program that only the bag names.
 
     Raises:
-        ConfigError: the mission of the bag has its places chosen by another program.
+        ConfigError: a program chose the places of the recorded mission, and the options do not name
+            it.
     """
     if base is None or given.scenario or given.params is not None or given.map_file:
-        return  # nothing is taken from the bag
+        return  # the bag's configuration is not used
     theirs = base.config.get("policy")
     command = config.policy.get("command")
     if command is None or not isinstance(theirs, Mapping) or theirs.get("command") != command:
         return
     if any("command" in override for override in given.overrides):
-        return  # the same one, said by who replays it
+        return  # named in the options
     msg = (
         f"policy.command: the bag says that a program chose the places, {brief_repr(command)}. A "
         "bag may come from anybody, so it is not run; name another policy (--policy), or the "
@@ -193,11 +194,7 @@ def topics_of(
 
 
 def parameters_of(path: Path) -> dict[str, Any]:
-    """Return the parameters of `active_sensing` in a ROS parameter file, nested.
-
-    Raises:
-        ConfigError: not such a file.
-    """
+    """Return the nested parameters of the node in a ROS parameter file. Raises ConfigError."""
     whole = load_yaml(path)
     found: dict[str, Any] = {}
     ours = False
@@ -242,26 +239,26 @@ def _options(given: ReplayOptions, types: Mapping[str, str]) -> dict[str, Any]:
     if given.reading_field:
         found["reading"]["field"] = given.reading_field
     for kind, topic in (("reading", given.reading_topic), ("pose", given.pose_topic)):
-        if topic and (own := _type_in(types, topic)):  # who names a topic means what is in it
+        if topic and (own := _type_in(types, topic)):  # a named topic implies its type
             found[kind]["type"] = own
     return found
 
 
 def _type_in(types: Mapping[str, str], topic: str) -> str:
-    """Return the type of a topic, "" when the bag has none of that name (in any namespace)."""
+    """Return the type of a topic, also in a namespace; "" = not in the bag."""
     if topic.startswith("/"):
         return types.get(topic, "")
     return next((kind for name, kind in types.items() if name.endswith(f"/{topic}")), "")
 
 
 def _policy_of(overrides: tuple[str, ...]) -> str:
-    """Return the policy that an override names: its parameters are other ones."""
+    """Return the policy in the overrides; "" = none."""
     names = [text.partition("=")[2].strip() for text in overrides if text.startswith("policy.name")]
     return names[-1].strip("'\"") if names else ""
 
 
 def _overlaid(base: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:
-    """Return nested data with a part of it replaced; a policy or map of another kind as a whole."""
+    """Return nested data with overrides; another policy or kind of map replaces the section."""
     result = dict(base)
     for key, value in part.items():
         before = result.get(key)
@@ -275,7 +272,7 @@ def _overlaid(base: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any
 
 
 def _nested(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters with dots in their names as nested data; ROS's NaN is "not set"."""
+    """Return nested data for parameters with dots in their names; NaN becomes None."""
     found: dict[str, Any] = {}
     for key, value in parameters.items():
         if isinstance(value, Mapping):

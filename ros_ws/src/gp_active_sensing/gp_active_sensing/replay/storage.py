@@ -36,7 +36,6 @@ MOST_FIELDS = 2000
 _WINDOW = 2**27
 """Largest window of zstd [bytes]."""
 _STEP = 65_536
-# -- limits --------------------------------------------------------------------------------------
 
 
 class TooMuchError(ValueError):
@@ -189,9 +188,6 @@ def _file(stream: IO[bytes], mode: str) -> Iterator[Any]:
         yield SimpleNamespace(read=read)
 
 
-# -- damaged files --------------------------------------------------------------------------------
-
-
 class Salvage:
     """Copy of the intact messages of damaged storage files, as a sound MCAP file."""
 
@@ -259,9 +255,6 @@ def _is_profile(text: str) -> bool:
     except Exception:  # of any kind, from damaged bytes
         return False
     return bool(text)
-
-
-# -- damaged MCAP --------------------------------------------------------------------------------
 
 
 class _CutOff:

@@ -1,9 +1,8 @@
-"""Verify a recorded mission: the inputs that its node used give the same decisions and readings.
+"""Verify that a recorded mission repeats its decisions and readings.
 
-The frames of topic ``~/journal`` (`mission.input_log`) hold the messages that the node used in each
-step, the time of the step and when each decision was taken. Each decision is computed again, with
-as many expansions as were spent on it, and compared. The mission continues with the recorded one,
-so that decisions after a difference are compared as well.
+The frames of topic ``~/journal`` (`mission.input_log`) have the messages and the time of each step,
+and the time of each decision. Each decision is computed again with the same number of expansions.
+The mission then continues with the recorded decision, so that later decisions can be compared.
 """
 
 from __future__ import annotations
@@ -58,27 +57,26 @@ from gp_active_sensing.util.ties import RELATIVE
 Line = Mapping[str, Any]
 ENDED = "the recording ends here"
 COMPARED = (ReadingUsed.KIND, ExpertAsked.KIND, ExpertAnswered.KIND)
-"""Events that have to come out again, besides decisions."""
+"""Kinds of events that must repeat, besides decisions."""
 ABSOLUTE = 1e-12
-"""Largest difference of two numbers that should both be zero."""
+"""Difference up to which numbers count as equal."""
 _MOST_LISTED = 20
-"""Largest number of differences in words."""
+"""Largest number of described differences."""
 
 
 def difference(recorded: Line, replayed: Line) -> str:
-    """Return the first difference between two decisions; "" when they are equal.
+    """Return the first difference between two decisions; "" = they are equal.
 
-    Equal decisions are taken at the same place and choose the same place. Their bounds and the
-    costs of the way are equal except for rounding. Bounds agree to `RELATIVE` of the largest bound
-    of either decision, since a bound of about zero has no digits of its own. Costs agree to
-    `RELATIVE` of themselves. A difference of at most `ABSOLUTE` always counts as equal.
+    Equal decisions have the same place of the probe and the same chosen place. Their costs agree to
+    `RELATIVE`. Their bounds agree to `RELATIVE` of the largest bound of both. Differences up to
+    `ABSOLUTE` do not count.
     """
     bounds = [d[key] for d in (recorded, replayed) for key in ("lower", "upper")]
     bounds += [x for d in (recorded, replayed) for c in d.get("candidates", ()) for x in c[1:]]
     slack = RELATIVE * max((abs(x) for x in bounds if math.isfinite(x)), default=0.0)
     for key in ("at", "waypoints", "lower", "upper", "metres", "seconds"):
         a, b = recorded.get(key), replayed.get(key)
-        first = key == "waypoints"  # those after it are only an outlook
+        first = key == "waypoints"  # later waypoints are a forecast
         near = max(slack, ABSOLUTE) if key in ("lower", "upper") else ABSOLUTE
         if not (_close(a[:1], b[:1]) if a and b and first else _close(a, b, near)):
             return f"{key}: recorded {_short(a)}, replayed {_short(b)}"
@@ -86,7 +84,7 @@ def difference(recorded: Line, replayed: Line) -> str:
 
 
 def _close(a: Any, b: Any, slack: float = ABSOLUTE) -> bool:
-    """Return whether two items of plain data are equal except for rounding."""
+    """Return whether two items of plain data are equal up to rounding."""
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         return a.keys() == b.keys() and all(_close(a[key], b[key], slack) for key in a)
     if isinstance(a, list | tuple) and isinstance(b, list | tuple):
@@ -106,20 +104,19 @@ def _short(value: Any) -> str:
 
 @dataclass
 class Comparison:
-    """How much of a recorded mission came out again.
+    """Comparison of a recorded mission with its repetition.
 
     Args:
-        decisions: recorded.
-        decisions_equal: of them, with the same place and bounds, see `difference`.
-        decisions_to_the_bit: of these, the same in everything to the last digit.
+        decisions: number of recorded decisions.
+        decisions_equal: number of equal decisions, see `difference`.
+        decisions_to_the_bit: number of decisions that are equal to the last digit.
         planned_ahead: number of further decisions that an earlier version planned before their
             readings came; they are not compared.
-        readings: recorded as used.
-        readings_equal: of them, used again with the same place, and the same value except for
-            rounding.
-        readings_extra: used again, and not recorded.
-        frames_lost: parts of the journal that are not in the bag.
-        differences: in words, the first `_MOST_LISTED`.
+        readings: number of recorded used readings.
+        readings_equal: number of repeated readings with equal place and value, up to rounding.
+        readings_extra: number of repeated readings that were not recorded.
+        frames_lost: number of frames of the journal that are not in the bag.
+        differences: descriptions of the first `_MOST_LISTED` differences.
     """
 
     decisions: int = 0
@@ -133,8 +130,8 @@ class Comparison:
     differences: list[str] = field(default_factory=list)
 
     def decision(self, stage: int, recorded: Line, replayed: Line) -> bool:
-        """Count a recorded decision; return whether it came out again to the bit."""
-        timed = {"plan_seconds": None}  # all but the time that it took
+        """Count a recorded decision; return whether it is repeated to the bit."""
+        timed = {"plan_seconds": None}  # planning times differ
         exact = json.dumps(json_ready({**recorded, **timed})) == json.dumps(
             json_ready({**replayed, **timed})
         )
@@ -147,12 +144,12 @@ class Comparison:
         return exact
 
     def no_decision(self, stage: int, why: str) -> None:
-        """Count a recorded decision that did not come out again."""
+        """Count a recorded decision that is not repeated."""
         self.decisions += 1
         self.differs(f"decision {stage}: {why}")
 
     def differs(self, what: str) -> None:
-        """Record a difference."""
+        """Add the description of a difference."""
         if len(self.differences) < _MOST_LISTED:
             self.differences.append(what)
 
@@ -183,11 +180,8 @@ def _key(line: Line) -> tuple[Any, ...]:
     return line.get("event"), line.get("probe"), line.get("stamp_ns")
 
 
-# -- doing it again --------------------------------------------------------------------------------
-
-
 class ReproducibilityCheck:
-    """Repeats a recorded mission; `build_on` makes it again, to go on after events of a journal."""
+    """Repetition of a recorded mission; `build_on` restarts it after the events of a journal."""
 
     def __init__(
         self,
@@ -201,15 +195,15 @@ class ReproducibilityCheck:
     ) -> None:
         self.comparison = Comparison()
         self.read = 0
-        """Messages."""
+        """Number of messages so far."""
         self._build_on, self._config, self._clockwork = build_on, config, clockwork
         self._maps, self._show = maps, show
         self._journal: list[Line] = [{"event": MissionStarted.KIND}]
-        """As the node had it."""
+        """Events of the node's journal so far."""
         self._recorded: list[Line] = []
         self._replayed: list[Line] = []
         self._offset = self._latest = 0.0
-        """Added to the recorded clock, which starts again in another process [s]; latest time."""
+        """Offset of the recorded clock after restarts [s], and latest time [s]."""
         self._job: DecisionRequest | None = None
         self._query: ExpertRequest | None = None
         self.parts = parts
@@ -226,7 +220,7 @@ class ReproducibilityCheck:
             self._frame(frame)
             progress(number)
         ended = self.parts.mission.state == "ended"
-        self.parts.recorder.listener = lambda event: None  # what follows was not recorded
+        self.parts.recorder.listener = lambda event: None  # later events were not recorded
         self.stages.stop(ENDED, over=False)
         self.comparison.frames_lost = recording.lost
         self.comparison.compare_readings(self._recorded, self._replayed)
@@ -268,7 +262,7 @@ class ReproducibilityCheck:
             self._follow(event)
 
     def _follow(self, event: Event) -> None:
-        """Repeat what was done between two steps, and compare the result."""
+        """Repeat an event between two steps, and compare it."""
         mission = self.parts.mission
         match event:
             case ExpertAsked():
@@ -294,7 +288,7 @@ class ReproducibilityCheck:
             case RosterChanged() if not event.why:
                 changes.join(mission, event.probe)
             case ReadingUsed() if event.taken_back == ASKED:
-                mission.accept_gated()  # other readings come out by themselves
+                mission.accept_gated()  # other readings are repeated by the mission
             case MissionStopped() if mission.state != "ended":
                 self.stages.stop(event.reason, over=isinstance(event, MissionEnded))
 
@@ -320,7 +314,7 @@ class ReproducibilityCheck:
                 self.stages.show(step.job)
 
     def _resume(self, setup: Mapping[str, Any]) -> None:
-        """Continue from the journal, as the node did when it was started again."""
+        """Continue from the journal, as the restarted node did."""
         self.parts.recorder.close()
         self._offset, self._job, self._query = self._latest, None, None
         tail = list(setup.get("tail", ()))
@@ -346,7 +340,7 @@ class ReproducibilityCheck:
     def _on_query(self, event: ExpertAsked) -> None:
         job, self._query = self._query, None
         if event.given_up:
-            return  # repeated by what it was given up for
+            return  # repeated by the event that caused it
         if job is None:
             self.comparison.differs("the question to the expert was not asked for in the replay")
             return
@@ -355,7 +349,7 @@ class ReproducibilityCheck:
         self.parts.mission.queried(job, event.places)
 
     def _on_answer(self, event: DecisionTaken | ReturnBegun | AnswerUnused) -> None:
-        """Compute an answer of the policy again, and continue with the recorded one."""
+        """Compute an answer of the policy, and continue with the recorded one."""
         job, self._job = self._job, None
         if job is None:
             why = "it was not asked for in the replay"
@@ -397,7 +391,7 @@ class ReproducibilityCheck:
         loop: SensingLoop,
         recorded: Plan,
     ) -> None:
-        """Continue with a recorded answer, after which the engine is `loop`."""
+        """Continue with a recorded answer; `loop` is the engine after it."""
         job = replace(job, loop=loop)
         used = self.parts.mission.decided(job, recorded)
         if used and isinstance(event, DecisionTaken):
@@ -412,7 +406,7 @@ class ReproducibilityCheck:
         own = replace(event, plan=plan, policy_state=trial.policy_state, at=job.at)
         self.comparison.decision(event.stage, to_line(event), to_line(own))
         if plan.path == event.plan.path:
-            # Take the last digits of the state from the recording, so that no error grows.
+            # The recorded state keeps rounding errors from growing.
             trial.policy_state = event.policy_state
             return trial
         return self._after(event, job)

@@ -10,9 +10,12 @@ if TYPE_CHECKING:
     from gp_active_sensing.sim.driver import run_scenario as run_scenario
     from gp_active_sensing.sim.fields.config import FieldConfig as FieldConfig
     from gp_active_sensing.sim.fields.truth import build_truth as build_truth
+    from gp_active_sensing.sim.probe import SimulatedProbe as SimulatedProbe
     from gp_active_sensing.sim.scenario import Scenario as Scenario
     from gp_active_sensing.sim.scenario import load_scenario as load_scenario
     from gp_active_sensing.sim.scenario import scenario_from_mapping as scenario_from_mapping
+    from gp_active_sensing.sim.sensor import SensorConfig as SensorConfig
+    from gp_active_sensing.sim.sensor import SimulatedSensor as SimulatedSensor
     from gp_active_sensing.sim.world import World as World
     from gp_active_sensing.sim.world import build_loop as build_loop
     from gp_active_sensing.sim.world import build_world as build_world
@@ -23,7 +26,9 @@ __getattr__, __dir__ = lazy_names(
         "driver": ("run_scenario",),
         "fields.config": ("FieldConfig",),
         "fields.truth": ("build_truth",),
+        "probe": ("SimulatedProbe",),
         "scenario": ("Scenario", "load_scenario", "scenario_from_mapping"),
+        "sensor": ("SensorConfig", "SimulatedSensor"),
         "world": ("World", "build_loop", "build_world"),
     },
 )

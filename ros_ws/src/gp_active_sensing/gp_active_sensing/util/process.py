@@ -54,8 +54,6 @@ def versions() -> dict[str, str]:
     return found
 
 
-# -- processes on several cores --------------------------------------------------------------------
-
 IDLE = 20
 """Time after which an idle process ends [s]."""
 Item = TypeVar("Item")

@@ -1,12 +1,12 @@
 """sgptools' ContinuousSGP behind the policy `external`.
 
-It plans as in the library's quick start. The bound of a sparse Gaussian process moves k-means
-points in the order of a short tour. The library senses along the path, and its distance budget is
-the remaining metres. The answers are the places along the path. At first the length-scale is a
-quarter of the map. At the end of a path the rest is planned again; with ``online`` also after ten
-readings and whenever they have doubled. Later paths have hyper-parameters that the library fits to
-the readings, and driven places as fixed waypoints. The distance budget is a penalty. The library
-does not know
+It plans as in the library's quick start. K-means points form a short
+tour, and the bound of a sparse Gaussian process moves them. The library senses along the path, and
+its distance budget is the remaining metres. The answers are the places along the path. At first the
+length-scale is a quarter of the map. At the end of a path the rest is planned again; with
+``online`` also after ten readings and whenever they have doubled. Later paths have hyper-parameters
+that the library fits to the readings, and driven places as fixed waypoints. The distance budget is
+a penalty. The library does not know
 roads and obstacles: with moves, the answer is the candidate nearest to the next place of the path.
 It runs in the environment of ``sgptools.txt`` without this project.
 """

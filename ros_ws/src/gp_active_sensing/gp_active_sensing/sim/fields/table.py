@@ -268,8 +268,6 @@ def _number(text: str | None) -> float:
     return math.nan if value is None or math.isinf(value) else value
 
 
-# -- slots of time ---------------------------------------------------------------------------------
-
 _TIMES = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)_(\d+(?:\.\d+)?)(?![\d.])")
 
 

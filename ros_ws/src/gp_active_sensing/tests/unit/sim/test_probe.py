@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from gp_active_sensing.sim.probe import SimulatedProbe
+from gp_active_sensing.sim import SimulatedProbe
 from gp_active_sensing.topology import make_grid, make_line
 from gp_active_sensing.topology.geometry import Speeds
 from gp_active_sensing.types import Cost, Route

@@ -13,9 +13,8 @@ from gp_active_sensing.errors import ConfigError, MapError
 from gp_active_sensing.kernels import build_kernel
 from gp_active_sensing.kernels.base import GraphMatern
 from gp_active_sensing.records.ground_truth import GroundTruth
-from gp_active_sensing.sim import FieldConfig
+from gp_active_sensing.sim import FieldConfig, SensorConfig, SimulatedSensor
 from gp_active_sensing.sim.fields.truth import build_truth
-from gp_active_sensing.sim.sensor import SensorConfig, SimulatedSensor
 from gp_active_sensing.topology import make_grid, make_line
 
 LINE = make_line(6, 1.0)
