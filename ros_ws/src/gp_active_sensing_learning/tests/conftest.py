@@ -1,4 +1,4 @@
-"""Makes helpers importable: `from learning_support …`, and those of the core, `from tests.…`."""
+"""Make helpers importable: `from learning_support …`, and `from tests.…` of the core."""
 
 from __future__ import annotations
 

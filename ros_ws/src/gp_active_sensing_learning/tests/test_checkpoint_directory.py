@@ -1,4 +1,4 @@
-"""Folders of a learning: what is another's stays, two at once have two."""
+"""Folders of a learning process: other files stay, two processes have two folders."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def listed(folder: Path) -> list[str]:
 
 
 def ended_by(error: BaseException, folder: Path, *, resume: bool = False) -> None:
-    """Begin a learning that ends so after its first group."""
+    """Begin a learning process that ends with an error after its first group."""
 
     def learn() -> None:
         with workplace(folder, resume=resume) as place:
@@ -96,7 +96,7 @@ with workplace(Path(sys.argv[1]), resume=False) as place:
 
 @for_each("more", [["begun"], []])
 def test_rows_of_a_killed_process_go(tmp_path: Path, more: list[str]) -> None:
-    """Also where it was killed before there was anything to resume: then one begins again."""
+    """Rows also go if the process was killed before its checkpoint; the next one starts anew."""
     folder = tmp_path / "kept"
     subprocess.run([sys.executable, "-c", KILLED, str(folder), *more], check=False)
     assert len(list((folder / NAME).glob("rows-*/rows-inputs.npy"))) == 1

@@ -1,4 +1,4 @@
-"""`gp-active-sensing learn`, as a user types it."""
+"""Command `gp-active-sensing learn`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def call(*arguments: str) -> Result:
 
 @pytest.fixture
 def speeds(tmp_path: Path) -> Path:
-    """A hundred readings of the town, faster in the west."""
+    """Write a hundred speed readings of the town, faster in the west."""
     town = build_topology(load_scenario("town").map)
     rows = [
         f"{town.names[k]},{60.0 - 0.01 * town.positions[k, 0] + k % 3}"

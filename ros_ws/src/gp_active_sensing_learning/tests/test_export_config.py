@@ -1,4 +1,4 @@
-"""Λ and the `belief:` section made of an estimate."""
+"""Candidates Λ and section `belief:` from an estimate."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_grid_about_the_estimate() -> None:
 
 
 def test_a_noise_that_may_have_each_place_s_own_in_it() -> None:
-    """About half of its variance is the places' in every candidate, and all of it in the mean."""
+    """Candidates give half of the noise variance to places, and conserve its total on average."""
     section = belief_section(FOUND, BeliefConfig())
     whole = FOUND.noise_std**2
     shares = [(h.noise_std**2 / whole, h.place_std**2 / whole) for h in section.parts()]

@@ -1,4 +1,4 @@
-"""What an installation of the package has: metadata, modules, commands."""
+"""Contents of an installation of the package: metadata, modules, commands."""
 
 from __future__ import annotations
 

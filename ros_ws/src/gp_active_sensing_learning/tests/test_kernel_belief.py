@@ -1,4 +1,4 @@
-"""The belief over kernels: what it does not depend on, extremes, and what is refused."""
+"""Belief over kernels: invariances, extreme values, and rejected input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models held against rows, and kernels against each other."""
+"""Comparison of models with rows, and of kernels with each other."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_rows_are_predicted_as_new_readings() -> None:
 
 
 def test_rows_that_were_learned_from_are_known_by_their_numbers() -> None:
-    """Whatever their file is called now, and whatever was written to that file since."""
+    """The rows are recognised under another file name, and new rows in the old file are not."""
     rows = field_rows(2)
     model = made_model(rows=rows, settings={"rows_digest": rows.digest()})
 

@@ -1,4 +1,4 @@
-"""The page of a model, as a file and in a browser."""
+"""Page about a kernel model, as a file and in a browser."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.unit.report.test_page import check
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three kernels over two inputs, one that failed, one that was pruned, and the rows."""
+    """Return a model of three kernels, with a failed and a pruned one, and its rows."""
     rows = field_rows(2)
     gone = [
         ("PER×LIN", "diverged: its bound was not finite at step 12"),
@@ -63,7 +63,7 @@ def test_hostile_and_long_texts_stay_texts(show: Open, tmp_path: Path) -> None:
 
 
 def test_units_are_those_of_the_data() -> None:
-    """The kernel of the shown numbers, at given inputs, is the kernel of θ at normalised ones."""
+    """Shown hyper-parameters and original inputs give the kernel of θ and normalised inputs."""
     model = made_model(["PER×LIN+RQ"], field_rows(2))
     fit, scaling = model.fits[0], model.scaling
     shown = {(n.of, n.what, n.along): n.value for n in numbers(fit, model)}

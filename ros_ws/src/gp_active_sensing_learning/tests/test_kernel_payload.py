@@ -1,4 +1,4 @@
-"""What the page of a model hands to its scripts."""
+"""Data for the scripts of a model's page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The predictor: moments against sampling, the average over kernels, pruning."""
+"""Predictor: moments compared with sampling, the average over kernels, pruning."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def model() -> KernelModel:
 
 
 def test_without_a_spread_of_theta_it_is_the_sparse_gaussian_process() -> None:
-    """Against the joint Gaussian of q(u) and p(f | u), written out."""
+    """Compare with the joint Gaussian of q(u) and p(f | u)."""
     X, y = rows(n=30)
     Z, z = X / 50.0 - 1.0, (y - y.mean()) / y.std()
     fit = make_fit("LIN×SE+PER", Z, z, theta_std=0.0, inducing=9)
@@ -63,7 +63,7 @@ def test_an_unwhitened_fit_says_the_same() -> None:
 
 @pytest.mark.slow
 def test_moments_against_brute_sampling(model: KernelModel) -> None:
-    """Kernel, θ, u and f are drawn one after the other, as the model says they come about."""
+    """The samples draw kernel, θ, u and f in turn, as the model defines."""
     X = np.array([[20.0, 30.0], [55.0, 60.0], [120.0, 10.0]])
     Z = model.scaling.inputs(X)
     rng = np.random.default_rng(7)
@@ -124,7 +124,7 @@ def test_pruning_keeps_bounds_and_makes_q_anew(model: KernelModel) -> None:
 
 
 def test_hundreds_of_files_with_wrong_contents_and_a_right_digest(model: KernelModel) -> None:
-    """What passes the checks predicts finite numbers; nothing else comes out."""
+    """A file that passes the checks gives finite predictions; others raise an error."""
     X, y = rows(n=20)
     made = make_model(("SE", "LIN×(PER+RQ)"), X, y)
     header, whole = model_file._header(made), model_file._arrays(made)

@@ -1,4 +1,4 @@
-"""Sets of kernels: how many there are of each form, the paper's twelve, names of sets."""
+"""Sets of kernels: counts by form, the twelve kernels of the paper, names of sets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def form(expression: Expression) -> str:
 
 
 def test_counts_by_form() -> None:
-    """As [Teng2020, Sec. 6.1] counts them: 4, then 10 + 10, then 20 + 20 + 40 + 40."""
+    """[Teng2020, Sec. 6.1] has the counts 4, then 10 + 10, then 20 + 20 + 40 + 40."""
     assert len(sentences(1)) == 4
     assert Counter(map(form, sentences(2))) == {"a": 4, "a+a": 10, "a*a": 10}
     found = sentences(3)
@@ -36,7 +36,7 @@ def test_counts_by_form() -> None:
 
 
 def test_the_twelve_kernels_of_the_paper() -> None:
-    """[Teng2020, Table 1], letter by letter and in its order."""
+    """The kernels equal [Teng2020, Table 1] in its notation and order."""
     twelve = "LIN+RQ LIN×RQ+LIN LIN×RQ+PER PER+RQ+SE PER+LIN+RQ PER+PER+SE PER×SE+SE PER×RQ+SE"
     twelve += " PER×LIN+SE PER×LIN×SE PER×LIN×RQ (PER+RQ)×LIN"
     assert [str(k) for k in K12] == twelve.split()

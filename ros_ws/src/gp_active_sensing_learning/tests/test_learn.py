@@ -1,4 +1,4 @@
-"""Hyper-parameters from prior readings: the same optimum as the belief's own evidence has."""
+"""Hyper-parameters from prior readings have the optimum of the belief's evidence."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_the_gradient(grid: Topology, kernel: str, noise: float | None, again: i
 @for_each("noise", [None, 0.6])
 @pytest.mark.long
 def test_what_is_each_place_s_own_is_found(grid: Topology, noise: float | None) -> None:
-    """On average over fields, within the standard errors that are reported."""
+    """The estimates are correct on average over fields, within their standard errors."""
     kernel, scores, gains = "matern32", [], []
     again = 60 if noise is None else 0
     field = {"noise": 0.6, "own": 2.0, "kernel": kernel, "length_scale": 30.0}

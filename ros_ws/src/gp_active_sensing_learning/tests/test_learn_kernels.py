@@ -1,4 +1,4 @@
-"""`gp-active-sensing learn --kernels`, as a user types it: from a log to a model and its use."""
+"""Command `gp-active-sensing learn --kernels`: from a log to a model and its use."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ REFIT = ("--refit", "10", "--top", "2")
 def test_interrupted_and_resumed(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...], count: int
 ) -> None:
-    """Ctrl-C after so many messages of progress."""
+    """Interrupt the learning after a number of progress messages."""
     assert learned(log, tmp_path / "whole.npz", *more, "--restarts", "2").exit_code == 0
     original, told = kernel_lines.LearningDisplay.__call__, []
 

@@ -1,4 +1,4 @@
-"""`gp-active-sensing model …`, as a user types it; nothing here needs PyTorch."""
+"""Commands `gp-active-sensing model …`, without PyTorch."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_predict(file: Path, tmp_path: Path, model: KernelModel) -> None:
 
 
 def test_predictions_in_the_unit_of_the_readings(tmp_path: Path) -> None:
-    """A model of logarithms: mean and deviation are those of a log-normal field."""
+    """A model of logarithms predicts mean and standard deviation of a log-normal field."""
     X, y = rows()
     model = make_model(["SE"], X, np.log(y), settings={"transform": "log"})
     write_model(tmp_path / "log.npz", model)
@@ -121,7 +121,7 @@ STAMPS = ["2024-03-01T12:00:00Z,1", "2024-03-02 00:00,2"]
 
 @for_each("command", ["predict", "report"])
 def test_stamps_for_a_model_that_was_learned_from_numbers(tmp_path: Path, command: str) -> None:
-    """Nobody knows when its hours are 0; counted from the first row, all would be wrong."""
+    """The model's hour 0 is unknown, so that hours since the first row would be wrong."""
     model, _ = timed(tmp_path / "m.npz", {"times": {}})
     # The first cells say nothing about the column.
     source = table(tmp_path / "a.csv", "time,value", [",3"] * 3 + STAMPS)
@@ -139,7 +139,7 @@ def test_stamps_for_a_model_that_was_learned_from_numbers(tmp_path: Path, comman
 
 
 def test_predictions_at_later_times(tmp_path: Path) -> None:
-    """Time stamps count from when those of the log did."""
+    """Hours of new time stamps count from hour 0 of the log."""
     file, model = timed(tmp_path / "m.npz", {"times": {"time": "2024-03-01T00:00:00+00:00"}})
     out = tmp_path / "out.csv"
     for cells in (["2024-03-01T12:00:00Z", "2024-03-02 00:00"], ["12", "24"]):

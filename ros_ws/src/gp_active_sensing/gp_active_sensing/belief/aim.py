@@ -158,7 +158,7 @@ class AimForecast:
         """Return the probability of an error within the aim; see the function `assurance`."""
         allowed = self._aim.error**2 / np.maximum(left, _TINY)
         variance, apart = self._variance, self._apart
-        # A transform is not linear in the factor: only its expectation is used.
+        # A transform is not linear in the factor: only the factor's expectation is used.
         factors = self._belief.scale_factors(_FACTORS) if self._scaled else np.ones(1)
         if not factors.size:
             return 0.0

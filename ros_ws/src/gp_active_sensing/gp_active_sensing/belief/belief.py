@@ -914,8 +914,8 @@ class Belief:
     def scale_factors(self, count: int) -> FloatArray:
         """Return `count` equally probable values of the factor c of all variances.
 
-        They follow from ``Q / c ~ χ²_ν``, relative to the expectation of c. The result is [1] with
-        a known scale, and empty for ν < 1.
+        The values are relative to the expectation of c and follow from ``Q / c ~ χ²_ν``. The result
+        is [1] with a known scale, and empty for ν < 1.
         """
         freedom = self._updated.freedom
         if math.isinf(freedom):

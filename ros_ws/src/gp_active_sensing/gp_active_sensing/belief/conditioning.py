@@ -89,7 +89,7 @@ class Conditioning:
 
     so that a reading with w = 0 does not affect the evidence of λ or the scale. (With the density
     N(z; f, v/w), old readings would favour the λ with the least noise.) An update at a later time
-    costs O(L |D|³ + L |D|² n); with windows only if the set of readings that count has changed.
+    costs O(L |D|³ + L |D|² n). With a window it costs nothing while the same readings count.
 
     Args:
         covariance: prior covariance between locations under each λ.

@@ -340,7 +340,7 @@ class BeliefConfig:
     def parts(self, kernel: str = "", typical: float = 1.0) -> tuple[HyperParameters, ...]:
         """Return the standard deviations that every length-scale of a kernel is combined with.
 
-        They have a total variance of 1 if the scale is unknown. Attributes are not included.
+        If none is configured, they divide a variance of 1 as in `SHARES`. Attributes are excluded.
 
         Args:
             kernel: name of the kernel.

@@ -202,7 +202,7 @@ class DatedReadings:
         place, time = self.place[order].tolist(), self.time[order].tolist()
         begins, start = [0], 0
         for i in range(1, len(order)):
-            # Added variance is quadratic in the age: within a group it differs by 2 / FRACTION.
+            # Added variance is quadratic in age: it varies by a fraction 2 / FRACTION in a group.
             wide = max(self.ageing.slot, (self.newest - time[i]) / FRACTION)
             if place[i] != place[start] or time[i] - time[start] > wide:
                 begins.append(i)

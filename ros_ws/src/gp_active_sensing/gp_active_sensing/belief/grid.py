@@ -294,7 +294,7 @@ class KernelGrid:
         return replace(self, scales=scales, parts=parts), word + why
 
     def _beside(self, part: HyperParameters) -> list[HyperParameters]:
-        """Return the neighbours of `part` on the ladder, and its copies with other attributes."""
+        """Return the neighbours of `part` on the ladder, and copies with another attribute_std."""
         if part not in self.ladder:
             return []
         at = self.ladder.index(part)

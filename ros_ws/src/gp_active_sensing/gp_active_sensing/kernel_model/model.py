@@ -205,7 +205,7 @@ class KernelModel:
     def ordered(self) -> KernelModel:
         """Return the model with its kernels in descending order of q*, then of the local ELBO.
 
-        q* is sampled, so that nearly equal local ELBOs may be in another order.
+        Nearly equal local ELBOs may be in another order, because q* is sampled.
 
         Raises:
             ValueError: the belief is over another number of kernels.

@@ -129,7 +129,7 @@ def load_readings(asked: RowRequest) -> DataRequest:
             if isinstance(section, Mapping):
                 kept["map"] = to_mapping(stored_map(section, run.start))
             config, topology = _sections(kept, asked.overrides, path)
-            if not asked.overrides and not kept["map"].get("topic"):  # which grows
+            if not asked.overrides and not kept["map"].get("topic"):  # such a map grows
                 check_places(run.start, topology, path)
             readings = read_run(path, topology, quantity=quantity, held_out=asked.held_out)
             return _job(config, topology, readings)

@@ -190,7 +190,7 @@ def asked_of(model: KernelModel, data: str, options: Mapping[str, Any]) -> RowRe
         inputs=model.input_names if inputs else (),
         value=model.output_name if table and not of_map else "",
         scale=float(recipe.get("scale", 1.0)) if table or bag else 1.0,
-        usual_snap=float(recipe.get("snap", SNAP)),  # older models do not say
+        usual_snap=float(recipe.get("snap", SNAP)),  # not in older models
         transform=str(model.settings.get("transform") or recipe.get("transform") or "identity"),
         held_out=True,
     )

@@ -148,7 +148,7 @@ def _check_inputs(inputs: Sequence[str], value: str) -> None:
 
 
 def is_wide(path: Path, topology: Topology) -> bool:
-    """Return whether a table has columns for places, and none with the place of a row.
+    """Return whether a table has columns for places, instead of one column with their names.
 
     Raises:
         ReadingError: the file cannot be read.
@@ -169,8 +169,8 @@ def read_wide(path: Path, topology: Topology, inputs: Sequence[str], how: ReadOp
     Args:
         path: CSV file with a header.
         topology: the map.
-        inputs: (d,) features of the places and `HOURS`; () = all features. `HOURS` is the column
-            hours, or hours since the first entry of a column of time stamps or of time [s].
+        inputs: (d,) features of the places and `HOURS`; () = all features. `HOURS` is a column
+            hours, a column of time stamps (from the first stamp on), or a column time [s].
         how: options such as scale and transform of the values.
 
     Raises:

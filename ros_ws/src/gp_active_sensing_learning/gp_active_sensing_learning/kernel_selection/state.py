@@ -193,7 +193,7 @@ class Draws:
         self._seed, self._width = seed, width
 
     def zeros(self) -> FloatArray:
-        """Return (1, K, P) zeros, the one sample of a point."""
+        """Return (1, K, P) zeros, the single sample for a point."""
         return np.zeros((1, len(self._rows), self._width))
 
     def steps(self, stage: int, step: int) -> Iterator[FloatArray]:

@@ -30,7 +30,7 @@ from gp_active_sensing_learning.kernel_selection.restarts import (
 from gp_active_sensing_learning.kernel_selection.state import scaled_root
 
 _SOME = 0.3
-"""Fraction of the steps in which all starts use a sample of the rows."""
+"""Fraction of the steps that use only a sample of the rows."""
 _WIDTHS = (1.0, 0.5, 0.2, 0.05, 0.01)
 """Candidate factors on the width of q(θ) that follows from the curvature."""
 _RATES = {"starts": 4.0, "some": 4.0, "point": 0.25, "full": 0.1}
@@ -125,7 +125,7 @@ class Training:
         population = self.population
         population.set_full(phase == "full")
         if not population.going:
-            return  # all had converged when a checkpoint was written
+            return  # all kernels had converged at the checkpoint
         stage, every = self._stage, self.config.evaluate_every
         rows = self.data.rows_of(stage)
         few = phase in ("starts", "some")

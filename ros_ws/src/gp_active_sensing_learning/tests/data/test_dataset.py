@@ -1,4 +1,4 @@
-"""Rows in memory and on disk, what is checked of them, and CSV tables read piece by piece."""
+"""Rows in memory and on disk, their checks, and CSV tables that are read in parts."""
 
 from __future__ import annotations
 

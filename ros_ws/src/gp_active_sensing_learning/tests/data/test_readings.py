@@ -1,4 +1,4 @@
-"""Prior readings from tables, scenarios and runs, and what is said about bad ones."""
+"""Prior readings from tables, scenarios and runs, and errors for invalid ones."""
 
 from __future__ import annotations
 

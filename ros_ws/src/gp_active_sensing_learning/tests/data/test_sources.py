@@ -1,4 +1,4 @@
-"""From what a user names to rows: tables, scenarios, runs and bags."""
+"""Rows from the sources that a user names: tables, scenarios, runs and bags."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_places_of_a_map(tmp_path: Path) -> None:
 
 @pytest.fixture
 def wide(tmp_path: Path) -> tuple[str, Any]:
-    """Six places of a town at four times; one cell is empty, a column is no place."""
+    """Write a table of six places at four times, with an empty cell and a column of no place."""
     town = build_topology(load_scenario("town").map)
     names = [town.names[k] for k in (7, 3, 40, 41, 2, 9)]
     lines = []
@@ -133,7 +133,7 @@ SECOND = 1_000_000_000
 
 @pytest.fixture(scope="module")
 def boat(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A boat that goes east at 1 m/s and reads once a second; its last reading has no pose."""
+    """Write a bag of a boat that goes east at 1 m/s; the last of its readings has no pose."""
     pytest.importorskip("rosbags", reason="the extra [bag] is not installed")
     from tests.replay.bags import write_bag
     from tests.replay.missions import odometry, temperature

@@ -1,4 +1,4 @@
-"""Rows that are awkward: the right answer, or an error that says what is wrong."""
+"""Difficult rows: correct results, or an error that names the problem."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_single_precision_rows_on_disk_are_not_changed(tmp_path: Path) -> None:
 
 
 def test_a_field_through_the_origin() -> None:
-    """With `centre: false` nothing is shifted: a line through 0 is 0 at 0, whatever was seen."""
+    """With `centre: false` nothing is shifted: a line through the origin is predicted as 0 at 0."""
     X = np.linspace(5.0, 9.0, 40)[:, None]
     y = 2.0 * X[:, 0] + 0.05 * np.random.default_rng(0).normal(size=40)
     config = dataclasses.replace(SMALL, centre=False, iterations=200)

@@ -1,4 +1,4 @@
-"""Many kernels at once in torch: the covariances that each has alone in numpy."""
+"""Covariances of many kernels in torch equal those of each kernel in numpy."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_every_kernel_has_its_own_covariance(d: int) -> None:
 
 
 def test_a_kernel_depends_on_its_own_parameters_only() -> None:
-    """And on no padding: the slopes of one kernel's sum are in its row, in its columns."""
+    """The derivatives of a kernel are zero by other kernels' parameters and by padding."""
     stack = Stack(2)
     theta, own, shared = stack.tensors()
     for k in (0, 17, 80, len(stack.composites) - 1):
@@ -87,7 +87,7 @@ def test_a_kernel_depends_on_its_own_parameters_only() -> None:
 
 
 def test_slopes_are_finite_where_inputs_coincide() -> None:
-    """Matérn kernels have the root of a square that is 0 there."""
+    """Matérn kernels contain the root of a square that is 0 at coinciding inputs."""
     stack = Stack(2)
     theta, own, _ = stack.tensors()
     own[:, 3] = own[:, 1]

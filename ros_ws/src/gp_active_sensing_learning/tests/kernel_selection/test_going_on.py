@@ -1,4 +1,4 @@
-"""Learning that goes on: from a checkpoint as if never stopped, and when more rows have come."""
+"""Resumed learning: from a checkpoint as if never stopped, and with more rows."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ KERNELS = tuple(parse(name) for name in ("SE", "LIN+SE", "LIN×PER"))
 
 
 class Stopped(Exception):
-    """As a user's Ctrl-C."""
+    """Exception in place of a user's Ctrl-C."""
 
 
 def stopping(after: int) -> Any:
-    """Return a progress function that stops at the n-th time it is told something."""
+    """Return a progress function that stops at the n-th call."""
     told: list[TrainingProgress] = []
 
     def tell(progress: TrainingProgress) -> None:
@@ -51,7 +51,7 @@ def whole() -> KernelModel:
 
 @for_each("after", [2, 6, 13])
 def test_resumed_is_as_never_stopped(after: int, whole: KernelModel, tmp_path: Path) -> None:
-    """In the first stage with all starts, with the best of them, and in the second stage."""
+    """Stop in the first stage with all starts, with the best starts, and in the second stage."""
     with pytest.raises(Stopped):
         select_kernels(rows(), KERNELS, SMALL, checkpoint=tmp_path, progress=stopping(after))
     same_model(select_kernels(rows(), KERNELS, SMALL, checkpoint=tmp_path, resume=True), whole)
@@ -119,7 +119,7 @@ def test_a_damaged_checkpoint_is_an_error(tmp_path: Path) -> None:
 def test_stopped_while_the_last_pass_is_under_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When all kernels have converged the checkpoint has none left to optimise."""
+    """After all kernels have converged, the checkpoint has no kernel to optimise."""
     from gp_active_sensing_learning.kernel_selection.training import Training
 
     eager = dataclasses.replace(SMALL, patience=1, tolerance=10.0, stages=(1.0,))

@@ -1,4 +1,4 @@
-"""Kernels are optimised each alone: what others there are, how, and where does not matter."""
+"""The optimisation of a kernel is independent of other kernels, processes and devices."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def together() -> dict[str, KernelFit]:
 
 
 def test_alone_or_among_others(together: dict[str, KernelFit]) -> None:
-    """Batched matrices may be multiplied in another order: equal but for rounding that grew."""
+    """Results agree within rounding, because batched products may have another order."""
     for expression in (KERNELS[0], KERNELS[3]):
         alone = learned([expression])[str(expression)]
         same(alone, together[str(expression)], tolerance=1e-5)
@@ -49,7 +49,7 @@ def test_two_processes_give_what_one_gives(together: dict[str, KernelFit]) -> No
 
 @pytest.fixture
 def broken_rq(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """RQ has a covariance that is no number, from some evaluation on."""
+    """Make the covariance of RQ NaN from some evaluation on."""
     right = RationalQuadratic.of_square
     after = [0]
     count = [0]

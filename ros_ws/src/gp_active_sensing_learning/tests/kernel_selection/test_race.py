@@ -1,4 +1,4 @@
-"""Starts that are behind are dropped, half of them at a time: many starts, and the price of few."""
+"""Successive halving of starts: many starts at the cost of a few."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def population(names: tuple[str, ...], config: VbksConfig) -> Any:
 
 
 def left(made: Any) -> list[tuple[int, float]]:
-    """Return kernel and best bound of the starts that go on."""
+    """Return kernel and best bound of the remaining starts."""
     numbers, best = made.state.number.tolist(), made.state.best.tolist()
     return [(made.members[n].kernel, b) for n, b in zip(numbers, best, strict=True)]
 

@@ -1,6 +1,6 @@
-"""The local ELBO of VBKS by brute force: dense matrices, quadrature over f and over θ.
+"""Local ELBO of VBKS by brute force: dense matrices, quadrature over f and over θ.
 
-Slow and plain; nothing is shared with the package but the kernel's own covariance.
+Only the covariance of kernels is shared with the package.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ JITTER = 1e-6
 
 @dataclass(frozen=True)
 class Task:
-    """A small problem, in normalised units.
+    """Small problem in normalised units.
 
     Args:
         composite: the kernel.
         X: (n, d) inputs.
         y: (n,) outputs.
         Z: (M, d) inducing inputs.
-        floor: of the noise.
+        floor: least noise standard deviation.
     """
 
     composite: Composite
@@ -41,14 +41,14 @@ class Task:
         return self.floor**2 + math.exp(2.0 * theta[0])
 
     def of_inducing(self, theta: FloatArray) -> FloatArray:
-        """Return the prior covariance of u (M, M), jitter and all."""
+        """Return the prior covariance of u (M, M), including the jitter."""
         K = self.composite.covariance(theta, self.Z, self.Z)
         return K + JITTER * K.diagonal().mean() * np.eye(len(K))
 
 
 @dataclass(frozen=True)
 class Q:
-    """q(θ) = N(mean, root rootᵀ) and q(v) = N(centre, spread); v is u where not whitened."""
+    """q(θ) = N(mean, root rootᵀ) and q(v) = N(centre, spread); v is u if not whitened."""
 
     mean: FloatArray
     root: FloatArray
@@ -66,7 +66,7 @@ def normal_nodes(count: int) -> tuple[FloatArray, FloatArray]:
 def cube(mean: FloatArray, root: FloatArray, count: int) -> Iterator[tuple[float, FloatArray]]:
     """Yield weights and values of θ that integrate against N(mean, root rootᵀ).
 
-    Only columns of `root` that are not zero are integrated over.
+    The integral is over columns of `root` that are not zero.
     """
     columns = np.flatnonzero(root.any(axis=0))
     nodes, weights = normal_nodes(count)
@@ -76,7 +76,7 @@ def cube(mean: FloatArray, root: FloatArray, count: int) -> Iterator[tuple[float
 
 
 def kl(m1: FloatArray, S1: FloatArray, m2: FloatArray, S2: FloatArray) -> float:
-    """Return KL[N(m1, S1) ‖ N(m2, S2)] from the definition."""
+    """Return KL[N(m1, S1) ‖ N(m2, S2)] by its definition."""
     inverse = np.linalg.inv(S2)
     away = m2 - m1
     logs = np.linalg.slogdet(S2)[1] - np.linalg.slogdet(S1)[1]
@@ -96,7 +96,7 @@ def of_f(task: Task, theta: FloatArray, q: Q) -> tuple[FloatArray, FloatArray]:
 
 
 def data_term(task: Task, theta: FloatArray, q: Q, nodes: int = 20) -> float:
-    """Return E[log p(y|f)], each f(x) integrated over by quadrature."""
+    """Return E[log p(y|f)], by quadrature over each f(x)."""
     mean, variance = of_f(task, theta, q)
     z, w = normal_nodes(nodes)
     noise = task.noise(theta)
@@ -115,7 +115,7 @@ def price_of_u(task: Task, theta: FloatArray, q: Q) -> float:
 def local_elbo(task: Task, q: Q, nodes: int = 12) -> float:
     """Return the local ELBO. [Teng2020, Eq. 9].
 
-    Of a point (root = 0) log p(θ) stands in place of KL[q(θ) ‖ p(θ)].
+    For a point (root = 0), -log p(θ) replaces KL[q(θ) ‖ p(θ)].
     """
     mean, std = task.composite.prior
     if q.root.any():
@@ -144,9 +144,9 @@ def log_marginal(task: Task, theta: FloatArray) -> float:
 
 
 def collapsed_bound(task: Task, theta: FloatArray) -> tuple[float, float]:
-    """Return the bound at the best q(u) of one θ, and tr(K - Q)/σ². [Titsias2009].
+    """Return the bound at the best q(u) for one θ, and tr(K - Q)/σ². [Titsias2009].
 
-    ``log N(y; 0, Q + σ² I) - tr(K - Q) / 2σ²`` with ``Q = K_xu K_uu⁻¹ K_ux``; without log p(θ).
+    It is ``log N(y; 0, Q + σ² I) - tr(K - Q) / 2σ²`` with ``Q = K_xu K_uu⁻¹ K_ux``.
     """
     K_xu = task.composite.covariance(theta, task.X, task.Z)
     Q = K_xu @ np.linalg.solve(task.of_inducing(theta), K_xu.T)

@@ -1,4 +1,4 @@
-"""Models of a belief over kernels for tests of their page."""
+"""Kernel models for tests of their page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAMES = ("x", "y", "hours", "depth")
 
 
 def field_rows(dimensions: int = 1, count: int = 300, seed: int = 0) -> Dataset:
-    """Noisy readings of a smooth field with a wave in it."""
+    """Return noisy readings of a smooth field with a wave."""
     rng = np.random.default_rng([seed, dimensions])
     X = rng.uniform(0.0, 20.0, (count, dimensions))
     truth = 18.0 + np.sin(0.9 * X[:, 0]) + 0.1 * X.sum(axis=1)
@@ -35,7 +35,7 @@ def made_model(
     settings: dict[str, Any] | None = None,
     **changes: Any,
 ) -> KernelModel:
-    """A model of some kernels, learned from rows in as far as closed forms do that."""
+    """Return a model of some kernels, fitted to rows in closed form."""
     rows = field_rows() if rows is None else rows
     X, y = rows.take(slice(None))
     thetas = {}
@@ -76,9 +76,9 @@ def _with_trace(fit: KernelFit, rows: int) -> KernelFit:
 
 
 def _history(model: KernelModel, gone: Sequence[str]) -> History:
-    """Bounds that grow with the rows, and q* made of them; that of the last stage is the model's.
+    """Return a history of bounds that grow with the rows, and of q*; it ends with the model's q*.
 
-    Kernels that are gone have no bound.
+    Dropped kernels have no bound.
     """
     bounds = np.array([fit.bound for fit in model.fits])
     rows, tables = [], []
@@ -99,7 +99,7 @@ def _history(model: KernelModel, gone: Sequence[str]) -> History:
 
 
 def hand_belief(probabilities: Sequence[float]) -> KernelPosterior:
-    """A belief with given probabilities, and correlations that are easy to tell."""
+    """Return a belief with given probabilities, and simple correlations."""
     q = np.array(probabilities)
     K = len(q)
     root = np.eye(K) + 0.2 * np.tril(np.ones((K, K)), -1)

@@ -1,4 +1,4 @@
-"""A small selection of kernels on made rows, and what compares two fits."""
+"""A small selection of kernels on synthetic rows, and a comparison of two fits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def rows(n: int = 48, d: int = 1, seed: int = 0) -> Dataset:
 
 
 def same(a: KernelFit, b: KernelFit, tolerance: float = 0.0) -> None:
-    """Assert that two fits are equal, to the bit or nearly so."""
+    """Assert that two fits are equal, to the bit or approximately."""
     assert a.name == b.name
     assert a.iterations == b.iterations
     for field in ("bound", "theta_mean", "theta_root", "inducing", "mean", "root", "trace"):

@@ -1,4 +1,4 @@
-"""q(g) against quadrature, and against the best Gaussian found by direct optimisation."""
+"""q(g), compared with quadrature and with the best Gaussian by direct optimisation."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def nodes(K: int, count: int) -> tuple[FloatArray, FloatArray]:
 def log_evidence(L: FloatArray, s: float) -> tuple[float, FloatArray]:
     """Return log ∫ p(g) exp(Σ softmax(g)_i L_i) dg and E[softmax(g)], by a fine grid.
 
-    The sum of g has no part in it: the grid is over the other directions.
+    The sum of g has no effect, so that the grid is over the other directions.
     """
     K = len(L)
     basis = np.linalg.svd(np.eye(K) - 1.0 / K)[0][:, : K - 1]

@@ -1,4 +1,4 @@
-"""The local ELBO of VBKS and its gradient, against brute force on problems with ten readings."""
+"""Local ELBO of VBKS and its gradient, compared with brute force for ten readings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WAYS = for_each("whitened", [True, False])
 
 
 def task(name: str = "SE", *, d: int = 1, seed: int = 0) -> Task:
-    """Return ten readings of a draw from the kernel's own prior, noise added."""
+    """Return ten noisy readings of a draw from the kernel's prior."""
     rng = np.random.default_rng([41, seed])
     composite = Composite(parse(name), d)
     X = rng.uniform(-1.7, 1.7, size=(N, d))
@@ -51,7 +51,7 @@ def q_theta(of: Task, *, full: bool, seed: int = 0) -> tuple[FloatArray, FloatAr
 
 
 def q_u(of: Task, theta: FloatArray, *, whitened: bool) -> tuple[Any, Any]:
-    """Return mean and covariance of some q(v), or of the q(u) that it is at θ."""
+    """Return mean and covariance of some q(v), or of the equivalent q(u) at θ."""
     rng = np.random.default_rng([43, 0])
     size = len(of.Z)
     root = np.tril(0.3 * rng.normal(size=(size, size)), -1) + np.diag(rng.uniform(0.2, 0.8, size))
@@ -60,7 +60,7 @@ def q_u(of: Task, theta: FloatArray, *, whitened: bool) -> tuple[Any, Any]:
 
 
 class Engine:
-    """The package's functions for one kernel, with numbers in and out."""
+    """The package's functions for one kernel, with arrays instead of tensors."""
 
     def __init__(self, of: Task, *, whitened: bool) -> None:
         import torch
@@ -134,7 +134,7 @@ class Engine:
 
 
 def constant(of: Task, q: Q) -> float:
-    """Return what `batch_bound` leaves out: the entropy of q(u), or the divergence of q(v)."""
+    """Return the term missing in `batch_bound`: entropy of q(u), or divergence of q(v)."""
     if q.whitened:
         return -direct.kl(q.centre, q.spread, np.zeros(len(of.Z)), np.eye(len(of.Z)))
     entropy = 0.5 * np.linalg.slogdet(2.0 * math.pi * math.e * q.spread)[1]
@@ -145,7 +145,7 @@ def constant(of: Task, q: Q) -> float:
 @for_each("full", [True, False])
 @for_each(("name", "d"), [("SE", 1), ("LIN", 1), ("MATERN32", 1), ("SE", 2)])
 def test_the_bound_is_that_of_brute_force(name: str, d: int, *, full: bool, whitened: bool) -> None:
-    """θ by quadrature in all its components, every f(x) by quadrature, the rest by matrices."""
+    """Brute force uses quadrature over θ and over every f(x), and dense matrices."""
     of = task(name, d=d, seed=d)
     mean, root = q_theta(of, full=full)
     nodes = 5
@@ -169,7 +169,7 @@ def test_rows_in_pieces_and_with_a_weight_give_the_same_sums(*, whitened: bool) 
 
 @for_each("expression", K12)
 def test_the_bound_is_below_the_exact_log_marginal_likelihood(expression: Any) -> None:
-    """θ known. With U = D the bound is tight but for the jitter, whose cost is bounded."""
+    """For a known θ and U = D, the bound is tight except for the jitter's bounded effect."""
     for seed in range(6):
         of = task(str(expression), seed=seed, d=1 + seed % 2)
         mean, root = q_theta(of, full=False, seed=seed)
@@ -190,7 +190,7 @@ def test_the_bound_is_below_the_exact_log_marginal_likelihood(expression: Any) -
 @WAYS
 @for_each("full", [True, False])
 def test_the_estimate_of_all_rows_is_the_bound(*, full: bool, whitened: bool) -> None:
-    """At any q(u), not only the best one."""
+    """This holds for any q(u), not only for the best one."""
     of = task("SE", seed=4)
     mean, root = q_theta(of, full=full)
     q = Q(mean, root, *q_u(of, mean, whitened=whitened), whitened=whitened)
@@ -205,7 +205,7 @@ def test_the_estimate_of_all_rows_is_the_bound(*, full: bool, whitened: bool) ->
 
 @WAYS
 def test_mini_batches_are_unbiased(*, whitened: bool) -> None:
-    """The mean over all batches of two is the value, the gradient and the natural parameters."""
+    """Means over all batches of two rows equal value, gradient and natural parameters."""
     of = task("RQ", seed=6)
     theta, root = q_theta(of, full=False)
     q = Q(theta, root, *q_u(of, theta, whitened=whitened), whitened=whitened)
@@ -251,7 +251,7 @@ def difference(value: Callable[[FloatArray], float], at: FloatArray) -> FloatArr
 @WAYS
 @for_each("name", ["SE", "PER", "RQ", "LIN", "MATERN52", "(PER+RQ)×LIN"])
 def test_the_gradient_of_the_data_term(name: str, *, whitened: bool) -> None:
-    """With respect to θ and the inducing inputs, q(u) held fixed, in two dimensions."""
+    """Check the gradient by θ and by the inducing inputs for a fixed q(u), in two dimensions."""
     of = task(name, d=2, seed=9)
     theta, root = q_theta(of, full=False)
     q = Q(theta, root, *q_u(of, theta, whitened=whitened), whitened=whitened)

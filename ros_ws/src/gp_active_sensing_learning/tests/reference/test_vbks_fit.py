@@ -1,4 +1,4 @@
-"""What VBKS tells of a fit, against brute force: local ELBO, evidence, predictions."""
+"""Results of a VBKS fit, compared with brute force: local ELBO, evidence, predictions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def rows() -> Dataset:
 
 @functools.cache
 def learned(hyperparameters: str) -> KernelModel:
-    """Return a model of which nothing is sampled but θ."""
+    """Return a model that was learned from all rows in each step, with samples of θ only."""
     from gp_active_sensing_learning.kernel_selection import select_kernels
 
     config = VbksConfig(
@@ -52,7 +52,7 @@ def posed(model: KernelModel, fit: KernelFit) -> tuple[Task, Q]:
 
 
 def sampled_elbo(task: Task, q: Q, samples: int) -> tuple[float, float, float]:
-    """Return the local ELBO of a q by sampling θ: mean, its standard error, the spread."""
+    """Return the local ELBO of a q from samples of θ: mean, standard error of it, spread."""
     rng = np.random.default_rng([52, 0])
     mean, std = task.composite.prior
     if not q.root.any():
@@ -73,7 +73,7 @@ def sampled_elbo(task: Task, q: Q, samples: int) -> tuple[float, float, float]:
 @for_each("hyperparameters", ["full", "point"])
 @for_each("name", NAMES)
 def test_the_bound_told_is_the_bound_of_the_q_told(name: str, hyperparameters: str) -> None:
-    """The local ELBO of the very q(θ), q(v) in the model, by brute force."""
+    """Brute force computes the local ELBO of the model's q(θ) and q(v)."""
     model = learned(hyperparameters)
     (fit,) = (fit for fit in model.fits if fit.name == name)
     task, q = posed(model, fit)
@@ -88,7 +88,7 @@ def test_the_bound_told_is_the_bound_of_the_q_told(name: str, hyperparameters: s
 
 
 def test_other_units_give_the_same_belief() -> None:
-    """Wildly different scales are scaled away: the same bounds, predictions in the other units."""
+    """Other scales of inputs and outputs give the same bounds, and scaled predictions."""
     from gp_active_sensing_learning.kernel_selection import select_kernels
 
     config = VbksConfig(inducing=6, batch=40, iterations=60, restarts=1)
