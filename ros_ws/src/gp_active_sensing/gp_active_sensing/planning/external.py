@@ -11,7 +11,7 @@ import shlex
 import shutil
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
@@ -193,25 +193,22 @@ class Running:
 
     def ask(
         self,
-        command: Sequence[str],
+        policy: External,
         topology: Topology,
-        map_line: Callable[[], bytes],
-        question: Callable[[float], bytes],
+        question: Callable[[float], Mapping[str, Any]],
         seconds: float,
-        start: float,
-    ) -> Any:
+    ) -> Mapping[str, Any]:
         """Ask the program. Start it first if necessary, and send it the map if it is new.
 
         Args:
-            command: program and arguments.
+            policy: command of the program, and additional wait after a start.
             topology: map of the question.
-            map_line: function that returns the description of the map.
             question: function of the time limit of the answer [s] that returns the question.
             seconds: longest wait for the answer [s].
-            start: additional wait for the first answer after a start [s].
 
         Raises:
             ProgramError: there is no valid answer.
+            ValueError: a number is not valid in JSON.
         """
         with self.lock:
             if self.program is not None and not self.program.running:
@@ -221,13 +218,13 @@ class Running:
                     msg = f"was started {ENOUGH} times without an answer and is not started again"
                     raise ProgramError(msg)
                 self.barren += 1
-                self.program = PlannerProgram(command)
+                self.program = PlannerProgram(policy.command)
                 logger.info("%s runs, as process %d", self.program.name, self.program.pid)
             program = self.program
-            seconds += start if not program.answered else 0.0
-            lines = [question(seconds)]
+            seconds += policy.start if not program.answered else 0.0
+            lines = [line_of(question(seconds))]
             if self.map_sent is None or self.map_sent() is not topology:
-                lines.insert(0, map_line())
+                lines.insert(0, line_of(map_text(topology)))
                 self.map_sent = weakref.ref(topology)
             answer = program.ask(lines, seconds)
             self.barren = 0
@@ -335,21 +332,13 @@ class External:
             return no_plan(options.reason), state
         asked, failed = (0, 0) if state is None else (int(state["asked"]), int(state["failed"]))
 
-        def question(seconds: float) -> bytes:
-            return line_of(
-                decision_line(request, options, number=asked, seed=seed, seconds=seconds)
-            )
+        def question(seconds: float) -> dict[str, Any]:
+            return decision_line(request, options, number=asked, seed=seed, seconds=seconds)
 
         reason, late = "", False
         try:
-            found = running_of(self).ask(
-                self.command,
-                topology,
-                lambda: line_of(map_text(topology)),
-                question,
-                self._seconds(request.limit),
-                self.start,
-            )
+            seconds = self._seconds(request.limit)
+            found = running_of(self).ask(self, topology, question, seconds)
             answer = understood(found, options, topology)
         except (ProgramError, ValueError, OSError) as error:  # ValueError: not valid in JSON
             late = isinstance(error, ProgramError) and error.late

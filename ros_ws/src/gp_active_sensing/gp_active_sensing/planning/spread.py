@@ -140,7 +140,7 @@ class _Laying:
     def largest(self, share: float) -> tuple[int, ...]:
         """Return the largest set whose tour fits, in order; () = there is none."""
         request, at = self.request, self.request.at
-        begin = at if at is not None and self._reads_here(at) else None
+        begin = at if at is not None and self.open_[at] and self.first[at] == 0.0 else None
         covered = {*np.flatnonzero(request.belief.observed).tolist(), *request.pending}
         if begin is None and at is not None:
             covered.add(at)
@@ -184,9 +184,6 @@ class _Laying:
         self.expanded += max(tour.expanded, 1)
         order = tuple(chosen[tour.order].tolist())
         return order if fits(self._trip(order), self.constraint) else ()
-
-    def _reads_here(self, at: int) -> bool:
-        return bool(self.open_[at]) and float(self.first[at]) == 0.0
 
     def _within(self, share: float) -> BoolArray:
         """Return the (n,) mask of places whose way, and way home, fit into a part of the budget.

@@ -246,7 +246,7 @@ class Tour:
         else:
             rows = evenly_spaced(driver, room.for_part(_ROWS))
             if not (rows and room.late()):
-                if room.hurried():
+                if room.passed(_HURRY):
                     designs = design_routes(driver, most, room.for_larger(), _FIRST)
                 else:
                     designs = design_routes(driver, most, room.more)
@@ -423,19 +423,15 @@ class _Room:
 
     def late(self) -> bool:
         """Return whether the time of the decision is over."""
-        found = _no_time(self._limit) or self._passed(1.0)
+        found = _no_time(self._limit) or self.passed(1.0)
         self.hit = self.hit or found
         return found
-
-    def hurried(self) -> bool:
-        """Return whether the remaining time may be too short for a large step."""
-        return self._passed(_HURRY)
 
     def for_part(self, share: float) -> Callable[[], bool]:
         """Return the check of `more` for a part of the decision's time."""
 
         def more() -> bool:
-            over = self._passed(share)
+            over = self.passed(share)
             self.hit = self.hit or over
             return not over and self.more()
 
@@ -456,7 +452,8 @@ class _Room:
 
         return more
 
-    def _passed(self, share: float) -> bool:
+    def passed(self, share: float) -> bool:
+        """Return whether a part of the decision's time has passed."""
         seconds = self._limit.seconds
         return seconds is not None and self._clock() >= self._started + share * seconds
 

@@ -240,58 +240,30 @@ def published(tree: Tree, alpha: float, room: Room) -> None:
     """
     if tree.gap <= alpha or room() < 1:
         return
-    queue: list[tuple[float, float, int, int, _Waiting]] = []
+    queue: list[tuple[float, float, int, int, StateBlock, IntArray]] = []
     block = tree.expand_root()
+
+    def follow(block: StateBlock, slots: IntArray, made: int, place: int) -> StateBlock:
+        """Expand the first of a state's `slots`, and queue the others by the bounds of the next."""
+        ways, branches = np.unravel_index(slots[:2], block.taken.shape[1:])
+        if len(slots) > 1:
+            low, up = (b[0, ways[1], branches[1]] for b in (block.branch_lower, block.branch_upper))
+            heapq.heappush(queue, (-low, -up, made, place, block, slots[1:]))
+        return tree.expand(block, int(ways[0]), np.zeros(1, np.int64), branches[:1])
+
     while True:
         while block.successors is not None:  # EXPLORE
-            waiting = _Waiting(block, alpha)
-            if not waiting.left or room() < 1:
+            lower, upper = block.branch_lower[0].ravel(), block.branch_upper[0].ravel()
+            best_first = np.lexsort((-upper, -lower))
+            slots = best_first[(upper - lower > alpha)[best_first]]
+            if not slots.size or room() < 1:
                 break
-            slots = waiting.take()
-            if waiting.left:
-                heapq.heappush(queue, (*waiting.bounds(), tree.expanded, 1, waiting))
-            block = tree.expand(*slots)
+            block = follow(block, slots, tree.expanded, 1)
         tree.back_up([block])
         if not queue or tree.gap <= alpha or room() < 1:
             return
-        *_, order, place, waiting = heapq.heappop(queue)
-        slots = waiting.take()
-        if waiting.left:
-            heapq.heappush(queue, (*waiting.bounds(), order, place + 1, waiting))
-        block = tree.expand(*slots)
-
-
-class _Waiting:
-    """Successors of one state whose gap exceeds α, best first.
-
-    The queue of `published` has one entry for each such collection, keyed by its best successor.
-    Few successors are ever explored, so the next best one is searched when it is needed.
-    """
-
-    def __init__(self, block: StateBlock, alpha: float) -> None:
-        lower, upper = block.branch_lower[0], block.branch_upper[0]
-        self._block, self._shape = block, lower.shape
-        self._lower = np.where(upper - lower > alpha, lower, -np.inf).ravel()
-        self._upper = upper.ravel()  # the bounds of a slot stay constant until it is explored
-        self.left = int(np.count_nonzero(self._lower > -np.inf))
-        self._first = self._find()
-
-    def _find(self) -> int:
-        first = int(self._lower.argmax())
-        ties = np.flatnonzero(self._lower == self._lower[first])
-        return first if len(ties) == 1 else int(ties[self._upper[ties].argmax()])
-
-    def bounds(self) -> tuple[float, float]:
-        """Return the sort key of the queue: the negative bounds of the best successor."""
-        return -float(self._lower[self._first]), -float(self._upper[self._first])
-
-    def take(self) -> tuple[StateBlock, int, IntArray, IntArray]:
-        """Remove the best successor and return the arguments of `Tree.expand` for it."""
-        a, i = divmod(self._first, self._shape[1])
-        self._lower[self._first] = -np.inf
-        self.left -= 1
-        self._first = self._find()
-        return self._block, a, np.zeros(1, np.int64), np.array([i])
+        *_, made, place, block, slots = heapq.heappop(queue)
+        block = follow(block, slots, made, place + 1)
 
 
 def exhaustive(tree: Tree, alpha: float, room: Room) -> None:

@@ -229,6 +229,13 @@ def plan_to(
         shown: index of a goal that the plan's candidates must contain.
     """
     route, value = reach.route(index), float(values[index])
+    kept = np.arange(values.size)
+    if values.size > MOST_CANDIDATES:
+        kept = by_size(values)[:MOST_CANDIDATES]
+        if shown is not None and shown not in kept:
+            kept[-1] = shown
+        kept.sort()
+    best = zip(reach.locations[kept].tolist(), values[kept].tolist(), strict=True)
     return Plan(
         waypoints=(int(reach.locations[index]),),
         lower=value,
@@ -238,7 +245,7 @@ def plan_to(
         deadline_hit=False,
         path=route.path,
         cost=route.cost,
-        candidates=candidate_values(reach.locations, values, shown),
+        candidates=tuple(CandidateValue(x, v, v) for x, v in best),
     )
 
 
@@ -256,19 +263,3 @@ def best_score(values: FloatArray, seconds: FloatArray) -> int:
     """Return the index of the largest of (m,) scores; ties go to the shortest drive."""
     equals = np.flatnonzero(ties(values))
     return int(equals[first_best(-seconds[equals])])
-
-
-def candidate_values(
-    locations: IntArray, values: FloatArray, chosen: int | None = None
-) -> tuple[CandidateValue, ...]:
-    """Return the scores of at most `MOST_CANDIDATES` best candidates and of the chosen one."""
-    kept = np.arange(locations.size)
-    if locations.size > MOST_CANDIDATES:
-        kept = by_size(values)[:MOST_CANDIDATES]
-        if chosen is not None and chosen not in kept:
-            kept[-1] = chosen
-        kept.sort()
-    return tuple(
-        CandidateValue(x, v, v)
-        for x, v in zip(locations[kept].tolist(), values[kept].tolist(), strict=True)
-    )

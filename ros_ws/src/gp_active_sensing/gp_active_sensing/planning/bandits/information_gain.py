@@ -10,7 +10,7 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief, LocationCovariance, PriorMean
 from gp_active_sensing.belief.factor import LEAST_NOISE
-from gp_active_sensing.types import FloatArray, IntArray
+from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.ties import first_best
 
 SHARE = 1.0 - math.exp(-1.0)
@@ -42,7 +42,8 @@ class GreedyGain:
         self.largest_variance = float(self._variance.max())
         self._rows: FloatArray = np.empty((0, covariance.n))
         self._gains = [0.0]
-        self._places: list[int] = []
+        self.places: list[int] = []
+        """Greedy choices so far, in order."""
         self._lock = Lock()  # several threads may share a covariance
 
     def gain(self, readings: int) -> float:
@@ -52,13 +53,8 @@ class GreedyGain:
                 self._extend()
             return self._gains[readings]
 
-    def places(self, readings: int) -> IntArray:
-        """Return the first `readings` greedy choices in order."""
-        self.gain(readings)
-        return np.array(self._places[:readings], dtype=np.int64)
-
     def _extend(self) -> None:
-        t = len(self._places)
+        t = len(self.places)
         x = int(first_best(self._variance))
         variance = float(self._variance[x])
         at = np.array([x], dtype=np.int64)
@@ -72,7 +68,7 @@ class GreedyGain:
         row /= math.sqrt(variance + self.noise_variance)
         self._rows[t] = row
         self._variance = np.maximum(self._variance - row * row, 0.0)
-        self._places.append(x)
+        self.places.append(x)
         self._gains.append(self._gains[-1] + 0.5 * math.log1p(variance / self.noise_variance))
 
 

@@ -369,7 +369,8 @@ def design_routes(
     chosen = greedy_design(field, most)
     if not chosen.size:
         return []
-    if _any_order(driver):
+    budget = driver.budget
+    if driver.topology.free and budget.metres is None and budget.seconds is None:  # in any order
         chosen = exchange(field, chosen, more)
     elif first is None:
         first = _BEGIN
@@ -415,35 +416,25 @@ def evenly_spaced(driver: RouteDriver, more: Callable[[], bool]) -> list[Driven]
     return found
 
 
-def _any_order(driver: RouteDriver) -> bool:
-    budget = driver.budget
-    return driver.topology.free and budget.metres is None and budget.seconds is None
-
-
 def improved(driver: RouteDriver, route: Driven, more: Callable[[], bool]) -> Driven:
     """Return a route after improvements by inserted and replaced stops.
 
     The gain of a change is estimated from each place alone. The most promising changes are
     evaluated exactly while `more` returns True, and the first better route is taken.
     """
+    total = float(driver.field.weights @ driver.field.total)
     while more():
-        found = _better(driver, route, more)
-        if found is None:
-            break
-        route = found
+        least = _WORTH * max(total - route.value, 0.0)
+        for stops in _changes(driver, route):
+            if not more():
+                return route
+            trial = driver.drive(stops)
+            if trial.value > route.value + least:
+                route = trial
+                break
+        else:
+            return route
     return route
-
-
-def _better(driver: RouteDriver, route: Driven, more: Callable[[], bool]) -> Driven | None:
-    left = float(driver.field.weights @ driver.field.total) - route.value
-    least = _WORTH * max(left, 0.0)
-    for stops in _changes(driver, route):
-        if not more():
-            return None
-        trial = driver.drive(stops)
-        if trial.value > route.value + least:
-            return trial
-    return None
 
 
 def _changes(driver: RouteDriver, route: Driven) -> Iterable[list[int]]:
