@@ -176,7 +176,7 @@ class SensingLoop:
         self.clock = clock
         self.limits = limits
         self.declared: frozenset[int] = frozenset()
-        """Places near the starts of probes, which are declared safe."""
+        """Places near the starts of probes; they are declared safe."""
         self.began: frozenset[str] = frozenset()
         """Names of the probes whose starts are declared safe."""
         self.beyond: frozenset[int] = frozenset()
@@ -438,7 +438,7 @@ class SensingLoop:
             belief.advance(1e-9 * now_ns)
 
     def inform(self, readings: Iterable[Reading]) -> TellReport:
-        """Use an expert's readings, which cost nothing of the budget."""
+        """Use an expert's readings, at no cost for the budget."""
         rejected: list[Rejection] = []
         accepted = 0
         for reading in readings:
@@ -498,7 +498,7 @@ class SensingLoop:
         return not self.belief.observed[location] or self.reservations.is_due(location)
 
     def _check_stamp(self, reading: Reading) -> None:
-        """Reject a stamp far ahead of the clock, which would age all readings of the field."""
+        """Reject a stamp far ahead of the clock, because it would age all other readings."""
         if self.clock_ns is None or self.restoring:
             return
         if not self.belief_of(reading.quantity).drift.changing:
@@ -610,7 +610,7 @@ class SensingLoop:
         Args:
             at: place of the probe; None = no place yet.
             pending: waypoints of other probes, with the places of `passed`.
-            passed: places that a probe has left, and whose readings have not arrived.
+            passed: places that a probe has left before their readings arrived.
             limit: limit on the computing of this decision; None = the loop's limit.
             probe: name of the probe, if there are several.
             waiting: places of other probes that wait for a decision, by name.

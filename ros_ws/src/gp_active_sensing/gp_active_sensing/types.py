@@ -144,11 +144,11 @@ class Plan:
     """
 
     waypoints: tuple[int, ...]
-    lower: float
-    upper: float
-    expanded: int
-    seconds: float
-    deadline_hit: bool
+    lower: float = 0.0
+    upper: float = 0.0
+    expanded: int = 1
+    seconds: float = 0.0
+    deadline_hit: bool = False
     path: tuple[int, ...] = ()
     cost: Cost = Cost(0.0, 0.0)
     horizon: int = 1

@@ -157,8 +157,6 @@ class BatchPlan:
             lower=lower,
             upper=upper,
             expanded=0,
-            seconds=0.0,
-            deadline_hit=False,
             path=tuple(kept["path"]),
             cost=Cost(metres, seconds),
         )

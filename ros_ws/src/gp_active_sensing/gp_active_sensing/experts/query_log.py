@@ -1,4 +1,4 @@
-"""Log of the questions to an expert, which checks answers and times out."""
+"""Log of the questions to an expert, with checks of the answers and a time-out."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ class QueryLog:
         self.config = config
         self.snap_distance = snap_distance
         self.counts: Counter[str] = Counter()
-        """Numbers of ``questions``, of places ``asked``, ``answered`` in time and ``unanswered`` at
-        the decision, and of answers ``used``, ``late`` and ``rejected_…`` by reason."""
+        """Counts of questions (``questions``), of places (``asked``, ``answered`` in time,
+        ``unanswered`` at the decision) and of answers (``used``, ``late``, ``rejected_…``)."""
         self.begun: float | None = None
         """Time of the open question [s]; None = no open question."""
         self.places: tuple[int, ...] = ()

@@ -47,8 +47,8 @@ class _Due(NamedTuple):
 class SimulatedExpert:
     """Expert that computes answers from a field, after a delay.
 
-    Every draw is keyed by (seed, place, number of earlier questions for the place), so the order of
-    questions does not change an answer.
+    Every draw is keyed by (seed, place, number of earlier questions for the place). An answer thus
+    does not depend on the order of questions.
 
     Args:
         field: true field, or a model of the field.

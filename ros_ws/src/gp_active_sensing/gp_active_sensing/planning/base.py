@@ -17,7 +17,6 @@ from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import (
     BoolArray,
     CandidateValue,
-    Cost,
     FloatArray,
     IntArray,
     Plan,
@@ -78,16 +77,11 @@ class Candidates:
         """Return the plan that goes to the candidate at `index`, with the values of all candidates.
 
         The bounds on the values are `least` and `most`, each (A,); without `most` both bounds are
-        `least`. By default the plan has the bounds of its candidate and one expansion.
+        `least`. By default the plan has the bounds of its candidate.
         """
         lower, upper = least.tolist(), (least if most is None else most).tolist()
-        given = {
-            "lower": lower[index],
-            "upper": upper[index],
-            "expanded": 1,
-            "deadline_hit": False,
-            "candidates": tuple(map(CandidateValue, self.locations.tolist(), lower, upper)),
-        }
+        values = tuple(map(CandidateValue, self.locations.tolist(), lower, upper))
+        given = {"lower": lower[index], "upper": upper[index], "candidates": values}
         return self.plan_for(index, **(given | fields))
 
 
@@ -112,7 +106,7 @@ def candidates(request: PlanRequest) -> Candidates:
 
 def no_plan(reason: str) -> Plan:
     """Return the plan without a waypoint that ends a mission."""
-    return Plan((), 0.0, 0.0, 0, 0.0, deadline_hit=False, cost=Cost(0.0, 0.0), reason=reason)
+    return Plan((), expanded=0, reason=reason)
 
 
 @runtime_checkable
@@ -224,6 +218,6 @@ def revisits(policy: object) -> bool:
 def crosses(policy: object) -> bool:
     """Return whether a policy (or its class) may drive through observed places to any goal.
 
-    Other policies choose among `candidates`, which are adjacent if an adjacent place is unobserved.
+    Other policies choose among `candidates`: the unobserved adjacent places, if there are any.
     """
     return bool(getattr(policy, "crosses", False))

@@ -44,10 +44,10 @@ class FeasibleMove(NamedTuple):
 class BudgetConstraint:
     """Constraint of a budget on the drives on a map.
 
-    A drive to x is allowed if the remaining metres and seconds cover it and the cheapest way from x
-    to ``budget.end``. The remaining readings must also cover every unobserved place on the drive.
-    A probe that obeys the constraint can always reach the end place. The way to the end place is
-    the way of least seconds or of least metres, whichever fits.
+    A drive to x is allowed if it fits into the remaining metres and seconds together with a way
+    from x to ``budget.end``. This way has the least seconds or the least metres. The remaining
+    readings must also cover every unobserved place on the drive. A probe that obeys the constraint
+    can always reach the end place.
 
     Raises:
         PlanningError: the end place is not on the map.
@@ -199,7 +199,7 @@ def least_of(one: Budget, other: Budget) -> Budget:
 def in_metres(budget: Budget, speed: float | None) -> Budget:
     """Return a budget with seconds converted to metres at the probe's speed [m/s], if known.
 
-    Policies use the speeds of the map, which do not hold for a probe with its own speed.
+    Policies use the speeds of the map; these do not hold for a probe with its own speed.
     """
     if speed is None or budget.seconds is None:
         return budget

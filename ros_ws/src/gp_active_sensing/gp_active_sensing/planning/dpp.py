@@ -1,8 +1,8 @@
-"""Samples and greedy maxima of k-DPPs, whose probabilities are determinants of a kernel.
+"""Samples and greedy maxima of k-DPPs (determinantal point processes of k items).
 
-A k-DPP over m items with the positive semi-definite kernel L has ``Pr(S) = det L_S / e_k(L)`` for
-|S| = k. e_k is the sum of the determinants of all sets of k items. A kernel is a function that
-returns the requested entries, so a large matrix is never formed.
+For a positive semi-definite kernel L, a k-DPP has ``Pr(S) = det L_S / e_k(L)`` for sets S of k
+items. The normaliser e_k is the sum of all these determinants. A kernel is a function that returns
+the requested entries, so a large matrix is never formed.
 """
 
 from __future__ import annotations

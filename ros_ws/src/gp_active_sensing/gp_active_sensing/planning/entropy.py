@@ -38,7 +38,7 @@ _GROWING = (24, 32, 48, 64, 96, 128)
 _OFFSETS = np.array([-6.5, -3.0, 0.0, 3.0, 6.5])
 """Offsets of the panel edges from the mean of a component [the component's deviations]."""
 _IN_CACHE = 1 << 15
-"""Largest number of densities that are evaluated together, so that they fit into the cache."""
+"""Largest number of densities in one chunk; it fits into the processor's cache."""
 
 
 def gaussian_entropy(variance: FloatArray) -> FloatArray:
@@ -79,9 +79,9 @@ def noise_entropy(noise_variance: FloatArray) -> FloatArray:
 def reported_offset(noise_variance: FloatArray, readings: int) -> float:
     """Return the offset between the reported value and the information of some readings [nat].
 
-    If all candidates have the same noise, the offset is the entropy of the noise, and reported
-    values are joint entropies ``H[Z]`` as in the paper. Otherwise the offset is zero, and values
-    are the information ``H[Z] - Σ_λ b(λ) ½ log(2πe σ_n²(λ))`` per reading.
+    If all candidates have the same noise, the offset is the entropy of the noise. Reported values
+    are then joint entropies ``H[Z]`` as in the paper. Otherwise the offset is zero. Reported values
+    are then information, ``H[Z] - Σ_λ b(λ) ½ log(2πe σ_n²(λ))`` per reading.
     """
     if np.ptp(noise_variance) > 1e-12 * noise_variance.max():
         return 0.0

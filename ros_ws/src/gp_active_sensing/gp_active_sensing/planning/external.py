@@ -89,7 +89,7 @@ def decision_line(
 
 
 def _belief_fields(belief: Belief) -> dict[str, Any]:
-    """Return the belief after its transform, which the field ``scale`` names."""
+    """Return the belief after its transform; the field ``scale`` has the transform's name."""
     weights = belief.weights
     mean, variance = belief.marginals()
     middle = weights @ mean
@@ -133,7 +133,7 @@ class Answer(NamedTuple):
 
 
 def understood(answer: Mapping[str, Any], options: Candidates, topology: Topology) -> Answer:
-    """Return the choice in an answer, which has ``place``, and optionally ``route`` and ``value``.
+    """Return the choice in an answer with the fields ``place``, ``route`` and ``value``.
 
     Raises:
         ProgramError: the place is no candidate, or a field is invalid.
@@ -265,7 +265,7 @@ def _forget(key: tuple[int, int]) -> None:
 
 @dataclass(frozen=True)
 class External:
-    """Choice of another program, which receives map and belief as JSON and names a place.
+    """Choice of another program from map and belief as JSON.
 
     The program runs without a shell, with the rights of the user who runs the mission. It receives
     all data with every decision, so it needs no memory and can be restarted at any time. After a
@@ -356,7 +356,6 @@ class External:
             waypoints=(int(options.locations[answer.candidate]), *route),
             lower=answer.value,
             upper=answer.value,
-            expanded=1,
             seconds=request.clock() - started,
             deadline_hit=late,
             horizon=1 + len(route),

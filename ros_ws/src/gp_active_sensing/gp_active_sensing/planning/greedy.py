@@ -71,8 +71,8 @@ def thaw(frozen: dict[str, Any], belief: Belief) -> FloatArray:
 def _candidates(belief: Belief) -> FloatArray:
     """Return the parameters of the candidates (L, …) without the common scale.
 
-    The columns are length-scales, signal, noise and, where the kernel has them, the total variance
-    and the variance with the attributes.
+    The columns are length-scales, signal and noise. With independent variances or attributes, the
+    total variance follows; with attributes, also the variance with the attributes.
     """
     candidates = belief.covariance.hyperparameters
     scales = length_scales_of(candidates)
@@ -142,7 +142,7 @@ class MaxEntropy(Greedy):
     """Largest entropy of the predictive mixture, ``argmax_x H[Z_x | z_D]``: bal with N' = 1.
 
     [Hoang2014, Eq. 6 at the last stage]. For several quantities the score is the weighted sum of
-    their entropies; the entropy of the noise is subtracted for the further quantities.
+    the main quantity's entropy and the further quantities' information.
     """
 
     unit = "nat"
@@ -187,12 +187,11 @@ class MutualInformation(Greedy):
         - H[Z_x | Z_{X \setminus (D \cup x)}, \lambda] \big)
 
     The first term alone (`ie`) prefers the edge of the map. The second term subtracts information
-    about no place of the map. The score ignores the information about λ, which `max_entropy` and
-    `bal` include. It may be negative.
+    about no place of the map. The score ignores information about λ. It may be negative.
 
-    On a large map, the second term conditions only on the `neighbourhood` places that are most
-    correlated with x, like the local kernels of the paper. The score is then a lower bound. Time
-    for n unobserved places, A candidates and k neighbours: O(L min(n³, A (n + k³))).
+    On a large map, the second term conditions on the `neighbourhood` places most correlated with x.
+    The score is then a lower bound. Time for n unobserved places, A candidates and k neighbours:
+    O(L min(n³, A (n + k³))).
     """
 
     unit = "nat"
@@ -363,12 +362,4 @@ class RandomChoice:
         if options.reason:
             return no_plan(options.reason), state
         index = int(request.rng.integers(options.locations.size))
-        plan = options.plan_for(
-            index,
-            lower=0.0,
-            upper=0.0,
-            expanded=1,
-            seconds=request.clock() - started,
-            deadline_hit=False,
-        )
-        return plan, state
+        return options.plan_for(index, seconds=request.clock() - started), state

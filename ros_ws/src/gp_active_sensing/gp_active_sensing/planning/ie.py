@@ -42,9 +42,8 @@ class _TimeIsUpError(Exception):
 class ImplicitExploration(Greedy):
     r"""Largest expected entropy, ``argmax_x Σ_λ b_D(λ) H[Z_x | z_D, λ]``, then `apgd`.
 
-    [Krause2007, IE]. Every reading updates the belief b_D at first. Once no policy can gain more
-    than `switch` over `apgd` with the remaining readings, the belief is frozen and `apgd` chooses
-    the rest (see `advantage_over_apgd`).
+    [Krause2007, IE]. Every reading updates the belief b_D at first. `advantage_over_apgd` bounds
+    the gain of any policy over `apgd`. Once the bound is at most `switch`, the belief is frozen.
 
     The bound is computed once ``H(b) ≤ switch``, and again after each eighth of the remaining
     readings. Without a budget of readings the policy never switches. On a map with moves the bound

@@ -169,7 +169,7 @@ class ExplicitExploration:
         Returns:
             done: True if the search is over.
             progress: new progress of the search.
-            wanted: places that the present test needs and that are not pending.
+            wanted: places for the present test, without pending places.
         """
         possible = set(options.locations.tolist())
         while len(inside := scales.inside(progress.low, progress.high)) > 1:
@@ -253,7 +253,7 @@ class ExplicitExploration:
         )
 
     def _decide(self, belief: Belief, scales: LengthScales, progress: _Progress) -> _Progress:
-        """Return the progress after the present test, whose places are all observed."""
+        """Return the progress after the present test. All its places must be observed."""
         variance, differences = reading_variance(belief)
         test = PairTest(variance, differences, progress.clip)
         signal = math.sqrt(field_variance(belief))

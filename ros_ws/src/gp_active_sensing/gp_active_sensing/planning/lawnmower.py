@@ -67,7 +67,7 @@ def densest_rows(
         direction: direction of the rows [degrees]; None = the best direction.
         limit: largest number of evaluated rows, but at least one.
         spent: function that returns whether time is up.
-        known: observed places, which count in the mean distance.
+        known: observed places; they count in the mean distance.
     """
     if not len(ground.places):
         return None
@@ -181,11 +181,11 @@ class _Layer:
 class Lawnmower(RoutePolicy):
     """Evenly spaced rows back and forth, independent of the readings.
 
-    The first decision chooses rows for the remaining budget with the way home. Keys that are null
-    are chosen so that the mean distance from a place of the map to the nearest row is least. The
-    probe observes every place of a row. On a map without moves with a limit on readings only, the
-    distance between places along a row is about that between rows. Rows stay inside the outline.
-    If obstacles interrupt the rows, the probe may cover one side after the other.
+    The first decision chooses rows for the remaining budget with the way home. The choice minimises
+    the mean distance from a place of the map to the nearest row. The probe observes every place of
+    a row. If readings are the only limit on a map without moves, places are about equally spaced
+    along and across rows. Rows stay inside the outline. If obstacles interrupt the rows, the probe
+    may cover one side after the other.
 
     Unavailable and too expensive places are skipped. After the rows, the nearest places follow. If
     an error of the map ends the mission, each pass has rows between those of earlier passes.

@@ -362,7 +362,7 @@ def _variance_of(belief: Belief, targets: Targets, which: IntArray, weights: Flo
 
 
 def _in_own_unit(belief: Belief, targets: Targets, places: IntArray) -> Targets:
-    """Return targets whose weights convert variances to the sensor's unit, before the transform.
+    """Return targets with weights that convert variances to the sensor's unit.
 
     The conversion is linear about the expected value of each place. The weights `own` are valid at
     `places` and at the targets only.

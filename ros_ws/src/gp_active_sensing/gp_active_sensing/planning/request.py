@@ -25,8 +25,8 @@ class QuantityBelief:
         weight: weight of its relative map error in the objective, not negative.
         sampled: True if a probe measures it only where it stops.
         aim: error of its map at which the mission may end; None = its error does not matter.
-        link: name of the quantity to whose map the belief may be linked, see `belief.link`;
-            auto = the main quantity; None = no link.
+        link: name of another quantity for a link to its map, see `belief.link`; auto = the main
+            quantity; None = no link.
     """
 
     name: str
@@ -69,7 +69,7 @@ class PlanRequest:
         rng: source of randomness of this decision.
         pending: waypoints of other probes. Policies treat them as observed with unknown values, and
             never choose them.
-        passed: pending places that a probe has left, and whose readings have not arrived.
+        passed: pending places that a probe has left before their readings arrived.
         waiting: places of other probes that wait for a decision; None = no place yet.
         limit: limit on the computing of this decision.
         remaining: remaining budget and end place of the mission, or of the current sortie.

@@ -186,7 +186,7 @@ class _Laying:
         return order if fits(self._trip(order), self.constraint) else ()
 
     def _within(self, share: float) -> BoolArray:
-        """Return the (n,) mask of places whose way, and way home, fit into a part of the budget.
+        """Return the (n,) mask of places that a probe can visit within a part of the budget.
 
         `share` is the part of the remaining metres or seconds, or of the readings if only readings
         are limited.

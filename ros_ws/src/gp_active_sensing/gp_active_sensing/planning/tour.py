@@ -1,4 +1,4 @@
-"""Tour: a route for the remaining budget, which is planned again as the belief changes."""
+"""Tour: a route for the remaining budget, planned again as the belief changes."""
 
 from __future__ import annotations
 
@@ -63,10 +63,9 @@ class Tour:
         (C_{AA} + \sigma_e^2 I)^{-1} S_{AA} \big), \qquad S = C W C,
 
     with the weights W of the places (`map.weights`). Readings on the way count. The policy compares
-    evenly spaced routes that fit into the budget (not on roads), a greedy design in the order of a
-    short tour, and the route of the last stage. It improves the best route by inserting, moving and
-    removing stops. After each reading the rest of the route is planned again. New routes are
-    searched when a tenth of a limit has been used.
+    evenly spaced routes (not on roads), a short tour through a greedy design, and the route of the
+    last stage. It improves the best route by inserted and replaced stops. After each reading the
+    rest of the route is planned again. New routes are searched when a tenth of a limit is used.
 
     Every route obeys the limits on metres, seconds and readings with the way home. Without limits a
     route has at most 400 readings. Several probes share the readings, and each avoids the routes of
@@ -287,7 +286,7 @@ def _percent(route: RouteValue) -> str:
 
 
 def _restrict_to_pass(driver: RouteDriver, routes: _Routes) -> bool:
-    """Limit the driver to the rest of its pass. Return whether its route observes a place."""
+    """Limit the driver to the rest of its pass. Return whether the driver's route has a reading."""
     left, mine = routes.left_of_pass(driver.at), routes.mine(driver.at)
     if left is None or not mine:
         return False
@@ -389,7 +388,7 @@ class _Routes:
         renewed: _Left | None,
         left: Budget | None,
     ) -> _Routes:
-        """Return the routes with a new route of the probe at a place, which is sent to a goal."""
+        """Return the routes with a new route of the probe at `at`, which drives to `goal`."""
         routes = {g: r for g, r in self.by_goal.items() if g in self.pending and g != at}
         passes = {g: b for g, b in self.passes.items() if g in routes and g != goal}
         if left is not None:

@@ -208,10 +208,10 @@ def _walks(
         problem: noise, and the check of the deadline.
         k: number of remaining readings.
         variance: (L, A, m) latent variances at each beginning.
-        column: function of picks (A (L+1),) that returns the covariances (L, A (L+1), m) of each
-            pick with all places, at the beginning of its walk.
+        column: function from picks (A (L+1),) to their covariances (L, A (L+1), m) with all places,
+            at the beginning of each walk.
         allowed: (A, m) mask of the first places of a walk.
-        follow: function of picks and the current mask that returns the mask of the next places.
+        follow: function from picks and the current mask to the mask of the next places.
 
     Returns:
         total: (A, L + 1, L) joint entropy of each walk under each λ.

@@ -146,9 +146,9 @@ def _leaf_brackets(
 def _largest_entropy(leaves: Leaves, b: FloatArray, known: Bracket, good: BoolArray) -> FloatArray:
     """Return the (A, S, r) largest entropy of a reading at a leaf after each branch [nat].
 
-    The function integrates the leaf with the largest upper bound of each branch first. It then
-    integrates the leaves whose upper bound exceeds that entropy. The beliefs are b (L, X S r).
-    Branches that are not `good` (A, S, r) get the upper bound.
+    For each branch, the function integrates the leaf with the largest upper bound, and then all
+    leaves with an upper bound above the result. The beliefs are b (L, X S r). Branches that are not
+    `good` (A, S, r) get the upper bound.
     """
     wanted = good.reshape(len(good), -1)
     K = wanted.shape[1]

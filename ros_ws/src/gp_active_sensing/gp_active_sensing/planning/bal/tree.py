@@ -23,7 +23,7 @@ _WORTH = 0.02
 """Least weighted gap of an expanded branch, as a fraction of the largest weighted gap."""
 
 Room = Callable[[], int]
-"""Function that returns the number of states that may still be expanded."""
+"""Function that returns the remaining number of expansions."""
 
 
 class Tree:

@@ -1,1 +1,1 @@
-"""Gaussian-process bandits, which search for extrema with one or several probes."""
+"""Gaussian-process bandits: searches for extrema with one or several probes."""

@@ -132,14 +132,14 @@ class ProbabilityOfImprovement(Improvement, Bandit):
     """Most probable improvement on the best place so far, ``argmax_x Pr{f(x) > m} = Φ(u)``.
 
     ``u = (μ - m)/σ``, and m is the incumbent plus the margin. The default margin is a quarter of
-    the noise's standard deviation; without a margin the policy would stay at the incumbent.
+    the noise's standard deviation. Without a margin the policy would stay at the incumbent.
     [Mockus1989; Srinivas2010, Sec. 6]
     """
 
     noise_share: ClassVar[float] = 0.25
 
     def scores(self, view: View, belief: Belief, rng: np.random.Generator) -> FloatArray:
-        """Return u, which orders the places even where Φ(u) rounds to 0 or 1."""
+        """Return u. It orders the places even where Φ(u) rounds to 0 or 1."""
         return self.excess(view)[0]
 
 
@@ -191,7 +191,7 @@ def est_n(mean: FloatArray, std: FloatArray, best: float | None) -> float:
     .. math:: \hat m = m_0 + \int_{m_0}^\infty
         \Big[1 - \prod_x \Phi\Big(\frac{w - \mu(x)}{\sigma(x)}\Big)\Big] dw
 
-    Nested Clenshaw-Curtis rules integrate panels, which are halved until the rules agree.
+    Nested Clenshaw-Curtis rules integrate panels. A panel is halved until its rules agree.
     [Wang2016, Sec. 3; Kathuria2016]
 
     Args:

@@ -26,8 +26,8 @@ MOST_CANDIDATES = 100
 MOST_GOALS = 10_000
 """Largest number of goals that are all scored."""
 _GROUPS, _BEST = 500, 25
-"""Number of groups into which more goals than `MOST_GOALS` are divided, and number of best groups
-that are kept. The division is repeated while there are over two goals per group."""
+"""Number of groups of goals on a large map, and number of best groups for the next division.
+Divisions end at two goals per group."""
 
 
 @dataclass(frozen=True)
@@ -240,9 +240,7 @@ def plan_to(
         waypoints=(int(reach.locations[index]),),
         lower=value,
         upper=value,
-        expanded=1,
         seconds=seconds,
-        deadline_hit=False,
         path=route.path,
         cost=route.cost,
         candidates=tuple(CandidateValue(x, v, v) for x, v in best),

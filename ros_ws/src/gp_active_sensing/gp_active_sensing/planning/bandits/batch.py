@@ -120,7 +120,7 @@ class Batch(Bandit):
 
     A new policy overrides `choose`. Probes that wait at the same time get goals chosen together.
     The goals are assigned so that the ways have the least total cost. A probe that waits alone gets
-    one more member of the batch that the other probes are driving to.
+    one more member of the present batch.
     """
 
     in_rounds: ClassVar[bool] = False
@@ -182,7 +182,7 @@ class _Asked:
         self.policy, self.request, self.belief = policy, request, request.belief
         pending = tuple(request.pending)
         self.members = tuple(dict.fromkeys(pending))
-        """Members of the batch so far, which must not be chosen again."""
+        """Members of the batch so far; they must not be chosen again."""
         lead = None if state is None else state.get("lead")
         self.lead: int | None = lead if lead in self.members else None
         """First member of the batch while it is pending; None otherwise."""

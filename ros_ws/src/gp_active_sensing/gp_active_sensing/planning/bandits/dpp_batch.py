@@ -1,7 +1,7 @@
 """Batches by a determinantal point process (DPP). [Contal2013; Kathuria2016].
 
-The first member has the largest upper bound. The others are the set of largest determinant
-(UCB-PE, EST-PE) or a DPP sample from the region that may contain the maximum.
+The first member has the largest upper bound. The others come from the region of the possible
+maximum: the set of largest determinant (UCB-PE, EST-PE), or a DPP sample.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def _stacked(parts: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Dpp(Batch):
-    """Batch whose first member has the largest upper bound, and whose others come from a DPP on R⁺.
+    """Batch with the largest upper bound as its first member, and others from a DPP on R⁺.
 
     Probes that wait one at a time share a batch: one of them drives to the first member. The t of
     β_t and of R⁺ counts rounds [Kathuria2016, Algorithm 2]. A new policy overrides `explore`.

@@ -126,11 +126,11 @@ class BEst(ByEstimate, Hallucination):
 class LpUcb(BySchedule, Batch):
     """Largest upper bound after local penalisation, ``g(f⁺(x)) Π_j φ(x; x_j)`` for members x_j.
 
-    φ(x; x_j) is the probability that the maximum M is at least as far from x_j as x, if the field
-    changes by at most S per unit of distance. ``φ = ½ erfc(-z)`` with
+    φ(x; x_j) is the probability that the maximum is at least as far from x_j as x. It assumes that
+    the field changes by at most S per length-scale: ``φ = ½ erfc(-z)`` with
     ``z = (S ‖x - x_j‖ - M + μ(x_j)) / √(2σ²(x_j))``. M is the best reading. S is the largest slope
-    of the mean between neighbouring places, with distances in length-scales. g is the softplus of
-    the bound in standard deviations of the field. [Gonzalez2016, Secs. 3-4]
+    of the mean between neighbouring places. g is the softplus of the standardised bound.
+    [Gonzalez2016, Secs. 3-4]
     """
 
     def choose(self, start: Start, size: int, rng: np.random.Generator) -> list[int]:

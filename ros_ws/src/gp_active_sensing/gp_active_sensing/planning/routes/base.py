@@ -1,7 +1,7 @@
 """Policies that plan a route and follow it, and passes over the map.
 
 If an error of the map ends the mission, the probe drives the map in passes. Each pass is a route
-over the whole map within the least budget after which the predicted map is good enough.
+over the whole map. Its budget is the least budget for a predicted map that is good enough.
 """
 
 from __future__ import annotations
@@ -88,14 +88,13 @@ def next_pass(
 ) -> Pass:
     """Return the part of a driver's budget for the next pass.
 
-    A tour visits one place of each part of the map without a reading (see `not_seen`), and then the
-    first places of a greedy design. The function searches the tour with the fewest places after
-    which the forecast of the map's error meets the aim (see `AimForecast`). It uses doubling and
-    bisection. The pass gets the cost of that tour. A forecast from n read places is used for at
-    most n further ones, and another pass follows. If the budget does not cover the tour, the pass
-    gets all of it. With fewer than `FEWEST` read places or an unknown scale, no forecast is
-    reliable. The tour then visits the parts without a reading alone, or `FEWEST` places if there
-    are none.
+    A tour contains one place of each part of the map without a reading (see `not_seen`), and the
+    first places of a greedy design. The budget of the pass is the cost of the shortest tour with a
+    forecast that meets the aim (see `AimForecast`). Doubling and bisection find this tour. It has
+    at most as many places as there are observed places; further passes follow. If no tour meets
+    the aim within the budget, the pass gets the whole budget. With fewer than `FEWEST` observed
+    places or an unknown scale there is no forecast. The tour then visits only the parts without a
+    reading, or `FEWEST` places if there is no such part.
 
     Args:
         driver: driver of the probe, with the remaining budget and the map error.

@@ -35,8 +35,8 @@ class Rows:
         spacing: distance between the middles of neighbouring rows [m].
         inset: least distance of the outermost rows, and of the ends of rows, from the edge [m].
         direction: direction of the rows, anticlockwise from x [degrees].
-        corner: first corner. 0 or 1 = beginning or end of the first row, which is the rightmost
-            one in the direction; 2 or 3 = beginning or end of the last row.
+        corner: first corner. 0 or 1 = beginning or end of the first (rightmost) row; 2 or 3 =
+            beginning or end of the last row.
         along: distance between the places of a row [m]; 0 = every place.
     """
 
@@ -190,9 +190,9 @@ def rows_of(ground: Ground, rows: Rows, by: str = "seconds") -> tuple[int, ...]:
     """Return the places of evenly spaced rows in the order of the visits.
 
     The rows lie symmetrically about the middle of the map. A row contains the places within half a
-    pitch of its line, or with `Rows.along` the place nearest to each of evenly spaced points. If
-    obstacles interrupt the rows, the pieces are visited in the order with the shorter ways: row by
-    row, or one side after the other. Ways are shortest in `by`, "metres" or "seconds".
+    pitch of its line. With `Rows.along`, it contains the places nearest to evenly spaced points. If
+    obstacles interrupt the rows, the order is row by row or one side after the other, whichever has
+    the shorter ways. Ways are shortest in `by`, "metres" or "seconds".
     """
     lines = ground.lines(rows)
     if rows.corner in (2, 3):

@@ -1,4 +1,4 @@
-"""Routes of a probe with a turning radius, which fit into the budget with their curves.
+"""Routes of a probe with a turning radius that fit into the budget with their curves.
 
 A policy plans a route with straight ways, because the headings are known only for a whole route.
 If the route with its curves exceeds the budget, the policy plans again with a smaller budget.

@@ -36,8 +36,8 @@ class Distances:
     """Costs of the cheapest ways between any two places of a map, across any places.
 
     Without moves, ways are straight lines. With moves, one search finds the ways from a place to
-    all others on the first request, and its result is stored. On roads a way and its return may
-    have different costs. The cost from a place to itself is 0.
+    all others. Results are stored. On roads a way and its return may have different costs. The cost
+    from a place to itself is 0.
 
     Args:
         topology: the map.
@@ -182,7 +182,7 @@ class Distances:
         return np.concatenate([*parts, route[done:]]), cost
 
     def corners(self, route: Sequence[int]) -> tuple[int, ...]:
-        """Return the places of a route whose cheapest ways cross all its other places."""
+        """Return the corners of a route: the cheapest ways between them cross its other places."""
         places = np.asarray(route, dtype=np.int64)
         if self._arrays is None or len(places) < 3:
             return tuple(route)
@@ -299,9 +299,9 @@ _known: weakref.WeakKeyDictionary[Topology, dict[str, Distances]] = weakref.Weak
 
 
 def distances_of(topology: Topology, by: str = "seconds") -> Distances:
-    """Return the stored distances on a map, which are cheapest in `by`, "metres" or "seconds".
+    """Return the stored distances on a map for ways that are cheapest in `by`.
 
-    For a map with a turning radius they ignore the radius, because headings are unknown.
+    `by` is "metres" or "seconds". A turning radius of the map is ignored.
     """
     topology = topology.straight if isinstance(topology, Turning) else topology
     try:

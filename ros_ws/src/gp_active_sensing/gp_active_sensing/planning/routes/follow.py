@@ -190,11 +190,11 @@ def nearest_plan(request: PlanRequest, reach: ReachableGoals | None = None) -> P
 
 @dataclass(frozen=True)
 class Course:
-    """Route that one probe follows, or that several probes share.
+    """Route of one probe, or of several probes together.
 
-    Each probe continues from its place on the route. A probe that is not on the route, or that
-    reaches the start of another probe, moves to the longest unread stretch. It starts in the middle
-    if another probe is about to drive that stretch, otherwise at the beginning.
+    Each probe continues from its place on the route. At the start of another probe, or away from
+    the route, it moves to the longest unread stretch. It starts in the middle if another probe is
+    about to drive that stretch, otherwise at the beginning.
 
     Args:
         route: places in order, visited or not.
@@ -375,12 +375,5 @@ class _Steps:
 
 
 def _plan(step: _Step, after: tuple[int, ...], **fields: Any) -> Plan:
-    values = {"lower": 0.0, "upper": 0.0, "expanded": 1, "seconds": 0.0, "deadline_hit": False}
-    waypoints = (step.route.path[-1], *after)
-    return Plan(
-        waypoints=waypoints,
-        path=step.route.path,
-        cost=step.route.cost,
-        horizon=len(waypoints),
-        **{**values, **fields},
-    )
+    way, waypoints = step.route, (step.route.path[-1], *after)
+    return Plan(waypoints, path=way.path, cost=way.cost, horizon=len(waypoints), **fields)

@@ -22,15 +22,11 @@ class VisitOrder:
 
     Args:
         order: (k,) indices of the places.
-        length: length of the tour with the given start and end; infinite if a leg has no way.
         expanded: number of searches for an improvement, each around one place.
-        stopped: True if the limit ended the search.
     """
 
     order: IntArray
-    length: float
     expanded: int
-    stopped: bool
 
 
 def short_tour(
@@ -44,7 +40,7 @@ def short_tour(
     """Return a short open tour through k places. The function is deterministic.
 
     The initial tours are cheapest insertion and nearest neighbour. 2-opt and Or-opt improve the
-    shorter one, or both if there are few places, until no change helps. A pass takes O(k²).
+    shorter tour. If there are few places, they improve both. A pass takes O(k²).
 
     Args:
         between: (k, k) distances from each place to each, possibly asymmetric; infinite = no way.
@@ -61,30 +57,12 @@ def short_tour(
         msg = f"expected distances between {k} places, from the start (k,) and to the end (k,)"
         raise ValueError(msg)
     if k == 0:
-        return VisitOrder(np.empty(0, dtype=np.int64), 0.0, 0, False)
+        return VisitOrder(np.empty(0, dtype=np.int64), 0)
     search = _Search(_closed(between, first, last), limit, spent)
     begun = [search.cheapest_insertion(), search.nearest_neighbour()]
     begun.sort(key=search.length)
     tours = [search.improve(tour) for tour in begun[: 2 if k <= _BOTH else 1]]
-    best = min(tours, key=search.length)[1:] - 1
-    return VisitOrder(
-        best, tour_length(best, between, first, last), search.expanded, search.stopped
-    )
-
-
-def tour_length(
-    order: IntArray,
-    between: FloatArray,
-    first: FloatArray | None = None,
-    last: FloatArray | None = None,
-) -> float:
-    """Return the length of a tour in the unit of the distances; see `short_tour`."""
-    if not len(order):
-        return 0.0
-    total = float(between[order[:-1], order[1:]].sum())
-    if first is not None:
-        total += float(first[order[0]])
-    return total + (float(last[order[-1]]) if last is not None else 0.0)
+    return VisitOrder(min(tours, key=search.length)[1:] - 1, search.expanded)
 
 
 def _closed(between: FloatArray, first: FloatArray | None, last: FloatArray | None) -> FloatArray:
@@ -118,7 +96,6 @@ class _Search:
     def __init__(self, distances: FloatArray, limit: int | None, spent: Callable[[], bool]) -> None:
         self.distances = distances
         self.expanded = 0
-        self.stopped = False
         self._limit = math.inf if limit is None else limit
         self._spent = spent
         self._least = 1e-9 * float(distances.max(initial=0.0))
@@ -173,8 +150,7 @@ class _Search:
         place = 1
         while since < m - 1 and m > 2:
             if self.expanded >= self._limit or self._spent():
-                self.stopped = True
-                return tour
+                break
             self.expanded += 1
             found = self._turn(tour, place)
             if found is None:
