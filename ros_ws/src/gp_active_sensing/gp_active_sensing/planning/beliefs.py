@@ -133,7 +133,7 @@ def representatives(belief: Belief, most: int) -> tuple[IntArray, FloatArray]:
 
 
 def _features(candidates: MergedCandidates) -> FloatArray:
-    """Return features (L, F) whose squared distances are the parenthesis in `joined`."""
+    """Return features (L, F); the cost in `joined` contains their squared distances."""
     weights, mean = candidates.weights, candidates.mean
     L, m = mean.shape
     noise = candidates.noise

@@ -98,7 +98,7 @@ class PairTest:
         return math.exp(-count * rate)
 
     def pairs_needed(self, pair: Pair, error: float) -> float:
-        """Return the number of pairs with a bound of at most `error`; inf = no number suffices."""
+        """Return the number of pairs that limits the error probability to `error`; inf = none."""
         rate = -math.log(max(self.error(pair, 1), 1e-300))
         return math.ceil(-math.log(error) / rate) if rate > 1e-12 and error > 0.0 else math.inf
 
