@@ -80,7 +80,7 @@ class Calibration:
 def calibration_of(belief: Belief) -> Calibration | None:
     """Return the leave-one-place-out predictions; None if they are not computed.
 
-    They need 2 to `MOST` places and readings that do not age.
+    They need readings that do not age, at 2 to `MOST` places.
     """
     if not 2 <= int(belief.observed.sum()) <= MOST:
         return None

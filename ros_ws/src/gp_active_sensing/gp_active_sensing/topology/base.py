@@ -244,8 +244,8 @@ class Topology:
     def columns(self, names: Sequence[str] | None = None) -> tuple[FloatArray, tuple[str, ...]]:
         """Return (n, p) columns by name, and their p titles, for a linear mean.
 
-        Names are x, y, z, further numbers and features. None = the features, or the columns of
-        which an embedding was made.
+        Names are x, y, z, further numbers and features. None = the features, or the columns that
+        an embedding uses.
 
         Raises:
             ConfigError: unknown name.
