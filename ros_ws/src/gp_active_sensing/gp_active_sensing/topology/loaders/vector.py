@@ -43,7 +43,7 @@ _OTHER_FILES = re.compile(rb"OGRVRT|VRTDataset|opengis\.net/(gml|wfs|wms)|GDAL_W
 """Words of descriptions of data in other files."""
 _DRAWN = ("tessellate", "extrude", "visibility")
 """Columns of GDAL with the drawing style of KML."""
-_DRAWN_SHAPES = re.compile(rb"<(?:\w+:)?(Point|Line\w+|Polygon)[\s/>]")
+_DRAWN_SHAPES = re.compile(rb"<(?:\w+:)?(Point|LineString|LinearRing|Polygon)[\s/>]")
 """Tags of the shapes of KML."""
 _UNDEFINED = ("ENGCRS", "LOCAL_CS", "ENGINEERINGCRS")
 

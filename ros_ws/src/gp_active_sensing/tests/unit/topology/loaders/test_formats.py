@@ -115,7 +115,8 @@ def test_what_says_no_system_is_told_by_its_extent(tmp_path: Path) -> None:
 
 def test_a_file_of_pins_alone_is_points(tmp_path: Path) -> None:
     """How the pins are drawn is no number of a place; pins that GDAL would pass over are said."""
-    pin = "<Placemark><name>{}</name><Point><coordinates>{},54</coordinates></Point></Placemark>"
+    pin = "<Placemark><name>{}</name><Style><LineStyle/></Style><Point><coordinates>{},54"
+    pin += "</coordinates></Point></Placemark>"
     pins = pin.format("a", 10) + pin.format("b", 10.001)
     path = tmp_path / "pins.kml"
     path.write_text(f"<kml><Document>{pins}</Document></kml>")
