@@ -238,6 +238,17 @@ class Belief:
         other._data = self._data.copy()
         return other
 
+    def level(self) -> Belief:
+        """Return a belief with the same readings, and one amplitude everywhere per candidate.
+
+        O(L |D|³); this belief itself if none of its candidates has `amplitude_slopes`.
+        """
+        if self.grid is None or (grid := self.grid.level()) is None:
+            return self
+        other = self.copy()
+        other._use(grid)
+        return other
+
     def among(
         self, covariance: LocationCovariance, weights: FloatArray, grid: CandidateGrid | None
     ) -> Belief:
@@ -274,7 +285,7 @@ class Belief:
     def move_to(self, fresh: Belief, *, others: bool = False) -> None:
         """Extend the belief to more places; the present ones come first and keep their readings.
 
-        Adapted candidates are kept. O(n); the next query computes the factors again.
+        Adapted candidates are kept, with the same amplitude everywhere. O(n); the next query computes the factors again.
 
         Args:
             fresh: belief with the same settings over all places, before its first reading.
@@ -285,7 +296,8 @@ class Belief:
         """
         covariance, prior, grid = fresh.covariance, fresh.prior_weights, fresh.grid
         if self.grid is not None and grid is not None:
-            grid = self.grid.on(grid)
+            level = self.grid.level()  # since nothing was read in the new part of the map
+            grid, others = (level or self.grid).on(grid), others or level is not None
             covariance, masses = grid.build()
             prior = masses / masses.sum()
         count, more = len(self.covariance.hyperparameters), len(covariance.hyperparameters)
@@ -555,6 +567,8 @@ class Belief:
         if best == now or found[best] - found[now] < _CLEAR:
             return ""
         self._data.see_through(best)
+        if best is not IDENTITY and self.grid is not None and (grid := self.grid.level()):
+            self._use(grid)
         what = "the readings themselves"
         if isinstance(best, Log):
             what = f"the logarithm of the readings{f' {best.offset:+.4g}' if best.offset else ''}"
@@ -577,15 +591,20 @@ class Belief:
     def _adapt_grid(self) -> str:
         if self.grid is None:
             return ""
-        grid, why = self.grid.adapted(self.weights, int(np.count_nonzero(self.visited)))
-        if not why:
-            return ""
+        observed = int(np.count_nonzero(self.visited))
+        # Through a logarithm an amplitude that changes makes the mean of the far side explode.
+        axes = self.grid.axes_read(self.visited) if self.transform is IDENTITY else ()
+        grid, why = self.grid.adapted(self.weights, observed, axes)
+        if why:
+            self._use(grid)
+        return why
+
+    def _use(self, grid: CandidateGrid) -> None:
         covariance, prior = grid.build()
         self.grid = grid
         self.covariance = covariance
         self.prior_weights = prior / prior.sum()
         self._data.begin(covariance)
-        return why
 
     # -- what it says --------------------------------------------------------------------------
 

@@ -195,14 +195,20 @@ def build_belief(
             every = zip(kernels, shown, made, all_parts, strict=True)
             count = max(SCALES, POINTS // max(1, sum(name != NONE for name in kernels)))
             ratios = axis_ratios(features, names) if names and features.ndim == 2 else ()
+            roads = any(name in graph_kernels for name in kernels)
+            plane = features.ndim == 2 and features.shape[1] <= 2 and not roads
+            plane = plane and set(names or ()) <= {"x", "y"}
             candidates = CandidateGrid(
                 tuple(
-                    KernelGrid(scales, ladder, family, name, weight / len(all_grids), ladder)
+                    KernelGrid(scales, ladder, family, name, weight / len(all_grids), ladder, tilts)
                     for kernel, name, (family, suggested), parts in every
                     for all_grids in [_pairs(config, kernel, suggested(count, ratios), parts)]
                     for weight in [NONE_WEIGHT if kernel == NONE else 1.0]
+                    # One grid with a long-range component: the amplitude is not known.
+                    for tilts in [plane and len(all_grids) > 1]
                     for scales, ladder in all_grids
-                )
+                ),
+                coordinates=features if plane else None,
             )
             covariance, weights = candidates.build()
             if not quiet:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from gp_active_sensing.belief.prior import (
 )
 from gp_active_sensing.topology.geometry import spacing_of
 from gp_active_sensing.topology.segments import Links
-from gp_active_sensing.types import FloatArray
+from gp_active_sensing.types import BoolArray, FloatArray
 
 _EDGE = 0.15
 """Posterior mass of the smallest or largest length-scale above which the grid extends beyond it."""
@@ -41,6 +41,18 @@ _SAME = 1e-6
 _LEAST, _MOST = 0.25, 4.0
 """Smallest length-scale in spacings of the places, and largest in extents of the map. Smaller ones
 make places independent, larger ones make the field constant."""
+SLOPE, STEEPEST = 0.35, 2
+"""Step of an amplitude's slope along an axis, and largest number of steps along all axes. With one
+step and evenly spread places the amplitude at one side of the map is 3.4 times that at the other.
+"""
+VARYING, SLOPE_STEPS = 0.1, 1.5
+"""Prior mass of a small slope relative to no slope, and standard deviation of slopes in steps."""
+_LONG = 0.125
+"""Smallest extent of an axis, relative to the longest axis, along which the amplitude changes."""
+_BOTH_ENDS = 0.9
+"""Smallest extent of the read places, relative to the map, for an amplitude that changes."""
+_LEADING = 0.15
+"""Smallest posterior weight of a kernel whose amplitude may change over the map."""
 
 
 @dataclass(frozen=True)
@@ -242,6 +254,7 @@ class KernelGrid:
             component.
         ladder: all possible `parts`, with equal prior masses, from the largest nugget to the
             smallest; () = `parts` are fixed.
+        tilts: True if the amplitude of the field may change along the axes of the map.
     """
 
     scales: LengthScaleGrid
@@ -250,6 +263,7 @@ class KernelGrid:
     kernel: str = ""
     share: float = 1.0
     ladder: tuple[HyperParameters, ...] = ()
+    tilts: bool = False
 
     def __len__(self) -> int:
         return len(self.scales.points) * len(self.parts)
@@ -261,16 +275,18 @@ class KernelGrid:
             for ell in self.scales.length_scales()
             for parts in self.parts
         ]
-        each = 1.0 / len(self.ladder or self.parts)
-        prior = np.repeat(each * self.scales.prior(), len(self.parts))
+        each = np.array([_relative_prior(part) for part in self.parts])
+        each /= len(self.ladder or self.parts)
+        prior = (self.scales.prior()[:, None] * each).ravel()
         return self.family(candidates), prior
 
-    def adapted(self, weights: FloatArray) -> tuple[KernelGrid, str]:
+    def adapted(self, weights: FloatArray, axes: Sequence[bool]) -> tuple[KernelGrid, str]:
         """Return a grid adapted to the posterior, and the reason; "" if only parts were removed.
 
         `weights` (L,) are the posterior weights of this grid's candidates; their sum is the
         kernel's weight. A kernel with enough weight adapts its length-scales, and adds the
-        neighbours of parts with much mass. Parts with a negligible weight are removed.
+        neighbours of parts with much mass. Parts with a negligible weight are removed. If
+        the grid `tilts`, the part with the most mass gets amplitudes that change along the `axes`.
         """
         table = weights.reshape(len(self.scales.points), len(self.parts))
         share, of_part = float(table.sum()), table.sum(axis=0)
@@ -289,21 +305,60 @@ class KernelGrid:
                 if beside:
                     reason = f"{100 * mass:.0f} % on a nugget of {part.nugget:.2g}"
                     why = f"{why}; {reason}" if why else reason
-        parts = tuple(p for p in self.ladder or self.parts if p in wanted)
+            first = int(of_part.argmax())
+            if self.tilts and share >= _LEADING and of_part[first] > _EDGE * share:
+                tilted = set(_tilted(self.parts[first], axes)) - set(self.parts)
+                wanted |= tilted
+                if tilted:
+                    reason = f"{len(tilted)} amplitudes that change over the map"
+                    why = f"{why}; {reason}" if why else reason
+        order = {part: i for i, part in enumerate(self.ladder or self.parts)}
+        parts = tuple(sorted(wanted, key=lambda p: (order[_level(p)], p.amplitude_slopes)))
         word = f"{self.kernel}: " if self.kernel and why else ""
         return replace(self, scales=scales, parts=parts), word + why
 
     def _beside(self, part: HyperParameters) -> list[HyperParameters]:
         """Return the neighbours of `part` on the ladder, and copies with another attribute_std."""
-        if part not in self.ladder:
+        base = _level(part)
+        if base not in self.ladder:
             return []
-        at = self.ladder.index(part)
+        at = self.ladder.index(base)
         found = [self.ladder[i] for i in (at - 1, at + 1) if 0 <= i < len(self.ladder)]
-        found = [p for p in found if bool(p.attribute_std) == bool(part.attribute_std)]
-        same = replace(part, attribute_std=0.0)
-        return found + [
-            p for p in self.ladder if p != part and replace(p, attribute_std=0.0) == same
-        ]
+        found = [p for p in found if bool(p.attribute_std) == bool(base.attribute_std)]
+        same = replace(base, attribute_std=0.0)
+        found += [p for p in self.ladder if p != base and replace(p, attribute_std=0.0) == same]
+        return [replace(p, amplitude_slopes=part.amplitude_slopes) for p in found]
+
+    def level(self) -> KernelGrid:
+        """Return the grid whose candidates have the same amplitude everywhere."""
+        return replace(self, parts=tuple(dict.fromkeys(map(_level, self.parts))))
+
+
+def _level(part: HyperParameters) -> HyperParameters:
+    """Return `part` with the same amplitude everywhere."""
+    return replace(part, amplitude_slopes=())
+
+
+def _tilted(part: HyperParameters, axes: Sequence[bool]) -> list[HyperParameters]:
+    """Return `part` with an amplitude that is one step steeper or flatter along one of `axes`."""
+    found = []
+    now = part.amplitude_slopes or (0.0,) * len(axes)
+    for axis in np.flatnonzero(axes).tolist():
+        for step in (-1, 1):
+            steps = [round(slope / SLOPE) for slope in now]
+            steps[axis] += step
+            slopes = tuple(SLOPE * each for each in steps) if any(steps) else ()
+            if sum(map(abs, steps)) <= STEEPEST:
+                found.append(replace(part, amplitude_slopes=slopes))
+    return found
+
+
+def _relative_prior(part: HyperParameters) -> float:
+    """Return the prior mass of `part` divided by that of the same part without slopes."""
+    if not part.amplitude_slopes:
+        return 1.0
+    squares = sum((slope / SLOPE) ** 2 for slope in part.amplitude_slopes)
+    return VARYING * math.exp(-0.5 * squares / SLOPE_STEPS**2)
 
 
 @dataclass(frozen=True)
@@ -313,10 +368,12 @@ class CandidateGrid:
     Args:
         kernels: grids of the kernels, with prior masses in proportion to `share`.
         due: smallest number of observed places at which the candidates adapt.
+        coordinates: (n, p) coordinates of the places; None = the features are no coordinates.
     """
 
     kernels: tuple[KernelGrid, ...]
     due: int = 0
+    coordinates: FloatArray | None = field(default=None, compare=False, repr=False)
 
     def build(self) -> tuple[LocationCovariance, FloatArray]:
         """Return the covariance of all candidates, ordered by kernel, and the prior (L,)."""
@@ -341,17 +398,40 @@ class CandidateGrid:
         )
         return replace(other, kernels=kernels, due=self.due)
 
-    def adapted(self, weights: FloatArray, observed: int) -> tuple[CandidateGrid, str]:
+    def level(self) -> CandidateGrid | None:
+        """Return the grid whose amplitudes are the same everywhere; None if all of them are."""
+        kernels = tuple(kernel.level() for kernel in self.kernels)
+        same = all(new.parts == old.parts for new, old in zip(kernels, self.kernels, strict=True))
+        return None if same else replace(self, kernels=kernels)
+
+    def axes_read(self, visited: BoolArray) -> tuple[bool, ...]:
+        """Return (p,) along which axes the readings reach both ends of the map.
+
+        An amplitude is thus not extrapolated: a robot would not look where it expects little.
+
+        Args:
+            visited: (n,) places with readings.
+        """
+        if self.coordinates is None or not visited.any():
+            return ()
+        extent, read = np.ptp(self.coordinates, axis=0), np.ptp(self.coordinates[visited], axis=0)
+        long = extent > _LONG * extent.max(initial=0.0)
+        return tuple((long & (read >= _BOTH_ENDS * extent)).tolist())
+
+    def adapted(
+        self, weights: FloatArray, observed: int, axes: Sequence[bool] = ()
+    ) -> tuple[CandidateGrid, str]:
         """Return a grid adapted to the posterior weights (L,), and the reason.
 
         Each change requires a quarter more observed places than the change before, which prevents
-        oscillation. See `LengthScaleGrid`.
+        oscillation. Amplitudes may begin to change along the `axes` (p,). See
+        `LengthScaleGrid`.
         """
         if observed < self.due:
             return self, ""
         ends = np.cumsum([len(kernel) for kernel in self.kernels])[:-1]
         shares = np.split(weights, ends)
-        moved = [k.adapted(mine) for k, mine in zip(self.kernels, shares, strict=True)]
+        moved = [k.adapted(mine, axes) for k, mine in zip(self.kernels, shares, strict=True)]
         kernels = tuple(kernel for kernel, _ in moved)
         reasons = [why for _, why in moved if why]
         count = sum(len(kernel) for kernel in kernels)
@@ -360,4 +440,4 @@ class CandidateGrid:
         if not reasons:
             return self, ""
         due = math.ceil(_AGAIN * observed)
-        return CandidateGrid(kernels, due), "; ".join(reasons)
+        return replace(self, kernels=kernels, due=due), "; ".join(reasons)

@@ -175,10 +175,12 @@ class LinkedGrid(CandidateGrid):
         covariance, prior = super().build()
         return LinkedCovariance(covariance, self.link), np.outer(_PRIOR, prior).ravel()
 
-    def adapted(self, weights: FloatArray, observed: int) -> tuple[CandidateGrid, str]:
+    def adapted(
+        self, weights: FloatArray, observed: int, axes: Sequence[bool] = ()
+    ) -> tuple[CandidateGrid, str]:
         """Return a grid adapted to the posterior, and the reason; see `CandidateGrid.adapted`."""
-        found, why = super().adapted(weights.reshape(len(SHARES), -1).sum(axis=0), observed)
-        return (LinkedGrid(found.kernels, found.due, self.link) if why else self), why
+        both = weights.reshape(len(SHARES), -1).sum(axis=0)
+        return super().adapted(both, observed, axes)
 
 
 def check_linked(template: Belief, source: Belief) -> None:
@@ -214,7 +216,7 @@ def linked(template: Belief, source: Belief) -> Belief:
     prior = np.outer(_PRIOR, template.prior_weights).ravel()
     grid = template.grid
     if grid is not None:
-        grid = LinkedGrid(grid.kernels, grid.due, link)
+        grid = LinkedGrid(grid.kernels, grid.due, grid.coordinates, link)
     return template.among(covariance, prior, grid)
 
 

@@ -156,6 +156,9 @@ class HyperParameters:
         long_std: standard deviation of a component that varies over half of the map; 0 = none. See
             `place_covariance.LongCovariance`.
         long_scales: length-scales of that component: one for all features or one per feature.
+        amplitude_slopes: (p,) slopes of the logarithm of the smooth component's standard deviation,
+            per standard deviation of each feature over the places; () = no change over the map.
+            `signal_std` is the root mean square over the places.
     """
 
     length_scales: tuple[float, ...]
@@ -166,6 +169,7 @@ class HyperParameters:
     attribute_std: float = 0.0
     long_std: float = 0.0
     long_scales: tuple[float, ...] = (1.0,)
+    amplitude_slopes: tuple[float, ...] = ()
 
     @property
     def variance(self) -> float:
@@ -275,7 +279,11 @@ CovarianceFamily: TypeAlias = Callable[[Sequence[HyperParameters]], LocationCova
 
 
 class FeatureCovariance(LocationCovariance):
-    """Covariance ``σ_s² k(x, x'; ℓ)`` over the features of the locations. [Hoang2014, Sec. 2].
+    """Covariance ``σ_s² a(x) a(x') k(x, x'; ℓ)`` over the features of the locations.
+
+    [Hoang2014, Sec. 2] with an amplitude a(x). It is 1 for candidates without slopes. Otherwise
+    ``log a(x) = c + Σ_k γ_k u_k(x)`` with slopes γ and standardised features u. The constant c
+    makes the mean square of a over the locations 1.
 
     Args:
         kernel: correlation function.
@@ -320,22 +328,31 @@ class FeatureCovariance(LocationCovariance):
         )
         self._which = which.reshape(-1)
         self._signal = np.array([h.signal_std**2 for h in hyperparameters])
+        slopes = [h.amplitude_slopes for h in hyperparameters]
+        self._amplitude = _Amplitude(features, slopes) if any(slopes) else None
 
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
         """Return the (L, r, c) covariance of the latent field."""
-        return self._with(rows, self.features[columns])
+        return self._with(rows, self.features[columns], columns)
 
     def with_points(self, rows: IntArray, points: Points) -> FloatArray:
         """Return the (L, r, m) covariance of the latent field at places and at points."""
-        return self._with(rows, points.features_on(self.features))
+        return self._with(rows, points.features_on(self.features), points.nearest)
 
-    def _with(self, rows: IntArray, there: FloatArray) -> FloatArray:
+    def _with(self, rows: IntArray, there: FloatArray, places: IntArray) -> FloatArray:
+        """Return the covariance with features `there` (m, p), whose nearest places are `places`."""
         k = self.kernel.correlations(self.features[rows], there, self._length_scales)
-        return np.asarray(self._signal[:, None, None] * k[self._which])
+        found = np.asarray(self._signal[:, None, None] * k[self._which])
+        if self._amplitude is not None:
+            found *= self._amplitude.of(rows)[:, :, None]
+            found *= self._amplitude.of(places)[:, None, :]
+        return found
 
     def variance(self, locations: IntArray) -> FloatArray:
         """Return the (L, m) prior variance of the latent field."""
-        return np.repeat(self._signal[:, None], len(locations), axis=1)
+        if self._amplitude is None:
+            return np.repeat(self._signal[:, None], len(locations), axis=1)
+        return np.asarray(self._signal[:, None] * self._amplitude.of(locations) ** 2)
 
     def only(self, which: Sequence[int]) -> FeatureCovariance:
         """Return this covariance for some of the candidates only."""
@@ -343,7 +360,38 @@ class FeatureCovariance(LocationCovariance):
         used, other._which = np.unique(self._which[list(which)], return_inverse=True)
         other._length_scales, other._signal = self._length_scales[used], self._signal[list(which)]
         other.hyperparameters = tuple(self.hyperparameters[i] for i in which)
+        if self._amplitude is not None:
+            other._amplitude = self._amplitude.only(which)
         return other
+
+
+class _Amplitude:
+    """Standard deviation of a field at n places, divided by its root mean square over them.
+
+    Args:
+        features: (n, p) features of the places.
+        slopes: `amplitude_slopes` of each of L candidates.
+    """
+
+    def __init__(self, features: FloatArray, slopes: Sequence[tuple[float, ...]]) -> None:
+        spread = features.std(axis=0)
+        self._scaled = (features - features.mean(axis=0)) / np.where(spread > 0.0, spread, np.inf)
+        every = np.array([each or (0.0,) * features.shape[1] for each in slopes])
+        self._slopes, which = np.unique(every, axis=0, return_inverse=True)
+        self._which = which.reshape(-1)
+        squares = [np.exp(2.0 * (self._scaled @ slope)).mean() for slope in self._slopes]
+        self._sizes = np.sqrt(squares)
+
+    def of(self, places: IntArray) -> FloatArray:
+        """Return the (L, m) relative standard deviations at places (m,)."""
+        found = np.exp(self._slopes @ self._scaled[places].T) / self._sizes[:, None]
+        return np.asarray(found[self._which])
+
+    def only(self, which: Sequence[int]) -> _Amplitude | None:
+        """Return the amplitudes of some candidates; None where each is the same everywhere."""
+        other = copy(self)
+        other._which = self._which[list(which)]
+        return other if self._slopes[other._which].any() else None
 
 
 class JoinedCovariance(LocationCovariance):

@@ -107,7 +107,7 @@ class ExplicitExploration:
                 "Take bal, ie or apgd, or a line or grid with `moves: free`"
             )
             raise PlanningError(msg)
-        variance = belief.covariance.variance(np.arange(belief.n))
+        variance = belief.level().covariance.variance(np.arange(belief.n))
         uneven = bool((variance.max(axis=1) > _SAME * variance.min(axis=1)).any())
         if uneven and len({h.length_scales for h in belief.hyperparameters}) > 1:
             msg = (
@@ -128,7 +128,7 @@ class ExplicitExploration:
         Raises:
             PlanningError: see `check`.
         """
-        belief, topology, pending = request.belief, request.topology, request.pending
+        belief, topology, pending = request.belief.level(), request.topology, request.pending
         clock = request.clock
         self.check(belief, topology)
         started = clock()

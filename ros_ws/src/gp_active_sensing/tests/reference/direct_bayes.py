@@ -33,6 +33,11 @@ class DirectBelief:
         k = self.kernel.correlation(
             self.features[rows], self.features[columns], np.array(hyper.length_scales)
         )
+        if hyper.amplitude_slopes:
+            u = (self.features - self.features.mean(axis=0)) / self.features.std(axis=0)
+            a = np.exp(u @ hyper.amplitude_slopes)
+            a = a / np.sqrt(np.mean(a**2))
+            k = np.diag(a[rows]) @ k @ np.diag(a[columns])
         mean = (self.basis[rows] * self.basis_std**2) @ self.basis[columns].T
         own = hyper.place_std**2 * (np.asarray(rows)[:, None] == columns)
         if self.attributes is not None:

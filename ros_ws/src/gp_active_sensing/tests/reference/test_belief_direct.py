@@ -17,7 +17,7 @@ from .direct_bayes import DirectBelief
 
 def random_case(seed: int):
     """Return a random belief and its plain twin after readings in random order, some repeated."""
-    rng = np.random.default_rng([20140621, seed])
+    rng, slopes = (np.random.default_rng([20140621, seed + k]) for k in (0, 10**6))
     n, p = int(rng.integers(3, 13)), int(rng.integers(1, 4))
     features = rng.uniform(0, 10, size=(n, p))
     width = 1 if rng.random() < 0.5 else p
@@ -31,6 +31,7 @@ def random_case(seed: int):
             attribute_std=float(rng.choice([0.0, 2.0])),
             long_std=float(rng.choice([0.0, 3.0])),
             long_scales=(far,),
+            amplitude_slopes=tuple(slopes.normal(0.0, 0.5, p)) if slopes.random() < 0.5 else (),
         )
         for _ in range(int(rng.integers(1, 6)))
     )
