@@ -285,7 +285,8 @@ class Belief:
     def move_to(self, fresh: Belief, *, others: bool = False) -> None:
         """Extend the belief to more places; the present ones come first and keep their readings.
 
-        Adapted candidates are kept, with the same amplitude everywhere. O(n); the next query computes the factors again.
+        Adapted candidates are kept, with the same amplitude everywhere. O(n); the next query
+        computes the factors again.
 
         Args:
             fresh: belief with the same settings over all places, before its first reading.
@@ -296,7 +297,7 @@ class Belief:
         """
         covariance, prior, grid = fresh.covariance, fresh.prior_weights, fresh.grid
         if self.grid is not None and grid is not None:
-            level = self.grid.level()  # since nothing was read in the new part of the map
+            level = self.grid.level()  # nothing was read in the new part of the map
             grid, others = (level or self.grid).on(grid), others or level is not None
             covariance, masses = grid.build()
             prior = masses / masses.sum()
@@ -592,7 +593,7 @@ class Belief:
         if self.grid is None:
             return ""
         observed = int(np.count_nonzero(self.visited))
-        # Through a logarithm an amplitude that changes makes the mean of the far side explode.
+        # After a logarithm, a large amplitude at one side would make the mean there explode.
         axes = self.grid.axes_read(self.visited) if self.transform is IDENTITY else ()
         grid, why = self.grid.adapted(self.weights, observed, axes)
         if why:

@@ -204,7 +204,7 @@ def build_belief(
                     for kernel, name, (family, suggested), parts in every
                     for all_grids in [_pairs(config, kernel, suggested(count, ratios), parts)]
                     for weight in [NONE_WEIGHT if kernel == NONE else 1.0]
-                    # One grid with a long-range component: the amplitude is not known.
+                    # A kernel has two grids if the amplitude of the field is not known.
                     for tilts in [plane and len(all_grids) > 1]
                     for scales, ladder in all_grids
                 ),
