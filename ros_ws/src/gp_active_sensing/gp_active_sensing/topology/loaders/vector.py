@@ -43,7 +43,7 @@ _OTHER_FILES = re.compile(rb"OGRVRT|VRTDataset|opengis\.net/(gml|wfs|wms)|GDAL_W
 """Words of descriptions of data in other files."""
 _DRAWN = ("tessellate", "extrude", "visibility")
 """Columns of GDAL with the drawing style of KML."""
-_DRAWN_SHAPES = re.compile(rb"<(?:\w+:)?(Point|LineString|LinearRing|Polygon)[\s/>]")
+_DRAWN_SHAPES = re.compile(rb"<(?:\w+:)?(Point|LineString|LinearRing|Polygon|Track)[\s/>]")
 """Tags of the shapes of KML."""
 _UNDEFINED = ("ENGCRS", "LOCAL_CS", "ENGINEERINGCRS")
 
@@ -132,7 +132,9 @@ def read_features(path: Path) -> VectorFile:
 def only_points(path: Path) -> bool:
     """Return whether all shapes of a file are points. Raises the errors of `read_features`."""
     if path.suffix.lower() in (".kml", ".kmz"):
-        return set(_DRAWN_SHAPES.findall(whole_bytes(path))) == {b"Point"}
+        drawn = set(_DRAWN_SHAPES.findall(whole_bytes(path)))
+        if b"Track" not in drawn:  # GDAL reads only some tracks.
+            return drawn == {b"Point"}
     features = read_features(path).features
     return {part.geom_type for f in features for part in simple(f.geometry)} == {"Point"}
 
