@@ -74,7 +74,7 @@ def test_a_mission_under_way(watch: Open, tmp_path: Path) -> None:
     with serving(run) as server:
         page = watch(server)
         assert text(page, "heading") == "No mission yet"
-        assert "has no config.yaml yet" in text(page, "reason")
+        assert str(run) in text(page, "reason")
         command = [sys.executable, "-m", "gp_active_sensing.cli", "run", str(what)]
         with subprocess.Popen([*command, "--out", str(run)], stdout=subprocess.DEVNULL) as process:
             until_text(page, "state", "stage")
