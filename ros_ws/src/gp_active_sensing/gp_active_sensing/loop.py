@@ -198,8 +198,8 @@ class SensingLoop:
     ) -> None:
         """Replace the map; its first places are the present places, in order.
 
-        Readings, spent budget and reservations stay. Snapshots keep their map. After an error
-        nothing has changed.
+        Readings, spent budget and reservations stay. Earlier snapshots keep the map with which they
+        were made. After an error nothing has changed.
 
         Args:
             topology: the new map.
@@ -362,9 +362,9 @@ class SensingLoop:
     def tell(self, readings: Iterable[Reading | PlacedReading], *, lead: str = "") -> TellReport:
         """Use readings in any order. Each reading is either used or rejected, and counted.
 
-        A `PlacedReading` has been checked, so only the budget can reject it. Only readings of the
-        quantity `lead` cost the budget; "" = the main quantity. A newly observed place costs one
-        reading, and so does a planned revisit. Late readings are used and counted.
+        A `PlacedReading` was checked before, so that only the budget can reject it. Only readings
+        of the quantity `lead` cost the budget; "" = the main quantity. A newly observed place costs
+        one reading, and so does a planned revisit. Late readings are used and counted.
         """
         accepted = late = 0
         new_places: list[int] = []
@@ -515,7 +515,7 @@ class SensingLoop:
         """Return whether the budget has a reading of a quantity for a place.
 
         After the first decision, the last readings are reserved for the planned ways. Observed
-        places cost nothing. `quantity` completes a visit of the probe.
+        places cost nothing. The reading of `quantity` completes a visit of the probe.
         """
         left, visit = self.remaining.readings, (quantity, location)
         if left is None or self.restoring or not (self.decisions or self.returning_home):

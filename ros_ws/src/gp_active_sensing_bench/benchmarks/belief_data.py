@@ -83,7 +83,7 @@ class DataSet:
 
 
 def rng_of(name: str, *more: int) -> np.random.Generator:
-    """Return the random generator of a data set and further numbers."""
+    """Return the random generator for the name of a data set and further numbers."""
     return np.random.default_rng([KEY, zlib.crc32(name.encode()), *more])
 
 
@@ -135,7 +135,7 @@ def _spread(values: np.ndarray) -> float:
 
 
 def _day(count: int, number: int) -> int:
-    """Return the index of the time of field `number`: evenly spaced, then repeated."""
+    """Return the index of the time of field `number`: evenly spaced times, then the same again."""
     return int(np.linspace(0, count - 1, min(count, DAYS)).round()[number % min(count, DAYS)])
 
 

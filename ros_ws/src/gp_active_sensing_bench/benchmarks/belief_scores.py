@@ -26,7 +26,7 @@ class Mixture:
         weights: (L,) weights with sum 1.
         mean: (L, m) means.
         variance: (L, m) variances of the true value, without noise.
-        transform: transform to the values; None = none.
+        transform: transform to the values; None = no transform.
     """
 
     weights: np.ndarray

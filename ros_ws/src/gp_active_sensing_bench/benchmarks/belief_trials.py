@@ -99,7 +99,7 @@ def trials(
 
 
 Says = dict[int, tuple[Mixture, float]]
-"""Prediction and seconds by the number of readings."""
+"""Prediction, and time since the first reading [s], by the number of readings."""
 
 
 def left_of(field: Field, readings: Readings, k: int) -> np.ndarray:
@@ -127,7 +127,7 @@ def taken(name: str, field: Field, number: int, count: int, site: str) -> Readin
 def wander(
     field: Field, noisy: np.ndarray, starts: np.ndarray, count: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return the places of a random drive, whose next places are equally probable.
+    """Return the places of a random drive on which each possible next place is equally probable.
 
     It skips places without a value. After an early end another drive begins.
     """
@@ -183,7 +183,7 @@ def prior(config: BeliefConfig, topology: Topology) -> Belief:
 
 
 def believing(config: BeliefConfig) -> Callable[[Field, Readings, Sequence[int]], Says]:
-    """Return the predictor by a belief that adapts its candidates after every reading."""
+    """Return the predictor that uses a belief, and adapts its candidates after every reading."""
 
     def says(field: Field, readings: Readings, counts: Sequence[int]) -> Says:
         belief, found = prior(config, field.topology).copy(), {}
@@ -234,7 +234,7 @@ def has_scikit_learn() -> bool:
 
 
 def scikit_learn(field: Field, readings: Readings, counts: Sequence[int]) -> Says:
-    """Return the predictions of scikit-learn's Gaussian process; its white part is noise."""
+    """Return the predictions of scikit-learn's Gaussian process; its white kernel is the noise."""
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 

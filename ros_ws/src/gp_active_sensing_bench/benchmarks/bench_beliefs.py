@@ -1,6 +1,6 @@
 """Errors and coverage of beliefs at places without a reading, on many fields.
 
-`run` compares the default with a constant, with scikit-learn and with hindsight.
+`run` compares the default belief to a constant, scikit-learn and the best fixed Gaussian process.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Results:
         return np.array([t.score.rmse for t in self.of(name, site, k, predictor)])
 
     def ratios(self, name: str, site: str, k: int, predictor: str) -> np.ndarray:
-        """Return (draws,) RMSE divided by that of the constant."""
+        """Return (draws,) RMSE divided by that of the constant prediction."""
         base = np.maximum(self.rmse(name, site, k, CONSTANT), 1e-300)
         return np.asarray(self.rmse(name, site, k, predictor) / base)
 
@@ -90,7 +90,7 @@ def gather(
     *,
     site: str = SITES[0],
 ) -> list[Trial]:
-    """Return all trials at one kind of site; few pieces of work, since each makes its map again."""
+    """Return all trials at one kind of site; tasks are few, because each builds its map again."""
     from joblib import Parallel, delayed
 
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the processes started here

@@ -207,7 +207,7 @@ def _topics(count: int) -> list[Sequence[object]]:
 
 
 def _answers(count: int) -> list[Sequence[object]]:
-    """Return absurd answers, which are point clouds, of a node that asks an expert."""
+    """Return absurd point clouds as answers to a node that asks an expert."""
     from rclpy.serialization import serialize_message
     from std_msgs.msg import Header
 

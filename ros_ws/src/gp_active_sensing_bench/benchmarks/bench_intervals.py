@@ -31,7 +31,7 @@ COUNTS, NOISES, PLACES = (1, 5, 30), (0.3, 0.05, 0.01), 40
 
 
 def run(*, quick: bool = False, starts: int | None = None, budgets: str = "") -> Report:
-    """Return four tables; `quick` = a draw of each, 40 moves, and only the first two."""
+    """Return four tables; `quick` = one draw of each kind, 40 moves, and the first two tables."""
     logging.getLogger("gp_active_sensing").setLevel(logging.ERROR)
     draws = starts or (1 if quick else STARTS)
     given = [int(word) for word in budgets.split(",") if word]
@@ -65,7 +65,7 @@ def routes(draws: int, budgets: Sequence[int]) -> Section:
 
 
 def mission(name: str, number: int, policy: str, moves: int) -> tuple[float, float, float]:
-    """Return actual over promised error at the end and after ten places, and final coverage."""
+    """Return actual over promised error (at the end, after ten places), and final coverage."""
     field = arenas(1, 1)[name, MOVES].field(number)
     step, known = step_of(field.topology), field.known
     words = json.dumps({"name": policy})

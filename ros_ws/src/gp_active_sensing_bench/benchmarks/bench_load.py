@@ -22,7 +22,7 @@ HERE = Path(__file__).resolve().parent
 SECONDS = float(os.environ.get("GPAS_LOAD_SECONDS", "60"))
 RATE = float(os.environ.get("GPAS_LOAD_RATE", "1000"))
 SLOW = 10.0
-"""Readings per second of the drive for comparison of memory."""
+"""Rate of readings in a slow drive, whose memory is compared [1/s]."""
 FLOOD_SECONDS = min(10.0, SECONDS)
 PARTS = os.environ.get("GPAS_LOAD_PARTS", "fast floods hours").split()
 HOURS = float(os.environ.get("GPAS_LOAD_HOURS", "2"))

@@ -39,7 +39,7 @@ TOGETHER, APART, FIRST = "one route for three", "three missions", "planned for o
 
 
 class Kind(NamedTuple):
-    """Two quantities: their correlation, readings of each, and whether at equal places."""
+    """Two quantities: correlation, numbers of readings, and whether these are at equal places."""
 
     name: str
     correlation: float
@@ -185,7 +185,7 @@ def costs(places: int) -> Section:
 
 
 def routes(draws: int, kept: Kept, *, play: bool) -> Section:
-    """Return the errors of three quantities by one route, three missions, and a route for one."""
+    """Return errors of three quantities by one route, by three missions, or by a route for one."""
     count = min(draws, 20)
     section = Section(
         "One route for three quantities",

@@ -135,7 +135,7 @@ COST = (
 
 
 def _errors(fields: RoadFields, missions: Missions) -> str:
-    """Return the table of a set of fields, and again over blocks of fields close in time."""
+    """Return the table of a set of fields, then that over blocks of fields close in time."""
     columns = tuple(f"{n} readings" for n in fields.checkpoints)
     head = ("fields", "", *columns, "fields / units / missions")
     make = partial(error_rows, fields.name, missions)

@@ -1,4 +1,4 @@
-"""Long mission with kills of the node, a full disk and clock steps: its cost.
+"""Cost of a long mission with kills of the node, a full disk and clock steps.
 
 Variables: GPAS_SOAK_DECISIONS is its length, GPAS_SOAK_SECONDS its longest time.
 """

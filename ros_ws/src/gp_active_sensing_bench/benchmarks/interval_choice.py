@@ -1,6 +1,6 @@
 """Cross-validation of the belief's fixed settings over data sets.
 
-The variants change the long part, the threshold of the logarithm, and pruning, for equal readings.
+The variants change the long-range component, the threshold of the logarithm, and the pruning.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ NOW = "now"
 
 
 def _long(amplitude: float, extent: float) -> list[tuple[Any, str, Any]]:
-    """Return the changes for another amplitude and length of the long part."""
+    """Return the changes for another amplitude and length of the long-range component."""
     half = grid.LengthScaleGrid.half.fget
     assert half is not None
     scaled = property(lambda self: tuple(2.0 * extent * one for one in half(self)))

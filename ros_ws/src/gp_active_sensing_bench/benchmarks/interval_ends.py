@@ -1,4 +1,4 @@
-"""Actual errors of missions that end by an error, under several rules."""
+"""Actual errors of missions that end when they reach a target error, under several rules."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RULES = {
     "error, 90 %": ("actual", 0.9),
     f"error, {SURE:.0%}": ("actual", SURE),
 }
-"""Column of a stage and required probability of each rule; the last rule is in use."""
+"""Field of `Stage` and required probability of each rule; the last rule is in use."""
 
 
 class Stage(NamedTuple):
@@ -101,7 +101,7 @@ def ended(stages: Sequence[Sequence[float]], rule: str) -> Stage | None:
 
 
 def ends(draws: int) -> Section:
-    """Return the results of missions that end by an error."""
+    """Return the results of missions that end when they reach a target error."""
     kept, section = Kept("ends"), Section(
         "Missions that end by an error",
         COMMAND,

@@ -39,7 +39,7 @@ LEVELS = (0.5, 0.9, 0.95)
 EVENLY = "evenly spaced"
 """Label of the best of all evenly spaced routes in hindsight."""
 DENSEST = "evenly spaced, densest"
-"""Label of the evenly spaced route with the smallest distance to all places, known beforehand."""
+"""Label of the evenly spaced route nearest to all places on average, known before a mission."""
 MOST_ROUTES = 30
 """Largest number of evenly spaced routes; they have the smallest mean distance to all places."""
 EXPANSIONS = 500

@@ -17,7 +17,7 @@ Cell = tuple[str, str, int]
 
 
 def densest(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows of the evenly spaced routes that are known beforehand."""
+    """Return the rows of the evenly spaced routes that are known before a mission."""
     return [
         {**row, **row["densest"], "label": DENSEST, "densest": None}
         for row in rows
@@ -86,7 +86,7 @@ def digits_for(value: float) -> int:
 
 
 def _listed(cells: Sequence[tuple[str, str, int]], of: Sequence[tuple[str, str, int]]) -> str:
-    """Return the data sets of each mode and length with missing results."""
+    """Return the data sets with missing results, by mode and number of moves."""
     if len(cells) == len(of):
         return "everywhere"
     found = []
@@ -281,7 +281,7 @@ def cell_section(results: Results, cell: Cell) -> Section:
 
 
 def computing(get: Mapping[str, np.ndarray]) -> list[str]:
-    """Return time, memory and failures of a policy; [] for the bound, which does not decide."""
+    """Return time, memory and failures of a policy; [""] * 5 for a route without decisions."""
     if not get["median_seconds"].size:
         return [""] * 5
     return [

@@ -1,4 +1,4 @@
-"""Mission on a road field with scores on its way.
+"""Mission on a road field, scored after several numbers of readings.
 
 Field, start and noise depend on the numbers of field and start, never on the policy. The first
 crossing of a place with a value counts as one reading. Other crossings count as none.

@@ -117,7 +117,7 @@ def pair_rows(
 
 
 def cost_rows(name: str, missions: Missions) -> list[list[object]]:
-    """Return a row for each policy: kilometres at each budget, planning time for the last [s]."""
+    """Return a row for each policy: kilometres at each budget, planning time at the last [s]."""
     rows: list[list[object]] = []
     for policy in missions.policies:
 

@@ -36,7 +36,7 @@ _STEP = 1e-3
 _SIGNAL = (math.log(1e-2), math.log(30.0))
 _NOISE = (math.log(1e-3), math.log(5.0))
 _OWN = (math.log(1e-3), math.log(5.0))
-"""Limits of the logarithms of signal, noise and `place_std`, in those of the readings."""
+"""Limits of the logarithms of signal, noise and `place_std` [the readings' deviation]."""
 _LEAST_GAIN = 3.0
 """Smallest gain in log-evidence at which `place_std` is accepted [nat]."""
 

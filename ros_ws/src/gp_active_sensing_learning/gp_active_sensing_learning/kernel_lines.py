@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _PARTS = 4
-"""Number of lines for a stage of a group without a terminal."""
+"""Number of lines for each stage of a group, if the output is not a terminal."""
 
 
 class LearningDisplay:

@@ -64,7 +64,7 @@ def _check(settings: HeaderReader) -> None:
 
 
 def _check_recipe(recipe: HeaderReader) -> None:
-    """Check the settings for reading rows, which are needed to read other rows alike."""
+    """Check the settings for reading rows, with which further rows are read in the same way."""
     for key in ("kind", "map", "scenario"):
         if recipe.has(key):
             recipe.text(key)

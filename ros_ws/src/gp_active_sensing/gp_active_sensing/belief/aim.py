@@ -16,7 +16,7 @@ from gp_active_sensing.types import MEAN, WORST, Aim, FloatArray, IntArray
 from gp_active_sensing.util.groups import nearby_groups
 
 SURE = 0.95
-"""Smallest probability of an error within the aim at which a mission ends. The belief computes this
+"""Probability of a map error within the aim that ends a mission. The belief computes this
 probability. In tests 90 % of the errors were within its 95 % quantile; see docs/fidelity.md."""
 FEWEST = 10
 """Smallest number of observed places at which a mission ends while the scale is unknown. Also the
@@ -29,7 +29,7 @@ _MOST = 200
 _LITTLE = 1e-4
 """Weight of a candidate below which its errors count as fully dependent."""
 _FACTORS = 128
-"""Number of equally probable factors of an unknown scale in a sum."""
+"""Number of equally probable values of the unknown factor c over which `assurance` sums."""
 
 
 def met(aim: Aim, belief: Belief, topology: Topology, closed: Collection[int] = frozenset()) -> str:
@@ -57,7 +57,7 @@ def met(aim: Aim, belief: Belief, topology: Topology, closed: Collection[int] = 
 def not_seen(
     belief: Belief, topology: Topology, closed: Collection[int] = frozenset()
 ) -> list[IntArray]:
-    """Return the parts of a map without any reading, of `FEWEST` equally large parts.
+    """Divide a map into `FEWEST` equally large parts, and return those without a reading.
 
     The belief assumes that λ and the scale are the same all over the map. Only a reading in each
     part can test this assumption. The result is empty if the scale is known.

@@ -18,7 +18,7 @@ from gp_active_sensing.types import FloatArray
 _CLIPPED = 3.0
 """Largest absolute value in a standardised column, which limits the effect of outliers."""
 _RARE = 0.02
-"""Least fraction of the places that a column of two values may mark."""
+"""Smallest fraction of the places for each of the two values of a column of zeros and ones."""
 _LEVELS = 12
 """Largest number of columns of one category."""
 
@@ -87,8 +87,8 @@ class Attributes:
 def attributes_of(topology: Topology) -> Attributes:
     """Return the attributes of the places of a map.
 
-    They are the map's further numbers; of road segments length, lanes, speed limit, class and other
-    numbers.
+    They are the map's additional numbers; on roads they are length, lanes, speed limit, class and
+    other numbers of each segment.
     """
     if not isinstance(topology, Roads):
         return Attributes.of(topology.n, topology.numbers)

@@ -69,7 +69,7 @@ _LARGEST = 1e100
 class Posterior:
     """Joint posterior of the latent field at m locations under each of L candidates.
 
-    Values are those the Gaussian process sees (after the belief's transform).
+    The values are those after the belief's transform.
 
     Args:
         mean: (L, m).
@@ -194,7 +194,7 @@ class Belief:
     def observed(self) -> BoolArray:
         """(n,) mask of places that a probe has read (read-only).
 
-        With drift, the reading must still count and be younger than `drift.forget_after`.
+        With drift, the reading must also count and be younger than `drift.forget_after`.
         """
         if self._ageing is None or not self._presence.visited.any():
             return self.visited
@@ -290,7 +290,7 @@ class Belief:
 
         Args:
             fresh: belief with the same settings over all places, before its first reading.
-            others: True if `fresh` may have other candidates: with a link, or without.
+            others: True if `fresh` may have other candidates, because a link was added or removed.
 
         Raises:
             ValueError: `fresh` has fewer places, or other candidates.
@@ -485,9 +485,9 @@ class Belief:
         return value, noise_variance
 
     def seen(self, value: float, variance: float | None) -> tuple[float, float | None] | None:
-        """Return a value and its noise variance as the Gaussian process sees them.
+        """Return a value and its noise variance after the belief's transform.
 
-        The result is None if the readings have selected a logarithm that the value does not have.
+        It is None if the readings have selected a logarithm and the value is outside of its domain.
         """
         try:
             return self.transform.forward(value, variance)
@@ -524,7 +524,7 @@ class Belief:
         return None
 
     def _allow(self, value: float) -> None:
-        """Select the identity if `value` does not have the present logarithm."""
+        """Select the identity if `value` is outside of the domain of the present logarithm."""
         transform, self._lowest = self.transform, min(self._lowest, value)
         if self._chooses and isinstance(transform, Log) and value + transform.offset <= 0.0:
             self._left = f"the readings themselves: {value:g} has no logarithm of the one before"
@@ -785,7 +785,7 @@ class Belief:
         return mean, self._data.scales[:, None] * np.maximum(variance, 0.0)
 
     def averages(self, locations: IntArray) -> FloatArray:
-        """Return the (L, m) average reading of observed places, as the Gaussian process sees it.
+        """Return the (L, m) average reading of observed places, after the belief's transform.
 
         Readings are weighted by precision. The average depends on λ only if some readings of a
         place have a variance of their own and others do not. With drift, readings have their
@@ -803,7 +803,7 @@ class Belief:
         return self._data.averages(locations)[0]
 
     def average_noise(self, locations: IntArray) -> FloatArray:
-        """Return the (L, m) noise variance of `averages`, as the Gaussian process sees it.
+        """Return the (L, m) noise variance of `averages`, after the belief's transform.
 
         Raises:
             ValueError: a place has no reading.
@@ -829,9 +829,9 @@ class Belief:
     def mixture(self, locations: IntArray | None = None) -> Mixture:
         """Return the posterior of the noise-free field at each of m places; None = all places.
 
-        Variances are at least those that the sensor's resolution leaves (see `Resolution`). On a
-        map of more than 2,000 places the least probable candidates, with a total weight of 1e-6,
-        get weight 0 and no predictions.
+        No variance is below the limit that follows from the sensor's resolution (see `Resolution`).
+        On a map of more than 2,000 places the least probable candidates, with a total weight of
+        1e-6, get weight 0 and no predictions.
         """
         weights = self.weights
         if self.n <= _LARGE:
@@ -955,7 +955,7 @@ class Belief:
         return promise_of(self.mixture() if found is None else found, weights)
 
     def floor(self, weights: FloatArray) -> Floor | None:
-        """Return a lower bound of the promised error for any choice of as many places.
+        """Return a lower bound of the promised error over all choices of equally many places.
 
         The result is None on more than `MOST_PLACES` places, with drift or a logarithm, and while
         the belief is not `settled`.

@@ -57,14 +57,14 @@ if TYPE_CHECKING:
     from gp_active_sensing.belief.graph_covariance import Spectrum
 
 Suggested: TypeAlias = Callable[[int, Sequence[float]], tuple[LengthScaleGrid, ...]]
-"""Function of a number of length-scales and ratios of axes that returns a grid for each ratio."""
+"""Function from a number of length-scales and ratios of axes to a grid for each ratio."""
 
 logger = logging.getLogger(__name__)
 
 POINTS, SCALES = 6, 4
 """Number of length-scales from the map for all kernels together, and smallest number for each."""
 _ODD = 3.0
-"""Factor beyond the map's range of length-scales at which given ones cause a warning."""
+"""Factor by which configured length-scales may lie outside of the map's range without a warning."""
 
 
 def belief_on(
@@ -122,7 +122,7 @@ def belief_on(
 
 
 def _attributes(config: BeliefConfig, topology: Topology) -> Attributes | None:
-    """Return the attributes that the mean may be linear in; None = none."""
+    """Return the attributes on which the mean may depend linearly; None = none."""
     if config.attributes is None:
         own = config.length_scales is not None or config.mean == "linear"
         return None if own or config.kernel == EMPIRICAL else attributes_of(topology)
@@ -165,7 +165,7 @@ def build_belief(
         links: links between places, for a graph kernel.
         trend: (n, q) columns of a linear mean; None = the features.
         places: (n,) names of the places, for a history of readings.
-        attributes: attributes that the mean may be linear in; None = none.
+        attributes: attributes on which the mean may depend linearly; None = none.
         quiet: True to log no length-scales from the map.
 
     Raises:
@@ -335,7 +335,7 @@ def covariance_family(
         features: (n, p) features of the places.
         names: (p,) names of the features.
         links: links between places.
-        attributes: (n, q) columns that the mean may be linear in; None = none.
+        attributes: (n, q) columns on which the mean may depend linearly; None = none.
 
     Raises:
         ValueError: a graph kernel has no links, or `name` is a history.

@@ -63,7 +63,7 @@ class CollapsedReadings:
 
         Args:
             place: place of the reading.
-            value: reading as the Gaussian process sees it.
+            value: reading after the belief's transform.
             variance: noise variance of the reading; None = the belief's noise.
             off: distance from the place's point of an average over a stay with a variance.
         """

@@ -40,7 +40,7 @@ _REPUBLISHED = (
 _REPEATED = 2.0
 """Longest time between a reading and its repetition by a driver [s]."""
 _NO_UNIT = 1e100
-"""Scale of readings' own variances while the field's scale is unknown: they hardly count."""
+"""Divisor of the readings' own variances with an unknown scale, which makes them negligible."""
 _LEAST_NOISE = 1e-8
 """Smallest noise variance estimated from repeated readings, relative to the field's variance."""
 _NEGLIGIBLE = 1e-13
@@ -132,7 +132,7 @@ class Conditioning:
         self.scale_known = scale_known
         self.noise_known = noise_known or ageing is not None
         self.transform = IDENTITY
-        """Transform from the readings that were added to the conditioned values."""
+        """Transform of the added readings; the belief is conditioned on the transformed values."""
         self._seen: CollapsedReadings | None = None
         """Readings after the transform; None = not computed."""
         self._first = 0.0
@@ -433,13 +433,13 @@ class Conditioning:
         return mean, 1.0 / precision
 
     def _cross(self, rows: IntArray, places: IntArray) -> FloatArray:
-        """Return the (L, r, m) prior covariance of rows of the factor with places now."""
+        """Return the (L, r, m) present prior covariance of rows of the factor with places."""
         if self._slots is None:
             return self.covariance.between(rows, places)
         return self._slots.with_places(rows, places, self.now)
 
     def solved(self, where: IntArray, which: IntArray | None = None) -> FloatArray:
-        """Return ``C⁻¹ K_D*`` (L, R, m) for some places now; call `update` first.
+        """Return the present ``C⁻¹ K_D*`` (L, R, m) for some places; call `update` first.
 
         With `which` (W,) the result (W, R, m) is for these candidates only.
         """
@@ -459,7 +459,7 @@ class Conditioning:
         return both[:, len(rows) :].copy(), solved
 
     def with_points(self, points: Points, which: IntArray) -> FloatArray:
-        """Return the (W, R, m) prior covariance of the factor's rows with points now.
+        """Return the (W, R, m) present prior covariance of the factor's rows with points.
 
         `which` (W,) are numbers of candidates, ascending.
         """
@@ -493,13 +493,13 @@ class Conditioning:
         return self._everywhere.chunk(self.factor)
 
     def everywhere(self) -> FloatArray:
-        """Return ``C⁻¹ K_D*`` (L, R, n) for every place now; call `update` first."""
+        """Return the present ``C⁻¹ K_D*`` (L, R, n) for every place; call `update` first."""
         if self._slots is not None:
             self._everywhere.fade(self.now, self._slots.time_scale)
         return self._everywhere.of(self.factor, self._cross)
 
     def sums(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return `PredictionCache.sums` for every place now; call `update` first."""
+        """Return the present `PredictionCache.sums` for every place; call `update` first."""
         self.everywhere()
         return self._everywhere.sums(self.factor, self._cross)
 
@@ -688,7 +688,7 @@ class Conditioning:
             self._stale = dict.fromkeys(self.order)
 
     def _hidden(self, least: FloatArray, noise: FloatArray, mean: FloatArray) -> FloatArray:
-        """Return the (L, k) variance due to rounding to steps d, as the Gaussian process sees it.
+        """Return the (L, k) variance due to rounding to steps d, after the transform.
 
         Noise with a standard deviation of d/2 or more averages the rounding out: the result is 0.
 
@@ -719,8 +719,8 @@ class Conditioning:
     def _first_amended(self) -> int:
         """Return the first row with a replaced reading; the number of rows if there is none.
 
-        The reading is assumed to be in the last row of its place. With two probes at one place it
-        may be in an earlier row; see `_double`.
+        The reading is assumed to be in the last row of its place. If two probes read one place, the
+        reading may be in an earlier row; see `_double`.
         """
         last = {place: row for row, place in enumerate(self.factor.place.tolist())}
         return min((last[p] for p in self._amended if p in last), default=self.factor.rows)

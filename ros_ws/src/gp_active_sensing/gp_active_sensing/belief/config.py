@@ -91,7 +91,7 @@ def parts_of_noise(noise: float, kernel: str) -> tuple[HyperParameters, ...]:
 
 
 def with_attribute_parts(parts: tuple[HyperParameters, ...]) -> tuple[HyperParameters, ...]:
-    """Return `parts`, and the two with the largest independent component again with attributes.
+    """Return `parts`, and copies with attributes of the two parts of largest independent component.
 
     Attributes explain rough variation, which the other candidates hardly have.
     """

@@ -125,7 +125,7 @@ _LEAST = 1e-30
 _MOST = 1e100
 """Largest variance added by age, which keeps results finite."""
 _OLD = 1e50
-"""Largest age, in time constants."""
+"""Age to which larger ages are limited [time constants]."""
 _MOST_ROWS = 1024
 """Largest number of stored slots under the forgetting kernel."""
 _FADED = 12.0

@@ -167,10 +167,10 @@ class _Prepared:
 
 
 _LEAST, _MOST = math.log(2.0), math.log(8.0)
-"""Smallest and largest logarithm of the largest factor on length-scales."""
+"""Logarithms of the smallest and the largest value of the outermost factor on length-scales."""
 OWN_SHARES = (0.2, 0.8)
-"""Fractions of the learned noise variance in the independent component, equally probable. One
-reading a place determines only the sum of this component and noise."""
+"""Fractions of the learned noise variance in the independent component, equally probable. If each
+place is read once, only the sum of this component and the noise is determined."""
 _SMALLEST = 1e-9
 """Least standard deviation of the field, in normalised units."""
 
@@ -183,7 +183,7 @@ def learned_belief(
 ) -> Belief:
     """Return the belief over places with `features` (n, p) from the model file of `config`.
 
-    A copy of the model in `run_dir` comes first. Other arguments are as in `belief_of`.
+    A copy of the model in `run_dir` is used first. Other arguments are as in `belief_of`.
 
     Raises:
         ConfigError: the model does not exist, or has other features or another transform.

@@ -122,7 +122,7 @@ def _eigen(links: Links, exact: int) -> tuple[FloatArray, FloatArray]:
 
 
 def _size(links: Links) -> tuple[float, float]:
-    """Return the median length of a link, and the longest path of a few sweeps [m]."""
+    """Return the median length of a link, and the longest of the shortest paths found [m]."""
     if not links.metres.size:
         return 1.0, 1.0
     spacing = float(np.median(links.metres))

@@ -29,18 +29,18 @@ _SMALL = 0.05
 _AGAIN = 1.25
 """Growth factor of the number of observed places after which the candidates adapt again."""
 _SPACING, _EXTENT = 0.7, 1.0
-"""Ends of the initial grid, in spacings of the places and in extents of the map."""
+"""Smallest initial length-scale (in spacings of places), and largest (in extents of the map)."""
 _LITTLE = 0.05
 """Posterior weight of a kernel below which its length-scales do not adapt."""
 _NOTHING = 1e-3
 """Posterior weight below which a kernel loses variance components."""
 _FEWER = 0.75
-"""Largest remaining fraction of candidates at which negligible candidates are removed."""
+"""Largest fraction of the candidates that may remain when negligible ones are removed."""
 _SAME = 1e-6
 """Distance, in extents of the map, below which two places count as one."""
 _LEAST, _MOST = 0.25, 4.0
-"""Smallest length-scale in spacings of the places, and largest in extents of the map. Smaller ones
-make places independent, larger ones make the field constant."""
+"""Smallest length-scale (in spacings of the places), and largest (in extents of the map). Smaller
+ones make places independent, larger ones make the field constant."""
 SLOPE, STEEPEST = 0.35, 2
 """Step of an amplitude's slope along an axis, and largest number of steps along all axes. With one
 step and evenly spread places the amplitude at one side of the map is 3.4 times that at the other.
@@ -405,9 +405,9 @@ class CandidateGrid:
         return None if same else replace(self, kernels=kernels)
 
     def axes_read(self, visited: BoolArray) -> tuple[bool, ...]:
-        """Return (p,) along which axes the readings reach both ends of the map.
+        """Return a mask (p,) of the axes along which the readings reach both ends of the map.
 
-        An amplitude is thus not extrapolated: a robot would not look where it expects little.
+        An extrapolated amplitude would keep a robot away from regions where it is small.
 
         Args:
             visited: (n,) places with readings.

@@ -31,7 +31,7 @@ FEWEST = 5
 class LeaveOneOut:
     """Predictions of D observed places, each from the readings of all other places.
 
-    Values are those the Gaussian process sees (after the belief's transform).
+    The values are those after the belief's transform.
 
     Args:
         places: (D,) observed places, in the order of their first readings.

@@ -14,8 +14,8 @@ from gp_active_sensing.belief.prior import IDENTITY, Transform
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 WIDEST, FAR = 2.0, 4.0
-"""Limits of a component under a logarithm: its variance in variances of the mixture, and its mean's
-distance above the mixture's mean in standard deviations."""
+"""Limits of a component under a logarithm: its variance (relative to that of the mixture), and its
+mean (above that of the mixture, in standard deviations of the mixture)."""
 _NEGLIGIBLE = 1e-10
 """Total weight of components that are left out of a distribution function."""
 _CLOSE = 1e-9

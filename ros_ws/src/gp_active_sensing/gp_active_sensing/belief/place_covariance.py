@@ -127,7 +127,7 @@ class PlaceCovariance(AddedCovariance):
 class LongCovariance(AddedCovariance):
     """Covariance ``K + σ_l² k_l`` with a long-range component that varies over half of the map.
 
-    With this component, readings of one region say less about the amplitude in another.
+    With this component, readings of one region inform less about the amplitude in another.
 
     Args:
         rest: covariance K; `long_std` of its candidates is σ_l.
@@ -229,7 +229,7 @@ _NEAREST = 4
 _ABOVE = 2
 """Number of places above and below a place from which a vertical slope is computed."""
 _STEEP = 2.0
-"""Smallest ratio of the two distances of a horizontal or vertical step, in steps of the map."""
+"""Smallest ratio of the two distances, in steps of the map, of a horizontal or vertical step."""
 
 
 class Steepness:

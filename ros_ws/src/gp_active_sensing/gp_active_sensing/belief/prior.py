@@ -17,7 +17,7 @@ from gp_active_sensing.types import FloatArray, IntArray
 
 
 class Transform:
-    """Identity transform from the sensor's unit to the values that the Gaussian process sees."""
+    """Identity transform from the sensor's unit to the values of the Gaussian process."""
 
     def forward(self, value: float, variance: float | None) -> tuple[float, float | None]:
         """Transform a reading and its noise variance.
@@ -388,7 +388,7 @@ class _Amplitude:
         return np.asarray(found[self._which])
 
     def only(self, which: Sequence[int]) -> _Amplitude | None:
-        """Return the amplitudes of some candidates; None where each is the same everywhere."""
+        """Return the amplitudes of some candidates; None if each of them is the same everywhere."""
         other = copy(self)
         other._which = self._which[list(which)]
         return other if self._slopes[other._which].any() else None
@@ -398,7 +398,7 @@ class JoinedCovariance(LocationCovariance):
     """Covariance with the candidates of several covariances over the same places.
 
     Args:
-        parts: covariances in the order of their candidates, one a kernel.
+        parts: covariances in the order of their candidates, one for each kernel.
 
     Raises:
         ValueError: there is no covariance, or the numbers of places differ.
@@ -461,8 +461,8 @@ def unit_scale(
     r"""Return an estimate (L,) of the scale c of each candidate; None with too few readings.
 
     With an unknown scale, each candidate's covariance is known up to a factor c, which is
-    integrated out. Readings with a variance of their own need an estimate of c before that. It
-    follows from the sample variance s² of the places' averages,
+    integrated out. Readings with a variance of their own need an estimate of c before c is
+    integrated out. It follows from the sample variance s² of the places' averages,
 
     .. math:: E[s^2] = c_\lambda (\bar k_{ii} - \bar k_{ij}),
 

@@ -17,10 +17,10 @@ leave a posterior covariance C with
 .. math::
     \sum_p w_p C_{pp} \ge \sum_{i \le k} \frac{1}{1/m_i + p_i/w_{min}} + \sum_{i > k} m_i .
 
-The proof is in docs/theory.md [Bhatia1997, Sec. III.4; Fan1949]. If a place has weight zero, p is
-infinite. The bound is averaged over the candidates with their present weights, and summed over
-blocks of a large map. The variance of a vague mean is limited because of rounding, which only
-lowers the bound.
+The proof is in docs/theory.md [Bhatia1997, Sec. III.4; Fan1949]. A place of weight zero makes
+:math:`w_{min}` zero, so that every :math:`p_i / w_{min}` is infinite. The bound is averaged over
+the candidates with their present weights, and summed over blocks of a large map. The variance of a
+vague mean is limited because of rounding, which only lowers the bound.
 """
 
 from __future__ import annotations

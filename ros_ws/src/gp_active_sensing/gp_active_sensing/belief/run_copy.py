@@ -1,7 +1,7 @@
 """Find the kernel model of a run: the configured file, or the copy in the run directory.
 
-A run directory contains a copy of the model, and its configuration the copy's checksum. A run can
-thus be continued and shown after the file was moved or rewritten.
+A run directory contains a copy of the model; the run's configuration contains its checksum. A run
+can thus be continued and shown after the file was moved or rewritten.
 """
 
 from __future__ import annotations

@@ -176,7 +176,7 @@ class QueryLog:
         return {**{w: self.counts[w] for w in words}, "rejected": rejected}
 
     def _meant(self, place: int) -> int:
-        """Return the asked place at the position of a place, such as a road's other direction.
+        """Return the asked place at the same position as `place`, such as a road's other direction.
 
         Places of the open question without an answer come first.
         """

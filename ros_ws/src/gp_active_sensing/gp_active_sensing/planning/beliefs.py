@@ -1,4 +1,4 @@
-"""Beliefs for planning: with pending places as observed, and with fewer candidates λ."""
+"""Beliefs for planning: pending places count as observed, and similar candidates are merged."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class BudgetConstraint:
     """Constraint of a budget on the drives on a map.
 
     A drive to x is allowed if it fits into the remaining metres and seconds together with a way
-    from x to ``budget.end``. This way has the least seconds or the least metres. The remaining
+    from x to ``budget.end``. It is the way of least seconds or of least metres. The remaining
     readings must also cover every unobserved place on the drive. A probe that obeys the constraint
     can always reach the end place.
 

@@ -307,7 +307,7 @@ class _BasesExchange:
         self.residual = self.diagonal - (self.rows * self.weights).sum(axis=0)
 
     def exchange(self, slot: int, u: float) -> None:
-        """Replace the item in `slot` by the item at quantile `u` of those outside of the rest."""
+        """Replace the item in `slot` by the item at quantile `u` of all that may join the rest."""
         row, pivot = self.weights[slot], self.inverse[slot, slot]
         # Variances given S without the item: zero within S, and 1/pivot for the item.
         residual = np.maximum(self.residual + row * row / pivot, 0.0)

@@ -32,7 +32,7 @@ deviation]."""
 _NODES = (8, 12, 16, 20, 24, 32)
 """Possible numbers of equal steps."""
 _GROWTH, _CENTRE = 0.25, 3.5
-"""Growing step per distance from the narrowest component, and range without growth [deviations]."""
+"""Growth of steps per distance from the narrowest component, and range without it [deviations]."""
 _GROWING = (24, 32, 48, 64, 96, 128)
 """Possible numbers of growing steps."""
 _OFFSETS = np.array([-6.5, -3.0, 0.0, 3.0, 6.5])

@@ -21,7 +21,7 @@ LONGEST = 1 << 20
 PATIENCE = 60.0
 """Time without an answer after which the program is ended [s]."""
 _GRACE = 0.5
-"""Time between the end of the program's input and its killing [s]."""
+"""Time between closing the program's input and killing the program [s]."""
 _SHOWN = 300
 """Largest number of characters of a line in a message or in the log."""
 _LINES = 200

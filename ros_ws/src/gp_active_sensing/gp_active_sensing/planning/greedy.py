@@ -72,7 +72,7 @@ def _candidates(belief: Belief) -> FloatArray:
     """Return the parameters of the candidates (L, …) without the common scale.
 
     The columns are length-scales, signal and noise. With independent variances or attributes, the
-    total variance follows; with attributes, also the variance with the attributes.
+    total variance is added; with attributes, a further column adds the variance of the attributes.
     """
     candidates = belief.covariance.hyperparameters
     scales = length_scales_of(candidates)
@@ -187,7 +187,7 @@ class MutualInformation(Greedy):
         - H[Z_x | Z_{X \setminus (D \cup x)}, \lambda] \big)
 
     The first term alone (`ie`) prefers the edge of the map. The second term subtracts information
-    about no place of the map. The score ignores information about λ. It may be negative.
+    that concerns no place of the map. The score ignores information about λ. It may be negative.
 
     On a large map, the second term conditions on the `neighbourhood` places most correlated with x.
     The score is then a lower bound. Time for n unobserved places, A candidates and k neighbours:
@@ -225,7 +225,7 @@ class MutualInformation(Greedy):
 
 
 class _ReadingVariances:
-    """Variances of a reading given readings of other places, without the readings of D."""
+    """Variances of a reading given readings of other places; the readings of D are ignored."""
 
     def __init__(self, belief: Belief) -> None:
         weights = belief.weights

@@ -29,7 +29,7 @@ from gp_active_sensing.util.ties import NAT, first_best
 logger = logging.getLogger(__name__)
 
 _PAUSE = 8
-"""Divisor of the remaining readings that gives the readings until the bound is computed again."""
+"""Divisor of the remaining readings; after that many readings the bound is computed again."""
 _LARGEST = 2_000_000
 """Largest number of entries of a covariance for the bound."""
 

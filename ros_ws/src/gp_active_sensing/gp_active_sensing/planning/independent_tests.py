@@ -74,7 +74,7 @@ class PairTest:
         return min(tests, key=lambda test: test.pairs_needed(pair, 0.05))
 
     def midpoint(self, pair: Pair) -> float:
-        """Return the threshold of the pair's clipped statistic for the longer λ."""
+        """Return the mean of the clipped statistic's expectations under the two length-scales."""
         (shorter, _), (longer, _) = self._moments(pair.shorter), self._moments(pair.longer)
         return 0.5 * (shorter + longer)
 
@@ -98,7 +98,7 @@ class PairTest:
         return math.exp(-count * rate)
 
     def pairs_needed(self, pair: Pair, error: float) -> float:
-        """Return the number of pairs that limits the error probability to `error`; inf = none."""
+        """Return the number of pairs that limits the error probability to `error`; inf if none."""
         rate = -math.log(max(self.error(pair, 1), 1e-300))
         return math.ceil(-math.log(error) / rate) if rate > 1e-12 and error > 0.0 else math.inf
 
@@ -120,7 +120,7 @@ def _moments(
 
 
 class LengthScales:
-    """Possible length-scales of a belief; of several kernels, those of the first kernel.
+    """Possible length-scales of a belief; with several kernels, only those of the first kernel.
 
     Attributes:
         kernel: name of the kernel; "" = the only kernel.

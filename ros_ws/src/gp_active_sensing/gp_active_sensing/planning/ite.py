@@ -72,9 +72,9 @@ class ExplicitExploration:
 
     The tests are a binary search over the sorted length-scales ℓ. To separate ``ℓ_i`` from
     ``ℓ_{i+1}``, the probe observes nearly independent pairs of places whose correlations differ
-    most. The mean of the pairs' clipped products is compared with the midpoint of the two expected
-    means. Hoeffding's and Bernstein's bounds give the number of pairs for the `confidence`. The map
-    and `share` may allow fewer pairs; the log then reports the reached confidence.
+    most. The mean of the pairs' clipped products is compared with the midpoint of its two expected
+    values. Hoeffding's and Bernstein's bounds give the number of pairs for the `confidence`. The
+    map and `share` may allow fewer pairs; the log then reports the reached confidence.
 
     After the search, `apgd` uses a frozen belief in which the excluded length-scales have weight
     zero. The map is still predicted with the belief from all readings. With several kernels, the

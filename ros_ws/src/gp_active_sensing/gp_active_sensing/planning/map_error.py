@@ -270,7 +270,7 @@ def map_error_of(
         belief: belief about the main quantity.
         topology: map with the weights of its places.
         places: (m,) places that may be observed, sorted.
-        pending: places that will be observed before, with unknown values.
+        pending: places that will be observed earlier, with unknown values.
         candidates: largest number of representative λ of a quantity, see `representatives`.
         targets: target places of the error; None = `targets_of(topology)`.
         others: further quantities.
@@ -434,8 +434,8 @@ def _shared(
 ) -> FloatArray:
     """Return S = C W C between places, (L, m, m).
 
-    Let C = G + D, with D the independent variances of unobserved places. Then
-    S = G W G + w D G + G w D + w D². The terms with D use the weight w of the place itself.
+    Let C = G + D, with D the independent variances of unobserved places. Then S = G W G + w D G + G
+    w D + w D². The weight w in the terms with D is that of the place itself.
     """
     alone = np.where(belief.visited[places], 0.0, _own_variance(belief, which)[:, None])
     everywhere = np.array_equal(places, targets.places)

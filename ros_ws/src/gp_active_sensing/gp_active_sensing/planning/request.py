@@ -47,10 +47,10 @@ class Sought(NamedTuple):
 
 @dataclass(frozen=True)
 class Sorties:
-    """Budgets of the batteries after the present battery; they are changed at the end place.
+    """Budgets of the batteries after the present one; batteries are changed at the end place.
 
     Args:
-        whole: remaining budget of the whole mission, with the end place.
+        whole: remaining budget of the whole mission, including the end place.
         fresh: metres and seconds of a fresh battery.
     """
 

@@ -24,9 +24,9 @@ from gp_active_sensing.types import BoolArray, FloatArray
 MOST = 300
 """Largest number of places of one set."""
 _MANY = 8
-"""Number of places of a set from which no parts of the map are tried."""
+"""Number of places of a set from which on parts of the map are not tried."""
 _SHARES = (1.0, 0.5, 0.25)
-"""Largest fractions of the remaining budget for the way to a place and home."""
+"""Largest fractions of the remaining budget for the way to a place and from there home."""
 
 
 class FarthestPoints:

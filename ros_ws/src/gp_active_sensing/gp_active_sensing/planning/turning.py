@@ -333,8 +333,8 @@ def _view_of(kind: type) -> type:
 def turning(topology: Topology, radius: float, at: int | None, heading: float | None) -> Topology:
     """Return the view of a map for a turning radius [m], a place and a heading of the probe [rad].
 
-    A radius of 0 and roads give the map itself. `at` None = not on the map yet; `heading` None =
-    unknown.
+    With a radius of 0, and on roads, the result is the map itself. `at` None = not on the map yet;
+    `heading` None = unknown.
     """
     if radius <= 0.0 or topology.roads:
         return topology

@@ -184,7 +184,7 @@ class DecisionTaken(Event):
         policy_state: state of the policy after the decision, as JSON data.
         at: place of the probe; None = not known.
         where: whereabouts of the probe; None = not known.
-        foreseen: True if an earlier version planned it before the reading of the place.
+        foreseen: True in old journals if the plan was made before the reading of the place.
         again: True for another reading of an observed place.
         left: remaining budget of the probe; None = not known.
     """
@@ -317,7 +317,7 @@ class ReadingUsed(ReadingEvent):
         reading: the reading, or the average of a window.
         count: number of averaged readings.
         first_ns: time of the first averaged reading [ns]; None = a single reading.
-        taken_back: reason to use a gated reading; "" = it was not gated.
+        taken_back: reason why a gated reading is used after all; "" = it was not gated.
         stay: new average of the stay with this reading; None = the reading itself.
     """
 
@@ -340,7 +340,7 @@ class ReadingUsed(ReadingEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingGated(ReadingEvent):
-    """Gating of a reading that is `off` standard deviations off; it may be used later."""
+    """Gating of a reading that deviates by `off` standard deviations; it may be used later."""
 
     KIND = "gated"
     ALWAYS = ("off",)

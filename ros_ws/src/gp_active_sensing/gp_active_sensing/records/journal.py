@@ -42,7 +42,7 @@ class Events(Sequence[Event]):
 
     Args:
         data: the text.
-        read: parses a line.
+        read: function that parses a line.
     """
 
     def __init__(self, data: bytes = b"", read: Callable[[bytes], Event] = lambda line: {}) -> None:

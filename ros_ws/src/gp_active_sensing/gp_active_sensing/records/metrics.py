@@ -83,7 +83,7 @@ def coverage(below: FloatArray, level: float) -> float | None:
     fraction of about `level`.
 
     Args:
-        below: (m,) predicted probability F(v) of less than the true value.
+        below: (m,) predicted probability F(v) of a value below the true value v.
         level: probability of the interval.
 
     Returns:

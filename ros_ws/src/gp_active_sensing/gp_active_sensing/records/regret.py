@@ -1,8 +1,8 @@
 """Regret of a search for the largest or smallest value of a known field.
 
 The regret of decision t at place x_t is ``r_t = max_x f_t(x) - f_t(x_t)``. Here f_t is the
-noise-free field at the end of the stage, with the other sign in a search for the smallest value.
-The average regret is ``R_T / T`` with ``R_T = Σ_t r_t``. [Srinivas2010, Sec. 2; Mauduit2025]
+noise-free field at the end of the stage, multiplied by -1 in a search for the smallest value. The
+average regret is ``R_T / T`` with ``R_T = Σ_t r_t``. [Srinivas2010, Sec. 2; Mauduit2025]
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Regret:
     Args:
         truth: noise-free field.
         objective: "maximise" or "minimise".
-        bound: returns the bound of R_T for T decisions; None = no bound is known.
+        bound: function that returns the bound of R_T for T decisions; None = no bound is known.
     """
 
     def __init__(

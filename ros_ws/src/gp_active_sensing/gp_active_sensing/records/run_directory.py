@@ -77,7 +77,7 @@ class RunDirectory:
         self._number: int | None = None
         """Number of the last event in the journal; None = not known yet."""
         self._journalled: Journalled | None = None
-        """The journal, as it was found when it was repaired; until it is asked for."""
+        """Contents of the journal after its repair, stored until `journal` is called."""
 
     @classmethod
     def create(cls, path: Path | str, config: Mapping[str, Any]) -> RunDirectory:

@@ -35,7 +35,7 @@ _WORKED_OUT = ("spacing", "origin")
 
 
 def worked_out(given: MapConfig, settled: MapConfig) -> dict[str, Any]:
-    """Return the values of keys that the `given` configuration leaves open and `settled` has."""
+    """Return the entries of `settled` for keys that the `given` configuration leaves open."""
     before, after = to_mapping(given), to_mapping(settled)
     return {
         key: after[key] for key in _WORKED_OUT if key in after and after[key] != before.get(key)

@@ -44,7 +44,7 @@ class _Leg:
 
     @property
     def half(self) -> float:
-        """Length of the way up to the second half of the place; for a point its length [m]."""
+        """Length of the way up to the second half of the place [m]; for a point, all of it."""
         return 0.5 * (self.begins + self.metres)
 
     @cached_property
@@ -90,7 +90,7 @@ class SimulatedProbe:
 
     @property
     def pose(self) -> tuple[float, ...]:
-        """x, y [m], heading [rad], and z [m] on a map with heights; at first that of place 0."""
+        """x, y [m], heading [rad], and z [m] on a map with heights; first the pose of place 0."""
         return self._at(0) if self._pose is None else self._pose
 
     def _at(self, place: int) -> tuple[float, ...]:
@@ -104,7 +104,7 @@ class SimulatedProbe:
 
     @property
     def may_read(self) -> int | None:
-        """Place that a reading belongs to now; None in a first half of a line and after arrival."""
+        """Place of a reading taken now; None in the first half of a line, and after arrival."""
         if not self._legs:
             return None
         leg = self._legs[0]

@@ -205,14 +205,14 @@ class SimulationRunner:
         self.silent: set[str] = set()
         """Probes whose messages are lost in both directions."""
         self.on_stage: Callable[[Mapping[str, Any]], None] | None = None
-        """Called with the record of each stage."""
+        """Callback for the record of each stage."""
         sortie, home = scenario.probe.sortie, home_of(world.topology, scenario.probe.end)
         self.batteries = {
             name: SimulatedBattery(sortie, home)
             for name in self.players
             if sortie != SortieConfig()
         }
-        """By probe."""
+        """Battery of each probe, by name."""
         self._changed_ns: dict[str, int] = {}
         """Time at which the battery of each probe is changed [ns]."""
         self.sent: list[tuple[str, int]] = []

@@ -186,7 +186,7 @@ def load_scenario(
 
     Raises:
         ResourceError: no such scenario; the message lists the shipped ones and the nearest match.
-        ConfigError: all wrong keys and values with their paths; two policies.
+        ConfigError: wrong keys or values, all with their paths; or `overrides` name another policy.
     """
     path = find_resource("sim", str(name_or_path))
     mapping = load_yaml(path)
@@ -213,7 +213,7 @@ def scenario_from_mapping(
         base_dir: first folder of the search for relative file names.
 
     Raises:
-        ConfigError: all wrong keys and values with their paths.
+        ConfigError: there are wrong keys or values; the error lists all of them with their paths.
     """
     problems: list[str] = []
     scenario: Scenario | None = None

@@ -71,7 +71,7 @@ class SimulatedSensor:
     def chance(self, exact: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
         """Return the (m,) probabilities of readings within [low, high], given the exact values.
 
-        The reading is not a dropout.
+        The probabilities are for a reading that is not a dropout.
         """
         config = self.config
 

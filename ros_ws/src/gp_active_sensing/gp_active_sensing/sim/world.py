@@ -52,7 +52,7 @@ class World:
         start: index of the first place; None = the probe is at no place yet.
         speed: speed of the probe [m/s], or "limit".
         budget: budget of the mission, with its end place.
-        crosses: take the cheapest way, as policies do that choose among all places.
+        crosses: True to take the cheapest way, like policies that choose among all places.
         traffic: running SUMO with the probe (`gp_active_sensing_bench.traffic.live.LiveTraffic`);
             None = none.
         turn_radius: smallest radius of a curve of the probe [m]; 0 = it turns on the spot.

@@ -26,7 +26,7 @@ FEWEST = 3
 
 
 class Session:
-    """Map, and decisions on it.
+    """Session of the program: one map, and decisions on it.
 
     Args:
         places: description of the map.

@@ -45,12 +45,12 @@ CORNERS = (4, 40)
 EVERY = 4
 """Number of driven places for each fixed waypoint."""
 PENALTY = 100.0
-"""The library's weight of a metre beyond the budget, in usual steps."""
+"""Weight of the library's penalty for each usual step beyond the budget."""
 QUARTER = 0.25
 
 
 class Session:
-    """Map, and the current path.
+    """Session of the program: one map, and the current path.
 
     Args:
         places: description of the map.
@@ -63,7 +63,7 @@ class Session:
         np.fill_diagonal(apart, math.inf)
         self.step = float(np.median(apart.min(axis=1)))
         self.at = (at - at.min(axis=0)) / self.step
-        """(n, 2) places in usual steps."""
+        """(n, 2) positions of the places [lengths of a usual move]."""
         self.route: list[int] = []
         self.trail: list[int] = []
         """Place of the probe at every decision."""

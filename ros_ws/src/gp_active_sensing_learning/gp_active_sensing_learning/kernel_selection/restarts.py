@@ -195,7 +195,7 @@ class Restarts:
         return self.names[self.member(i).kernel]
 
     def best(self, bound: Any) -> dict[str, float]:
-        """Return each kernel's largest bound, of `bound` (K,) and of its waiting starts."""
+        """Return each kernel's largest bound among its rows of `bound` (K,) and waiting starts."""
         found = {name: math.nan for name in self.names}
         numbers, values = self.state.number.tolist(), bound.tolist()
         for part in self._waiting:

@@ -46,7 +46,7 @@ _JITTER = 1e-8
 
 @dataclass(frozen=True)
 class Incumbent:
-    """Configuration key of the value of the best place so far."""
+    """Configuration key for the incumbent, the value of the best place so far."""
 
     incumbent: str = param(
         "mean",

@@ -91,7 +91,7 @@ class Start(NamedTuple):
             the number of its reading, or of the round (`Batch.in_rounds`).
         belief: belief over the field.
         topology: the map.
-        members: places of the batch so far, the waypoints of other probes.
+        members: places of the batch so far; they are the waypoints of other probes.
         lead: first member of the batch; None = it is chosen next.
         widths: widths of the confidence bounds.
     """

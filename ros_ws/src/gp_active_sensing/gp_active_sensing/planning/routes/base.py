@@ -91,10 +91,10 @@ def next_pass(
     A tour contains one place of each part of the map without a reading (see `not_seen`), and the
     first places of a greedy design. The budget of the pass is the cost of the shortest tour with a
     forecast that meets the aim (see `AimForecast`). Doubling and bisection find this tour. It has
-    at most as many places as there are observed places; further passes follow. If no tour meets
-    the aim within the budget, the pass gets the whole budget. With fewer than `FEWEST` observed
-    places or an unknown scale there is no forecast. The tour then visits only the parts without a
-    reading, or `FEWEST` places if there is no such part.
+    at most as many places as there are observed places; further passes follow. If no affordable
+    tour is forecast to meet the aim, the pass gets the whole budget. With fewer than `FEWEST`
+    observed places or an unknown scale there is no forecast. The tour then visits only the parts
+    without a reading, or `FEWEST` places if there is no such part.
 
     Args:
         driver: driver of the probe, with the remaining budget and the map error.
@@ -151,7 +151,7 @@ def next_pass(
 
 
 class _Forecast:
-    """Forecast whether the map of a quantity is good enough after a route; see `AimForecast`."""
+    """Forecast of whether the map of a quantity is good enough after a route; see `AimForecast`."""
 
     def __init__(self, driver: RouteDriver, sought: Sought, candidates: int) -> None:
         number, belief, aim = sought

@@ -24,7 +24,7 @@ _SQUARE = 1.2
 _OBLONG = 1.35
 """Largest ratio of the distances along and across rows in an even layout."""
 _PLACES, _PIECES = 3000, 60
-"""Largest numbers of places and of pieces of rows for which the order of the pieces is searched."""
+"""Largest numbers of places and of pieces of rows for which the order of pieces is searched."""
 
 
 @dataclass(frozen=True)
@@ -216,7 +216,7 @@ def rows_of(ground: Ground, rows: Rows, by: str = "seconds") -> tuple[int, ...]:
 
 
 def _near(apart: float, alongs: Sequence[float]) -> list[float]:
-    """Return the spacings along rows that are close to the spacing `apart` of the rows."""
+    """Return the spacings along rows that are close to `apart`, the spacing between the rows."""
     return sorted({apart, *(a for a in alongs if 1.0 / _OBLONG <= a / apart <= _OBLONG)})
 
 

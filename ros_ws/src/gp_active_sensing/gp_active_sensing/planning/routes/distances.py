@@ -24,7 +24,7 @@ _KEPT_WAYS = 200_000
 _SMALL = 2000
 """Number of places of a map up to which every search covers the whole map."""
 _DETOUR = 2.0
-"""Largest detour factor of the first limited search."""
+"""Ratio of a way to the straight distance up to which the first limited search looks."""
 
 
 def unit_of(budget: Budget) -> str:
@@ -260,7 +260,7 @@ class Distances:
         return Route(tuple(path), self._cost_of(a, path))
 
     def _nearby(self, a: int, b: int) -> tuple[FloatArray, IntArray]:
-        """Search up to an estimate of the cost to b; double the limit if it was too small."""
+        """Search up to an estimate of the cost to b, or twice as far as the last search from a."""
         assert self._arrays is not None
         if not self._most_per_metre:
             self._most_per_metre = _most_per_metre(self._arrays, self.by)

@@ -104,7 +104,7 @@ def read_along(
         unread: (n,) places that may get their first reading; the function changes the array.
         left: remaining budget.
         distances: cheapest ways between places.
-        constraint: budget constraint with the way home.
+        constraint: budget constraint that includes the way home.
         most: largest number of places in the result; None = no limit.
     """
     found: list[int] = []
@@ -192,9 +192,9 @@ def nearest_plan(request: PlanRequest, reach: ReachableGoals | None = None) -> P
 class Course:
     """Route of one probe, or of several probes together.
 
-    Each probe continues from its place on the route. At the start of another probe, or away from
-    the route, it moves to the longest unread stretch. It starts in the middle if another probe is
-    about to drive that stretch, otherwise at the beginning.
+    Each probe continues from its place on the route. A probe that is off the route, or where
+    another probe starts, moves to the longest unread stretch. It starts in the middle if another
+    probe is about to drive that stretch, otherwise at the beginning.
 
     Args:
         route: places in order, visited or not.

@@ -496,7 +496,7 @@ def _rows(driver: RouteDriver, stops: list[int], places: IntArray) -> FloatArray
 
 
 def _savings(rows: FloatArray, stops: list[int]) -> FloatArray:
-    """Return the cost (k,) that a route saves without each stop."""
+    """Return the cost (k,) that the removal of each stop would save."""
     legs = np.diagonal(rows)[: len(stops)]
     without = np.diagonal(rows, 1)[: len(stops) - 1]
     return np.asarray(np.maximum(legs + np.append(legs[1:] - without, 0.0), 0.0))

@@ -368,8 +368,8 @@ def check_slots(slots: Sequence[Slot], source: str) -> None:
 def fill_from_other_slots(slots: Sequence[Slot], values: FloatArray) -> tuple[FloatArray, int]:
     """Return (k, n) values whose gaps (NaN) are filled from other slots of the same place.
 
-    The slot with the nearest middle counts, the earlier one of two. A place without any value keeps
-    NaN.
+    The slot with the nearest middle is used; of two equally near slots, the earlier one. A place
+    without any value keeps NaN.
 
     Returns:
         The values, and the number of filled cells.
