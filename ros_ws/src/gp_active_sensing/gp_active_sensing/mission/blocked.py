@@ -23,8 +23,8 @@ logger = logging.getLogger(__name__)
 class BlockedPlaces:
     """Updates `SensingLoop.blocked` and `SensingLoop.shut`; used under the mission's lock.
 
-    A place that was blocked more than `mission.retries` times is set aside. A move is shut in two
-    cases: a probe before it makes no progress, or a controller took a far longer way around it.
+    A place that was blocked more than `mission.retries` times is set aside. A move is shut if a
+    probe stalls before it, or if a controller took a far longer way around it.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class BlockedPlaces:
         return shut
 
     def give_up(self, probe: ProbeState, now_ns: int, why: str) -> None:
-        """Drop the decision that a probe carries out, and block its place."""
+        """Drop the decision that a probe carries out, and block the place of the decision."""
         assert probe.plan is not None
         place = probe.plan.waypoints[0]
         probe.give_up(now_ns)
@@ -121,9 +121,9 @@ class BlockedPlaces:
         self._loop.blocked.add(place)
 
     def expire(self, now_ns: int) -> bool:
-        """Unblock places whose time is over; return whether there was one.
+        """Unblock the places whose blocking time is over; return whether any was unblocked.
 
-        A place with a reading is unblocked too, unless the policy reads places again.
+        A place with a reading is also unblocked, unless the policy reads places repeatedly.
         """
         read = [self._loop.observed_of(lead) for lead in self._loop.leads]
         done = np.all(read, axis=0) & (not self._loop.revisits)
@@ -134,7 +134,7 @@ class BlockedPlaces:
         return bool(over)
 
     def waits(self, now_ns: int) -> str:
-        """Return a text on when the next blocked place may be tried again; "" = none is blocked."""
+        """Return a text on the time of the next retry of a blocked place; "" = none is blocked."""
         times = [*self.until_ns.values(), *self.moves_until_ns.values()]
         if not (n := len(times)):
             return ""
@@ -145,7 +145,7 @@ class BlockedPlaces:
     # -- moves that are shut -------------------------------------------------------------------
 
     def _shut_before(self, probe: ProbeState, now_ns: int, why: str) -> bool:
-        """Shut the move before a stalled probe; return whether that move is known."""
+        """Shut the move that stops a stalled probe; return whether that move is known."""
         topology = self._loop.topology
         move = move_before(topology, probe)
         if move is None or not (is_doorway(topology, *move) or self._leaves(move, probe)):
@@ -154,7 +154,7 @@ class BlockedPlaces:
         return True
 
     def _leaves(self, move: tuple[int, int], probe: ProbeState) -> bool:
-        """Return whether a probe can reach an unread place and its end place without a move.
+        """Return whether a probe still reaches an unread place and its end place if a move is shut.
 
         On open ground an unreachable place is more likely than a shut move.
         """
@@ -168,7 +168,7 @@ class BlockedPlaces:
         return unread
 
     def _is_led_round(self, probe: ProbeState, now_ns: int) -> bool:
-        """Shut the move that a controller drove around; return whether there was one."""
+        """Shut the move that a controller drove around; return whether there was such a move."""
         here, metres = probe.standing(), probe.ingestion.metres
         drive = probe.drive
         drive.note(here)
@@ -199,7 +199,7 @@ class BlockedPlaces:
         )
 
     def replay_move(self, event: MoveShut) -> None:
-        """Shut a move as an event says.
+        """Shut the move of an event, as before a restart.
 
         Raises:
             ValueError: the map has no such places.
@@ -211,7 +211,7 @@ class BlockedPlaces:
         self._loop.shut_moves(self.moves_until_ns)
 
     def open_moves(self, now_ns: int) -> bool:
-        """Open the moves whose time is over; return whether there was any."""
+        """Open the moves whose shut time is over; return whether any was opened."""
         over = [move for move, until_ns in self.moves_until_ns.items() if until_ns <= now_ns]
         for move in over:
             del self.moves_until_ns[move]

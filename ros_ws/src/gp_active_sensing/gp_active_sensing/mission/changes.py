@@ -27,8 +27,8 @@ def set_budget(
 ) -> None:
     """Change the total budget: readings of the mission, metres and seconds of each probe.
 
-    Readings and metres already spent are subtracted. If the rest is too small for the waypoints
-    under way, the newest drives are given up.
+    Readings and metres already spent are subtracted. If the rest is too small for the drives under
+    way, the newest drives are given up.
     """
     with mission.lock:
         if mission.state == "ended":
@@ -83,13 +83,15 @@ def change_map(
 ) -> None:
     """Replace the map of a mission; readings, metres and spent budget are kept.
 
-    A decision that is being computed is given up. So are drives over places that are occupied now.
+    The decision that is being computed is discarded. Drives over newly occupied places are given
+    up.
 
     Args:
         mission: the mission, in any state.
-        places: places of the newer map; those of the map before come first, in the same order.
-        fresh: belief over all these places, before its first reading.
-        further: beliefs of the further quantities over these places, by name.
+        places: places of the newer map; the places of the previous map come first, in the same
+            order.
+        fresh: belief over all places of the newer map, without readings.
+        further: such beliefs of the further quantities, by name.
     """
     with mission.lock:
         if mission.state == "ended":
@@ -149,7 +151,7 @@ def take_map(
 
 
 def set_config(mission: Mission, config: MissionConfig) -> None:
-    """Apply changed distances and times."""
+    """Apply a changed configuration of distances and times."""
     with mission.lock:
         mission.config = mission.fleet.config = mission.blocked.config = config
         mission.loop.retries = config.retries
@@ -222,7 +224,7 @@ def clock_stepped(mission: Mission, step_ns: int, now_ns: int) -> None:
 
 
 def skip(mission: Mission, step_ns: int) -> None:
-    """Exclude a jump of the clock [ns] from charged time and from times of silence."""
+    """Exclude a jump of the clock [ns] from the budgets' times and from times of silence."""
     mission.fleet.skip(step_ns)
     for probe in mission.probes.values():
         probe.stages.skip(step_ns)

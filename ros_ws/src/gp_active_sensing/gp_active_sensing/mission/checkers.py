@@ -39,7 +39,7 @@ class GoalChecker:
         return self.timeout - waited if waited < self.timeout else self.timeout
 
     def overdue(self, target: int, now_ns: int) -> bool:
-        """Return whether the probe has waited for `timeout`; the next wait then begins."""
+        """Return whether the probe has waited for `timeout`; if it has, begin the next wait."""
         if not self.inside(target):
             self._since_ns = None
             return False
@@ -62,16 +62,15 @@ class GoalChecker:
 
 
 _CELL = 2.0
-"""Side of a cell of new ground, in steps. Position noise of a standing probe stays within few
-cells."""
+"""Side of the cells that detect new ground, in steps: position noise stays within few cells."""
 
 
 class ProgressChecker:
     """Checker of a probe's progress on a drive.
 
-    A probe makes progress when the rest of its way becomes shorter, or when it enters a cell that
-    it has not been in on this drive: a detour leads away at first. Time is counted by the stamps of
-    poses, so that a silent localisation does not count as an obstacle.
+    A probe makes progress when the rest of its way becomes shorter. It also makes progress when it
+    enters a new cell on this drive, since a detour leads away at first. Time is counted by the
+    stamps of poses, so that a silent localisation does not count as an obstacle.
     """
 
     def __init__(self, loop: SensingLoop, ingestion: Ingestion) -> None:
@@ -87,7 +86,7 @@ class ProgressChecker:
         self._been.clear()
 
     def stalled(self, plan: Plan, *, step: float, patience: float) -> bool:
-        """Return whether the probe has made no progress of `step` [m] for `patience` [s]."""
+        """Return whether the probe has advanced by less than `step` [m] for `patience` [s]."""
         pose = self._ingestion.track.newest
         if pose is None:
             return False
@@ -128,7 +127,7 @@ class ProgressChecker:
 
 
 _ASTRAY_SECONDS, _LOOK_SECONDS = 3.0, 0.5
-"""Time off the ground before an alarm, and interval of the check [s]."""
+"""Time off the ground after which an alarm begins, and interval between checks [s]."""
 
 
 class FurtherMonitor:
@@ -154,7 +153,7 @@ class FurtherMonitor:
                     places.add(reading.location)
 
     def complaints(self, places: int) -> list[str]:
-        """Return a text for each quantity without a reading at so many places in a row."""
+        """Return a text for each quantity without a reading at `places` consecutive places."""
         return [
             f"no reading of {name} at {len(found)} places in a row: check its sensor"
             for name, found in self._without.items()
@@ -220,7 +219,7 @@ _CORNER = math.sqrt(0.5)
 """Distance of a square cell's corner from its centre, in distances between places."""
 
 MUTE = "no reading"
-"""Prefix of the reason of a pause, or of an idle probe, whose sensor is silent."""
+"""Prefix of the reason for a pause, or for the rest of a probe, when a sensor is silent."""
 SHOWN = 5
 """Largest number of silent places that a message names."""
 
@@ -243,7 +242,7 @@ class SensorMonitor:
         self.received = False
         """Set once a finite reading was received, even if it has no place."""
         self.silent: list[int] = []
-        """Places set aside without a reading, since the last used reading."""
+        """Places that were set aside without a reading since the last used reading."""
         self._received_since = False
         """Set when a reading was received since the last used reading."""
         self._used_ns: int | None = None
@@ -270,7 +269,7 @@ class SensorMonitor:
         self._received_since = False
 
     def complaint(self, names: Sequence[str], now_ns: int) -> str:
-        """Return a text on the silent sensor, with its places and the time since a used reading."""
+        """Return a text on the silent sensor, with the places and the time without a reading."""
         since = "yet" if self._used_ns is None else f"for {1e-9 * (now_ns - self._used_ns):.0f} s"
         n = len(self.silent)
         which = ", ".join([*(names[place] for place in self.silent[:SHOWN]), *["…"][: n > SHOWN]])

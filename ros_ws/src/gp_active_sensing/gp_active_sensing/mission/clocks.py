@@ -17,8 +17,9 @@ _DIGITS = 6
 class StepClock:
     """Monotonic clock whose time stands still during a step of the mission.
 
-    The use of a message depends on its waiting time. The input log has one time for each step. With
-    the same time for all messages of a step, a replay places readings as the mission did.
+    How a message is used depends on its waiting time. The input log stores a single time for each
+    step. All messages of a step see this time, so that a replay assigns readings to the same
+    places.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -40,21 +41,21 @@ class StepClock:
 
 
 def noted(seconds: float) -> float:
-    """Return a time, rounded as in an input log [s]."""
+    """Return a time [s], rounded as in an input log."""
     return round(seconds, _DIGITS)
 
 
 def elapsed(since: float, now: float) -> float:
-    """Return a waiting time, rounded as in an input log [s]."""
+    """Return the waiting time from `since` to `now` [s], rounded as in an input log."""
     return round(now - since, _DIGITS)
 
 
 class ClockMonitor:
     """Detector of forward jumps of the node's clock.
 
-    The monotonic clock is read before and after the node's clock. The two times bound the time that
-    passed. The node's clock jumped if it advanced by more than the upper bound. Simulated time may
-    run at any speed and is not checked.
+    The monotonic clock is read before and after the node's clock, for an upper bound of the time
+    since the last call. The node's clock jumped if it advanced by more. Simulated time may run at
+    any speed and is not checked.
 
     Args:
         now_ns: returns the time of the node's clock [ns]; 0 = there is no time yet.
@@ -77,8 +78,8 @@ class ClockMonitor:
     def look(self) -> tuple[int, int]:
         """Return the time of the node's clock and its jump since the last call [ns].
 
-        The jump is the clock's advance beyond the upper bound of the time that passed. It is 0 at
-        the first call and for simulated time.
+        The jump is the clock's advance minus the upper bound of the time since the last call. It is
+        0 at the first call and for simulated time.
         """
         began = self._clock()
         now_ns = self._now_ns()

@@ -31,7 +31,7 @@ POSE_STAMPED, GEOGRAPHIC = "geometry_msgs/msg/PoseStamped", "geographic"
 CLOCK_TOLERANCE = 0.5
 """Largest step of the node's clock that does not pause the mission [s]."""
 NO_PLAN_AHEAD = "has no effect any more: a node plans when a place has been read"
-"""Warning about a removed parameter."""
+"""Warning about the removed parameter `plan_ahead`, after its name."""
 MOST_QUANTITIES = 8
 """Largest number of quantities of a mission."""
 _QUANTITY = re.compile("[a-z][a-z0-9_]{0,40}")

@@ -2,7 +2,7 @@
 
 ``next_waypoint``, ``~/plan``, goals of Nav2 and simulated robots use these waypoints. On a map with
 ground (an area, a grid) a probe drives straight from one waypoint to the next, so the line between
-them must stay on the ground. On other maps every place of the way is a waypoint.
+them must stay on the ground. On maps without ground every place of the way is a waypoint.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ Position = Sequence[float] | None
 def places_along(topology: Topology, start: Position, path: Sequence[int]) -> tuple[int, ...]:
     """Return the places from a position to the end of a path, each in sight of the one before it.
 
-    Places are added to the path where its lines leave the ground. For a probe off the ground, the
-    nearest point of the ground counts. Empty when no way over the ground leads to the end.
+    Places are added where the lines of the path leave the ground. If the probe is off the ground,
+    the path starts at the nearest point of the ground. The result is () if no way over the ground
+    leads to the end.
     """
     ground = topology.ground
     if ground is None or not ground.bounded or not path:
@@ -113,8 +114,8 @@ def places_ahead(
 ) -> tuple[int, ...]:
     """Return the waypoints to the next `count` places of a plan.
 
-    Each waypoint is in sight of the one before it. `waypoints` lead to the first place of the plan,
-    which is the last of them.
+    Each waypoint is in sight of the one before it. The last of `waypoints` is the first place of
+    the plan.
     """
     found, seen = list(waypoints), observed.copy()
     for goal in plan.waypoints[1:count]:
@@ -131,7 +132,7 @@ def places_ahead(
 def _way_on(
     topology: Topology, at: int, goal: int, seen: BoolArray, unavailable: Collection[int]
 ) -> tuple[int, ...]:
-    """Return the way from a place of a plan to a later one; () = there is no way any more."""
+    """Return the way from a place of a plan to a later place; () = there is no way any more."""
     try:
         return topology.route(at, goal, seen, unavailable).path
     except PlanningError:  # a place on the way was observed meanwhile
@@ -140,10 +141,10 @@ def _way_on(
 
 
 def way_in_sight(topology: Topology, start: FloatArray, goal: int) -> tuple[int, ...]:
-    """Return the shortest way from a position (2,) [m] with consecutive places in sight.
+    """Return the shortest way from a position (2,) [m] whose consecutive places are in sight.
 
-    A* search over all places; the moves of the map do not count. Each expanded place costs O(n)
-    lines of sight. Returns () when there is no such way.
+    This is an A* search over all places, without regard to the moves of the map. Each expanded
+    place costs O(n) lines of sight. Returns () when there is no such way.
     """
     points, ground = topology.positions, topology.ground
     assert ground is not None

@@ -40,7 +40,7 @@ class Decisions:
         self.number = 0
         """Number of the newest job; an answer to an older job is dropped."""
         self.whom = ""
-        """Name of the probe that the newest job is for."""
+        """Name of the probe of the newest job."""
         self.open: DecisionRequest | None = None
         """Decision that was being computed when the process was killed; it is computed first."""
         self.latency = Latency()
@@ -48,7 +48,8 @@ class Decisions:
         self.round: set[str] = set()
         """Names of the probes that still need a decision in this round (`mission.together`)."""
         self.refusal = ""
-        """Reason why the newest plan is refused and the mission must pause; "" = none."""
+        """Reason why the newest plan is refused, which pauses the mission; "" = it is not refused.
+        """
         self.no_way = ""
         """Reason why the probe cannot drive the newest plan from its position; "" = it can."""
         self._limits = loop.beyond, loop.declared
@@ -112,7 +113,7 @@ class Decisions:
         return None
 
     def _asked_for(self, now_ns: int) -> list[ProbeState]:
-        """Return the waiting probes that need a decision now; in rounds, those of this round."""
+        """Return the waiting probes that need a decision now; in a round, only its probes."""
         waiting = [probe for probe in self.fleet.waiting if not probe.needs_reading]
         if not self.fleet.config.together:
             return waiting
@@ -125,7 +126,7 @@ class Decisions:
         return [probe for probe in waiting if probe.name in self.round]
 
     def _has_consulted(self, probe: ProbeState, now_ns: int) -> bool:
-        """Return whether no answer of an expert is awaited for this decision."""
+        """Return whether this decision need not wait for an expert."""
         if self.consulting is None:
             return True
         left = self.loop.readings_for(probe.name, self.fleet.pending(probe))
@@ -164,7 +165,7 @@ class Decisions:
         )
 
     def _has_position(self, probe: ProbeState) -> bool:
-        """Set the place from which a decision starts; return whether it can be taken."""
+        """Set the start of a decision; return whether the decision can be computed."""
         if probe.at is not None:
             probe.at = self.loop.open_place(probe.at)
             return True
@@ -229,7 +230,7 @@ class Decisions:
         return True
 
     def _still_holds(self, probe: ProbeState, waypoint: int, asked: SensingLoop) -> bool:
-        """Return whether a place chosen on a copy of the engine is still a valid choice."""
+        """Return whether a place that was chosen on a copy of the engine may still be visited."""
         pending = self.fleet.pending(probe)
         read = probe.observed[waypoint] and not asked.reservations.is_due(waypoint, probe.lead)
         if read or waypoint in pending:
@@ -282,13 +283,13 @@ class Decisions:
             )
 
     def replay_limits(self, event: LimitsMoved) -> None:
-        """Close and open places as before a restart."""
+        """Close and open the same places as before a restart."""
         self.loop.replay_limits(event.closed, event.opened, event.declared, event.began)
         self._limits = self.loop.beyond, self.loop.declared
 
 
 def _spare(probe: ProbeState, now_ns: int) -> float:
-    """Return the longest wait with which a probe still reaches its end place in time [s]."""
+    """Return how long a probe may wait and still reach its end place in time [s]."""
     left, loop = probe.left, probe.loop
     if left.seconds is None:
         return math.inf
@@ -302,7 +303,7 @@ def _spare(probe: ProbeState, now_ns: int) -> float:
 
 
 def no_way(probe: ProbeState, plan: Plan) -> str:
-    """Return why a probe cannot drive a plan from where it is, "" when it can."""
+    """Return why a probe cannot drive a plan from its position; "" = it can."""
     topology, start = probe.loop.topology, probe.position
     if not plan.path or start is None or places_along(topology, start, plan.path):
         return ""
@@ -314,7 +315,7 @@ def no_way(probe: ProbeState, plan: Plan) -> str:
 
 
 def first_leg_refusal(probe: ProbeState, plan: Plan) -> str:
-    """Return why the first leg of a probe is refused; "" = it is allowed, or not the first."""
+    """Return why the first leg of a probe is refused; "" = it is allowed, or it is a later leg."""
     config, ingestion = probe.config, probe.ingestion
     pose = ingestion.track.newest
     if probe.stages.number or not plan.path or pose is None or config.follow == "probe":

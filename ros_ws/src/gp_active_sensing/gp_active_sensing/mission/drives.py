@@ -14,17 +14,17 @@ from gp_active_sensing.topology.shut import is_doorway, with_shut
 from gp_active_sensing.types import Budget, Plan
 
 _FAR, _FAR_STEPS = 1.5, 2.0
-"""Factor on the planned way, and number of spacings added, beyond which a drive is far too long."""
+"""Multiple of the planned way plus number of spacings, beyond which a drive is far too long."""
 _AGAIN = 1.25
-"""Factor of growth of a drive after which it is checked again."""
+"""Ratio of a drive's length to its length at the last check, from which it is checked again."""
 _MOST_TRIED = 32
-"""Largest number of moves that are tried as the shut one."""
+"""Largest number of moves that are tried as the shut move."""
 _DIFFERS = 0.35
-"""Largest relative difference between driven metres and the length of a way on the map."""
+"""Largest relative difference between a drive and the way on the map that explains it."""
 _LONGER = 1.25
-"""Least ratio of the lengths of a way without and with a move that counts as shut."""
+"""Least ratio of the length of a way without the shut move to its length with the move."""
 _AHEAD = 3
-"""Number of moves ahead of a stalled probe that may be the shut doorway."""
+"""Number of moves ahead of a stalled probe among which a shut doorway is searched."""
 
 
 @dataclass
@@ -49,7 +49,7 @@ class DriveRecord:
     _next: float = field(default=0.0, init=False)
 
     def begin(self, plan: Plan, probe: Any, now_ns: int) -> None:
-        """Start a drive of a `mission.probe.ProbeState`."""
+        """Start a drive of `probe`, a `mission.probe.ProbeState`."""
         self.plan, self.passed, self.begun_ns = plan, -1, now_ns
         self.start = probe.standing() if probe.at is None else probe.at
         self.metres, self.spacing = probe.ingestion.metres, probe.ingestion.matcher.spacing
@@ -58,12 +58,12 @@ class DriveRecord:
         self._next = _FAR * plan.cost.metres + _FAR_STEPS * spacing
 
     def note(self, place: int | None) -> None:
-        """Record the probe's position."""
+        """Record the place of the probe."""
         if self.plan is not None and place in self.plan.path[self.passed + 1 :]:
             self.passed = self.plan.path.index(place, self.passed + 1)
 
     def far(self, metres: float) -> bool:
-        """Return whether the driven distance is far longer than planned [m]."""
+        """Return whether the drive is far longer than planned, at an odometer of `metres` [m]."""
         driven = metres - self.metres
         if self.plan is None or driven < self._next:
             return False
@@ -74,9 +74,9 @@ class DriveRecord:
 def move_before(topology: Topology, probe: Any) -> tuple[int, int] | None:
     """Return the move that stops a stalled probe; None = not known.
 
-    On the ground of a grid this is the next doorway ahead. Without a doorway it is the first move
-    from the probe's place. If the probe never left the first place of a longer way, the move is not
-    known: the goal itself may be out of reach.
+    On the ground of a grid this is the next doorway ahead. Without a doorway this is the first move
+    from the probe's place. If the probe never left the first place of a way of several moves, the
+    move is not known: perhaps no move reaches the goal.
     """
     here, plan = probe.standing(), probe.plan or probe.stages.home
     if here is None or plan is None or topology.free:
@@ -99,8 +99,9 @@ def move_left_out(
 ) -> tuple[int, int] | None:
     """Return the move of a planned way whose absence explains a long drive; None = none does.
 
-    Each move after the last passed place is removed from the map in turn. The move counts as shut
-    if, without it, driven metres plus remaining way are about as long as the way from the start.
+    Each move after the last passed place is removed from the map in turn. Driven metres plus
+    remaining way are compared with the whole way from the start, both without the move. If the two
+    lengths are about equal, the move counts as shut.
     """
     plan, start = drive.plan, drive.start
     if plan is None or start is None or here is None or topology.free:

@@ -1,8 +1,8 @@
 """Ask the expert before a decision, and wait for its answers up to the timeout.
 
 Questions and used answers are written to the journal before they take effect, so that a killed
-mission takes the same decision after a restart. A late answer is used as a reading of its time.
-`experts.QueryLog` decides which answers are used.
+mission takes the same decision after a restart. A late answer is used as a reading at the time of
+its stamp. `experts.QueryLog` decides which answers are used.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class ExpertQueries:
         self._outgoing: tuple[int, ...] = ()
         self._job: ExpertRequest | None = None
         self._finding = False
-        """Set while the policy chooses the places to ask about."""
+        """True while the policy chooses the places to ask about."""
         self._number = 0
         """Number of the newest job."""
         self._now_ns = 0
@@ -71,7 +71,7 @@ class ExpertQueries:
         return places
 
     def next_job(self) -> ExpertRequest | None:
-        """Return and clear the job that prepares the next question; None = none."""
+        """Return and clear the job that chooses the next question; None = there is no such job."""
         job, self._job = self._job, None
         return job
 
@@ -85,12 +85,13 @@ class ExpertQueries:
     def ready(
         self, now_ns: int, left: int | None = None, spare: Callable[[], float] = lambda: math.inf
     ) -> bool:
-        """Return whether a due decision may be taken; start a question where there was none.
+        """Return whether a due decision may be taken; if it had no question yet, start one.
 
         Args:
             now_ns: time of the node's clock [ns].
-            left: readings left for the probe; 0 = no question is asked. None = no limit.
-            spare: returns how long the probe may wait and reach its end place in time [s].
+            left: remaining number of readings of the probe; with 0 no question is asked. None = no
+                limit.
+            spare: returns how long the probe may wait and still reach its end place in time [s].
         """
         seconds, self._now_ns = 1e-9 * now_ns, now_ns
         if not self.books.open:
@@ -114,7 +115,7 @@ class ExpertQueries:
         return True
 
     def ask(self, job: ExpertRequest, places: Sequence[int], now_ns: int) -> None:
-        """Ask about the places of a job's answer, unless the job is obsolete."""
+        """Ask about the places that a job chose, unless the job is obsolete."""
         if job.number != self._number or self.books.open:
             return
         self._finding = False
@@ -150,12 +151,12 @@ class ExpertQueries:
         )  # fmt: skip
 
     def settle(self) -> None:
-        """End the question, since its decision was taken."""
+        """End the open question after its decision was taken."""
         self.books.settle()
         self._outgoing = ()
 
     def give_up(self) -> None:
-        """Drop the open question of a decision that is not taken."""
+        """Drop the open question of a decision that will not be taken."""
         self._number += 1
         self._finding, self._job = False, None
         if self.books.open and self.books.places:
@@ -201,7 +202,7 @@ class ExpertQueries:
             self._look(reading.stamp_ns)
 
     def _look(self, now_ns: int) -> None:
-        """Update the belief to the time of an answer, live and in a restore alike."""
+        """Update the belief to the time of an answer; used both live and after a restart."""
         self._loop.advance(now_ns)
         try:
             self._loop.belief.weights  # noqa: B018  computed on being asked

@@ -61,13 +61,13 @@ from gp_active_sensing.util.process import hand_back
 logger = logging.getLogger(__name__)
 
 _LIVE_RADIUS = 0.5
-"""Arrival radius in live traffic [m]; small, since a car at a red light has not arrived."""
+"""Arrival radius in live traffic [m]. It is small: a car at a red light has not arrived."""
 
 SECONDS_OF_QUEUE = 20.0
 """Time that each stream's queue can hold at the expected rates [s]."""
 
 _FIXED = ("none", "stations")
-"""Kinds of a scenario's expert that may have stations."""
+"""Kinds of experts of a scenario that may have stations."""
 
 KnowledgeOf = Callable[[Mapping[str, Any]], FieldKnowledge]
 
@@ -84,7 +84,7 @@ class MissionComponents:
     recorder: Recorder
     matcher: MapMatcher
     belief: BeliefConfig
-    """Initial configuration; for a belief over kernels with the checksum of its file."""
+    """Initial configuration, for a belief over kernels with the checksum of the kernels' file."""
     map: MapConfig
     """Initial map, with the computed spacing and origin."""
     places: Mapping[str, Any]
@@ -92,7 +92,7 @@ class MissionComponents:
 
 
 def beside(map: MapConfig, folders: Iterable[Path]) -> MapConfig:
-    """Return a map with the path of its file, which is searched for in these folders too."""
+    """Return a configuration with the path of its map file, if one of the folders has it."""
     if map.file and not Path(map.file).expanduser().is_file():
         for found in (folder / map.file for folder in folders):
             if found.is_file():
@@ -102,7 +102,7 @@ def beside(map: MapConfig, folders: Iterable[Path]) -> MapConfig:
 
 
 def plan_limit(seconds: float | None, expansions: int | None) -> PlanLimit:
-    """Return the limit of a decision; without any, `DEFAULT_PLAN_SECONDS`."""
+    """Return the limit of a decision; without arguments `DEFAULT_PLAN_SECONDS`."""
     if seconds is None and expansions is None:
         return PlanLimit(seconds=DEFAULT_PLAN_SECONDS)
     return PlanLimit(seconds, expansions)
@@ -122,7 +122,7 @@ def build_parts(
 ) -> MissionComponents:
     """Build the engine, the mission and its records.
 
-    With ``run_dir`` "auto", a mission that cannot be restored is left as it is and a new mission
+    With ``run_dir`` "auto", a mission that cannot be restored stays unchanged. A new mission then
     begins in another directory, so that a node that starts at boot always works.
 
     Args:
@@ -133,9 +133,9 @@ def build_parts(
         field_knowledge: returns the knowledge of the field of a scenario
             (`sim.world.field_knowledge`); not called without a scenario.
         topology: the map, if it was built already.
-        settled: configuration of `topology`, from `build_settled`; None = that of `config`.
+        settled: configuration of `topology`, from `build_settled`; None = the map of `config`.
         open_run: opens the run directory in place of the parameters `run_dir` and `resume`. The
-            events of its journal are simulated again.
+            recorded events of its journal are simulated again.
         first: first map from the topic `map.topic`. A resumed mission uses its stored map.
 
     Raises:
@@ -156,7 +156,7 @@ def build_parts(
 
 
 class _NotRestored(RunError):
-    """The journal can be read, but its mission cannot be resumed."""
+    """Error: the journal can be read, but its mission cannot be resumed."""
 
 
 @dataclass
@@ -208,7 +208,7 @@ class _Builder:
     def _open(
         self, undo: contextlib.ExitStack, *, resume: bool
     ) -> tuple[RunDirectory | None, Events, EarlierRun | None]:
-        """Return the run directory, the events to restore, and the run to simulate again."""
+        """Return the run directory, the events to restore, and the earlier run to repeat."""
         earlier = None if self.open_run is None else self.open_run()
         self.kept = _effective(self.config, self.scenario)
         if earlier is not None:

@@ -15,13 +15,13 @@ from gp_active_sensing.records.events import Event, RosterChanged
 logger = logging.getLogger(__name__)
 
 LEFT = "left: "
-"""Prefix of the reason of a probe that rejoins on request only."""
+"""Prefix of the reason why a probe left that rejoins only on request."""
 OFF_LIST = "taken off the list"
 """Reason of a probe that was removed from the parameter `probes`."""
 ALARM_SECONDS = 10.0
-"""Time without a pose after which there is an alarm, unless poses come less often [s]."""
+"""Time without a pose after which an alarm begins [s]; longer for a probe with rarer poses."""
 SILENT = "silent for"
-"""Prefix of the reason of a probe that rejoins with its next message."""
+"""Prefix of the reason why a probe was dropped that rejoins with its next message."""
 
 
 def resting_reason(probes: Iterable[ProbeState]) -> str:
@@ -40,7 +40,7 @@ class Fleet:
     others. It rejoins with its next pose.
 
     Args:
-        probes: in the order in which decisions are computed for them.
+        probes: the probes, in the order in which their decisions are computed.
         config: configuration, with the time after which a probe is lost.
         journal: takes the events.
     """
@@ -75,7 +75,7 @@ class Fleet:
         return sorted(found, key=lambda probe: probe.since)
 
     def awaited(self, now_ns: int) -> bool:
-        """Return whether listed probes may still join, within `lost_after` of the first pose."""
+        """Return whether missing probes may still join: until `lost_after` after the first pose."""
         first = min(self._last_ns.values(), default=now_ns)
         missing = any(
             probe.gone == NO_POSE or (not probe.gone and probe.needs_reading)
@@ -84,7 +84,7 @@ class Fleet:
         return missing and now_ns - first <= 1e9 * self.config.lost_after
 
     def away(self, now_ns: int) -> list[str]:
-        """Return the names of silent probes to wait for, which have places and budget left."""
+        """Return the names of silent probes that the mission waits for: they have budget left."""
         limit_ns = 1e9 * self.config.wait_for_absent
         found = []
         for name, probe in self.probes.items():
@@ -102,7 +102,7 @@ class Fleet:
     def silent(self, now_ns: int) -> dict[str, float]:
         """Return the time of silence of each silent probe [s], by name.
 
-        A standing probe whose poses come on motion only is not silent.
+        A standing probe that sends poses only in motion is not silent.
         """
         found = {}
         for name, probe in self.probes.items():
@@ -119,7 +119,7 @@ class Fleet:
         return any(probe.plan is not None for probe in self.present)
 
     def pending(self, probe: ProbeState) -> tuple[int, ...]:
-        """Return the waypoints of the other probes and the places of `passed`."""
+        """Return the waypoints of the other probes, and `passed`."""
         others = [other for other in self.present if other is not probe]
         found = {o.plan.waypoints[0] for o in others if o.plan is not None}
         return tuple(sorted(found.union(self.passed())))
@@ -134,7 +134,7 @@ class Fleet:
         self.probes = {**self.probes, probe.name: probe}
 
     def pose_came(self, probe: ProbeState, stamp_ns: int, now_ns: int) -> None:
-        """Record a pose of a probe; the probe takes part from its first usable pose on."""
+        """Record a pose of a probe, which takes part from its first usable pose on."""
         newest = probe.ingestion.track.newest
         if newest is None or newest.stamp_ns < stamp_ns:
             return  # the pose was not usable
@@ -144,7 +144,7 @@ class Fleet:
             self._join(probe, now_ns)
 
     def put_in(self, probe: ProbeState, now_ns: int) -> None:
-        """Add a probe without a position; its first waypoint may be any place."""
+        """Let a probe without a position take part; its first waypoint may be any place."""
         probe.anywhere = True
         if probe.gone:
             self._join(probe, now_ns)
@@ -157,7 +157,7 @@ class Fleet:
             self._join(probe, now_ns)
 
     def set_out_of_action(self, probe: ProbeState, why: str, now_ns: int) -> None:
-        """Exclude a probe until its sensor gives readings or its battery is changed."""
+        """Exclude a probe until its sensor sends readings again or its battery is changed."""
         self._leave(probe, why, now_ns)
 
     def join(self, name: str, now_ns: int) -> str:
@@ -211,7 +211,7 @@ class Fleet:
         self._last_ns = {name: then + step_ns for name, then in self._last_ns.items()}
 
     def replay(self, probe: ProbeState, why: str, now_ns: int) -> None:
-        """Set whether a probe takes part, as before a restart."""
+        """Set whether a probe takes part to the state before a restart."""
         if not why:
             self._reset(probe, now_ns)
         probe.gone, self._gone_ns[probe.name] = why, now_ns

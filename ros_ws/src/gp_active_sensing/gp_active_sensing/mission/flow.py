@@ -1,9 +1,9 @@
 """Keep the stages of places that a probe has passed and whose readings are still to come.
 
-With `waypoint.ahead` above 1 a probe is sent on when it arrives. Its stage then waits here. The
-next decisions are planned as if the place had been read. A reading is assigned to the place of its
-stamp, even if it arrives seconds later. Without a reading in time the visit counts as missed, and
-the place may be chosen again.
+With `waypoint.ahead` above 1 a probe is sent on when it arrives. Its stage then waits in
+`PassedPlaces`. The next decisions are planned as if the place had been read. A reading is assigned
+to the probe's place at its stamp, even if it arrives seconds later. Without a reading in time the
+visit counts as missed, and the place may be chosen again.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from gp_active_sensing.types import Reading
 def flows(config: ActiveSensingConfig, loop: SensingLoop) -> bool:
     """Return whether probes drive on before their readings have arrived.
 
-    They do not if the sensor has to settle, if decisions are taken in rounds, or if the policy
-    reads places again.
+    They wait if the sensor has to settle, if decisions are taken in rounds, or if the policy reads
+    places repeatedly.
     """
     mission = config.mission
     stops = mission.settle > 0.0 or mission.together or mission.follow == "probe"
@@ -104,7 +104,7 @@ class PassedPlaces:
         return found
 
     def overdue(self, now_ns: int, seconds: float) -> list[int]:
-        """Return the places whose stages have waited for so long [s], oldest first."""
+        """Return the places whose stages have waited for `seconds` [s], oldest first."""
         return [v.place for v in self._visits if now_ns - v.since_ns >= 1e9 * seconds]
 
     def places_of(self, numbers: Collection[int]) -> list[int]:
@@ -112,7 +112,7 @@ class PassedPlaces:
         return [visit.place for visit in self._visits if visit.stage.number in numbers]
 
     def miss(self, place: int, *, again: bool) -> Stage:
-        """Return and drop the stage of a place, as a missed visit."""
+        """Return and drop the stage of a place whose visit was missed."""
         stage = next(visit.stage for visit in self._visits if visit.place == place)
         self._drop(stage)
         return replace(stage, again=again)

@@ -16,7 +16,7 @@ from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import Reading
 
 BATCH = 200
-"""Largest number of messages processed before a command (pause, finish) can take effect."""
+"""Largest number of messages that are processed before a command can take effect."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class RawReading:
     """Reading as received, without a place.
 
     Args:
-        stamp_ns: time of its message [ns].
+        stamp_ns: stamp of the message [ns].
         value: in the sensor's unit.
         noise_variance: noise variance of the value; None = not given.
         source: name of the sensor.
@@ -64,7 +64,7 @@ class RawAnswer:
 
 
 def raw_answer(reading: Reading, topology: Topology) -> RawAnswer:
-    """Return an expert's answer with a position instead of a location."""
+    """Return an expert's answer with the position of its place instead of the place."""
     assert reading.location is not None
     x, y, *up = topology.points[reading.location].tolist()
     variance = math.nan if reading.noise_variance is None else reading.noise_variance

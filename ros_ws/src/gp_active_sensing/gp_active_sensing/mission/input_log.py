@@ -1,7 +1,7 @@
 """Record the inputs and outcomes of each step, so that a replay repeats the mission exactly.
 
-The journal has the outcomes. It lacks messages without an immediate effect (a pose, a reading that
-waits) and the times of steps. The input log has all of these, as frames:
+The journal has the outcomes. It lacks the times of steps, and messages without an immediate effect
+(a pose, a reading that waits). The input log has all of these, as frames:
 
 ``{"n": 7, "now": 12300000000, "clock": 81.25, "took": [["p", "", 12290000000, 1500, "map", 3.0,
 4.0, 0.5], ["r", "", 12290000000, 1400, 21.5, null, "reading"]], "events": [...]}``
@@ -84,7 +84,7 @@ class InputLog:
             self._send(None, {"config": config})
 
     def event(self, event: Event) -> None:
-        """Record an event of the journal; between two steps it has a separate frame."""
+        """Record an event of the journal; an event between two steps gets its own frame."""
         with self._lock:
             self._events.append(to_line(event))
             if self._now_ns is None:
@@ -93,7 +93,7 @@ class InputLog:
                 self._send(None)
 
     def end(self, *, quiet: bool = True) -> None:
-        """End a step; without messages and events it has no frame if `quiet`."""
+        """End a step; if `quiet`, a step without messages and events gets no frame."""
         with self._lock:
             now_ns, self._now_ns = self._now_ns, None
             if self._took or self._events or not quiet:

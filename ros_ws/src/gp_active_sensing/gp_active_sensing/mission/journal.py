@@ -1,9 +1,9 @@
 """Durable journal of a mission: each event is written before it takes effect.
 
-`append` returns after a line was handed to the operating system, so that a killed process loses
-nothing. A thread flushes new lines to disk at least every `period` seconds. A power cut can lose
-the lines since the last flush. A truncated last line is removed when the mission is resumed. The
-thread also checks every second that the files exist, see `RunDirectory.check`.
+`append` returns when the operating system has the line, so that a killed process loses nothing. A
+thread flushes new lines to disk at least every `period` seconds. A power cut can lose the lines
+since the last flush. A truncated last line is removed when the mission is resumed. The thread also
+checks every second that the files exist, see `RunDirectory.check`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Journal:
         self._thread.start()
 
     def append(self, event: Mapping[str, Any]) -> None:
-        """Write an event to the operating system. Raises RunError."""
+        """Hand an event to the operating system for writing. Raises RunError."""
         with self._lock:
             self._run.append_event(event)
         self._dirty.set()

@@ -37,7 +37,7 @@ class NoMapYet(ActiveSensingError):
 
 
 def frame_problem(found: str, expected: str) -> str:
-    """Return why a map in frame `found` is not usable; "" = it is. Expected "" = any frame."""
+    """Return why a map in frame `found` is not usable; "" = it is. `expected` "" = any frame."""
     if not expected or found == expected:
         return ""
     return (
@@ -69,7 +69,7 @@ class FirstMap(NamedTuple):
 
 @dataclass(frozen=True)
 class MapUpdate:
-    """Changed map with beliefs over its places, before the first reading."""
+    """Changed map with beliefs over its places, without readings."""
 
     found: GridMap
     places: LivePlaces
@@ -148,7 +148,7 @@ class LiveMap:
 
         Raises:
             RunError: the map is not in the run directory, or has another checksum.
-            ValueError: its number or places differ from those of the event.
+            ValueError: the number or the places of the map differ from the event.
         """
         if self._run_dir is None:
             msg = "the maps of the mission were not kept"
@@ -186,7 +186,7 @@ T = TypeVar("T")
 
 
 class MapFeed(Generic[T]):
-    """Throttle that returns the newest message and drops those in between.
+    """Throttle that returns the newest message and drops the older ones.
 
     Args:
         period: least time between two returned messages [s].
@@ -209,7 +209,7 @@ class MapFeed(Generic[T]):
             self._changed.notify_all()
 
     def take(self, wait: Callable[[threading.Condition, float], object] | None = None) -> T | None:
-        """Wait for the newest message until it is due and return it; None after `close`.
+        """Wait until a message is due; return the newest one, or None after `close`.
 
         `wait` replaces `Condition.wait` in tests.
         """

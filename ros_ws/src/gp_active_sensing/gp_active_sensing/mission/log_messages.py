@@ -39,12 +39,12 @@ def budget_text(budget: Budget, aim: Aim | None = None) -> str:
 
 
 NEW = 0.3
-"""Least change of a delay that is logged again [s]."""
+"""Least change of a delay for a new log message [s]."""
 logger = logging.getLogger(__name__)
 
 
 def advice(estimate: DelayEstimate, delay: float = 0.0, key: str = "reading") -> str:
-    """Return advice on an estimated delay; `delay` [s] is the present setting in section `key`."""
+    """Return advice on an estimated delay; `delay` [s] is configured in section `key`."""
     whole = delay + estimate.seconds
     below = (
         estimate.seconds - 2.0 * estimate.error <= CANDIDATES[0]

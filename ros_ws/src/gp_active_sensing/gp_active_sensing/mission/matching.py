@@ -1,7 +1,7 @@
-"""Match a pose to the nearest place, or to a road by distance and heading.
+"""Match a pose to the nearest place; a pose on a road, by distance and heading.
 
-`Topology.snap` matches a single position. For a moving probe the heading, the last place and the
-places of the planned way count as well. They decide between the roads that meet at a crossing.
+`Topology.snap` matches a single position. For a moving probe, its heading, its last place and the
+places of its planned way also count: they decide between the roads that meet at a crossing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NEAR = 0.125
 _PREFERENCE = 5.0
 """Largest additional distance at which an expected place is preferred [m]."""
 _WRONG_WAY = 40.0
-"""Distance that counts as much as a heading against a road [m]; a heading across counts half."""
+"""Distance that is added for a heading opposite to a road [m]; half of it for a right angle."""
 
 
 class Match(NamedTuple):
@@ -53,9 +53,9 @@ class MapMatcher:
         self.spacing = spacing_of(topology.positions).across or 1.0
         self._points = topology.points
         self.has_heights = topology.heights is not None
-        """Places have heights, so that a pose needs a z."""
+        """True if places have heights, so that a pose needs a z."""
         self.stretch = 1.0
-        """Horizontal metres that count as one metre of height: ratio of the spacings."""
+        """Number of horizontal metres that count as one metre of height: ratio of the spacings."""
         self.layers: float | None = None
         """Vertical distance between places [m]; None = no place is above another."""
         self.rise = math.inf
@@ -82,7 +82,7 @@ class MapMatcher:
         return bool(self._lengths[place] > 0.0)
 
     def near(self, place: int) -> float:
-        """Return the distance from a place at which a reading has a quarter of the weight [m].
+        """Return the distance from a place at which a reading has a quarter of its full weight [m].
 
         It is infinite for a line, whose value is the average along it.
         """
@@ -144,7 +144,7 @@ class MapMatcher:
         return math.hypot(x - px, y - py, *(self.stretch * (z - height) for height in up))
 
     def driven(self, x: float, y: float, z: float) -> float:
-        """Return the length of a displacement [m]; a finite z counts on a map with heights."""
+        """Return the length of a displacement [m]; on a map with heights a finite z counts."""
         return math.hypot(x, y, z) if self.has_heights and math.isfinite(z) else math.hypot(x, y)
 
     def nearest(self, x: float, y: float, z: float = math.nan) -> tuple[int, float]:

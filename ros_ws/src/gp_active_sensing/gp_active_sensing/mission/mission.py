@@ -1,16 +1,15 @@
 """State machine of a mission: decisions, visits, pauses and the end.
 
-=========  ====================================================================================
-idle       readings are used; there are no decisions yet
-running    decisions are taken, places are visited; at last probes drive to the end place
-paused     readings are used; there are no decisions until `resume`
-ended      the last waypoint stays published; readings are counted, not used
-=========  ====================================================================================
+========= ==================================================================================== idle
+readings are used; there are no decisions yet running decisions are taken, places are visited;
+probes drive to the end place last paused readings are used; there are no decisions until `resume`
+ended the last waypoint stays published; readings are counted, not used =========
+====================================================================================
 
 The probes of a mission share one engine and one budget of readings. One decision is computed at a
 time, with the other probes' waypoints pending. There is no ROS in this module: time and messages
-are arguments, so that tests need no clock, and bags use the same code as robots. `mission.changes`
-changes a running mission.
+are arguments, so that tests need no clock, and bags use the same code as robots. Functions in
+`mission.changes` change a running mission.
 """
 
 from __future__ import annotations
@@ -73,13 +72,13 @@ STATUS_SECONDS = 1.0
 SHOW_SECONDS = 2.0
 """Least time between two displays of the belief without a decision [s, real time]."""
 AGAIN = "blocked places are tried again"
-"""Suffix of the reason of a mission that waits for blocked places."""
+"""Suffix of the reason why a mission waits: places are blocked."""
 AWAY = "away, and waited for"
-"""Suffix of the reason of a mission that waits for silent probes."""
+"""Suffix of the reason why a mission waits: probes are silent."""
 GROWS = "the map may grow"
-"""Suffix of the reason of a mission that waits for a larger map."""
+"""Suffix of the reason why a mission waits: the map may become larger."""
 TO_COME = "readings of places passed are still to come"
-"""Suffix of the reason of a mission that waits for readings of passed places."""
+"""Suffix of the reason why a mission waits: readings of passed places are missing."""
 
 
 class GrowingMap(Protocol):
@@ -100,7 +99,7 @@ class GrowingMap(Protocol):
 
 
 def _same(message: Envelope, following: Envelope) -> bool:
-    """Return whether the following message is a reading of the same probe and stamp."""
+    """Return whether two consecutive messages are readings of the same probe and stamp."""
     one, other = message.what, following.what
     if isinstance(one, RawAnswer) or not isinstance(other, RawReading):
         return False
@@ -113,7 +112,7 @@ class Mission:
     Args:
         loop: the engine, before its first reading.
         probes: the probes; a single one has no name.
-        make_probe: returns a probe of a name that joins later; None = no probe can join.
+        make_probe: creates a probe that joins later, from its name; None = no probe can join.
     """
 
     def __init__(
@@ -150,17 +149,17 @@ class Mission:
         self.map: GrowingMap | None = None
         """Live map; None = the map does not change."""
         self.nothing_since_ns: int | None = None
-        """Time since which no place can be chosen on a live map [ns]; None = a place can."""
+        """Time since which a live map has had no place to choose [ns]; None = there is a place."""
         self.last_job: int | None = None
         """Number of the job whose plan ended the mission."""
         self._silent: set[str] = set()
         """Names of the probes whose silence was logged."""
         self._holds_probes = False
-        """Set after a pause until the probes have received the order to stop."""
+        """True from a pause until the probes have received the order to stop."""
         self._last_words = False
-        """Set when the mission ended without a job; the final belief is still to be shown."""
+        """True when the mission ended without a job and the final belief must still be shown."""
         self.trace: InputLog | None = None
-        """Log of used messages and events; None = none."""
+        """Log of used messages and events; None = no log."""
         self.unknown_senders: Counter[str] = Counter()
         """Number of messages of unknown probes, by name."""
         self.now_ns = 0
@@ -274,10 +273,10 @@ class Mission:
     ) -> str:
         """Block the place that a probe is sent to, so that another one is chosen.
 
-        With `place`, nothing happens if the probe is sent elsewhere by now.
+        With `place`, nothing happens if the probe has another waypoint by now.
 
         Returns:
-            Why that is impossible, "" on success.
+            Reason why that is impossible; "" on success.
         """
         with self.lock:
             probe = self.probes.get(name)
@@ -291,7 +290,7 @@ class Mission:
             return ""
 
     def arrived(self, name: str, place: int) -> bool:
-        """Record an arrival by a probe's controller; return whether the probe is sent on."""
+        """Record an arrival that a controller reports; return whether the probe is sent on."""
         with self.lock:
             probe = self.probes[name]
             probe.content = place == probe.waypoint and len(probe.waypoints) > 1
@@ -328,7 +327,7 @@ class Mission:
     # -- every message, and every so often -------------------------------------------------------
 
     def step(self, now_ns: int) -> list[MissionOutput]:
-        """Process queued messages; return the resulting actions. A time of 0 = no time yet."""
+        """Process queued messages; return the resulting actions. `now_ns` 0 = no time yet."""
         with self.lock, self._step_clock.standing() as at:
             if self.trace is None:
                 return self._step(now_ns)
@@ -365,7 +364,7 @@ class Mission:
         return steps
 
     def _messages_wait(self) -> bool:
-        """Return whether messages wait for the decision that is being computed."""
+        """Return whether messages must wait until the present computation of a decision ends."""
         return self.config.wait_for_plan and self.decisions.running
 
     @property
@@ -378,7 +377,7 @@ class Mission:
         return self.state == "running" and self._ticking
 
     def _use(self, message: Envelope, *, more: bool) -> Iterator[MissionOutput]:
-        """Process a message; with `more` of the same stamp to come, decide nothing yet."""
+        """Process a message; if `more` of the same stamp follow, request no decision yet."""
         if self.trace is not None:
             self.trace.used(message)
         if isinstance(message.what, RawAnswer):
@@ -496,7 +495,7 @@ class Mission:
         self.rest_no_more()
 
     def _miss_passed(self) -> bool:
-        """Settle passed places; return whether a place had no reading in time."""
+        """Settle passed places; return whether a place got no reading in time."""
         missed = 0
         for probe in self.probes.values():
             probe.settle_read()
@@ -508,7 +507,7 @@ class Mission:
         return missed > 0
 
     def keep_passed(self, readings: int) -> int:
-        """Wait for at most so many passed places, oldest first; return their number."""
+        """Wait for the oldest passed places, at most `readings`; return their number."""
         numbers = sorted(n for probe in self.probes.values() for n in probe.passed.numbers)
         for probe in self.probes.values():
             for place in probe.passed.places_of(numbers[readings:]):
@@ -588,7 +587,7 @@ class Mission:
         return self.now_ns - self.nothing_since_ns < 1e9 * seconds
 
     def _has_more(self, probe: ProbeState) -> bool:
-        """Return whether a probe without readings has some again, reserved for others before."""
+        """Return whether a probe without readings left got some that were reserved for others."""
         home = probe.stages.home
         if READINGS_SPENT not in (probe.resting, home.reason if home is not None else ""):
             return False
@@ -639,7 +638,7 @@ class Mission:
         self.pause(f"the clock went back by {back:.3f} s")
 
     def _lose_ground(self, probe: ProbeState) -> None:
-        """React to a probe off the map as `mission.off_map` says."""
+        """React to a probe off the map as configured by `mission.off_map`."""
         if not (alarm := probe.alarm):
             return
         logger.error("%s (pose.off_map is %g m)", alarm, probe.ground.limit)
@@ -661,7 +660,7 @@ class Mission:
         return tuple(found)
 
     def _change_battery(self, probe: ProbeState) -> None:
-        """Pause a single probe's mission for a battery change; of several probes, drop this one."""
+        """Pause a single probe's mission for a battery change; in a fleet, drop the probe."""
         what = probe.begin_change(self.now_ns)
         if len(self.probes) == 1:
             self.pause(what)
@@ -677,7 +676,7 @@ class Mission:
         return (f"{p.name}: sortie {p.sortie.number} is over, change its battery" for p in waiting)
 
     def _send_no_further(self, probe: ProbeState) -> None:
-        """Pause the mission of a probe with a silent sensor; of several probes, drop this one."""
+        """Pause a single probe's mission when its sensor is silent; in a fleet, drop the probe."""
         why = probe.sensor.complaint(self.loop.topology.names, self.now_ns)
         if len(self.probes) == 1:
             self.pause(f"{why}, then call ~/resume")
@@ -704,7 +703,7 @@ class Mission:
     # -- decisions -----------------------------------------------------------------------------
 
     def decided(self, job: DecisionRequest, plan: Plan) -> bool:
-        """Process the plan for a job; return whether it is used (also if it ends the mission)."""
+        """Process the plan for a job; return whether it is used, also to end the mission."""
         with self.lock:
             if job.number != self.decisions.number or self.state != "running":
                 return False
@@ -751,7 +750,7 @@ class Mission:
                 self.pause(f"planning failed: {error}")
 
     def _end(self, reason: str, *, over: bool = True) -> None:
-        """End the mission; `over` False = another process may resume it."""
+        """End the mission; with `over` False another process may resume it."""
         self.state, self.reason = "ended", reason
         self._ended_ns = self.now_ns
         if self.consulting is not None:
@@ -809,7 +808,7 @@ class Mission:
                 probe.since = self._clock()
 
     def choose_again(self) -> None:
-        """Decide again for all probes that rest, or are at or on the way to the end place."""
+        """Decide again for all probes that rest, are at the end place, or drive to it."""
         self.rest_no_more()
         if self.loop.remaining.readings == 0:
             return

@@ -45,10 +45,10 @@ _HEAD = """\
 
 @dataclass(frozen=True)
 class MissionMap:
-    """Map of a mission that was built once as a check.
+    """Map of a mission, built once to check its parameters.
 
     Args:
-        section: keys of the section `map`, without defaults.
+        section: keys of the section `map` whose values are not defaults.
         places: the places; None = no map has come on the topic yet.
         from_file: the map is from a file or a topic, which may have a frame and an origin.
     """
@@ -66,13 +66,13 @@ class MissionMap:
 def read_map(
     text: str, *, spacing: float | None = None, radius: float | None = None, frame: str = ""
 ) -> MissionMap:
-    """Return the map of an answer.
+    """Return the map that a user's answer describes.
 
     Args:
         text: a file, the name of a shipped map, a rectangle such as ``60x40`` [m], or its corners
             ``x0,y0,x1,y1`` [m].
         spacing: distance between neighbouring places [m]; None = that of the map.
-        radius: radius of the probe, which is its distance from walls [m]; None = 0.
+        radius: radius of the probe, used as least distance from walls [m]; None = 0.
         frame: frame of the positions; "" = frame of the file, or map.
 
     Raises:
@@ -91,7 +91,7 @@ def read_map(
 
 
 def _tried(section: dict[str, Any], *, from_file: bool) -> MissionMap:
-    """Return a map with its computed spacing, so that the places stay the same."""
+    """Return a map with its computed spacing as a key, so that later runs have the same places."""
     config = from_mapping(MapConfig, section, path="map")
     places, settled = build_settled(config)
     spacing = to_mapping(settled).get("spacing")
@@ -117,9 +117,9 @@ def live_map(
 
     Args:
         topic: topic of nav_msgs/OccupancyGrid.
-        found: newest message; None = no message has come, and the places are not known.
+        found: newest message; None = no message has come yet.
         spacing: distance between neighbouring places [m]; None = that of the first map.
-        radius: radius of the probe, which is its distance from walls [m]; None = 0.
+        radius: radius of the probe, used as least distance from walls [m]; None = 0.
         frame: expected frame; "" = any.
 
     Raises:
@@ -159,7 +159,7 @@ def in_words(places: Topology) -> str:
 
 
 def limitless(places: Topology | None) -> str:
-    """Return a text on where a map has no speed limits; "" = it has them everywhere.
+    """Return a text on the places without a speed limit; "" = every place has one.
 
     Args:
         places: the map; None = a map from a topic.
@@ -171,7 +171,7 @@ def limitless(places: Topology | None) -> str:
 
 
 def read_speed(text: str) -> float:
-    """Return the speed of an answer [m/s].
+    """Return the speed in a user's answer [m/s].
 
     Raises:
         ConfigError: the answer is not a number above 0.
@@ -184,7 +184,7 @@ def read_speed(text: str) -> float:
 
 
 def read_budget(text: str, what: str = "budget") -> dict[str, int | float]:
-    """Return the budget of an answer: ``40``, ``2 km``, ``30 min``, ``40, 2 km``.
+    """Return the budget in a user's answer: ``40``, ``2 km``, ``30 min``, ``40, 2 km``.
 
     Raises:
         ConfigError: an amount has no number or an unknown unit, or two amounts have the same unit.
@@ -223,10 +223,10 @@ def read_sortie(text: str) -> dict[str, float]:
 
 
 def read_position(text: str) -> tuple[float, float]:
-    """Return the latitude and longitude of an answer [degree].
+    """Return the latitude and longitude in a user's answer [degree].
 
     Raises:
-        ConfigError: the answer has not two numbers, or one is out of range.
+        ConfigError: the answer does not have two numbers, or one is out of range.
     """
     words = text.split(",")
     numbers = [float(w) for w in words if re.fullmatch(rf"\s*{_NUMBER}\s*", w)]
@@ -247,7 +247,7 @@ def mission_text(parameters: Mapping[str, Any], notes: Mapping[str, str], *, sta
     """Return the text of a mission's parameter file.
 
     Args:
-        parameters: values by dotted key, in the order of the file; defaults become comments.
+        parameters: values by dotted key, in the order of the file; default values become comments.
         notes: comments beside the values, by key.
         start: command that starts the mission.
 

@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 class MissionLog:
-    """Logger of decisions and budgets, each once; may be used from several threads."""
+    """Logger of each decision and budget step, once; may be used from several threads."""
 
     def __init__(self, mission: Mission, policy: str, unit: str = "") -> None:
         from gp_active_sensing.planning import explain as sentences
@@ -35,7 +35,7 @@ class MissionLog:
         self._lock = threading.Lock()
 
     def decision(self, probe: str, plan: Plan) -> None:
-        """Queue a decision for `decisions`. The mission logs a plan to the end place itself."""
+        """Queue a decision for `decisions`; the mission itself logs a plan to the end place."""
         if plan.waypoints:
             with self._lock:
                 number = self._mission.probes[probe].stages.number
@@ -44,12 +44,12 @@ class MissionLog:
     def decisions(
         self, std: FloatArray, weights: FloatArray | None = None, *, known: bool = True
     ) -> None:
-        """Log the next places and the reasons of queued decisions, after the stages before them.
+        """Log next place and reason of each queued decision whose earlier stages are recorded.
 
         Args:
             std: (n,) standard deviation of the field at each place, in the unit of the readings.
             weights: (n,) weights of the places; None = those of the mission's map.
-            known: False while the scale of the readings, and so `std`, is not known.
+            known: False while the scale of the readings is not known; `std` then has no meaning.
         """
         with self._lock:
             ready = [decided for decided in self._decided if self._follows(*decided[:2])]
@@ -74,7 +74,7 @@ class MissionLog:
         logger.info("stage %d%s: %s", number, whose, f"{why[0].lower()}{why[1:]}")
 
     def _uncertainty_now(self, std: FloatArray, weights: FloatArray | None) -> str:
-        """Return a text with the root mean variance of the map, now and before."""
+        """Return a text with the present and the previous root mean variance of the map."""
         with np.errstate(over="ignore", invalid="ignore"):
             if weights is None:
                 weights = self._mission.loop.topology.weights
@@ -86,7 +86,7 @@ class MissionLog:
         return f"; map uncertainty {change}{self._uncertainty}{self._unit}"
 
     def budget(self) -> None:
-        """Log the remaining budget after each tenth of it."""
+        """Log the remaining budget after each tenth of the total."""
         for what, unit, left, whole in budget_left(self._mission):
             tenth = max(0, math.ceil(10.0 * left / whole - 1e-9))
             before = self._tenths.get(what)
@@ -99,7 +99,7 @@ class MissionLog:
 
 
 def budget_left(mission: Mission) -> Iterator[tuple[str, str, float, float]]:
-    """Yield quantity, unit, rest and total of each limit of the budget."""
+    """Yield the name, unit, remaining amount and total of each limit of the budget."""
     whole = mission.budget
     if whole.readings is not None:
         readings = mission.loop.remaining.readings

@@ -19,7 +19,8 @@ def probe_names(names: Sequence[str], key: str = "probes") -> tuple[str, ...]:
     """Return valid names of probes.
 
     Raises:
-        ConfigError: a name is no namespace, is too long or occurs twice, or there are too many.
+        ConfigError: a name is no namespace, is too long or occurs twice, or there are too many
+            names.
     """
     if len(names) > MOST_PROBES:
         msg = f"{key}: {len(names)} names; expected {MOST_PROBES} at most"
@@ -43,9 +44,9 @@ def probe_names(names: Sequence[str], key: str = "probes") -> tuple[str, ...]:
 
 
 def numbered(text: str) -> tuple[str, ...]:
-    """Return the names of a text: a number of probes, or names separated by commas.
+    """Return the names that a text gives as a number of probes, or separated by commas.
 
-    ``3`` stands for probe_1, probe_2 and probe_3.
+    ``3`` gives probe_1, probe_2 and probe_3.
 
     Raises:
         ConfigError: a name is not valid, or the number is below 1 or above `MOST_PROBES`.
@@ -61,7 +62,7 @@ def numbered(text: str) -> tuple[str, ...]:
 
 
 def shared_topics(topics: Iterable[str], probes: Sequence[str]) -> str:
-    """Return why these topics are not possible for several probes; "" = they are."""
+    """Return why several probes cannot have these topics; "" = they can."""
     shared = sorted(topic for topic in topics if topic.startswith("/"))
     if len(probes) < 2 or not shared:
         return ""
@@ -72,7 +73,7 @@ def shared_topics(topics: Iterable[str], probes: Sequence[str]) -> str:
 
 
 def probe_topic(probe: str, topic: str) -> str:
-    """Return the name of a topic of a probe, below the node for a private name (``~/plan``).
+    """Return the name of a probe's topic; a private name (``~/plan``) is below the node.
 
     An absolute name (with a leading /) is returned as it is.
     """

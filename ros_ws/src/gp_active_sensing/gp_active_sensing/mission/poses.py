@@ -11,7 +11,7 @@ from typing import Literal
 Added = Literal["newest", "late", "restarted"]
 """Result of adding a pose to a `PoseTrack`."""
 WRONG_STAMPS = 3
-"""Number of consecutive too old poses after which the newest pose's stamp counts as wrong."""
+"""Number of consecutive too old poses after which the track's newest stamp counts as wrong."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class PoseTrack:
         self._too_old.clear()
 
     def cut(self) -> None:
-        """Do not interpolate between the newest pose and those before it, after a relocation."""
+        """Mark a relocation: do not interpolate between the newest pose and earlier poses."""
         self._cut_ns = self._stamps[-1] if self._stamps else -1
 
     def forget_after(self, stamp_ns: int) -> None:
@@ -118,8 +118,8 @@ class PoseTrack:
         """Add a pose with finite coordinates; return None if it is too old.
 
         A single stamp in the far future would make all later poses too old. After `WRONG_STAMPS`
-        consecutive old poses in order of their stamps, the track is cleared and restarts with
-        them. It is kept if a pose of the present time `now_ns` [ns] would not be too old.
+        consecutive old poses in order of their stamps, the track is cleared and restarts with them.
+        The track is kept if a pose of the present time `now_ns` [ns] would not be too old for it.
         """
         oldest_ns = self._stamps[-1] - self._history_ns if self._stamps else pose.stamp_ns
         if pose.stamp_ns < oldest_ns:
@@ -153,7 +153,7 @@ class PoseTrack:
             del self._poses[:old]
 
     def at(self, stamp_ns: int) -> Pose | None:
-        """Return the pose at a stamp [ns]; None = no pose is within `max_age` (yet).
+        """Return the pose at a stamp [ns]; None = no pose within `max_age` has come.
 
         The pose is interpolated between the poses before and after the stamp. Without a later pose
         the earlier one is returned.

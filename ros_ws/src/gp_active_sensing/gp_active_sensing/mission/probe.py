@@ -1,6 +1,6 @@
 """State of one probe of a mission: position, current plan, readings and budget.
 
-Used under the mission's lock. A single probe has no name and always takes part. One of several
+Used under the mission's lock. A single probe has no name and always takes part. In a fleet, a probe
 takes part from its first pose on, until it leaves or is silent for too long.
 """
 
@@ -51,10 +51,10 @@ from gp_active_sensing.types import BoolArray, Budget, Clock, Cost, Plan, Readin
 logger = logging.getLogger(__name__)
 
 NO_POSE = "no pose yet"
-"""Reason of a probe that takes no part since it has sent no pose."""
+"""Reason why a probe takes no part: it has sent no pose."""
 Journal = Callable[[Event], None]
 _WASTED = 0.1
-"""Fraction of a planned way that may be driven in addition to it."""
+"""Tolerated excess of a drive over its plan, as a fraction of the planned way."""
 
 
 class ProbeState:
@@ -115,11 +115,11 @@ class ProbeState:
         self.anywhere = False
         """Set in a simulation while the probe has no position; it starts at its first waypoint."""
         self.finished: Stage | None = None
-        """Stage that ended last; None after the next decision."""
+        """Stage that ended last; None once the next decision is taken."""
         self.since = 0.0
         """Arrival of the message that caused the next decision (monotonic seconds)."""
         self.waypoints: tuple[int, ...] = ()
-        """Waypoints of the rest of its way, each in sight of the one before; the target is last."""
+        """Waypoints of the rest of its way, each in sight of the previous one, up to the target."""
         self._nearest = math.inf
         """Least distance from the first waypoint so far [m]."""
         self._looked_ns = 0
@@ -128,7 +128,7 @@ class ProbeState:
         """Set when its controller has reported the arrival at a waypoint on the way."""
         self.send_again = False
         self.sent_ns = 0
-        """Stamp of its waypoint: time of the decision or of a repeated visit [ns]."""
+        """Stamp of its waypoint: time of the decision, or of the request to repeat a visit [ns]."""
         self.resting = ""
         """Reason why the probe rests without a decision; "" = it does not rest."""
         self.home = False
@@ -146,7 +146,7 @@ class ProbeState:
 
     @property
     def observed(self) -> BoolArray:
-        """(n,) True at places with a reading of its `lead` quantity."""
+        """Flags (n,) of the places with a reading of its `lead` quantity."""
         return self.loop.belief_of(self.lead).observed
 
     @property
@@ -156,7 +156,7 @@ class ProbeState:
 
     @property
     def is_still(self) -> bool:
-        """True if the probe has no reason to move and its poses come on motion only."""
+        """True if the probe has no reason to move and sends poses only in motion."""
         return self.ingestion.holds_pose and (
             self.target is None or self.arrival.inside(self.target)
         )
@@ -183,7 +183,7 @@ class ProbeState:
         return replace(self.own_budget, readings=self.loop.remaining.readings)
 
     def pay(self, cost: Cost, now_ns: int, plan: Plan | None = None) -> None:
-        """Subtract a drive from budget and battery; `plan` is the plan of a finished drive."""
+        """Subtract a drive's cost from budget and battery; `plan` = its plan, if it is finished."""
         self.own_budget = self.own_budget.minus(cost=cost)
         self.sortie.count(now_ns, self.ingestion.metres)
         if plan is None:
@@ -214,7 +214,7 @@ class ProbeState:
 
     @property
     def is_mute(self) -> bool:
-        """True at the limit of places without a reading (`silent_places`)."""
+        """True if `silent_places` places in a row had no reading."""
         return 0 < self.config.silent_places <= len(self.sensor.silent)
 
     def set_config(self, config: MissionConfig) -> None:
@@ -232,7 +232,7 @@ class ProbeState:
         self._set_timeout()
 
     def _set_timeout(self) -> None:
-        """Set the wait at a place: `reading_timeout`, settling time and delay of the sensor."""
+        """Set the wait at a place: `reading_timeout` plus settling time and delay of the sensor."""
         config = self.config
         self.arrival.timeout = config.reading_timeout + config.settle + self.ingestion.delay
 
@@ -246,7 +246,7 @@ class ProbeState:
         return accepted
 
     def forget_messages(self) -> None:
-        """Use or count the waiting readings of a probe that has left, and drop its poses."""
+        """Use or reject the waiting readings of a probe that has left, and drop its poses."""
         self.remember(self.ingestion.stop_waiting())
         self.ingestion.track.clear()
 
@@ -266,17 +266,17 @@ class ProbeState:
             self.passed.note(reading)
 
     def whereabouts(self) -> Whereabouts:
-        """Return position and odometer, for events."""
+        """Return the probe's position and odometer for an event."""
         counted = self.ingestion.counted
         pose = None if counted is None else (counted.stamp_ns, counted.x, counted.y)
         return Whereabouts(self.ingestion.metres, pose, self.ingestion.odometer.memory)
 
     def status(self) -> ProbeStatus:
-        """Return position and counts of rejected messages, for events."""
+        """Return the probe's position and counts of rejected messages for an event."""
         return ProbeStatus(self.whereabouts(), dict(self.ingestion.counts))
 
     def set_out(self, plan: Plan, number: int, now_ns: int) -> None:
-        """Start a drive for a decision with its number in the mission."""
+        """Start the drive of a decision; `number` is its number in the mission."""
         self.stages.begin(plan, number, now_ns, self.ingestion.metres)
         self.sortie.begin(now_ns, self.ingestion.metres)
         self.sortie.due = False
@@ -306,7 +306,7 @@ class ProbeState:
         return f"{self.name or 'the probe'} is off the map, {metres:.0f} m from the {shore}"
 
     def turn_back(self) -> None:
-        """Send the probe to the nearest place first."""
+        """Make the nearest place the probe's next waypoint."""
         if self.target is None or (here := self.position) is None:
             return
         place, _ = self.ingestion.matcher.nearest(*here)
@@ -319,7 +319,7 @@ class ProbeState:
         self.send_again = True
 
     def _by(self, place: int, way: Sequence[int]) -> tuple[int, ...]:
-        """Return the waypoints of a way that begins at a place."""
+        """Return the waypoints of a way, with the place where it begins as the first one."""
         topology = self.loop.topology
         after = corners(topology, topology.positions[place], way)
         return (place, *(p for i, p in enumerate(after) if i or p != place))
@@ -352,8 +352,8 @@ class ProbeState:
     def advance(self) -> int | None:
         """Return the next waypoint if the present waypoint is passed; None = it is not.
 
-        On ground it is passed when the next waypoint is in sight from within its cell, or when the
-        probe has arrived and moves away. A road is passed when `coverage` of it is driven.
+        On ground a waypoint is passed when the probe is in its cell and sees the next waypoint, or
+        when the probe has arrived and moves away. A road is passed when `coverage` of it is driven.
         """
         there, self.content = self.content, False
         pose, here = self.ingestion.track.newest, self.ingestion.here
@@ -383,8 +383,9 @@ class ProbeState:
         return second
 
     def see(self, now_ns: int, received: float | None) -> int | None:
-        """End the stage if its place is read or missed; return a waypoint to send again.
+        """End the stage if its place is read or missed.
 
+        Return the place whose waypoint must be sent again, for another try; None = no place.
         `received` is the arrival of the newest message (monotonic seconds); None = no message.
         """
         plan = self.plan
@@ -463,7 +464,7 @@ class ProbeState:
         self.stages.settle(self.passed.miss(place, again=again))
 
     def standing_after(self, stage: Stage) -> int | None:
-        """Return the place at the end of a stage; None = use the pose."""
+        """Return the place at which a stage leaves the probe; None = use the pose."""
         if stage.went is not None:
             return stage.went
         place = stage.plan.waypoint
@@ -505,7 +506,7 @@ class ProbeState:
         self._begin_drive(plan, now_ns)
 
     def rest_of(self, plan: Plan) -> float:
-        """Return the rest of a plan's way [m]; for a probe off the way, its distance by the map."""
+        """Return the rest of a plan's way [m]; off the way, the map's way from here to the goal."""
         here = self.standing()
         if here is not None and here not in plan.path:
             cost = self.loop.topology.ways_to(plan.path[-1], "metres").costs[here]
@@ -515,9 +516,9 @@ class ProbeState:
     def overdrawn(self, now_ns: int) -> str:
         """Return why the probe must not continue to its waypoint; "" = it may.
 
-        It must not if it used more than planned and the remaining budget is too small for the rest
-        of the way and the way to the end place. Seconds count for a battery that is limited in
-        seconds.
+        It must turn back if it used more than planned and the remaining budget is too small for the
+        rest of the way plus the way to the end place. Seconds count for a battery that is limited
+        in seconds.
         """
         plan, drive, left = self.plan, self.drive, self.left
         if plan is None or left.end is None or drive.plan is not plan:
@@ -566,7 +567,7 @@ class ProbeState:
         return self._back_to_start and self.own_budget.end is None
 
     def note_start(self, at: int | None) -> None:
-        """Set the end place to the first place, if they are the same."""
+        """Set the end place to the first place, if the probe must return to its start."""
         if self.needs_start:
             self.own_budget = replace(self.own_budget, end=at)
 
@@ -587,7 +588,7 @@ class ProbeState:
     def snapshot(self, now_ns: int) -> SensingLoop:
         """Return a copy of the engine for the next decision, with the probe's remaining budget.
 
-        The cost since the last stage, and of the rest of a road segment, is subtracted.
+        The cost since the last stage and the cost of the rest of a road segment are subtracted.
         """
         copy, owed = self.loop.snapshot(), self.stages.owed(now_ns, self.ingestion.metres)
         owed = owed.plus(self.rest_of_place(self.at))
@@ -629,7 +630,7 @@ class ProbeState:
     def can_read_more(self, at: int | None, pending: tuple[int, ...], owed: Cost) -> bool:
         """Return whether the probe can read more places with another battery.
 
-        `pending` are the waypoints of other probes, `owed` is the cost that is not charged yet.
+        `pending` are the waypoints of other probes; `owed` is the cost that is not charged yet.
         """
         loop, sortie, end = self.loop, self.sortie, self.own_budget.end
         if not sortie.limited or end is None or at is None or loop.good_enough():
@@ -652,7 +653,7 @@ class ProbeState:
         return bool((there & allowed(constraint, ways, there.astype(np.int64))).any())
 
     def begin_change(self, now_ns: int) -> str:
-        """Start the wait for a battery at the end place; return the task of the operator."""
+        """Start the wait for a battery at the end place; return the operator's task."""
         sortie, name = self.sortie, self.name
         if not sortie.waiting:
             event = SortieChanged(number=sortie.number, over=True, stamp_ns=now_ns, probe=name)

@@ -58,7 +58,7 @@ class Recorder:
 
     Args:
         run: run directory; None = nothing is written.
-        known: noise-free field of a simulation, by seconds of the node's clock.
+        known: noise-free field of a simulation as a function of the node's clock [s].
         unit: unit of the readings, for messages.
         units: units of the further quantities, by name.
         exports: formats of the map.
@@ -89,7 +89,7 @@ class Recorder:
         self._config = config
         self.truth = known.truth
         self.scorer = None if known.truth is None else Scorer(known.truth, known.sensor)
-        """Comparison of the map with the true field; None = it is not known."""
+        """Comparison of the map with the true field; None = the true field is not known."""
         self.units = units
         self.scorers = {
             name: Scorer(more.truth, more.sensor)
@@ -109,10 +109,10 @@ class Recorder:
         self._unwritten: deque[Mapping[str, Any]] = deque()
         """Events that are not written yet."""
         self._forgotten = 0
-        """Number of dropped events; the journal has it in an event ``gap``."""
+        """Number of dropped events, which an event ``gap`` reports in the journal."""
         self._forgotten_readings = 0
         self.muted = False
-        """Set during a restore: events are not written again."""
+        """True during a restore, so that no event is written twice."""
         self.is_written: Callable[[Mapping[str, Any]], bool] = lambda event: False
         """Returns whether an earlier process has written an event to the journal."""
         self.listener: Callable[[Event], None] = lambda event: None
@@ -317,7 +317,7 @@ class Recorder:
 
     @property
     def _newest_explained(self) -> Explained:
-        """Return the leave-one-out score of the newest record, perhaps of an earlier process."""
+        """Return the leave-one-out score of the newest record, even of an earlier process."""
         figures = self.stages.figures
         return Explained.of_record(figures[-1] if figures else {})
 
@@ -431,7 +431,7 @@ class Recorder:
         return None
 
     def close(self) -> None:
-        """Close the files; log unwritten events and records, and write their number (``gap``)."""
+        """Close the files; log and write (``gap``) the number of unwritten events and records."""
         if self.run is None or self._journal is None:
             return
         self._catch_up(self._journal)
@@ -469,7 +469,7 @@ def latencies(mission: Mission) -> dict[str, dict[str, float | int | None]]:
 
 
 def _believed(belief: Belief) -> list[str]:
-    """Return texts on the most probable kernel (if there are several) and length-scale."""
+    """Return texts on the most probable kernel, if there are several, and on its length-scale."""
     candidates = zip(belief.hyperparameters, belief.weights, strict=True)
     best = most_probable((h.kernel, h.length_scales, float(w)) for h, w in candidates)
     if best.kernel == NONE:
@@ -480,7 +480,7 @@ def _believed(belief: Belief) -> list[str]:
 
 
 def check_exports(formats: Sequence[str], topology: Topology) -> None:
-    """Check before the mission that its map can be written in these formats.
+    """Check, before a mission begins, that its map can be written in the given formats.
 
     Raises:
         ConfigError: a format is not possible for this map.
@@ -523,7 +523,7 @@ class MapFiles:
     def write(self, loop: SensingLoop) -> tuple[str, ...]:
         """Write the present map; return the file names, () before the first reading.
 
-        No other thread may change the engine meanwhile.
+        No other thread may change the engine during this call.
 
         Raises:
             RunError: a file cannot be written.

@@ -21,7 +21,7 @@ class Stage:
         stamp_ns: end of the stage on the node's clock [ns].
         probe: name of the probe; "" for a single probe.
         went: place that was observed instead of the waypoint, with `mission.follow: probe`.
-        visits: readings spent by the mission, for policies that read places again; else None.
+        visits: number of readings of the mission, if its policy reads places repeatedly; else None.
         again: the place had no reading and may be visited again.
     """
 
@@ -44,7 +44,7 @@ class DecisionRequest:
         loop: copy of the engine, used by the planner thread only.
         at: place of the probe; None = not on the map.
         number: number of the job; the plan of an older job is not used.
-        finished: stage that ended before the decision, included in the copy's belief.
+        finished: stage that ended before the decision; the copy's belief includes its readings.
         since: arrival of the message that caused the decision (monotonic seconds).
         decide: True = compute a decision; False = show the belief.
         last: True = the mission is over after this display.
@@ -110,7 +110,7 @@ class ExpertRequest:
 
 @dataclass(frozen=True)
 class MissionOutput:
-    """Action after a step.
+    """Action that follows a step.
 
     Args:
         job: job for the planner thread.

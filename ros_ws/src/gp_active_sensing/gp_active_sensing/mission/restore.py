@@ -1,8 +1,8 @@
 """Restore a mission from its journal after a kill or a power cut.
 
 Each event is applied with the recorded decision; no finished decision is computed again. An
-unfinished decision is computed again from the readings of its request. A mission with a limit in
-expansions therefore continues as if it had not been interrupted.
+unfinished decision is computed again from the readings at the time of its request. A mission with a
+limit in expansions therefore continues as if it had not been interrupted.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ _ONCE = frozenset(
         *(MissionStopped, MissionEnded),
     )
 )
-"""Kinds of events that never occur twice in a row with the same content. `MissionResumed` may
-occur twice, after a kill right after a restart."""
+"""Kinds of events that never occur twice in a row with the same content. `MissionResumed` may occur
+twice: after a restart that was killed at once."""
 
 
 def is_over(events: Sequence[Mapping[str, Any]]) -> str:
@@ -74,7 +74,7 @@ def is_over(events: Sequence[Mapping[str, Any]]) -> str:
 
 
 def stopped_in_order(events: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether the last process of a mission was stopped and not killed."""
+    """Return whether the last process of a mission was stopped instead of killed."""
     return bool(events) and events[-1].get("event") == MissionStopped.KIND
 
 
@@ -143,7 +143,7 @@ class MissionRestorer:
         """Restore the effect of an event.
 
         Raises:
-            RunError, TypeError, ValueError, IndexError: it is inconsistent with earlier events.
+            RunError, TypeError, ValueError, IndexError: it contradicts earlier events.
         """
         match event:
             case ReadingUsed():
@@ -207,7 +207,7 @@ class MissionRestorer:
         return self._named(event.probe)
 
     def _named(self, name: str) -> ProbeState:
-        """Return a probe by its name; add a probe that was added to the running mission."""
+        """Return a probe by its name; create it if it was added to the running mission."""
         if name not in self._mission.probes:
             changes.add_probe(self._mission, name)
         return self._mission.probes[name]
@@ -312,7 +312,7 @@ class MissionRestorer:
         self._gated(event)
 
     def _intake(self, event: ReadingUsed | ReadingGated) -> ReadingIntake:
-        """Return the intake of a reading's quantity. Raises KeyError: it is not measured now."""
+        """Return the intake of a reading's quantity. Raises KeyError if there is none."""
         return self._probe(event).ingestion.of(event.reading.quantity)
 
     def _gated(self, event: ReadingUsed | ReadingGated) -> None:
@@ -422,7 +422,7 @@ class JournalGaps:
         self._readings = 0
         """Largest number of lost readings since the last decision."""
         self._unsettled: set[str] = set()
-        """Names of probes with unknown drives since their last known decision."""
+        """Names of the probes that may have made unknown drives since their last known decision."""
 
     def note(self, event: JournalGap) -> None:
         """Record a gap."""
@@ -438,7 +438,7 @@ class JournalGaps:
         )
 
     def settle(self, probe: ProbeState, event: DecisionTaken) -> None:
-        """Use the remaining budget of a decision in place of the lost events before it."""
+        """Take the remaining budget from a decision, in place of the lost events before it."""
         mission, loop = self._mission, self._mission.loop
         stage = event.stage
         if stage <= mission.decisions.stage:
@@ -462,7 +462,7 @@ class JournalGaps:
         self._unsettled.discard(probe.name)
 
     def cost(self, probe: ProbeState, cost: Cost, now_ns: int) -> Cost:
-        """Return the largest possible cost of a drive and the lost drives before it."""
+        """Return an upper bound of the cost of a drive together with the lost drives before it."""
         if probe.name not in self._unsettled:
             return cost
         owed = probe.stages.owed(now_ns, probe.ingestion.metres)

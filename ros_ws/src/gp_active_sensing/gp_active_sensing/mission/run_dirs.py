@@ -1,4 +1,4 @@
-"""Choose the run directory of a mission: a new one, or that of the resumed mission."""
+"""Choose the run directory of a mission: a new one, or the directory of the resumed mission."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _END = 1 << 20
 
 
 def runs_folder() -> Path:
-    """Return the folder of runs with `run_dir: auto`, in ROS_HOME or else in ~/.ros."""
+    """Return the folder of runs for `run_dir: auto`: in ROS_HOME if it is set, else in ~/.ros."""
     home = os.environ.get("ROS_HOME")
     return (Path(home) if home else Path.home() / ".ros") / "gp_active_sensing"
 
@@ -51,7 +51,7 @@ def _note_of(node: str, domain: int) -> Path:
 def note_run(node: str, domain: int, run: Path | None) -> None:
     """Write the run directory of a node to a file for other programs of this user.
 
-    Only this user can write the file, whereas other users could publish on a topic.
+    The path is in a file, not on a topic, since other users could publish on a topic.
 
     Args:
         node: fully qualified name of the node.
@@ -70,7 +70,7 @@ def note_run(node: str, domain: int, run: Path | None) -> None:
 
 
 def drop_note(node: str, domain: int) -> None:
-    """Remove the file of `note_run` of a node that ends."""
+    """Remove the file that `note_run` wrote, when the node ends."""
     with contextlib.suppress(OSError):
         _note_of(node, domain).unlink()
 
@@ -104,7 +104,7 @@ def noted_run(node: str, domain: int) -> tuple[Path | None, bool]:
 
 
 class _AnotherMission(RunError):
-    """The directory has an intact mission that must not be resumed."""
+    """Error: the directory has an intact mission that must not be resumed."""
 
 
 def choose_run(
@@ -159,7 +159,7 @@ class _Begun:
         order: number of the mission in its folder, independent of clocks; 0 = not known.
         changed_ns: time of the last write to its journal [ns].
         path: path of the run directory.
-        closed: True = the mission is over, or its last process was stopped and not killed.
+        closed: True = the mission is over, or its last process was stopped instead of killed.
     """
 
     order: int
@@ -241,7 +241,7 @@ def give_back(run: RunDirectory | None, *, begun: bool) -> None:
 
 @contextlib.contextmanager
 def _hint() -> Iterator[None]:
-    """Add the parameter's name to the error about a directory in use."""
+    """Add the parameter's name to the error for a directory in use."""
     try:
         yield
     except InUse as error:

@@ -10,24 +10,24 @@ from gp_active_sensing.planning.budget import least_of
 from gp_active_sensing.types import Budget, Cost, Plan
 
 CHANGING = "changes its battery"
-"""Prefix of the reason of a probe that waits for another battery."""
+"""Prefix of the reason why a probe waits: it needs another battery."""
 _MARGIN = 1.5
-"""Expected excess of a drive over its plan, in units of the mean excess so far."""
+"""Expected excess of future drives over their plans, as a multiple of the mean excess so far."""
 _STEP = 0.005
 """Least change of the charge that is recorded; the charge is between 0 and 1."""
 _LEARNT = 0.03
-"""Least use of charge from which the use per metre is estimated."""
+"""Least used charge (0 to 1) from which the charge per metre is estimated."""
 _RECENT = 0.1
-"""Use of charge over which the newest use per metre is estimated."""
+"""Used charge (0 to 1) over which the newest charge per metre is estimated."""
 _CHARGED = 0.1
-"""Least rise of the charge that counts as another or a charged battery."""
+"""Least rise of the charge (0 to 1) that counts as a new or recharged battery."""
 
 
 class Sortie:
     """Range of a battery in metres and seconds; used under the mission's lock.
 
-    Metres and seconds count since the battery change, also during a pause. If drives exceed their
-    plans, the range is reduced for the excess to expect on the way home.
+    Metres and seconds count from the battery change on, also during a pause. If drives exceed their
+    plans, the range is reduced by the excess that is expected on the way home.
     """
 
     def __init__(self, whole: SortieConfig, battery: BatteryConfig) -> None:
@@ -56,7 +56,7 @@ class Sortie:
         return self.whole != Budget() or not math.isnan(self.level)
 
     def begin(self, now_ns: int, metres: float) -> None:
-        """Start to count at a time [ns] and an odometer reading [m], unless already counting."""
+        """Start counting at a time [ns] and an odometer [m], unless counting has started."""
         self._counted = self._counted or (now_ns, metres)
 
     def count(self, now_ns: int, metres: float) -> None:
@@ -89,7 +89,7 @@ class Sortie:
         return self._stretched(self.whole, math.inf if math.isnan(self.level) else charge)
 
     def _stretched(self, left: Budget, charge: float) -> Budget:
-        """Return a remaining budget in planned units; `charge` is the range of the battery [m]."""
+        """Return a remaining budget in planned metres and seconds; `charge` = range [m]."""
         if math.isfinite(charge):
             left = least_of(Budget(metres=charge), left)
         metres = _ratio(self._driven.metres, self._planned.metres - self._rest.metres)
@@ -102,7 +102,7 @@ class Sortie:
 
     @property
     def _by_charge(self) -> float:
-        """Range of the charge above the reserve [m]; inf = not known."""
+        """Range with the charge above the reserve [m]; inf = not known."""
         if not self._levels or not self._per_metre:
             return math.inf
         level, then = self._levels[-1]
@@ -138,7 +138,7 @@ class Sortie:
 
 
 def _ratio(driven: float, planned: float) -> float:
-    """Return the expected ratio of actual and planned cost of a drive, at least 1."""
+    """Return the expected ratio of the actual to the planned cost of a drive, at least 1."""
     if planned <= 0.0 or driven <= (1.0 + 1e-6) * planned:
         return 1.0
     return 1.0 + _MARGIN * (driven / planned - 1.0)

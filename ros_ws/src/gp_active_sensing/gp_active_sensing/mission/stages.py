@@ -1,4 +1,4 @@
-"""Stages of a probe: decision, cost, result and record of each."""
+"""Stages of a probe; each has a decision, a cost, a result and a record."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class StageLog:
     def pass_by(
         self, plan: Plan, now_ns: int, metres: float, *, probe: str = "", cost: Cost | None = None
     ) -> tuple[Stage, Cost]:
-        """End the stage before its reading; `settle` is called later. See `complete`."""
+        """End the stage before its reading, like `complete`; `settle` is called later."""
         if cost is None:
             cost = self.charge(now_ns, metres)
         else:
@@ -121,7 +121,7 @@ class StageLog:
         return Cost(max(0.0, metres - then_metres), max(0.0, 1e-9 * (now_ns - then_ns)))
 
     def skip_drive(self, now_ns: int, metres: float) -> None:
-        """Ignore the distance and time since the last stage ended."""
+        """Exclude the distance and time since the end of the last stage from the cost."""
         self._charged = None if self.target is None else (now_ns, metres)
 
     @property
@@ -142,7 +142,7 @@ FIGURES = (
     "promised_error",
     "regret", "cumulative_regret", "regret_bound", "recommended",
 )  # fmt: skip
-"""Fields of records that are kept in memory for the summary; whole records would need too much."""
+"""Fields of records that are kept in memory for the summary, since whole records are large."""
 MOST_UNWRITTEN = 2_000
 """Largest number of records kept while the disk is full; the oldest are dropped."""
 
@@ -202,7 +202,7 @@ class StageRecords:
                 self._unwritten.popleft()
 
     def keep(self, stages: Collection[int]) -> None:
-        """Drop the records of other stages, whose end the journal lost in a power cut."""
+        """Drop the records of all other stages: a power cut removed their end from the journal."""
         if self._run is None or self.stages <= set(stages):
             return
         with self._lock:

@@ -26,17 +26,17 @@ TWISTS = {
     "geometry_msgs/msg/Twist": ("linear",),
     "nav_msgs/msg/Odometry": ("twist", "twist", "linear"),
 }
-"""Path of the twist in each message type of a measured velocity."""
+"""Path of the linear velocity in each message type with a twist."""
 LEAST_MAX_RATE = 2000.0
-"""Least limit of the rate of used messages [Hz]."""
+"""Lower bound on the limit of the rate of used messages [Hz]."""
 MOST_BYTES = {"reading": 1_048_576, "pose": 65_536, "answer": 1_048_576}
-"""Largest size of a decoded message, by stream [bytes]."""
+"""Largest size of a message that is decoded, by stream [bytes]."""
 MOST_ANSWERS = 100.0
 """Largest rate of used messages with answers of an expert [Hz]."""
 _DEGREE = 111_320.0
 """Approximate length of a degree of latitude [m]."""
 _FASTER = 10.0
-"""Factor on the expected rate of a stream that gives the largest used rate."""
+"""Ratio of the largest used rate of a stream to its expected rate."""
 
 
 def topic_param(name: str, more: str = "") -> Any:
@@ -176,7 +176,7 @@ class PlannedConfig:
     belief: BeliefConfig = dataclass_field(default_factory=BeliefConfig)
 
     def quantity(self, name: str, belief: Belief, aim: Aim | None) -> QuantityBelief:
-        """Return a further quantity of an engine, with its belief and aim."""
+        """Return a further quantity for an engine, with its belief and aim."""
         return QuantityBelief(name, belief, self.weight, self.sampled, aim, self.link or None)
 
 
@@ -294,7 +294,7 @@ class PoseConfig(StreamConfig):
 
     @property
     def latched(self) -> bool:
-        """True if poses come on motion only (AMCL); a pose is then valid until the next."""
+        """True if poses come only in motion (AMCL); each pose is then valid until the next one."""
         return self.type.endswith("/PoseWithCovarianceStamped")
 
     def origin(self, of_map: tuple[float, float] | None) -> tuple[float, ...] | None:
@@ -352,6 +352,6 @@ def most_per_second(stream: ReadingConfig | PoseConfig) -> float:
 
 
 WAITING_SECONDS = 2.0
-"""Time that the queue of readings without a pose can hold, at the largest used rate [s]."""
+"""Capacity of the queue of readings without a pose, in seconds at the largest used rate [s]."""
 KEPT_SECONDS = 2.0
-"""Time that the store of gated readings can hold, at the largest used rate [s]."""
+"""Capacity of the store of gated readings, in seconds at the largest used rate [s]."""

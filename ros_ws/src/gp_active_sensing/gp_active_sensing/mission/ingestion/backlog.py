@@ -1,4 +1,4 @@
-"""Queue messages from before the node's start, and filter those that were used before."""
+"""Queue messages from before the node's start, and drop readings that were already used."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from gp_active_sensing.types import Clock
 logger = logging.getLogger(__name__)
 
 CATCH_UP_SECONDS = 2.0
-"""Time without a missed message after which all count as received [s, real time]."""
+"""Time without a missed message after which the wait for more ends [s, real time]."""
 MOST_SECONDS = 30.0
-"""Longest wait for missed messages; with different clocks all stamps look old [s, real time]."""
+"""Longest wait for missed messages [s, real time]: with different clocks all stamps look old."""
 MOST_WAITING = 50_000
 """Largest number of queued messages of a probe; when it is reached, the wait ends."""
 
@@ -25,10 +25,10 @@ MOST_WAITING = 50_000
 class Backlog:
     """Queue of a probe's first messages until all missed messages have arrived.
 
-    After a restart of the node, a publisher with transient local durability sends its stored
-    messages, mixed with new ones and one topic after the other. They are sorted by stamp, so that
-    the poses of a reading's time come before the reading. They are released in batches, so that
-    commands can take effect in between. Newer messages follow after them.
+    After a restart of the node, publishers with transient local durability send stored messages,
+    one topic after the other and mixed with new messages. The queue sorts them by stamp, so that a
+    reading comes after the poses of its time. It releases them in batches, so that commands can
+    take effect in between. Newer messages follow.
 
     Args:
         clock: monotonic clock [s].
@@ -43,7 +43,7 @@ class Backlog:
         """Time of the node's clock at the first call [ns]; older messages were missed."""
         self._kept: deque[Envelope] = deque()
         self.going_on = wanted
-        """True until all missed messages are released; missing readings do not count before."""
+        """True until all missed messages are released; until then no visit counts as missed."""
         self.hands_on = False
         """True once the queue is sorted and messages are released."""
 
@@ -57,7 +57,8 @@ class Backlog:
     ) -> Collection[Envelope]:
         """Queue messages; return the messages that may be used now.
 
-        While the queue is released, as many messages are returned as came, or `most` if none came.
+        During the release, each call returns as many messages as it gets, or `most` if it gets
+        none.
         """
         if not self.going_on:
             return messages
@@ -98,7 +99,7 @@ class Backlog:
     def _sort(self) -> None:
         """Sort the queue by stamp, and set all arrivals to the present time.
 
-        A reading then still waits for a pose in a later batch.
+        A reading whose pose is in a later batch then still waits for it.
         """
         now = self._clock()
         found = sorted(self._kept, key=lambda message: message.what.stamp_ns)
@@ -114,8 +115,8 @@ class DuplicateFilter:
     """Filter for readings that were used before a restart. Each is matched once.
 
     A reading is identified by its stamp and value. For an averaging window the journal has the
-    first and last stamp, and all readings between them match. The filter stores the newest events
-    of the journal, regardless of stamps, since a clock may be set.
+    first and last stamp; all readings between these stamps match. The filter stores the newest
+    events of the journal by their order, not by their stamps, since a clock may be set back.
 
     Args:
         most: largest number of stored readings, and of stored windows.
@@ -126,7 +127,7 @@ class DuplicateFilter:
         self._single: Counter[tuple[int, float]] = Counter()
         self._windows: deque[tuple[int, int]] = deque(maxlen=most)
         self._spans: tuple[list[int], list[int]] | None = None
-        """Sorted begins of windows, and latest end of the windows up to each; None = outdated."""
+        """Sorted first stamps of windows, and latest stamp up to each window; None = outdated."""
 
     def __len__(self) -> int:
         return self._single.total() + len(self._windows)
@@ -150,7 +151,7 @@ class DuplicateFilter:
             self.add((reading.stamp_ns, reading.value))
 
     def holds(self, stamp_ns: int, value: float) -> bool:
-        """Return whether a reading is stored, and drop it."""
+        """Return whether a reading is stored; drop a stored reading."""
         if not self._single and not self._windows:
             return False
         left = self._single.get((stamp_ns, value), 0)
@@ -168,6 +169,6 @@ class DuplicateFilter:
 
 
 def _spans(windows: Collection[tuple[int, int]]) -> tuple[list[int], list[int]]:
-    """Return the sorted begins of windows, and the latest end of the windows up to each."""
+    """Return the sorted first stamps of windows, and the latest last stamp up to each window."""
     begins, ends = zip(*sorted(windows), strict=True) if windows else ((), ())
     return list(begins), list(itertools.accumulate(ends, max))

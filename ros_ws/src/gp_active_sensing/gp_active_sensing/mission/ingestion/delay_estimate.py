@@ -1,8 +1,8 @@
-r"""Estimate a sensor's delay: with the right delay, the readings fit a field best.
+r"""Estimate a sensor's delay: the delay with which the readings fit a field best.
 
-A slow sensor, or a stamp at sending, assigns each value to a later position of the probe. On a
-straight way at constant speed this only shifts the field. Where the probe turns, stops, changes its
-speed or comes by again, readings of one point then disagree. For each candidate delay :math:`\tau`,
+If a sensor is slow or stamps its values late, each value is assigned to a later position of the
+probe. On a straight way at constant speed this only shifts the field. Where the probe turns, stops,
+changes its speed or returns, readings of one point disagree. For each candidate delay :math:`\tau`,
 the readings get the positions of the probe at :math:`\tau` before their stamps. A Gaussian process
 gives their likelihood. Its mean and scale are integrated out, and its length-scales and noises are
 averaged over:
@@ -10,10 +10,10 @@ averaged over:
 .. math:: p(z | \tau) = \sum_\lambda p(\lambda) \int p(z | x(t - \tau), \lambda, c) p(c)\,dc
 
 Readings are evaluated in blocks, for a small and constant cost. A block gives the likelihood of its
-readings for each delay. Its best delay has an error from bad positions. A bad position of a GPS
-lasts for many readings, so only the scatter between blocks shows this error. The delay of each
-block is modelled as normal about :math:`\tau` with an unknown standard deviation :math:`s`. The
-likelihood of :math:`\tau` is averaged over the delays of the blocks and over :math:`s`:
+readings for each delay. Wrong positions cause an error of the best delay of a block. A GPS error
+lasts for many readings, so only the scatter between blocks shows it. The delay of each block is
+modelled as normal about :math:`\tau` with an unknown standard deviation :math:`s`. The likelihood
+of :math:`\tau` is averaged over the delays of the blocks and over :math:`s`:
 
 .. math:: p(\tau) \propto \sum_s p(s) \prod_b \int p(z_b | t) N(t; \tau, s^2) dt
 
@@ -37,7 +37,7 @@ CANDIDATES: FloatArray = np.linspace(-1.0, 5.0, 25)
 NONE = int(np.argmin(np.abs(CANDIDATES)))
 """Index of the candidate delay 0."""
 STEP = 0.05
-"""Step of the interpolated log-likelihood between candidates [s]."""
+"""Step of the delays for which the log-likelihood is interpolated [s]."""
 SCATTERS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 """Standard deviations of the blocks' delays about the common delay [s]."""
 _PARTS = round(float(CANDIDATES[1] - CANDIDATES[0]) / STEP)
@@ -45,7 +45,7 @@ _FINE: FloatArray = np.linspace(CANDIDATES[0], CANDIDATES[-1], _PARTS * (len(CAN
 
 
 def log_likelihood(profile: FloatArray) -> FloatArray:
-    """Return a block's log-likelihood of the common delay, (S, F) by scatter and delay [nat].
+    """Return a block's log-likelihood of the common delay [nat], (S, F): S scatters, F delays.
 
     `profile` (K,) is the log-likelihood of the block with each of `CANDIDATES` [nat].
     """
@@ -60,7 +60,9 @@ def log_likelihood(profile: FloatArray) -> FloatArray:
 
 
 def common_delay(likelihoods: Iterable[FloatArray]) -> tuple[float, float, float]:
-    """Return a delay, its standard error [s], and its log-likelihood ratio against no delay [nat].
+    """Return the common delay and its standard error [s], and its log-likelihood ratio [nat].
+
+    The ratio compares the delay with no delay.
 
     Args:
         likelihoods: result of `log_likelihood` for each block; at least one.
@@ -76,7 +78,7 @@ def common_delay(likelihoods: Iterable[FloatArray]) -> tuple[float, float, float
 
 
 def _between(profile: FloatArray) -> FloatArray:
-    """Return a profile interpolated to (F,) delays, by parabolas through three candidates."""
+    """Return a profile (K,) interpolated to F delays by parabolas through three candidates."""
     nearest = np.round(np.arange(len(_FINE)) / _PARTS).astype(int)
     middle = np.clip(nearest, 1, len(CANDIDATES) - 2)
     before, at, after = profile[middle - 1], profile[middle], profile[middle + 1]
@@ -85,7 +87,7 @@ def _between(profile: FloatArray) -> FloatArray:
 
 
 def _log_sum(logs: FloatArray) -> FloatArray:
-    """Return the logarithm of a sum over the first axis."""
+    """Return the logarithm of the sum of exponentials over the first axis."""
     top = logs.max(axis=0)
     return np.asarray(top + np.log(np.exp(logs - top).sum(axis=0)))
 
@@ -101,9 +103,9 @@ STANDING = 3.0
 MOVING = 0.05
 """Least movement between two readings of a probe that is not at rest [m]."""
 _LENGTHS = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0)
-"""Length-scales, as fractions of the extent of a block."""
+"""Length-scales that are tried, as fractions of the extent of a block."""
 _NOISES = (0.001, 0.01, 0.1, 1.0)
-"""Noise variances, as fractions of the field's variance."""
+"""Noise variances that are tried, as fractions of the field's variance."""
 KEPT = 40
 """Number of newest blocks that are used, since a delay may change during a mission."""
 BLOCKS = 3
@@ -111,9 +113,9 @@ BLOCKS = 3
 ENOUGH = BLOCKS * FULL
 """Least number of readings for an estimate."""
 EVIDENCE = 8.0
-"""Least log-likelihood ratio of a reported delay against no delay [nat]."""
+"""Least log-likelihood ratio of a reported delay to delay 0 [nat]."""
 ERRORS = 3.0
-"""Least reported delay, in standard errors."""
+"""Least reported delay, as a multiple of its standard error."""
 LEAST = 0.2
 """Least reported delay [s]."""
 
@@ -125,7 +127,7 @@ class DelayEstimate:
     Args:
         seconds: delay in addition to `reading.delay` [s].
         error: standard error of the delay, including the scatter of blocks [s].
-        evidence: log-likelihood ratio against no delay [nat].
+        evidence: log-likelihood ratio of the delay to delay 0 [nat].
         samples: number of readings.
     """
 

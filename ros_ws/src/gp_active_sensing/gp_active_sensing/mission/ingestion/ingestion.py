@@ -26,7 +26,7 @@ from gp_active_sensing.util.wording import moment
 logger = logging.getLogger(__name__)
 
 _NOISE, _ROAD = 0.2, 10.0
-"""Largest noise of a pose, in distances between places, and that distance for roads [m]."""
+"""Largest noise of a pose, in distances between places; value of this distance on roads [m]."""
 
 
 class Ingestion(ReadingIntake):
@@ -243,7 +243,7 @@ class Ingestion(ReadingIntake):
             intake.drive(pose, match, received)
 
     def _hold_pose(self, intake: ReadingIntake, now: float) -> None:
-        """Use the newest pose for readings that have waited long enough for a pose."""
+        """Use the newest pose for readings whose waiting time for a pose is over."""
         pose = self.track.newest
         if self._holds is None or pose is None:
             return
@@ -256,13 +256,13 @@ class Ingestion(ReadingIntake):
 
     @property
     def holds_pose(self) -> bool:
-        """True if poses come on motion only."""
+        """True if poses come only in motion."""
         return self._holds is not None
 
     def _lateness(self, received: float) -> float:
         """Return the time between the arrival of a pose and now, rounded down to 0.01 s [s].
 
-        Newer poses may still be in the inbox, so readings wait longer by this time. It is rounded,
-        so that a replay with a slightly different clock has the same result.
+        Newer poses may still be in the inbox, so readings wait longer by this time. The time is
+        rounded, so that a replay with a slightly different clock has the same result.
         """
         return math.floor(100.0 * max(0.0, elapsed(received, self._clock()))) / 100.0

@@ -1,4 +1,4 @@
-"""Receive the readings of one quantity of a probe: find the place of each, or count the reason."""
+"""Receive the readings of one quantity of a probe; find their places, or count the rejections."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _NO_POSE = (
     "come late, or not at all, on a busy machine"
 )
 _BESIDE = 0.4
-"""Largest offset of a sensor that stays within a place's cell, in distances between places."""
+"""Largest offset of a sensor within a place's cell, in distances between neighbouring places."""
 
 
 class ReadingIntake:
@@ -97,7 +97,7 @@ class ReadingIntake:
         """Filter for readings that were used before a restart and are sent again."""
         self._waiting = PoseSynchronizer(track, pose.wait, round(WAITING_SECONDS * fastest))
         self._ready: list[PendingReading] = []
-        """Readings with a place that are used at the end of the step."""
+        """Readings with a place, which are used at the end of the step."""
         self._seat(reading.mount or (0.0, 0.0))
         self.dwelling = SettlingTimer()
         self.lag = DelayMonitor(self._position_at)
@@ -146,11 +146,11 @@ class ReadingIntake:
         self._ready += self._come_nearer(received)
 
     def after_time(self, reached: float) -> None:
-        """Find the places of readings that have waited long enough for a pose."""
+        """Find the places of readings whose waiting time for a pose is over."""
         self._ready += self._placed(self._waiting.after_time(reached))
 
     def newest_without_pose(self, now: float, seconds: float) -> int | None:
-        """Return the stamp of the newest reading without a pose for so long [s]; None = none."""
+        """Return the stamp of the newest reading without a pose for `seconds` [s]; None = none."""
         return self._waiting.newest_without(now, seconds)
 
     def use(self) -> list[Reading]:
@@ -207,8 +207,8 @@ class ReadingIntake:
     def _come_nearer(self, received: float) -> list[PendingReading]:
         """Return the readings of points that need not wait any more.
 
-        They depend on the position at the newest pose's stamp minus the delay, since all readings
-        up to then have come.
+        They depend on the probe's position at the newest pose's stamp minus the delay: all readings
+        up to that stamp have come.
         """
         pose, match = self.track.newest, None if self.off_map else self.here
         if self.nearing is None or pose is None:

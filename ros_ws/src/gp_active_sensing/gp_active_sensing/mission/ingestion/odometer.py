@@ -4,20 +4,19 @@ The sum of distances between poses is correct for exact poses only: white noise 
 deviation σ adds about 1.8 σ with each pose of a standing probe. So the way is counted in chords
 from an anchor. The anchor moves when the distance to the probe is larger than noise explains:
 
-- Exact poses (no estimated noise, no covariance): every pose is an anchor, unless a measured
-  velocity is 0.
+- Exact poses (no estimated noise, no covariance): every pose becomes the anchor, unless the
+  measured velocity is 0.
 - Moving: chords of at least :math:`6\sigma`; one of measured length D counts
   :math:`D - \sigma^2/D`, since noise across a chord lengthens it by that in the mean.
 - At rest (no new anchor for some time): the anchor follows the poses slowly, so that a drift of the
   localisation does not count. A drive starts at a distance of :math:`16\sigma` from the anchor, or
-  of most of the spacing if that is less.
+  of most of the spacing if this is less.
 
-σ is the white noise per axis, estimated from the second differences
-:math:`e_k = p_k - 2p_{k-1} + p_{k-2}` of poses that come regularly: for white noise
-:math:`E[e_k \cdot e_{k-1}] = -8\sigma^2` (two axes), while driving at a steady speed, starting,
-braking and turning make that product 0 or positive. Until σ is estimated, a fraction of the
-published standard deviation is used. The published value also widens the chords of poses that are
-smooth but drift.
+σ is the white noise per axis, estimated from the second differences :math:`e_k = p_k - 2p_{k-1} +
+p_{k-2}` of poses that come regularly: for white noise :math:`E[e_k \cdot e_{k-1}] = -8\sigma^2`
+(two axes), while driving at a steady speed, starting, braking and turning make that product 0 or
+positive. Until σ is estimated, a fraction of the published standard deviation is used. The
+published value also lengthens the chords of poses that are smooth but drift.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ from collections.abc import Callable, Sequence
 from gp_active_sensing.mission.poses import Pose
 
 _CHORD, _START = 6.0, 16.0
-"""Least distance from the anchor that counts, in motion and at rest, in standard deviations."""
+"""Least distance from the anchor that counts, in motion and at rest [standard deviations]."""
 _CLAIMED_CHORD, _CLAIMED_START = 0.5, 2.0
-"""Least distance that counts, in motion and at rest, in the published standard deviations."""
+"""Least distance that counts, in motion and at rest [published standard deviations]."""
 _GUESS = 0.25
 """White noise before it is estimated, as a fraction of the published standard deviation."""
 _FOLLOWS = 10.0
@@ -38,15 +37,16 @@ _FOLLOWS = 10.0
 _MOST_FOLLOWED = 0.2
 """Largest fraction of the distance to a pose by which the anchor follows."""
 _RESTS, _RESTS_PER_METRE = 3.0, 20.0
-"""Time without a new anchor after which a probe is at rest [s]; the same per metre of noise."""
+"""Time without a new anchor after which a probe is at rest [s]; addition per metre of noise [s/m].
+"""
 _REGULAR = 1.25
 """Longest time between poses from which noise is estimated [s]."""
 _LEARNT, _MEMORY = 12, 32
-"""Least number of second differences for an estimate, and number that is averaged."""
+"""Least number of second differences for an estimate, and number of averaged ones."""
 _NONE = 1e-6
 """Largest noise that counts as rounding [m]."""
 _STANDS, _DRIVES = 0.03, 0.1
-"""Largest speed of a standing probe, and least speed after which twists are used [m/s]."""
+"""Largest speed of a standing probe, and least speed from which on twists are used [m/s]."""
 
 
 class Odometer:
@@ -55,7 +55,7 @@ class Odometer:
     Args:
         most: largest standard deviation of noise [m].
         length: returns the length of a displacement (x, y, z) [m].
-        twists: True = speeds are measured; False = speeds count after the first one above 0.1 m/s.
+        twists: True = speeds are measured; False = they are used after the first above 0.1 m/s.
     """
 
     def __init__(
@@ -183,7 +183,7 @@ class Odometer:
 
     @property
     def memory(self) -> tuple[float, ...]:
-        """Numbers of the state that a restart needs besides metres and anchor; () = none."""
+        """Numbers that a restart needs in addition to metres and anchor; () = none."""
         if self.counted is None or (self.sigma <= _NONE and not self._claimed):
             return ()
         stamp_ns, last = self.counted.stamp_ns, self._last

@@ -1,15 +1,15 @@
-"""Set aside readings that are very improbable for the belief, until others agree with them.
+"""Set aside readings that are very improbable under the belief, until others agree with them.
 
-The predictive mixture at a reading's place gives the probability of a reading at least as far off
-on the same side. The limit is the number of standard deviations of a normal distribution with that
-probability. A wide component of the mixture counts by its weight, so an uncertain belief gates few
-readings.
+The predictive mixture at a reading's place gives the probability of a reading at least as far from
+the mean on the same side. The deviation of a reading is the number of standard deviations at which
+a normal distribution has this probability. A reading is gated if its deviation is above the limit.
+A wide component of the mixture counts by its weight, so an uncertain belief gates few readings.
 
 Gated readings are stored. They are used when `AGREEING` readings of one place agree over at least
 `AGREEING_SECONDS`, with no ungated reading between them. Two readings agree when their difference
 is within the limit. A glitch is shorter, and random values disagree with each other. A visit
-without a used reading is repeated, for a second and third reading. A sensor that is stuck for
-longer is not detected, since its readings of one place agree.
+without a used reading is repeated, so that a second and third reading come. A sensor that is stuck
+for longer is not detected, since its readings of one place agree.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _LOOK_NS = 100_000_000
 
 @dataclass
 class _Row:
-    """Gated readings of a place, without an ungated one between them."""
+    """Gated readings of a place, without an ungated reading between them."""
 
     readings: list[Reading]
     looked_ns: int
@@ -50,7 +50,7 @@ class OutlierGate:
 
     Args:
         limit: largest deviation of a reading [standard deviations]; 0 = no limit.
-        places: least number of observed places before readings are gated.
+        places: number of observed places from which on readings are gated.
         capacity: largest number of stored readings.
     """
 
@@ -63,7 +63,7 @@ class OutlierGate:
         self.noise: Callable[[], float] = lambda: 0.0
         """Returns the least noise variance of a reading that brings none; 0 = not known.
 
-        The noise of the belief is the noise of averages.
+        The noise of the belief is not used, since it is the noise of averages.
         """
         self.forgotten = 0
         """Number of readings that were dropped from the full store."""
@@ -166,7 +166,7 @@ class OutlierGate:
 
     @staticmethod
     def _enough(found: list[Reading]) -> list[Reading]:
-        """Return agreeing readings if they are enough over a long enough time, else []."""
+        """Return `found` if its readings are many enough over a long enough time, else []."""
         stamps = [r.stamp_ns for r in found]
         if len(found) < AGREEING or max(stamps) - min(stamps) < 1e9 * AGREEING_SECONDS:
             return []
@@ -215,7 +215,7 @@ class OutlierGate:
 
 
 def _deviations(weights: FloatArray, z: FloatArray) -> float:
-    """Return the deviation from a mixture as from one normal distribution [standard deviations].
+    """Return a deviation from a mixture as one from a single normal distribution [std. deviations].
 
     Args:
         weights: (L,) weights of the components.

@@ -23,7 +23,7 @@ from gp_active_sensing.util.wording import is_reported
 logger = logging.getLogger(__name__)
 
 AGREED, ASKED = "agreed", "asked"
-"""Why a gated reading is used: others agree with it, or an operator accepted it."""
+"""Reasons why a gated reading is used: others agree with it, or an operator accepted it."""
 REPEATS = 32
 """Number of repeated readings of places after which the belief is updated."""
 
@@ -65,9 +65,9 @@ class ReadingPipeline:
         self.latency = Latency()
         self.rejected: Counter[str] = Counter()
         self.used = 0
-        """Number of used readings, with each reading of an average."""
+        """Number of used readings; each reading of an average counts."""
         self.newest_place: int | None = None
-        """Latest place that was observed for the first time since the last reset; None = none."""
+        """Latest place that was observed for the first time after the last reset; None = none."""
         self.open = True
         """False once the mission is over; readings are then counted, not used."""
         self._clock = clock
@@ -233,7 +233,7 @@ class ReadingPipeline:
         return True
 
     def _noise_of_one(self, reading: Reading) -> float | None:
-        """Return the noise variance of a reading without one; 0 = not known, None = no averages."""
+        """Return the variance for readings that bring none; 0 = not known, None = no averages."""
         belief = self.loop.belief
         if not belief.scale_known:
             return None if belief.drift.changing else 0.0
@@ -262,9 +262,9 @@ class ReadingPipeline:
         return self._points[place]
 
     def _follow_up(self) -> None:
-        """Update the belief now, for small steps.
+        """Update the belief after `REPEATS` repeated readings, so that each update is short.
 
-        Steps depend on the number of readings and not on time, so that a replay is equal.
+        The number of readings decides, not the time, so that a replay gives the same belief.
         """
         self._repeats = 0
         try:

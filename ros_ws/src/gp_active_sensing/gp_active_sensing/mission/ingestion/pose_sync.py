@@ -26,20 +26,20 @@ Judgement = Literal["", "jumped", "relocated"]
 _NEAR, _PUSH = 5.0, 10.0
 """Largest distance that is never a jump [m], and largest acceleration of a probe [m/s²]."""
 _CALM, _REGULAR = 20, 1.25
-"""Number of poses after which a stream is calm, and longest time between two of them [s]."""
+"""Number of poses after which a stream is calm, and longest time between two of these poses [s]."""
 _AGREE, _LASTS = 3, 3.0
-"""Least number of poses at another position, and least time [s], for a relocation."""
+"""Least number of poses at another position for a relocation, and least time there [s]."""
 
 
 class PoseFilter:
     """Filter for the poses of one probe, in order of arrival.
 
     A pose far ahead of the node's clock is rejected: all correct poses would seem too old after it.
-    A jump is rejected, see `judge`.
+    A pose after a jump is rejected, see `judge`.
 
     Args:
         max_ahead: largest time by which a pose may be ahead of the node's clock [s]; None = any.
-        jump: least distance of a jump in a stream that is not calm [m].
+        jump: least distance of a logged jump in a stream that is not calm [m].
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class PoseFilter:
         self._name = name
         self._before: Pose | None = None
         self._calm = 0
-        """Number of consecutive poses with possible accelerations."""
+        """Number of consecutive poses that need only a possible acceleration."""
         self._velocity = (0.0, 0.0)
         self._speed = 0.0
         """Recent speed [m/s]."""
@@ -70,7 +70,7 @@ class PoseFilter:
     def unusable(
         self, pose: Pose, frame: str, now_ns: int | None, *, heights: bool = False
     ) -> tuple[str, str] | None:
-        """Return why a pose is not usable, as reason and text; None = it is.
+        """Return why a pose is not usable, as reason and text; None = it is usable.
 
         On a map with heights (`heights`) a pose needs a z.
         """
@@ -111,8 +111,8 @@ class PoseFilter:
         """Compare a pose with the one before it, and count a jump.
 
         After a calm stream, a pose is rejected as a jump if the probe cannot have driven to it with
-        its speed. If all poses are there for some seconds, it is a relocation. In a stream that is
-        not calm, all poses are used.
+        its speed. If all poses of the next seconds agree with it, it is a relocation. In a stream
+        that is not calm, all poses are used.
 
         `noise` is the standard deviation of a pose [m].
         """
@@ -163,7 +163,7 @@ class PoseFilter:
         return "relocated"
 
     def _drives_on(self, before: Pose, pose: Pose, near: float) -> bool:
-        """Return whether a pose confirms a suspected jump as a drive.
+        """Return whether a pose shows that a suspected jump was a drive.
 
         The speed of a simulated probe can change at once.
         """
@@ -247,7 +247,7 @@ class PoseSynchronizer:
     A pose that waits in the inbox is therefore not late.
 
     Args:
-        seconds: longest wait of a reading for a pose that is not older [s, real time].
+        seconds: longest wait of a reading for a pose of its time or later [s, real time].
         capacity: largest number of readings.
     """
 
@@ -294,7 +294,7 @@ class PoseSynchronizer:
     def after_time(self, now: float) -> list[PendingReading]:
         """Return and drop the readings that have waited for `seconds` and have a pose.
 
-        Readings are in order of arrival. One without a pose is checked again at the next pose.
+        A reading without a pose is checked again at the next pose.
         """
         ready: list[PendingReading] = []
         while self._fresh and self._is_patient(self._fresh[0], now):
@@ -306,7 +306,7 @@ class PoseSynchronizer:
         return ready
 
     def newest_without(self, now: float, seconds: float) -> int | None:
-        """Return the stamp [ns] of the newest reading that has waited so long [s]; None = none."""
+        """Return the stamp [ns] of the newest reading that waited for `seconds`; None = none."""
         waited = (h for h in self._patient if elapsed(h.received, now) >= seconds)
         return max((pending.reading.stamp_ns for pending in waited), default=None)
 

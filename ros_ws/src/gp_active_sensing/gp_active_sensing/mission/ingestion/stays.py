@@ -1,9 +1,9 @@
 """Average the readings of one stay at a place, with a realistic variance.
 
 A place represents a cell of a grid or a segment of a road. The readings of a fast sensor in one
-cell have a common error, since none is taken at the place's point. As independent readings they
-would make the belief overconfident. So the belief has one reading for each stay, which is updated
-with each further reading.
+cell have a common error, since none is taken at the place's point. Used as independent readings,
+they would make the belief overconfident. So the belief has one reading for each stay, the average,
+which each further reading updates.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _MEDIAN = (1.0 - 2.0 / (9.0 * _BLOCK)) ** 3
 class NoiseLevel:
     """Estimator of the variance of a reading from differences between consecutive readings.
 
-    The estimate is the median over blocks of differences. It is robust against a glitch ("no data"
-    as -999), which affects one or two blocks. Readings of a coarse scale, which are mostly equal,
-    also give a variance.
+    The estimate is the median over blocks of differences. A glitch ("no data" as -999) affects only
+    one or two blocks. Readings with a coarse resolution, which are mostly equal, also give a
+    variance.
     """
 
     def __init__(self) -> None:
@@ -61,15 +61,15 @@ class NoiseLevel:
 
 
 _SURE = 3.0
-"""Least deviation of a sample variance that counts [standard deviations]."""
+"""Least deviation of a sample variance from the sensor's variance [standard errors]."""
 
 
 class StayAverage:
-    """Averages over the readings of one stay, weighted by their distance from the place's point.
+    """Averages over the readings of one stay, weighted by distance from the place's point.
 
     Args:
         reading: first reading.
-        off: its distance from the place's point, in units of `Stays.near`.
+        off: distance of this reading from the place's point, in units of `Stays.near`.
     """
 
     def __init__(self, reading: Reading, off: float) -> None:
@@ -142,13 +142,13 @@ def noise_of(count: float, sample: float, noise: float) -> float:
     .. math:: v = c + \frac{\sigma^2 - c}{n} + e
 
     - c is the excess of :math:`\sigma^2` over :math:`s^2`: an error that all readings have in
-      common (a slow drift, a coarse scale). No average removes it.
+      common (a slow drift, a coarse scale). No averaging removes c.
     - e is the excess of :math:`s^2` over :math:`\sigma^2`: the variation of the field along the
-      way. No number of readings removes it either.
+      way. No number of readings removes e.
 
-    A sample variance of n readings has a relative standard deviation of :math:`\sqrt{2/(n-1)}`. A
-    deviation from :math:`\sigma^2` of less than three times that is ignored. The result is rounded
-    to six digits, for equality on all processors.
+    A sample variance of n readings has a relative standard deviation of :math:`\sqrt{2/(n-1)}`.
+    Deviations of :math:`s^2` from :math:`\sigma^2` below three of these standard deviations are
+    ignored. The result is rounded to six digits, for equality on all processors.
 
     Args:
         count: n, 1 or more.
@@ -164,11 +164,11 @@ def noise_of(count: float, sample: float, noise: float) -> float:
 
 
 GAP_SECONDS = 5.0
-"""Longest gap in a stay, since poses at a border change between places [s]."""
+"""Longest gap in a stay [s]: at a border, poses alternate between two places."""
 _LEAST = 1e-24
 """Least variance of an average, as a fraction of 1 + the square of its value."""
 _AT = 0.08
-"""Largest distance of a reading that counts as at the place's point, in units of `near`. It is 1 %
+"""Largest distance of a reading from the place's point that counts as none, in units of `near`: 1 %
 of the distance between places."""
 
 
@@ -210,9 +210,9 @@ class Stays:
     Args:
         noise_of_one: returns the noise variance of a reading that brings none.
         place_at: returns the point of a place: (x, y), or (x, y, z) on a map with heights [m].
-        longest: returns the longest duration of a stay [s]. In a changing field an older reading
-            must count as older, so that longer stays are cut into parts.
-        place: returns a checked average; raises ReadingError if the belief rejects it.
+        longest: returns the longest duration of a stay [s]. Longer stays are cut into parts, since
+            in a changing field readings must count by their age.
+        place: checks an average and returns it; raises ReadingError if the belief rejects it.
         parts: returns the number of parts of a cut stay that count at a time. The parts have a
             common error from their distance to the place's point. To count it once, the distance
             of each later part is multiplied by the square root of this number.
@@ -288,7 +288,7 @@ class Stays:
         return self._extend(stay, after, average)
 
     def widened(self, placed: PlacedReading) -> PlacedReading:
-        """Return a reading without a stay, with the distance from the variance of its position."""
+        """Return a reading without a stay; its distance follows from its position's variance."""
         reading = placed.reading
         across, up = math.sqrt(reading.position_variance), math.sqrt(reading.height_variance)
         return placed if across == up == 0.0 else self._beside(placed, across, up)
@@ -297,7 +297,7 @@ class Stays:
     def noise(self) -> float:
         """Noise variance of a reading, from differences of consecutive readings; 0 = not known.
 
-        The variation of the field hardly affects it. Common errors of all readings do not.
+        The variation of the field hardly affects it. Common errors of all readings never affect it.
         """
         return self._spread.variance
 
@@ -350,7 +350,8 @@ class Stays:
     def _single(self, placed: PlacedReading, *, further: bool) -> PlacedReading:
         """Return the first reading of a stay as it is stored in the belief.
 
-        Beside its place's point it has a distance, as an average has. At the point it is unchanged.
+        Away from its place's point the reading gets a distance, as an average does. At the point it
+        is unchanged.
         """
         reading, near = placed.reading, self.near(placed.place)
         across, up = math.sqrt(reading.position_variance), math.sqrt(reading.height_variance)
@@ -386,7 +387,7 @@ class Stays:
     def _noise(self, stay: StayAverage, reading: Reading) -> tuple[float | None, Off | None]:
         """Return the variance of a stay's average and its distance from the place's point.
 
-        None, None = it is used like any other reading.
+        None, None = the average is used like a single reading.
         """
         noise = self._noise_of_one(reading) if stay.variance is None else stay.variance
         if noise is None:
@@ -403,7 +404,7 @@ class Stays:
         return variance, self._written(reading.location, across, up)
 
     def _written(self, place: int | None, across: float, up: float) -> Off:
-        """Return a distance from a place's point in six digits: [m], or across and up [m]."""
+        """Return a distance from a place's point with six digits: [m], or across and up [m]."""
         assert place is not None
         metres = float(f"{across:.6g}")
         return metres if len(self._place_at(place)) == 2 else (metres, float(f"{up:.6g}"))

@@ -5,10 +5,10 @@ observed. So the readings of a segment wait until the probe has driven the confi
 (`SegmentCoverage`). If the probe leaves before, they are counted as ``partial_visit``.
 
 A point represents the cell around it. A probe on its way to the point takes its first reading at
-the border of the cell. If this reading ended the stage, the probe would turn before the point, and
-all its readings would be half a cell off. So the first readings of a place wait until the probe is
+the border of the cell. If this reading ended the stage, the probe would turn before the point. All
+its readings would then be half a cell off. So the first readings of a place wait until the probe is
 near the point, comes no nearer, or has left the cell (`ClosestPoint`). The probe's distance is
-computed at the newest pose's stamp minus the delay of readings, since all readings up to then have
+computed at the newest pose's stamp minus the delay of readings: all readings up to that time have
 come.
 
 A slow sensor must settle at a place before its readings count (`SettlingTimer`). With
@@ -27,7 +27,7 @@ from gp_active_sensing.types import PlacedReading, Reading
 _TOLERANCE = 0.01
 """Tolerance of the driven fraction of a segment, since poses come at intervals."""
 GAP_SECONDS = 5.0
-"""Longest gap in a visit of a segment, since a pose may be matched to another one [s]."""
+"""Longest gap in a visit of a segment [s]: a pose may be matched to another segment."""
 MOST_PENDING = 10_000
 """Largest number of readings that wait at one place; the oldest are dropped."""
 
@@ -41,7 +41,7 @@ class PendingReading:
         received: arrival of the last message that the reading waited for (monotonic seconds).
         count: number of averaged readings.
         first_ns: stamp of the first averaged reading [ns]; None = stamp of `reading`.
-        taken_back: why a gated reading is used; "" = it was not gated.
+        taken_back: reason why a gated reading is used; "" = it was not gated.
         mount: position of its sensor on the probe [m]; None = not given with the reading.
         placed: checked reading; None = not checked yet, or an average.
     """
@@ -146,14 +146,14 @@ class SegmentCoverage:
 
 
 _NEAR = 0.1
-"""Largest distance that counts as at the place, in distances between neighbouring places."""
+"""Largest distance of a probe at a place, in distances between neighbouring places."""
 _STEP = 0.02
 """Least approach that counts, in distances between neighbouring places."""
 _PATIENCE = 1.0
 """Time without an approach after which readings are used [s]."""
 _SILENCE = 3.0
-"""Least time between the newest pose and a reading after which the probe counts as standing [s].
-Some publishers send no poses of a standing probe."""
+"""Least time from the newest pose to a reading for the probe to count as standing [s]. Some
+publishers send no poses of a standing probe."""
 
 
 _LONGEST = 60.0
@@ -211,8 +211,8 @@ class ClosestPoint:
     def stand(self, stamp_ns: int, received: float) -> list[PendingReading]:
         """Return the waiting readings of the place at which the probe stands.
 
-        A reading with a stamp after the newest pose shows how long there was no pose. After 3 s the
-        probe counts as standing. A stamp far ahead of the poses is ignored.
+        The stamp of a reading shows for how long no pose came. After 3 s without one, the probe
+        counts as standing. A stamp far ahead of the poses is ignored.
         """
         if self._here is None:
             return []
@@ -267,7 +267,7 @@ _KEPT = 64
 class SettlingTimer:
     """Record of the times of the probe at places.
 
-    The probe is at a point within a radius of it, and at a road segment while it is on it.
+    The probe is at a point while it is within the radius, and at a segment while it drives on it.
 
     Args:
         seconds: least time at a place before readings count [s]; 0 = none.
@@ -292,7 +292,7 @@ class SettlingTimer:
             self._there = True
 
     def has_settled(self, place: int, stamp_ns: int) -> bool:
-        """Return whether the probe had been at a place long enough at a given time."""
+        """Return whether the probe had been at a place for `seconds` at a stamp [ns]."""
         if self.seconds <= 0.0:
             return True
         for number, (there, first_ns, last_ns) in enumerate(reversed(self._times)):
@@ -309,10 +309,10 @@ class SettlingTimer:
 
 
 class AveragingWindow:
-    """Average of the readings of one place within a time; its memory is constant.
+    """Average of the readings of one place within a time window, in constant memory.
 
-    The average counts as one reading. Its noise variance is the mean over readings, if all bring
-    one. Its stamp is that of its last reading.
+    The average counts as one reading. Its noise variance is the mean noise variance of the
+    readings, if all bring one. Its stamp is that of its last reading.
 
     Args:
         seconds: length of the window by stamps [s]; 0 = no averaging.
