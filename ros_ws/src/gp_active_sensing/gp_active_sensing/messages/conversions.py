@@ -24,7 +24,7 @@ _HEADERS = ("std_msgs/Header", "std_msgs/msg/Header")
 
 
 class MessageTypes(Protocol):
-    """Protocol for the definitions of message types, of an installed ROS or of a bag."""
+    """Protocol for the definitions of message types in an installed ROS or in a bag."""
 
     def fields(self, name: str) -> Mapping[str, str]:
         """Return the fields of a type with their types, such as ``sequence<float>``.
@@ -115,7 +115,7 @@ class FieldPath:
         return float(value)
 
     def write(self, message: Any, value: float) -> None:
-        """Set a number in a message (of a simulated sensor)."""
+        """Set the number in a message of a simulated sensor."""
         target = message
         for name, indices in self.steps[:-1]:
             target = getattr(target, name)
@@ -150,7 +150,7 @@ def stamp_ns(stamp: Any) -> int:
 
 @dataclass(frozen=True)
 class Value:
-    """Value, variance and stamp of a message with a reading; stamp None = it has no header."""
+    """Value, variance and stamp of a message with a reading; stamp None = no header."""
 
     stamp_ns: int | None
     value: float
@@ -178,7 +178,7 @@ class ValueReader:
         self.has_stamp = types.fields(config.type).get("header", "") in _HEADERS
 
     def read(self, message: Any) -> Value:
-        """Return the value of a message; NaN and infinity are returned, to be rejected later.
+        """Return the value of a message, even if it is NaN or infinite; the caller rejects these.
 
         Raises:
             ReadingError: the value is a fill value or outside the valid range.
@@ -250,7 +250,7 @@ def position_variance(xx: float, xy: float, yy: float) -> float:
 
 
 _MOST_VARIANCE = 1e12
-"""Largest variance, of a standard deviation of a million metres [m²]."""
+"""Largest valid variance: a standard deviation of a million metres [m²]."""
 _COVARIANCE_UNKNOWN = 0
 """``NavSatFix.COVARIANCE_TYPE_UNKNOWN``."""
 
@@ -271,7 +271,7 @@ def pose_reader(
         datum: latitude and longitude of the map's origin, for NavSatFix [degree].
         frame: frame of the positions of a NavSatFix, whose header has the antenna's frame.
         covariance: True = use the covariance of a pose.
-        zero_altitude: altitude at which z is 0, for NavSatFix [m]; None = z is not known.
+        zero_altitude: altitude of z = 0, for NavSatFix [m]; None = z is not known.
         heights: True = the map has heights, so that the variance of z is used.
 
     Raises:
@@ -356,9 +356,9 @@ def pose_reader(
 def geodetic_to_local(
     latitude: float, longitude: float, datum: tuple[float, float]
 ) -> tuple[float, float]:
-    """Return x and y of a WGS 84 position in the frame of a map [m].
+    """Return x and y of a WGS 84 position in a map's frame [m].
 
-    They are NaN for an invalid position, and for one on the other side of the Earth. `datum` has
+    They are NaN for an invalid position or a position on the other side of the Earth. `datum` has
     the latitude and longitude of the map's origin. All angles are in degrees.
 
     Raises:
@@ -371,7 +371,7 @@ def geodetic_to_local(
 
 
 class RateLimit:
-    """Rate limit of messages, with a burst of one second for the full queue of a busy node."""
+    """Rate limit of messages; a burst of one second may pass, for a busy node's full queue."""
 
     def __init__(self, rate: float, clock: Clock) -> None:
         self._rate = rate
@@ -409,7 +409,7 @@ def number_paths(type: str, types: MessageTypes) -> list[str]:
 
 
 def value_path(paths: list[str]) -> str:
-    """Return the path of the measured value; "" = there are several possible fields."""
+    """Return the path of the measured value; "" = several fields are possible."""
     likely = [path for path in paths if not _ASIDE.search(path)]
     return likely[0] if len(likely) == 1 else ""
 

@@ -17,7 +17,7 @@ MOST_CELLS = 25_000_000
 _HEAD = 65_536
 """Largest size of a message's fields besides the cells [bytes]."""
 _LEVEL = 1e-3
-"""Sine of half the largest tilt of a map."""
+"""Sine of half the largest accepted tilt of a map."""
 
 
 def check_size(data: bytes) -> None:

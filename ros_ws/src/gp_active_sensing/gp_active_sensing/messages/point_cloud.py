@@ -115,7 +115,7 @@ def points_of(message: Any) -> Points:
 
 
 def answers_of(message: Any, most: int | None = None) -> list[RawAnswer]:
-    """Return the answers of a message; invalid numbers are returned, to be rejected later.
+    """Return the answers of a message, even with invalid numbers; the caller rejects these.
 
     `most` is the largest number of points; None = no limit.
 

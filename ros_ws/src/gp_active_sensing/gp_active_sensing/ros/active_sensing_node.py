@@ -65,12 +65,12 @@ class ActiveSensingNode(GuardedNode):
 
     Attributes:
         mission: the mission; None while the node is not configured. Hold ``mission.lock`` to read
-            several values of one time.
+            several consistent values.
         results: the publishers; None while the node is not configured.
         is_active: True while readings are used and decisions are taken.
         parameters: the parameters.
 
-    A test with the node in its process can wait for ``node.is_active`` or for
+    A test that runs the node in its own process can wait for ``node.is_active`` or for
     ``node.mission.state == "ended"``.
     """
 
@@ -151,7 +151,7 @@ class ActiveSensingNode(GuardedNode):
         """Build the mission from the parameters; report all problems in one message.
 
         With a map from a topic, the mission is built when the first map comes. A resumed mission
-        has a stored map.
+        uses its stored map instead.
         """
         config: ActiveSensingConfig = self.parameters.config(check=self._check)
         config = dataclasses.replace(config, map=beside(config.map, self.file_folders))
@@ -213,7 +213,7 @@ class ActiveSensingNode(GuardedNode):
             self._map.follow(parts.mission)
 
     def _check(self, mapping: dict[str, Any]) -> None:
-        """Check map and policy in ways that the configuration does not. Raises ConfigError."""
+        """Check map and policy beyond the checks of the configuration. Raises ConfigError."""
         found: list[str] = []
         given = mapping.get("map", {})
         has_map = given.get("file") or given.get("topic")

@@ -1,9 +1,9 @@
 """Node ``bag_player``: plays a bag on the topics of the bag, with the clock of the bag.
 
 ROS parameters: see `BagPlayerConfig`. The node publishes the topics of the bag (raw, of any type)
-and ``/clock``. Played as fast as possible (rate 0), it waits for the number of received messages on
-``/diagnostics`` or in the journal of the node ``listener``. The journal has it at once, and
-``/diagnostics`` every second. After the last message the node calls ``~/finish`` of the listener.
+and ``/clock``. At rate 0 it plays as fast as possible. It then waits until the node ``listener``
+reports the messages as received, in its journal (at once) or on ``/diagnostics`` (every second).
+After the last message the node calls ``~/finish`` of the listener.
 """
 
 # ruff: noqa: E402  ROS is imported after the check for it
@@ -37,7 +37,7 @@ from gp_active_sensing.ros.to_messages import find_message_type, time_of
 
 CLOCK_TOPIC = "/clock"
 AHEAD = 2000
-"""Largest number of sent messages that are not reported as received, at rate 0."""
+"""Largest number of sent messages that are not yet reported as received, at rate 0."""
 _PERIOD = 0.002
 _SLICE = 0.02
 _CLOCK_STEP_NS = 10_000_000
@@ -139,7 +139,7 @@ class BagPlayer(GuardedNode):
         self.get_logger().warning(one_line(what))
 
     def _watched_topics(self) -> list[str]:
-        """Return the requested topics, which must be in the bag and have a subscriber."""
+        """Return the requested topics; each must be in the bag and have a subscriber."""
         watched = self._wanted()
         absent = [name for name in watched if name not in self._publishers_of]
         if absent:
@@ -258,7 +258,7 @@ class BagPlayer(GuardedNode):
             self._note_taken(taken)
 
     def _on_journal(self, message: String) -> None:
-        """Count the messages that the listener has used (`mission.input_log`)."""
+        """Count the messages that the listener reports as used (frames of `mission.input_log`)."""
         try:
             frames = json.loads(message.data)
             self._used += sum(len(frame.get("took", ())) for frame in frames)
@@ -276,7 +276,7 @@ class BagPlayer(GuardedNode):
         return sent - self._taken_in
 
     def _drain(self, now: float) -> None:
-        """Wait until the listener has received the last messages; the end ends a launch."""
+        """Wait until the listener has received the last messages, then end this node."""
         if self._taken_in_at is None:
             # Without a report, wait only if a node publishes diagnostics.
             patience = _PATIENCE if self.count_publishers("/diagnostics") else _SETTLE_UNREPORTED

@@ -29,7 +29,7 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.util.yaml_files import parse_yaml
 
 READ_ONLY = frozenset({"scenario", "policy.name", "policy.command", "autostart"})
-"""Parameters that can be set at the start only: they decide on others or name a program."""
+"""Parameters that can be set only at the start: they choose other parameters or name a program."""
 
 _NULLS = ("null", "~")
 """YAML words for None, which rcl reads as text."""
@@ -50,7 +50,7 @@ _ARRAYS: dict[Any, Parameter.Type] = {
 _NUMBERS: dict[Any, type] = {
     (kinds[a], kinds[b]): b for kinds in (_KINDS, _ARRAYS) for a, b in ((int, float), (float, int))
 }
-"""Python type of numbers, by the given type and the parameter's type."""
+"""Python type to which a number is converted, by the given type and the parameter's type."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ class Leaf:
     def typed(self, parameter: Parameter) -> Parameter:
         """Return a parameter whose numbers have the declared type, if the conversion is exact.
 
-        ROS rejects 5000 for a float and 5000.0 for an integer.
+        Without the conversion ROS rejects 5000 for a float and 5000.0 for an integer.
         """
         kind, value = _NUMBERS.get((parameter.type_, self.kind)), parameter.value
         if kind is None:
@@ -224,8 +224,9 @@ def leaves_of(
 
     Args:
         root: the dataclass.
-        sections: dataclass of each open mapping (``policy``), without ``name``; None = not known.
-        names: names of each field that maps names to dataclasses (``readings``).
+        sections: dataclass of each mapping with free keys (``policy``), without ``name``; None =
+            not known.
+        names: keys of each field that maps names to dataclasses (``readings``), by field.
         prefix: prefix of the parameters' names.
     """
     for field, hint in declared(root):
@@ -247,7 +248,7 @@ def leaves_of(
 def _same(kind: type, value: float) -> Any:
     """Return a number as another type, or unchanged if the conversion is not exact.
 
-    ROS has integers of 64 bits.
+    Integers beyond the 64 bits of ROS also stay unchanged.
     """
     if not math.isfinite(value) or not -(2.0**63) <= value < 2.0**63:
         return value

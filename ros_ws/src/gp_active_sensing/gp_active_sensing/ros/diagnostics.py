@@ -28,7 +28,7 @@ from gp_active_sensing.util.wording import shown
 
 OK, WARN, ERROR = 0, 1, 2
 ASKED_FOR = ("settling",)
-"""Reasons of rejections that a parameter requests, and that are no problem."""
+"""Reasons of rejections that a parameter requests, so that they are no problem."""
 
 
 def probe_state(probe: ProbeState) -> str:
@@ -101,7 +101,7 @@ def probe_status(
 
 
 def sortie_values(probe: ProbeState) -> dict[str, object]:
-    """Return number and remaining metres, seconds and charge of a sortie; {} = no sorties."""
+    """Return a sortie's number, and its remaining metres, seconds and charge; {} = no sorties."""
     sortie, left = probe.sortie, probe.left
     if not sortie.limited:
         return {}
@@ -120,9 +120,9 @@ def rejection_problems(rejected: Mapping[str, int]) -> list[str]:
 
 
 MISSION_STATUS = "mission"
-"""Name of the status with the state of the mission (idle, running, paused, ended)."""
+"""Name of the diagnostic status with the state of the mission."""
 _STREAMS = ("reading", "pose", "battery", "twist")
-"""Names of streams with a section of the configuration; others are further quantities."""
+"""Names of streams with a section in the configuration; other names are further quantities."""
 GRACE_SECONDS = 10.0
 """Time after activation before the node warns of a missing topic [s, real time]. Publishers may
 start or be discovered later than the node."""
@@ -136,7 +136,7 @@ class Diagnostics:
         self._parts = parts
         self._throttle = Throttle(10.0, time.monotonic)
         self.streams: dict[str, TopicMonitor] = {}
-        """Monitors of the topics, by their name in the node's namespace."""
+        """Monitors of the topics, by the topic's role, such as ``probe_1/pose``."""
         self._last: dict[str, tuple[int, float]] = {}
         self._rates: dict[str, float] = {}
         self.goals: Callable[[str], str] | None = None
@@ -248,7 +248,7 @@ class Diagnostics:
             )
 
     def _warn_of_missing_topic(self, probe: ProbeState, *, late: bool) -> None:
-        """Warn of a silent topic; at once of a topic of a wrong type."""
+        """Warn of a topic without messages: after a while, or at once if its type is wrong."""
         pose, reading = probe_topic(probe.name, "pose"), reading_topic(probe, self.streams)
         # Silence counts for poses; a sensor may measure seldom.
         wanted = {pose: self.streams[pose].quiet and not probe.is_still, reading: False}
@@ -349,19 +349,19 @@ class Diagnostics:
         return self._status(MISSION_STATUS, level, summary, values)
 
     def _unheard(self) -> list[str]:
-        """Return the topics whose first reading is awaited before a waypoint."""
+        """Return the topics whose first reading must come before the first waypoint."""
         waiting = [probe for probe in self._parts.mission.fleet.present if probe.needs_reading]
         streams = [self.streams.get(reading_topic(probe, self.streams)) for probe in waiting]
         return [stream.name for stream in streams if stream is not None]
 
     def _waypoints(self) -> list[str]:
-        """Return the names of the waypoints, with the names of several probes."""
+        """Return the names of the waypoints; in a fleet, with the names of their probes."""
         names = self._parts.mission.loop.topology.names
         targets = [(p.name, p.target) for p in self._parts.mission.probes.values()]
         return [f"{n}: {names[t]}" if n else names[t] for n, t in targets if t is not None]
 
     def _least_left(self) -> Budget:
-        """Return the remaining budget, with the least metres and seconds of all probes."""
+        """Return the remaining budget; metres and seconds are the smallest of all probes."""
         budgets = [probe.left_in_all for probe in self._parts.mission.probes.values()]
         metres = [b.metres for b in budgets if b.metres is not None]
         seconds = [b.seconds for b in budgets if b.seconds is not None]

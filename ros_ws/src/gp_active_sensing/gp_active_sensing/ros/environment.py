@@ -5,8 +5,8 @@ rclpy comes from a sourced installation (``/opt/ros/...``) or from the wheels of
 refused with an explanation.
 
 Exit code 0 is a normal end: the mission is over, or an end was requested (Ctrl-C, SIGTERM, a
-lifecycle manager). `REFUSED` would be the same after another start. After other codes a node is
-started again.
+lifecycle manager). After `REFUSED` another start would fail in the same way. After all other codes
+a node is started again.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class RosEnvironment:
 
     @property
     def mixed(self) -> bool:
-        """True if there are wheels and a sourced installation."""
+        """True if there are both wheels of ROS and a sourced installation."""
         return self.wheels is not None and bool(self.sourced)
 
     @property
@@ -72,7 +72,7 @@ class RosEnvironment:
 
     @property
     def summary(self) -> str:
-        """Text of one line for `doctor`."""
+        """One-line description of the installations, for `doctor`."""
         if self.mixed:
             return f"mixed: wheels {self.wheels} and {', '.join(self.sourced)}"
         origin = f"wheels {self.wheels}" if self.wheels else ", ".join(self.sourced)
@@ -120,7 +120,7 @@ def inspect_ros(
 ) -> RosEnvironment:
     """Find ROS 2 installations without importing them.
 
-    An argument None stands for this process. `system` is (operating system, machine).
+    An argument of None is taken from this process. `system` is (operating system, machine).
     """
     environ = os.environ if environ is None else environ
     can_import = is_importable if can_import is None else can_import
@@ -154,8 +154,8 @@ def require_ros_in(module: str) -> None:
     During the imports of a program, Ctrl-C ends the process without a traceback.
 
     Raises:
-        MissingDependencyError: see `require_ros`; the module was imported by other code.
-        SystemExit: the same message; the module is the program.
+        MissingDependencyError: see `require_ros`, if the module was imported by other code.
+        SystemExit: with the same message, if the module is the program.
     """
     script = Path(getattr(sys.modules["__main__"], "__file__", None) or "").name
     is_program = module == "__main__" or script in _PROGRAMS
@@ -203,8 +203,8 @@ def _sourced(environ: Mapping[str, str]) -> tuple[str, ...]:
 def node_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return environment variables that nodes need and that are not set.
 
-    With our profile, Fast DDS finds peers within 0.25 s, otherwise in up to 3 s. BLAS has one
-    thread: planning uses small matrices, and results are then equal to the bit.
+    With the package's profile, Fast DDS finds peers within 0.25 s, otherwise in up to 3 s. BLAS
+    gets one thread: this is faster for small matrices and makes results equal to the bit.
     """
     added = {name: "1" for name in THREAD_VARIABLES if name not in environment}
     if not any(name in environment for name in _PROFILE_VARIABLES):
@@ -213,7 +213,7 @@ def node_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 FAILED = 1
-"""Exit code after an error at run time, as of Python after an exception."""
+"""Exit code after an error at run time, equal to Python's exit code after an exception."""
 REFUSED = 2
 """Exit code for unusable parameters, files, run directory or installation."""
 
@@ -228,7 +228,7 @@ def crashed(code: int) -> bool:
 def ended_in_order(code: int, *, asked: bool) -> bool:
     """Return whether a process ended as expected, by its exit code (-n after signal n).
 
-    A process that was asked to end may be ended by the signal, early in its start.
+    A process that was asked to end (`asked`) during its start may be ended by the signal itself.
     """
     return code == 0 or (asked and code in {c for s in _ASKED for c in (-s, 128 + s)})
 

@@ -1,7 +1,7 @@
 """Topic ``~/journal``: inputs and outcomes of a mission, for bags.
 
-A message has several frames (`mission.input_log`) as JSON. A bag with this topic and the inputs can
-be replayed with the same decisions.
+A message has several frames (`mission.input_log`) as JSON. From a bag with this topic, a replay
+repeats the same decisions.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from gp_active_sensing.util.process import versions
 logger = logging.getLogger(__name__)
 
 DEPTH = 2000
-"""Number of latched messages for a late recorder."""
+"""Number of latched messages that a late recorder receives."""
 PERIOD = 0.1
 """Longest time for which frames are collected into one message [s]."""
 _SOON = ("reading", "status", "moved")

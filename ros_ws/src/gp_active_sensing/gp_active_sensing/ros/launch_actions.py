@@ -69,8 +69,8 @@ class OnExit:
         """Handle the exit event of a process; return the next actions.
 
         Raises:
-            RunError: a process failed. Only an error makes ``ros2 launch`` end with a code other
-                than 0; it ends the other processes.
+            RunError: a process failed. Only an exception makes ``ros2 launch`` exit with a code
+                other than 0 and end the other processes.
         """
         process, code, asked = self.process, event.returncode, context.is_shutdown
         if process.respawn and crashed(code) and not asked:

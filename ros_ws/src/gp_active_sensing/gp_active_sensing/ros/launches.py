@@ -56,8 +56,8 @@ SCENARIOS = _shipped("sim", ".yaml")
 def _sets(key: str, *, help: str = "", choices: Iterable[str] = ()) -> Any:
     """Declare an argument that sets a parameter of `active_sensing`.
 
-    Defaults of help and choices are those of the parameter. Without a value, the value in the
-    parameter file is used.
+    Help and choices are those of the parameter, unless given. Without a value of the argument, the
+    value in the parameter file is used.
     """
     kind: Any = ActiveSensingConfig
     info = Param()
@@ -76,8 +76,8 @@ class Process:
 
     Args:
         name: name of the process and of the node.
-        command: program and arguments; () = `runner.command_of` finds them.
-        package, executable: program of the node.
+        command: program and arguments; () = `runner.command_of` determines them.
+        package, executable: ROS names of the node's program.
         params_file: parameter file, read before `parameters`.
         parameters: values by dotted name.
         arguments: arguments before those of ROS.
@@ -109,7 +109,7 @@ def _file(name: str | None) -> Any:
 class Arguments:
     """Arguments of every launch, ``name:=value``.
 
-    An empty value is None, for which the value in the parameter file is used.
+    An empty value is None. For None the value in the parameter file is used.
     """
 
     policy: str | None = _sets(
@@ -156,13 +156,13 @@ class Arguments:
         return {}
 
     def topic_of(self, stream: str) -> str:
-        """Return the topic of a stream (reading, pose, waypoint), given or in the file."""
+        """Return the topic of a stream (reading, pose, waypoint), from its argument or the file."""
         given = getattr(self, f"{stream}_topic", None)
         usual = "next_waypoint" if stream == "waypoint" else stream
         return given or str(self.in_file.get(stream, {}).get("topic") or usual)
 
     def node(self, name: str, given: Mapping[str, Any], **more: Any) -> Process:
-        """Return a node of this package, with the parameters that are not None.
+        """Return a node of this package with those of the given parameters that are not None.
 
         Raises:
             ConfigError: ROS cannot read the parameter file.
@@ -219,7 +219,7 @@ class Arguments:
 
     @property
     def mission_parameters(self) -> dict[str, Any]:
-        """Parameters of `active_sensing` from arguments; a live page needs a run directory."""
+        """Parameters of `active_sensing` from arguments, with a run directory for a live page."""
         found = {
             str(field.metadata["sets"]): getattr(self, field.name)
             for field in dataclasses.fields(self)
@@ -391,7 +391,7 @@ LAUNCHES: dict[str, type[Arguments]] = {
 
 
 def find_launch(name: str) -> type[Arguments]:
-    """Return the arguments' class of a launch by its name.
+    """Return the class with the arguments of a launch, by the name of the launch.
 
     Raises:
         UnknownNameError: the launch does not exist; the message has the nearest match.

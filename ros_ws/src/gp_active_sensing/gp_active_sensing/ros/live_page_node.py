@@ -1,8 +1,8 @@
 """Node ``live_page``: live page of the mission of ``active_sensing``, with its commands.
 
 It is a separate process, so that viewers do not slow the planner. The page is read from the run
-directory of the mission. `active_sensing` writes its path to a file, which only this user can
-write. Commands call the services of `active_sensing`.
+directory of the mission. `active_sensing` writes the path of this directory to a file, which only
+this user can write. Commands call the services of `active_sensing`.
 """
 
 # ruff: noqa: E402  ROS is imported after the check for it
@@ -89,7 +89,7 @@ class LivePageNode(GuardedNode):
         self._serving.close()
 
     def _follow(self) -> None:
-        """Show the run directory in the node's file."""
+        """Show the run directory whose path is in the node's file."""
         try:
             path, noted = noted_run(self._shown, self.context.get_domain_id())
             if not noted and self.server.follower.path is not None:

@@ -35,7 +35,7 @@ LOOK_SECONDS = 0.05
 """Interval between checks for the first map [s, real time]."""
 JOIN_SECONDS = 1.0
 PERIOD = 2.0
-"""Least time between two used maps [s]; the newest one is used."""
+"""Least time between two used maps [s]; of the maps in between, the newest is used."""
 
 
 class MapTopic:
@@ -58,7 +58,7 @@ class MapTopic:
         self._mission: Mission | None = None
         self._first: FirstMap | None = None
         self.problem = ""
-        """Reason why no map before the mission was usable; "" = no map has come."""
+        """Reason why the last map before the mission was not usable; "" = no map has come."""
         self.refused = 0
         self._throttle = Throttle(10.0, time.monotonic)
         self._feed: MapFeed[bytes] = MapFeed(PERIOD, time.monotonic)

@@ -35,12 +35,12 @@ logger = logging.getLogger(__name__)
 LOOK_SECONDS = 0.25
 """Interval between checks of the server and the mission [s, real time]."""
 TRIES = 3
-"""Number of attempts for a goal that is refused or aborted at once, as while Nav2 starts or has no
-position."""
+"""Number of attempts for a goal that is refused or aborted at once, for example while Nav2 starts
+or has no position."""
 PAUSE_SECONDS = 2.0
 """Time between two attempts [s]."""
 AT_ONCE_SECONDS = 2.0
-"""Time after sending within which an abort does not block the place [s]."""
+"""Time after sending a goal within which an abort does not block its place [s]."""
 
 
 TO_POSE, THROUGH_POSES = "navigate_to_pose", "navigate_through_poses"
@@ -68,9 +68,9 @@ class Navigator:
     """Client of Nav2 that sends the waypoints of all probes as goals.
 
     Args:
-        action: name of the action, in the namespace of each of several probes.
-        through: True = a goal has several poses; a default name of the action is adapted.
-        make_client: returns an action client; None = rclpy's.
+        action: name of the action; in a fleet, in the namespace of each probe.
+        through: True = a goal has several poses; the default of `action` is then `THROUGH_POSES`.
+        make_client: returns an action client; None = use rclpy's client.
 
     Raises:
         MissingDependencyError: nav2_msgs is not installed.
@@ -157,13 +157,13 @@ class Courier:
         """Number, place and messages of the newest waypoints; None = the probe must stop."""
         self._orders = 0
         self._sent = 0
-        """Number of the waypoints that were sent last."""
+        """Number of the newest waypoints that were sent."""
         self._attempt = 0
         """Number of the newest goal; results of earlier goals are ignored."""
         self._handle: Any = None
-        """Handle of the accepted and unfinished goal; None = none."""
+        """Handle of the accepted and unfinished goal; None = there is none."""
         self._waiting = False
-        """Set while a goal has no answer yet."""
+        """True while the server has not answered a goal."""
         self._sent_at = 0.0
         self._tries = 0
         self._again_at: float | None = None
@@ -318,7 +318,7 @@ class Courier:
 
 
 def _filled(goal: Any, poses: list[PoseStamped]) -> Any:
-    """Return a goal with poses, whose field differs between versions of Nav2."""
+    """Return a goal with its poses set; the type of the field depends on Nav2's version."""
     if hasattr(goal, "pose"):
         goal.pose = poses[0]
     elif hasattr(goal.poses, "goals"):  # nav_msgs/Goals

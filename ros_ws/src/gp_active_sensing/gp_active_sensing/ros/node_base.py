@@ -2,7 +2,7 @@
 
 rclpy of Jazzy has four defects: an invalid lifecycle request raises out of ``spin()``; an exception
 in ``on_configure`` is not reported; an exception in a callback ends ``spin()``; SIGTERM during
-``spin()`` sometimes raises. `GuardedNode` handles the first three, `run_node` the last.
+``spin()`` sometimes raises. `GuardedNode` handles the first three defects, `run_node` the last one.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
     """Lifecycle node that reports errors and continues.
 
     Subclasses override `configure`, `activate`, `deactivate` and `release`. After an
-    `ActiveSensingError` the transition fails with its message. Other errors are logged with their
-    traceback; the node is released and becomes unconfigured.
+    `ActiveSensingError` the transition fails, and the error's message is logged. Other errors are
+    logged with their traceback; the node is released and becomes unconfigured.
 
     Attributes:
         callback_errors: number of failures of each callback.
@@ -67,14 +67,14 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
         self.empty_overrides: set[str] = set()
         """Names of parameters given as empty lists, which have no type in ROS."""
         self.is_configuring = False
-        """Set during `configure`, which a signal may interrupt."""
+        """True during `configure`, which a signal may interrupt."""
         self._owned: list[Any] = []
         super().__init__(name, **options)
         words = [*sys.argv[1:], *(options.get("cli_args") or ())]
         self.keys_in_files = keys_in_files(words, self.get_name())
-        """For each key in parameter files: True if it is given under this node's name."""
+        """Flags of the keys in parameter files: True if a key is given under this node's name."""
         self.file_folders = tuple(path.parent for path in given_files(words))
-        """Folders of the parameter files, in which named files are searched for."""
+        """Folders of the parameter files; files that parameters name are searched for there."""
         self._stop_forwarding = forward_logs(self.get_logger())
 
     def declare_parameters(
@@ -93,7 +93,7 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
     # -- for subclasses ------------------------------------------------------------------------
 
     def configure(self) -> None:
-        """Read the parameters and prepare `activate`."""
+        """Read the parameters and prepare for `activate`."""
 
     def activate(self) -> None:
         """Start the work of the node."""
@@ -138,7 +138,7 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
         self._owned.clear()
 
     def give_back(self, entity: Any) -> None:
-        """Destroy an entity registered by `own`."""
+        """Destroy one entity that was registered by `own`."""
         self._owned.remove(entity)
         self._destroy(entity)
 
@@ -153,7 +153,7 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
                 destroy(entity)
 
     def stop_forwarding_logs(self) -> None:
-        """Restore Python's logging as before this node."""
+        """Restore the state of Python's logging before this node."""
         self._stop_forwarding()
 
     # -- guard: exceptions in transitions ------------------------------------------------------
@@ -187,7 +187,7 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
         return result if result != TransitionCallbackReturn.SUCCESS else super().on_cleanup(state)
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Run `deactivate` where needed, then `release`, and end the process."""
+        """Run `deactivate` if the node is active, then `release`, and end the process."""
         if state.label == "active":
             self._transition(self.deactivate, "deactivate")
         result = self._transition(self.release, "shut down")
@@ -293,8 +293,9 @@ def run_node(factory: Callable[[], GuardedNode], args: Sequence[str] | None = No
 
     rclpy's signal handlers shut the context down during ``spin()``. The handlers here only store
     the signal, so that the node can still publish and write its records. A signal interrupts
-    `configure`. During and after the clean-up SIGINT is ignored, so that Ctrl-C twice is a normal
-    end. After the first SIGTERM its previous handler is restored: a second one ends the process.
+    `configure`. During and after the clean-up SIGINT is ignored, so that pressing Ctrl-C twice is a
+    normal end. After the first SIGTERM its previous handler is restored, so that a second SIGTERM
+    ends the process.
 
     Args:
         factory: makes the node; called after the initialisation of rclpy.
@@ -418,10 +419,10 @@ class _RosHandler(logging.Handler):
 
 
 def forward_logs(target: Any, clock: Callable[[], float] = time.monotonic) -> Callable[[], None]:
-    """Send the package's log records to a ROS logger, equal warnings at most once a second.
+    """Send the package's log records to a ROS logger; equal warnings at most once a second.
 
     Returns:
-        A function that stops it.
+        A function that stops the forwarding.
     """
     source = logging.getLogger(PACKAGE)
     handler = _RosHandler(target, clock)

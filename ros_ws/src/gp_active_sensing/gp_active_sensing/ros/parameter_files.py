@@ -1,7 +1,7 @@
 """Check ROS parameter files before ROS reads them, and find the node of each key.
 
-rcl ends the process at a list within a list, without naming file and key. A node cannot find out
-from rcl which keys are under ``/**`` and which are under its name.
+rcl ends the process at a list within a list, without naming the file or the key. It also does not
+tell a node which keys are under ``/**`` and which are under the node's name.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _wrong_in(root: yaml.Node) -> Iterator[Problem]:
 
 
 def _outside(root: yaml.Node) -> Iterator[Problem]:
-    """Yield problems of values that are not below ``ros__parameters``."""
+    """Yield a problem for each value that is not below ``ros__parameters``."""
     for key, at, value in _pairs(root):
         if key != _PARAMETERS and isinstance(value, yaml.MappingNode):
             yield from _outside(value)
@@ -121,7 +121,7 @@ def _outside(root: yaml.Node) -> Iterator[Problem]:
 
 
 def _elsewhere(root: yaml.Node, namespace: str) -> Iterator[Problem]:
-    """Yield problems of sections of nodes outside a namespace."""
+    """Yield a problem for each section of a node outside a namespace."""
     inside = f"/{namespace.strip('/')}"
     for name, section in _sections(root):
         if "*" not in name and not name.startswith(f"{inside}/"):
@@ -173,7 +173,7 @@ def _quoted(node: yaml.Node) -> str:
 
 
 def _in_flow(node: yaml.Node) -> yaml.Node:
-    """Return a YAML node in flow style, for one line."""
+    """Return a YAML node in flow style, so that it fits on one line."""
     if isinstance(node, yaml.SequenceNode):
         items = [_in_flow(item) for item in node.value]
         return yaml.SequenceNode(node.tag, items, flow_style=True)

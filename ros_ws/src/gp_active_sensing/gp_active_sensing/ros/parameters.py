@@ -5,11 +5,11 @@ A dataclass field ``a.b`` becomes the parameter ``a.b``; the policy's fields bec
 
 - None: the parameter is *not set*. To remove a scenario's value, give ``.nan`` for a number, ``""``
   for a text, and ``[]`` for a list. A running node needs ``[.nan]`` for a list.
-- A list of lists, or a value of several types: a list of numbers, or a text with the value in YAML
-  such as ``"[[0, 1], [2, 3]]"``.
-- Integers are accepted for numbers, and numbers for integers if that is exact.
-- Keys of other nodes (``/**`` of a parameter file) are ignored. A misspelt key is a problem, and so
-  is any unknown key under the node's name.
+- A list of lists, or a value of several types: the parameter is a list of numbers, or a text with
+  the value in YAML such as ``"[[0, 1], [2, 3]]"``.
+- Integers are accepted for floats, and floats for integers if the conversion is exact.
+- Keys of other nodes (``/**`` of a parameter file) are ignored. A misspelt key is reported as a
+  problem, and so is any unknown key under the node's name.
 
 No method raises during the declaration: `ParameterTree.config` reports all wrong values together.
 The dataclasses of the other nodes are also in this module.
@@ -131,7 +131,7 @@ NODES: dict[str, type] = {
 
 
 def owner_of(key: str, *, besides: type) -> str:
-    """Return the name of the node with a parameter; "" = no node of this package has it.
+    """Return the name of the node that has a parameter; "" = no node of this package has it.
 
     All keys below ``policy.`` and ``readings.`` belong to `active_sensing`. The node with the
     dataclass `besides` is left out.
@@ -170,7 +170,7 @@ class ParameterTree:
         self.locked: Callable[[], bool] = lambda: False
         """Returns whether the node is configured, so that only live parameters may change."""
         self.checks: dict[str, Callable[[Any], str]] = {}
-        """For a live parameter's name: returns why a value is not possible now; "" = it is."""
+        """Functions by live parameter, which return why a value is not possible now; "" = it is."""
         self.given = self._take_overrides()
         node.add_pre_set_parameters_callback(self._of_right_type)
         node.add_on_set_parameters_callback(self._on_set)
@@ -189,7 +189,7 @@ class ParameterTree:
 
         Args:
             defaults: nested plain data that replaces the defaults of the dataclasses.
-            sections: dataclass of each open mapping of the root (``policy``); None = not known.
+            sections: dataclass of each mapping with free keys (``policy``); None = not known.
         """
         names = _quantities(self.given, defaults)
         leaves = leaves_of(self._root, sections, {"readings": names})
@@ -305,7 +305,7 @@ class ParameterTree:
                 self._node.get_logger().warning(f"{text} It is not used")
 
     def _of_right_type(self, parameters: list[Parameter]) -> list[Parameter]:
-        """Return parameters with numbers of the declared types, if that is exact."""
+        """Return parameters whose numbers have the declared types, if the conversion is exact."""
         return [self._leaves[p.name].typed(p) if p.name in self._leaves else p for p in parameters]
 
     def _on_set(self, parameters: list[Parameter]) -> SetParametersResult:
@@ -337,7 +337,7 @@ class ParameterTree:
 
 
 def _quantities(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[str]:
-    """Return the names of the quantities in defaults and parameters."""
+    """Return the names of the quantities in the defaults and the given parameters."""
     parts = [key.split(".") for key in given if key.startswith("readings.")]
     own = (part[1] for part in parts if len(part) > 2)
     return list(dict.fromkeys([*defaults.get("readings", {}), *own]))
@@ -351,7 +351,7 @@ def _plain(value: Any) -> Any:
 
 
 def _flatten(data: Mapping[str, Any], leaves: Mapping[str, Leaf]) -> dict[str, Any]:
-    """Return nested data by dotted name, without data that is no parameter."""
+    """Return the values in nested data by dotted name, without those that are no parameters."""
     flat: dict[str, Any] = {}
 
     def walk(inner: Mapping[str, Any], prefix: str) -> None:

@@ -54,7 +54,7 @@ PROBE_TOPICS: tuple[tuple[str, Any, Any], ...] = (
     ("next_path", Path, qos.latched()),
     ("~/plan", Path, qos.latched()),
 )
-"""Private topics of each probe, with its namespace for several probes: ``~/probe_1/plan``."""
+"""Private topics of each probe; in a fleet with its namespace, such as ``~/probe_1/plan``."""
 
 
 class Waypoints:
@@ -124,7 +124,7 @@ class Waypoints:
         self._publishers[probe_topic(probe, "~/plan")].publish(path)
 
     def send_again(self, probe: str, place: int) -> None:
-        """Publish the waypoint of a place, or of the first corner on the way there."""
+        """Publish the waypoint of a place again, or that of the first corner on the way there."""
         with self._mission.lock:
             state = self._mission.probes[probe]
             ahead = state.places_ahead(self._config.ahead)
@@ -149,7 +149,7 @@ class Waypoints:
         return outputs.waypoint_message(goal, topology.frame, stamp_ns, z)
 
     def hold(self, probe: str) -> None:
-        """Publish a probe's position as waypoint, with `waypoint.pause: hold` and without Nav2."""
+        """Publish a probe's position as waypoint, for `waypoint.pause: hold` without Nav2."""
         pose = self._mission.probes[probe].ingestion.track.newest
         if self._config.pause != "hold" or self.navigator is not None or pose is None:
             return
@@ -182,7 +182,7 @@ class Waypoints:
         return int(self._node.get_clock().now().nanoseconds)
 
     def _curve(self, probe: str, topology: Topology, places: Sequence[int]) -> FloatArray | None:
-        """Return the curve from a probe with a turning radius along a way; None = no radius."""
+        """Return the curve along a way from a probe's pose; None = no turning radius."""
         radius = self._mission.loop.turn_radius
         pose = self._mission.probes[probe].ingestion.track.newest
         if radius <= 0.0 or topology.roads or pose is None:
@@ -255,12 +255,12 @@ class GridPublisher:
         self._publish = publish
         self._config = config
         self._known: tuple[Topology, Lattice | None] | None = None
-        """Newest map, and its lattice of square cells (None = none)."""
+        """Newest map, and its lattice of square cells (None = it has none)."""
 
     def send(
         self, topology: Topology, mean: FloatArray, std: FloatArray, now_ns: int, quantity: str = ""
     ) -> None:
-        """Publish the grids of mean (n,) and standard deviation (n,), and their limits.
+        """Publish the grids of mean (n,) and standard deviation (n,), and the limits of the grids.
 
         The configured limits are used for the main quantity only.
         """
@@ -302,7 +302,7 @@ TOPICS: tuple[tuple[str, Any, Any], ...] = (
     ("~/length_scale_belief", Float64MultiArray, qos.latched()),
     *GRID_TOPICS,
 )
-"""Private topics of the mission, since Nav2 has a /map and a /plan of other types."""
+"""Topics of the mission. They are private, since Nav2 has a /map and a /plan of other types."""
 
 PROBES_SECONDS = 0.5
 """Interval between messages of the probes' positions [s, real time]."""
@@ -361,7 +361,7 @@ class Publishers:
         self._publishers[topic].publish(message)
 
     def send_waypoint(self, probe: str, plan: Plan) -> None:
-        """Publish the waypoint of a plan, and queue the log of its reasons."""
+        """Publish the waypoint of a plan, and queue the log message with its reasons."""
         self.waypoints.send(probe, plan)
         self._telling.decision(probe, plan)
 
@@ -496,7 +496,7 @@ class Publishers:
             )
 
     def _miss_report(self) -> None:
-        """Log the command for the report of a finished mission, if it is missing."""
+        """Log the command that writes the report of a finished mission, if there is no report."""
         run = self._parts.recorder.run
         if run is not None and not (run.path / PAGE).exists():
             self._node.get_logger().warning(

@@ -21,7 +21,7 @@ from gp_active_sensing.messages.conversions import RateLimit
 MIN_DEPTH = 10
 MAX_DEPTH = 10_000
 QUEUE_SECONDS = 2.0
-"""Time that the queue of a subscription can hold at its expected rate [s]."""
+"""Capacity of a subscription's queue, in seconds at its expected rate [s]."""
 CATCH_UP_DEPTH = 1000
 """Least number of stored messages that are requested from a publisher."""
 
@@ -29,8 +29,8 @@ CATCH_UP_DEPTH = 1000
 def sensor(rate: float, *, reliable: bool = False, catch_up: bool = False) -> QoSProfile:
     """Return the profile of an input: best-effort, with a queue of two seconds.
 
-    A reliable subscriber gets no messages from a best-effort publisher, as of sensor drivers. On a
-    busy machine, callbacks may be delayed by more than one second.
+    A reliable subscriber gets no messages from a best-effort publisher, which most sensor drivers
+    use. The queue is long, since on a busy machine callbacks may be delayed by more than a second.
 
     Args:
         rate: expected rate [Hz].
@@ -172,14 +172,15 @@ def first_line(error: Exception) -> str:
 SILENCE_SECONDS = 5.0
 """Silence of a pose topic after which it is reported [s, real time]."""
 LONGEST_QUEUED = 60.0
-"""Largest plausible time of a message in a queue; a longer time means a changed clock [s]."""
+"""Largest plausible time of a message in a queue [s]; a longer time means a changed clock."""
 
 
 def received_at(info: Mapping[str, Any]) -> float:
     """Return the arrival of a message (monotonic seconds), from rclpy's information.
 
-    The callback may run much later, and callbacks of two topics in another order than their
-    messages came. For a middleware without this information, the present time is returned.
+    The callback may run much later than the message came, and callbacks of two topics may run in
+    another order than their messages came. For a middleware without this information, the present
+    time is returned.
     """
     now = time.monotonic()
     queued = 1e-9 * (time.time_ns() - int(info.get("received_timestamp") or 0))
@@ -247,7 +248,7 @@ class TopicMonitor:
 
 
 def pose_problems(streams: Mapping[str, TopicMonitor], jumps: int) -> list[str]:
-    """Return texts on signs that a pose topic has the poses of several probes."""
+    """Return texts on the signs that a pose topic carries the poses of several probes."""
     several = {
         name: s.publishers for name, s in streams.items() if name.rpartition("/")[2] == "pose"
     }

@@ -1,4 +1,4 @@
-"""Messages received on a topic for a short time, and the parameters for their rate."""
+"""Messages that were received on a topic for a short time, and parameters for their rate."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from gp_active_sensing.mission.config import MissionConfig
 from gp_active_sensing.mission.stream_config import PoseConfig, ReadingConfig
 
 LISTEN_SECONDS = 12.0
-"""Longest time of a subscription [s]; it gets two messages of a topic with one every 6 s."""
+"""Longest time of a subscription [s]: enough for two messages that come every 6 s."""
 SLOWEST = 5.0
 """Longest time between poses with which readings can be placed [s]."""
 _ENOUGH = 3
-"""Least number of messages for a rate."""
+"""Least number of messages from which a rate is computed."""
 _SPAN = 1.0
-"""Least time between the first and last message for a rate [s]."""
+"""Least time between the first and last message from which a rate is computed [s]."""
 _SEVERAL = 2.5
-"""Factor on the time between two messages that tolerates one lost message."""
+"""Factor on the time between two messages, so that one lost message is tolerated."""
 _OLD = 0.8
-"""Ratio of the time between poses and `pose.max_age` above which a larger one is proposed."""
+"""Ratio of the time between poses to `pose.max_age` above which a larger age is proposed."""
 _ONE = 1.2
 """Waiting time of a reading for a pose, as a multiple of the time between poses."""
 _FASTER = 1.1
-"""Ratio of received and expected rate above which a larger expected rate is proposed."""
+"""Ratio of the received to the expected rate above which a larger one is proposed."""
 
 Needs = dict[str, tuple[float, str]]
-"""Value and comment by parameter, as needed for a rate."""
+"""Proposed value and comment by parameter, for a rate."""
 
 
 @dataclass
@@ -38,7 +38,7 @@ class Received:
 
     Args:
         topic: name of the topic.
-        messages: newest message; [] = none.
+        messages: list of the newest message; [] = no message.
         times: arrival of each message (monotonic seconds).
         silent: time between the last message and the end of the subscription [s].
         pace: seconds of the robot's clock per second of real time; 1 except in a simulation.
@@ -64,7 +64,8 @@ class Received:
     def gap(self) -> float:
         """Time between two messages [s, real time]; NaN = fewer than two messages.
 
-        A longer silence at the end counts instead, for topics without a constant rate.
+        If the silence at the end is longer, it is returned instead, for topics without a constant
+        rate.
         """
         if len(self.times) < 2:
             return math.nan
@@ -99,7 +100,7 @@ class Received:
 
 
 def pace_of(stamps: Sequence[float], times: Sequence[float]) -> float:
-    """Return the advance of stamps per second of arrival times; NaN = not known."""
+    """Return the seconds by which stamps advance per second of arrival times; NaN = not known."""
     if len(stamps) < 2 or stamps[-1] <= stamps[0] or times[-1] <= times[0]:
         return math.nan
     found = (stamps[-1] - stamps[0]) / (times[-1] - times[0])
@@ -107,7 +108,7 @@ def pace_of(stamps: Sequence[float], times: Sequence[float]) -> float:
 
 
 def pose_needs(pose: PoseConfig, received: Collection[Received]) -> Needs:
-    """Return the parameters for the rates of pose topics: their lowest and highest rate."""
+    """Return the parameters for the lowest and the highest rate of pose topics."""
     found: Needs = {}
     period = _largest([each.period for each in received])
     if period > _OLD * pose.max_age:
@@ -121,7 +122,7 @@ def pose_needs(pose: PoseConfig, received: Collection[Received]) -> Needs:
 def reading_needs(
     reading: ReadingConfig, mission: MissionConfig, received: Collection[Received]
 ) -> Needs:
-    """Return the parameters for the rates of reading topics: their lowest and highest rate."""
+    """Return the parameters for the lowest and the highest rate of reading topics."""
     found: Needs = {}
     period = _largest([each.period for each in received])
     how = f"readings come every {period:.1f} s"

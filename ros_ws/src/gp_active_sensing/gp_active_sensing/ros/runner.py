@@ -91,8 +91,8 @@ def command_of(process: Process) -> tuple[str, ...]:
 def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of the nodes.
 
-    The ROS wheels set LD_LIBRARY_PATH by a second start of the interpreter, and mark that in a
-    variable. A child with the mark and without the path could not load their libraries.
+    The ROS wheels restart the interpreter to set LD_LIBRARY_PATH, and mark this in a variable. A
+    child with the mark but without the path could not load their libraries.
     """
     child = {**environment, **node_environment(environment), "PYTHONUNBUFFERED": "1"}
     if "LD_LIBRARY_PATH" not in child:
@@ -104,7 +104,7 @@ def parse_arguments(words: Sequence[str]) -> dict[str, str]:
     """Return the values of ``name:=value`` words by name.
 
     Raises:
-        ConfigError: a word has another form.
+        ConfigError: a word does not have this form.
     """
     problems = [word for word in words if ":=" not in word or word.startswith(":=")]
     if problems:
@@ -150,8 +150,8 @@ def show_arguments(name: str) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code.
 
-    It is 0 after a normal end, also by Ctrl-C or SIGTERM. It is 1 if a node failed, and 2 if this
-    command or a node refused its arguments.
+    The code is 0 after a normal end, also by Ctrl-C or SIGTERM. It is 1 if a node failed, and 2 if
+    this command or a node refused its arguments.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     logging.basicConfig(format="[runner] %(message)s", level=logging.INFO)
@@ -240,7 +240,7 @@ class ProcessGroup:
     def run(self, tick: Callable[[], bool] | None = None) -> int:
         """Run until a required child ends, a signal comes or `tick` returns True.
 
-        All children are then ended.
+        At the end all children are ended.
 
         Args:
             tick: called about twenty times a second; True ends the group.
@@ -249,7 +249,7 @@ class ProcessGroup:
             0 after a normal end; 1 if a child failed or had to be killed; 128 + n after signal n.
 
         Raises:
-            RunError: a program cannot be started (earlier ones are ended).
+            RunError: a program cannot be started; programs that were started before it are ended.
         """
         with self._catching_signals():
             try:
@@ -307,7 +307,7 @@ class ProcessGroup:
         return not self._again_at and not self._alive()
 
     def _restart(self, program: Process, code: int) -> bool:
-        """Start a crashed child again after a delay; return whether it is or will be started."""
+        """Start a crashed child again after a delay; return whether it was or will be started."""
         if not program.respawn or not crashed(code):
             return False
         name = program.name

@@ -1,6 +1,6 @@
 """Inspect a running ROS system, and compare it with the needs of a mission.
 
-The comparison has topics, types, fields, frames and rates. `commands.mission_draft` shows it.
+Topics, types, fields, frames and rates are compared. `commands.mission_draft` shows the result.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from gp_active_sensing.ros.to_messages import RosTypes, find_message_type
 from gp_active_sensing.topology import Roads, Topology
 
 FOUND_SECONDS = 2.0
-"""Longest wait for the first topic [s]; discovery takes 0.25 s and sometimes 2 s."""
+"""Longest wait for the first topic [s]; discovery usually takes 0.25 s, sometimes 2 s."""
 QUIET_SECONDS = 0.5
 """Time without a new topic after which the list of topics is complete [s]."""
 RECEIVE_SECONDS = 3.0
@@ -53,7 +53,7 @@ class RunningSystem:
     def topics(self, wanted: Collection[str] = ()) -> dict[str, tuple[str, ...]]:
         """Return the types of each topic with a publisher, by name.
 
-        With `wanted`, wait for these topics, otherwise until no new topic appears.
+        With `wanted`, wait for these topics; otherwise wait until no new topic appears.
         """
         end = time.monotonic() + FOUND_SECONDS
         found: dict[str, tuple[str, ...]] = {}
@@ -207,7 +207,7 @@ def running_system() -> Iterator[RunningSystem]:
 
 _WAYPOINT = "geometry_msgs/msg/PoseStamped"
 _NEARLY = 1.1
-"""Tolerance factor on `SLOWEST` on maps without roads."""
+"""Factor on `SLOWEST` up to which slower poses are tolerated on maps without roads."""
 
 Topics = Mapping[str, tuple[str, ...]]
 """Types of each topic by name."""
@@ -230,7 +230,7 @@ def topic_misfit(what: str, topic: str, type: str, topics: Topics) -> str:
 
 
 def silent_map(topic: str) -> str:
-    """Return a text on a map topic with a publisher and without a message."""
+    """Return a text on a map topic that has a publisher but no message."""
     return (
         f"map: no message came on {topic} in {RECEIVE_SECONDS:g} s, though it has a publisher. Has "
         "it a map yet, and is it latched (transient local), as SLAM and map_server publish it?"
@@ -352,7 +352,7 @@ def waypoint_note(name: str, listeners: Topics, topics: Topics, poses: Collectio
         name: topic of the waypoints.
         listeners: types of the topics with a subscriber, by name.
         topics: types of the topics with a publisher, by name.
-        poses: topics of poses, which are not for waypoints.
+        poses: topics of poses, whose subscribers do not count.
     """
     there = listeners.get(name, ())
     if others := sorted({*there, *topics.get(name, ())} - {_WAYPOINT}):
@@ -382,7 +382,7 @@ def _silent(what: str, received: Received) -> str:
 
 
 def _far(at: Any, places: Topology) -> list[str]:
-    """Return a text on a robot farther from the map than the map's extent; [] = it is not."""
+    """Return a text on a robot whose distance from the map exceeds the map's extent; else []."""
     positions = places.positions[:, :2]
     extent = float(np.hypot(*np.ptp(positions, axis=0)))
     away = float(np.hypot(*(positions - (at.x, at.y)).T).min())

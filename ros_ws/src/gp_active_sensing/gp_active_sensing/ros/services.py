@@ -25,7 +25,7 @@ _INACTIVE = "the node is not active: configure and activate it first"
 
 
 class Services:
-    """Services of a mission; they answer with a reason if a command is not possible."""
+    """Services of a mission; if a command is not possible, the answer has the reason."""
 
     def __init__(self, node: GuardedNode, parts: MissionComponents, results: Publishers) -> None:
         self._parts = parts
@@ -94,7 +94,7 @@ class FleetServices:
     """Services of several probes, and changes of the parameter `probes` during a mission.
 
     A new probe gets its topics and joins with its first pose. A removed probe leaves: its
-    subscriptions and services are destroyed, and its waiting readings are used or counted. Its
+    subscriptions and services are destroyed, and its waiting readings are used or rejected. Its
     readings, drives and publishers are kept, since another thread may use them.
     """
 

@@ -1,6 +1,6 @@
 """Node ``simulator``: simulates the field, sensor, probes and clock of a scenario.
 
-The field is a given one, or the traffic of a running SUMO with the probe as a car.
+The field is given by the scenario, or is the traffic in a running SUMO with the probe as a car.
 
 The node publishes ``/clock``, ``pose`` (nav_msgs/Odometry) and ``reading``, and subscribes
 ``next_waypoint``. Each of several probes has these topics in its namespace, such as
@@ -9,7 +9,8 @@ stands for a minute at its end place gets another battery. With an expert in the
 ``expert/query`` on ``expert/answer`` (sensor_msgs/PointCloud2).
 
 The clock advances by equal steps and does not wait for other nodes. A time is published after all
-messages before it. Under load the clock is slower than ``speed_factor``, without skipped steps.
+messages with earlier stamps. Under load the clock is slower than ``speed_factor``, without skipped
+steps.
 
 The readings are ``sensor_msgs/msg/Temperature`` for any unit of the field: it is the smallest
 standard message with a stamp, a value and a variance.
@@ -80,7 +81,7 @@ class SimulatorNode(GuardedNode):
 
     Attributes:
         players: simulated probes by name ("" = without a namespace); {} while the node is not
-            configured. They move in the node's thread.
+            configured. The probes move in the node's thread.
         batteries: batteries of the probes by name; None = no sorties.
         is_active: True while the simulated time advances.
     """
@@ -160,7 +161,7 @@ class SimulatorNode(GuardedNode):
         self.own(self.create_subscription(PoseStamped, topic, callback, qos.latched()))
 
     def _where_they_begin(self) -> str:
-        """Return a text with the first place of each probe."""
+        """Return a text with the start place of each probe."""
         places = [
             f"{name} at {'no place' if at is None else self._names[at]}"
             for name, at in ((name, probe.player.at) for name, probe in self._probes.items())
@@ -200,7 +201,7 @@ class SimulatorNode(GuardedNode):
         self.disown()
 
     def drive(self, name: str, message: PoseStamped) -> None:
-        """Send a probe to a waypoint, as a message on its topic does."""
+        """Send a probe to a waypoint, like a message on the waypoint topic."""
         probe = self._probes[name]
         if message == probe.last_waypoint or probe.name in self._silent:
             return  # a repeated waypoint, or a probe without radio

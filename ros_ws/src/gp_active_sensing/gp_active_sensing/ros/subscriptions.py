@@ -1,7 +1,7 @@
 """Subscriptions of ``active_sensing``: readings and poses of each probe, for the inbox.
 
-`Diagnostics.listen` creates a subscription and counts its messages. They come serialised and are
-decoded by `qos.MessageGate`.
+`Diagnostics.listen` creates a subscription and counts its messages. Messages come serialised, and
+`qos.MessageGate` decodes them.
 """
 
 from __future__ import annotations
@@ -75,9 +75,9 @@ class Subscriptions:
         self._has_heights = topology.heights is not None
         self._transforms: Transforms | None = None
         self._buffer: TransformBuffer | None = None
-        """Transforms, created at the first use in `_tf`; None = not yet."""
+        """Transforms, created at the first use in `_tf`; None = not created yet."""
         self._no_tf = ""
-        """Reason why there are no transforms; "" = there are."""
+        """Reason why there are no transforms; "" = they are available."""
         self._bodies: dict[str, str] = {}
         """Child frame of the poses of each probe, by name."""
         self._frames_logged: set[str] = set()
@@ -175,7 +175,7 @@ class Subscriptions:
         self._listen_beside("battery", probe, _BATTERY, 1.0, take)
 
     def _listen_to_twist(self, probe: str) -> None:
-        """Subscribe to the velocity of a probe, for its poses."""
+        """Subscribe to the velocity of a probe, which is added to its poses."""
         twists = self._twists[probe] = Twists(self._pose.twist_type)
 
         def take(message: Any, received: float) -> None:
@@ -367,7 +367,7 @@ class _Sensor:
 
 
 def _sensors(config: ActiveSensingConfig) -> tuple[_Sensor, ...]:
-    """Return the topics of the readings. Raises ConfigError: a topic has two descriptions."""
+    """Return the topics of the readings. Raises ConfigError if descriptions of a topic differ."""
     types, topics = RosTypes(), dict[str, list[_Quantity]]()
     for name, each in {"": config.reading, **config.further}.items():
         known = config.readings.get(name or config.main, each)
@@ -394,7 +394,7 @@ def _sensors(config: ActiveSensingConfig) -> tuple[_Sensor, ...]:
 _OF_TOPIC = ("type", "reliable", "catch_up")
 """Keys that must be equal for all quantities of a topic."""
 _KINDS = {"pose": "poses", "battery": "batteries", "twist": "twists"}
-"""Name of a topic's messages in the counts of the inbox; others are ``readings``."""
+"""Kind under which the inbox counts a topic's messages; the kind of others is ``readings``."""
 _BATTERY = "sensor_msgs/msg/BatteryState"
 _MOST_FRAMES_LOGGED = 20
-"""Largest number of frames of poses that are logged."""
+"""Largest number of differing frames of poses that are logged."""

@@ -137,7 +137,7 @@ def field_cloud(
 def occupancy_grid(
     lattice: Lattice, values: FloatArray, limits: Limits, frame: str, stamp_ns: int
 ) -> OccupancyGrid:
-    """Return values (n,) of square cells as levels 0 … 100; -1 = a cell without a place."""
+    """Return a grid message of values (n,) as levels 0 … 100; -1 = a cell without a place."""
     stamp = time_of(stamp_ns)
     message = OccupancyGrid(header=Header(stamp=stamp, frame_id=frame))
     message.info.map_load_time = stamp
@@ -165,7 +165,8 @@ def limits_message(limits: Mapping[str, Limits]) -> Float64MultiArray:
 def values_cloud(points: Points, header: Header) -> PointCloud2:
     """Return the message of a question to an expert, or of its answer.
 
-    `points` are from `messages.point_cloud`. The header has the time of the question or values.
+    `points` are from `messages.point_cloud`. The header has the time of the question, or that of
+    the values.
     """
     columns, data = layout(points)
     fields = [(c.name, c.offset, c.code) for c in columns]
@@ -197,10 +198,10 @@ def weights_message(
     """Return the weights of the hyper-parameter vectors, with labels.
 
     Entry i of ``data`` belongs to ``layout.dim[i].label``, such as ``length_scale=150 signal_std=14
-    noise_std=2``; each dimension has size 1. A belief over kernels adds the kernel:
-    ``kernel=PER+SE length_scale=150 …``. A variation between places adds ``… place_std=3``, and
-    attributes in the mean add ``… attribute_std=2``. ``kernel=none`` means no spatial correlation,
-    without a length-scale.
+    noise_std=2``; each dimension has size 1. A label of a belief over kernels begins with the
+    kernel: ``kernel=PER+SE length_scale=150 …``. A variation between places adds ``… place_std=3``
+    to the label, and attributes in the mean add ``… attribute_std=2``. ``kernel=none`` means no
+    spatial correlation, without a length-scale.
     """
     message = Float64MultiArray()
     for candidate in hyperparameters:
@@ -241,7 +242,7 @@ MARKS: dict[str, tuple[Colour, float]] = {
 """Colour and width of the places of each kind; later kinds are drawn over earlier ones."""
 
 _ROAD_METRES = 3.0
-"""Width of a road for a width of 1 in `MARKS` [m]."""
+"""Drawn width of a road for each unit of width in `MARKS` [m]."""
 _HERE: Colour = (1.0, 0.25, 0.9, 1.0)  # not among the colours of the field
 _GONE: Colour = (0.5, 0.5, 0.5, 1.0)
 _LIFETIME_SECONDS = 3
@@ -285,7 +286,7 @@ def _points(topology: Topology, places: Iterable[int], z: float) -> list[Point]:
 
 
 def probe_markers(topology: Topology, probes: Iterable[tuple[str, Pose, bool]]) -> MarkerArray:
-    """Return an arrow and a label for each probe; a sphere without a heading.
+    """Return an arrow and a label for each probe; a probe without a heading gets a sphere.
 
     `probes` has the name ("" for a single probe) and pose of each probe, and whether it takes part.
     """
@@ -345,9 +346,9 @@ _EITHER = ("geographic_msgs/msg/GeoPoseStamped", "sensor_msgs/msg/NavSatFix")
 _ABOVE_HOME = 6
 """FRAME_GLOBAL_REL_ALT of ardupilot_msgs/GlobalPosition and mavros_msgs/GlobalPositionTarget."""
 _POSITION_ONLY = 0b1101_1111_1000
-"""Their type_mask, to ignore velocity, acceleration, yaw and yaw rate."""
+"""The type_mask of these messages, to ignore velocity, acceleration, yaw and yaw rate."""
 _MAP_FRAME = "map"
-"""Only frame that ArduPilot accepts in such a message."""
+"""The only frame that ArduPilot accepts in a GlobalPosition."""
 
 
 class GeographicWaypoints:

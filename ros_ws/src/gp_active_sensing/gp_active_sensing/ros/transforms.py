@@ -21,11 +21,11 @@ from gp_active_sensing.ros.node_base import GuardedNode
 from gp_active_sensing.ros.qos import TopicMonitor
 
 _UNIT = 0.01
-"""Tolerance of the squared length of a rotation, as in tf2."""
+"""Tolerance of the squared length of a rotation's quaternion, as in tf2."""
 
 
 class LookedUp(TopicMonitor):
-    """Pose from tf, monitored like a topic."""
+    """Stream of poses from tf, monitored like a topic."""
 
     what = "transform"
 
@@ -72,7 +72,8 @@ class TransformBuffer:
     def at(self, target: str, source: str, stamp_ns: int) -> Any:
         """Return the transform at a time [ns], or else the newest one. Raises `error`.
 
-        A localisation updates its transform seldom, so that a pose may be newer than the transform.
+        The newest one is used since a localisation rarely updates its transform: a pose may be
+        newer.
         """
         if stamp_ns > 0:
             with contextlib.suppress(self.error):
@@ -83,7 +84,7 @@ class TransformBuffer:
 def moved(pose: Pose, transform: Any, frame: str) -> Pose:
     """Return a pose in another frame, by the transform to that frame.
 
-    Its variance is unchanged, since a rotation does not change the trace of a covariance.
+    The pose's variance is unchanged, since a rotation does not change the trace of a covariance.
 
     Raises:
         ReadingError: the transform's rotation is invalid.
@@ -162,7 +163,7 @@ def turn_of(transform: Any) -> float:
     """Return the rotation of a transform about z [rad].
 
     Raises:
-        ReadingError: its rotation is not a quaternion of length 1.
+        ReadingError: the rotation is not a quaternion of length 1.
     """
     q = transform.transform.rotation
     length = math.hypot(q.x, q.y, q.z, q.w)

@@ -25,13 +25,13 @@ logger = logging.getLogger(__name__)
 TICK_SECONDS = 0.05
 """Longest sleep of the mission thread without messages [s, real time]."""
 JOIN_SECONDS = 1.0
-"""Longest wait for the threads at shutdown, for an end of the process within 2 s [s]."""
+"""Longest wait for the threads at shutdown [s], so that the process ends within 2 s."""
 SETTLE_SECONDS = 3.0
 """Longest wait for an unfinished decision at the end of the mission [s]."""
 
 
 class Stopped(Exception):
-    """The worker was stopped during the computation of a decision."""
+    """Error: the worker was stopped during the computation of a decision."""
 
 
 class Worker:
@@ -79,7 +79,7 @@ class Worker:
         return not any(thread.is_alive() for thread in self._threads)
 
     def settle(self) -> bool:
-        """Wait until the planner thread has finished its jobs; return whether it did in time."""
+        """Wait until the planner thread has finished its jobs; return whether this was in time."""
         done = threading.Event()
         self._jobs.put(done)
         return done.wait(SETTLE_SECONDS)

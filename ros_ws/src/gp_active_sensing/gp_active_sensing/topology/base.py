@@ -51,7 +51,7 @@ class Topology:
 
     Maps are immutable. Places are the indices 0 … n-1. The arguments are attributes. Further
     attributes are `n`, `points` (n, 2 or 3: positions and heights [m]) and `weights` (n,), the
-    importance of each place in the error of the map: not below 0, not all 0. All arrays are
+    importance of each place in the error of the map, at least one of them above 0. All arrays are
     read-only. A subclass implements `neighbours`, `candidates`, `route`, `reachable`, `ways_to` and
     `ways_from`.
 
@@ -59,16 +59,16 @@ class Topology:
         name: name of the map.
         frame: metric frame of the positions.
         names: (n,) identifiers of the places in the map, unique.
-        positions: (n, 2) position of each place, for a road segment its middle [m].
+        positions: (n, 2) position of each place [m], for a road segment its middle.
         features: (n, p) inputs of the covariance; None = the points.
         feature_names: (p,) names of the features, for messages and reports; None = x, y and z.
-        goals: (n, 3) x, y [m], heading [rad] of each waypoint, for a road segment its end; None =
-            the positions, heading 0.
+        goals: (n, 3) x, y [m] and heading [rad] of each place's waypoint, for a road segment at its
+            end; None = the positions with heading 0.
         heights: (n,) z of each place, upwards [m]; None = the map lies in the plane.
         numbers: (n,) further numbers of the places by name, NaN where a place has none.
 
     Raises:
-        ValueError: shapes that do not fit, values that are not finite, names that repeat.
+        ValueError: arrays whose shapes do not fit, values that are not finite, or repeated names.
     """
 
     free = False
@@ -82,11 +82,11 @@ class Topology:
     lost: FloatArray = np.zeros((0, 2))
     """(m, 2) positions on free ground without a place, since no move leads there [m]."""
     reach = 0.0
-    """Driving distance within which places may be next [m]; 0 = adjacent places only."""
+    """Driving distance within which a place may be observed next [m]; 0 = adjacent places only."""
     turn_excess = 0.0
     """Largest excess of a move's length over the straight line [m]."""
     notes: tuple[str, ...] = ()
-    """Roles, assumptions and omissions when the map was made, a sentence each."""
+    """Sentences on the roles, assumptions and omissions when the map was made."""
 
     def __init__(
         self,
@@ -157,7 +157,7 @@ class Topology:
         return self._with("weights", values)
 
     def over(self: T, ground: FreeGround | None) -> T:
-        """Return the same map on another ground."""
+        """Return the same map with another `ground`."""
         return self._with("ground", ground)
 
     def located(self: T, datum: tuple[float, float] | None) -> T:
@@ -165,7 +165,7 @@ class Topology:
         return self._with("datum", datum)
 
     def noted(self: T, notes: Iterable[str]) -> T:
-        """Return the same map with other notes, a sentence each."""
+        """Return the same map with other notes; each note is a sentence."""
         return self._with("notes", tuple(notes))
 
     def _with(self: T, attribute: str, value: object) -> T:
@@ -174,7 +174,7 @@ class Topology:
         return other
 
     def neighbours(self, location: int) -> IntArray:
-        """Return the places one move after `location`, sorted."""
+        """Return the places that are one move from `location`, sorted."""
         raise NotImplementedError
 
     def candidates(
@@ -182,13 +182,13 @@ class Topology:
     ) -> IntArray:
         """Return the unobserved places that a probe at `at` can observe next, sorted.
 
-        Candidates are the unobserved neighbours and the unobserved places within `reach`. Without
-        any, they are the unobserved places the fewest moves away through crossable places. So a
-        probe is never stuck while an unobserved place is reachable. On a line and a grid the place
-        `at` itself is a candidate while it is unobserved.
+        Candidates are the unobserved neighbours and the unobserved places within `reach`. If there
+        are none, candidates are the unobserved places that are the fewest moves away through
+        crossable places. A probe is thus never stuck while an unobserved place is reachable. On a
+        line or a grid the place `at` itself is a candidate while it is unobserved.
 
         Args:
-            at: place of the probe; None = not on the map yet, any place may be first.
+            at: place of the probe; None = not on the map yet, so that any place may be first.
             observed: (n,) observed places; a probe may cross them.
             unavailable: places that a probe may cross but not choose.
         """
@@ -214,10 +214,10 @@ class Topology:
         readings: int,
         unavailable: Collection[int] = (),
     ) -> BoolArray:
-        """(n,) unobserved places that may be among the next `readings` observed places.
+        """Return flags (n,) of the unobserved places that may be among the next `readings` places.
 
-        A superset is allowed. Crossing observed or unavailable places costs no reading, so pass the
-        same `unavailable` as to `candidates`.
+        The result may be a superset. Crossing observed or unavailable places costs no reading, so
+        pass the same `unavailable` as to `candidates`.
         """
         raise NotImplementedError
 
@@ -238,7 +238,7 @@ class Topology:
 
     @property
     def links(self) -> Links | None:
-        """Joined places, for graph kernels; None where any place may be next."""
+        """Pairs of joined places, for graph kernels; None if any place may be next."""
         return None
 
     def columns(self, names: Sequence[str] | None = None) -> tuple[FloatArray, tuple[str, ...]]:
@@ -273,14 +273,14 @@ class Topology:
         return np.column_stack([known[name] for name in names]), tuple(names)
 
     def geometry(self, location: int) -> FloatArray:
-        """(m, 2) line that a probe drives to observe `location` [m]; here one point."""
+        """Return the line (m, 2) that a probe drives to observe `location` [m]; here one point."""
         return self.positions[location : location + 1]
 
     def snap(self, x: float, y: float, max_distance: float, z: float | None = None) -> int | None:
         """Return the place nearest to a position; of equally near places the first.
 
-        None when that place is farther than `max_distance` [m] or the position is not finite.
-        Without `z` heights do not count.
+        The result is None if this place is farther than `max_distance` [m] or the position is not
+        finite. Without `z` heights do not count.
         """
         if not (math.isfinite(x) and math.isfinite(y)):
             return None
@@ -332,7 +332,7 @@ class Components:
 
 
 def components_of(following: Sequence[Sequence[int]]) -> Components:
-    """Return the connected parts of n places; (n,) `following` lists the next places of each."""
+    """Return the connected parts of n places; `following` (n,) lists each one's next places."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
@@ -362,8 +362,8 @@ class GraphTopology(Topology):
 
     Args:
         moves: (n,) moves out of each place.
-        entry: (n,) cost of observing each place as the first one; None = 0.
-        stay: whether a probe can observe its place without moving.
+        entry: (n,) cost of observing each place as the first place; None = 0.
+        stay: True = a probe can observe its present place without moving.
         reach: driving distance within which places may be next, through any places [m]; 0 =
             adjacent places only.
     """
@@ -404,7 +404,7 @@ class GraphTopology(Topology):
         return other
 
     def closed_to(self, places: Collection[int]) -> GraphTopology:
-        """Return the same map without the moves into some places and without their ground."""
+        """Return the same map without the moves into some places and without the places' ground."""
         if not places:
             return self
         closed = set(places)
@@ -499,7 +499,7 @@ class GraphTopology(Topology):
     def ways_from(self, at: int | None, by: str = "seconds") -> WaysFrom:
         """Return the cheapest way from a place to every place; see `Topology`.
 
-        With `at` None the cost is that of the entry. O(moves log places).
+        With `at` None the cost is the cost of entry. O(moves log places).
         """
         if at is None:
             metres, seconds = np.array(self._entry, dtype=np.float64).T.copy()
@@ -513,10 +513,10 @@ class GraphTopology(Topology):
         readings: int,
         unavailable: Collection[int] = (),
     ) -> BoolArray:
-        """(n,) unobserved places at most `readings` unobserved places away.
+        """Return flags (n,) of the unobserved places at most `readings` unobserved places away.
 
-        With `reach`, the unobserved places after at most `readings` decisions. O(places and moves
-        at that distance).
+        With `reach`, they are the unobserved places after at most `readings` decisions. O(places
+        and moves at that distance).
         """
         found = bytearray(self.n)
         if at is None:
@@ -555,8 +555,8 @@ class GraphTopology(Topology):
     ) -> BoolArray:
         """Return the (n,) unobserved places after at most `decisions` decisions.
 
-        Each decision leads to a place within reach, or to a place behind known places. Places
-        crossed on the way are known afterwards, so the next decision may start from any of them.
+        Each decision leads to a place within reach, or to a place behind observed places. As a
+        bound, the next decision may start from any place that was crossed on the way.
         """
         known = set(stood)
         for _ in range(decisions):
@@ -579,7 +579,7 @@ class GraphTopology(Topology):
 
     @cached_property
     def links(self) -> Links:
-        """Pairs of places with a move in either direction."""
+        """Pairs of places that a move joins in either direction."""
         moves = ((i, move) for i, out in enumerate(self._moves) for move in out)
         return Links.between(self.n, ((i, m.to, m.metres, 1.0 / m.metres) for i, m in moves))
 
@@ -601,7 +601,7 @@ def _crossable(observed: BoolArray, unavailable: Collection[int]) -> bytes | byt
 
 
 class FreeTopology(Topology):
-    """Any place may be next; a move costs the straight distance.
+    """Map on which any place may be next; a move costs the straight distance.
 
     Arguments are those of `Topology` and `speed`: that of the probe [m/s], or its `Speeds`.
     """
@@ -664,7 +664,7 @@ class FreeTopology(Topology):
         readings: int,
         unavailable: Collection[int] = (),
     ) -> BoolArray:
-        """(n,) every unobserved place, if `readings` is above 0."""
+        """Return flags (n,) of all unobserved places; of none if `readings` is 0."""
         self._check(at, observed)
         mask = np.zeros(self.n, dtype=np.bool_)
         if readings > 0:

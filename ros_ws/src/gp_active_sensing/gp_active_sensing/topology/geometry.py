@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 NEAR = 0.1
-"""Largest distance of a start from a map, as a fraction of the map's diagonal."""
+"""Largest distance of a start position from a map, as a fraction of the map's diagonal."""
 
 
 class Cells(Protocol):
@@ -32,11 +32,11 @@ class Cells(Protocol):
 
     @property
     def corners(self) -> FloatArray:
-        """(m, 2) points of the edge in the map's frame [m]; their bounding box has all cells."""
+        """Points (m, 2) of the edge in the map's frame [m]; their bounding box has all cells."""
         ...
 
     def cells_of(self, points: FloatArray) -> FloatArray:
-        """(m, 2) columns and rows, with fractions, of (m, 2) points in the map's frame [m]."""
+        """Return fractional columns and rows (m, 2) of points (m, 2) in the map's frame [m]."""
         ...
 
 
@@ -96,27 +96,27 @@ class FreeGround:
 
     @property
     def bounded(self) -> bool:
-        """Return whether some points are not free."""
+        """Return whether the ground has any limit: an outline, obstacles or blocked cells."""
         parts = (self._area, self._obstacles, self._cells, self._bars)
         return any(part is not None for part in parts)
 
     def inside(self, points: FloatArray) -> BoolArray:
-        """(m,) points inside or on the edge of the outline."""
+        """Return flags (m,) of the points inside the outline or on its edge."""
         return _touched(self._area, points, if_none=True)
 
     def blocked(self, points: FloatArray) -> BoolArray:
-        """(m,) points inside or on the edge of an obstacle."""
+        """Return flags (m,) of the points inside an obstacle or on its edge."""
         return _touched(self._obstacles, points, if_none=False)
 
     def free(self, points: FloatArray) -> BoolArray:
-        """(m,) points inside the outline that touch no obstacle and no blocked cell."""
+        """Return flags (m,) of the points inside the outline and off all obstacles and cells."""
         free = self.inside(points) & ~self.blocked(points)
         return free if self._cells is None else free & self._cells.free_points(points)
 
     def passable(
         self, points: FloatArray, pairs: Sequence[tuple[int, int]] | IntArray
     ) -> BoolArray:
-        """(len(pairs),) whether the straight line of each pair of points is inside and free."""
+        """Return flags (len(pairs),) of the pairs whose straight line stays on free ground."""
         ends = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
         free = np.ones(len(ends), dtype=np.bool_)
         if self._cells is not None:
@@ -137,7 +137,7 @@ class FreeGround:
         return free
 
     def without(self, squares: FloatArray, width: float) -> FreeGround:
-        """Return the same ground without squares about points (m, 2) [m]."""
+        """Return the same ground without squares of a `width` around their centres (m, 2) [m]."""
         import shapely
 
         other = copy(self)
@@ -149,7 +149,7 @@ class FreeGround:
         return other
 
     def barred(self, bars: FloatArray) -> FreeGround:
-        """Return the same ground with bars, lines (k, 2, 2) that no way may cross [m]."""
+        """Return the same ground with bars: lines (k, 2, 2) that no way may cross [m]."""
         import shapely
 
         other = copy(self)
@@ -158,7 +158,7 @@ class FreeGround:
         return other
 
     def in_sight(self, start: FloatArray, ends: FloatArray) -> BoolArray:
-        """(m,) whether the straight lines from (2,) `start` to (m, 2) `ends` are passable [m]."""
+        """Return flags (m,) of the `ends` (m, 2) [m] in a passable straight line from `start`."""
         points = np.vstack([start[None, :2], ends[:, :2]])
         pairs = np.column_stack([np.zeros(len(ends), np.int64), np.arange(1, len(points))])
         return self.passable(points, pairs)
@@ -185,11 +185,11 @@ _AROUND = np.linspace(0.0, math.tau, 128, endpoint=False)
 _NEAREST, _FARTHEST = 0.01, 1e6
 """Smallest and largest radius of the search for free ground [m]."""
 HAIR = 1e-6
-"""Distance from an edge within which a point touches the cell beyond, as a fraction of a cell."""
+"""Distance from a cell's edge within which a point touches the next cell [cells]."""
 _SIDES = HAIR * np.array([(1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0)])
 """Offsets from an edge or a corner to its neighbouring cells [cells]."""
 _AT_ONCE = 1 << 21
-"""Largest number of cells that are looked up at a time."""
+"""Largest number of cells that are looked up in one step."""
 
 
 class _BlockedCells(NamedTuple):
@@ -208,7 +208,7 @@ class _BlockedCells(NamedTuple):
         return np.asarray(outside | self.blocked[row, column])
 
     def free_points(self, points: FloatArray) -> BoolArray:
-        """(m,) points that touch no blocked cell."""
+        """Return flags (m,) of the points that touch no blocked cell."""
         cells = self.cells.cells_of(points)
         hit = np.zeros(len(cells), dtype=np.bool_)
         for side in _SIDES:
@@ -216,7 +216,7 @@ class _BlockedCells(NamedTuple):
         return ~hit
 
     def free_lines(self, points: FloatArray, pairs: IntArray) -> BoolArray:
-        """(len(pairs),) whether the straight line between two points touches no blocked cell."""
+        """Return flags (len(pairs),) of the pairs whose straight line touches no blocked cell."""
         if not len(pairs):
             return np.zeros(0, dtype=np.bool_)
         cells = self.cells.cells_of(points)
@@ -232,7 +232,7 @@ class _BlockedCells(NamedTuple):
 
 
 def _cells_between(starts: FloatArray, ways: FloatArray) -> FloatArray:
-    """(m, k, 2) a point in each cell that lines from `starts` (m, 2) by `ways` cross [cells]."""
+    """Return points (m, k, 2), one in each cell that lines from `starts` by `ways` cross."""
     shares = [np.zeros((len(starts), 1)), np.ones((len(starts), 1))]
     for axis in (0, 1):
         begin, way = starts[:, axis, None], ways[:, axis, None]
@@ -249,10 +249,10 @@ def _cells_between(starts: FloatArray, ways: FloatArray) -> FloatArray:
 
 
 def inflated(taken: BoolArray, cell: tuple[float, float], inflation: float) -> BoolArray:
-    """(rows, columns) taken cells, and cells whose middle is near the edge of a taken cell.
+    """Return flags (rows, columns) of taken cells, and of cells near the edge of a taken cell.
 
-    `cell` is the width and height of a cell [m], `inflation` the largest distance of a near cell
-    [m].
+    A cell is near if its middle is at most `inflation` [m] away. `cell` is the width and height of
+    a cell [m].
     """
     if not (inflation > 0.0 and taken.any()):
         return taken
@@ -268,7 +268,7 @@ UNKNOWN: tuple[str, ...] = ("blocked", "free")
 MOST_GROUND = 25_000_000
 """Largest number of cells of an occupancy grid; distances from walls take 16 bytes per cell."""
 OCCUPIED = 65
-"""Least value of an occupied cell, as in map_server [%]."""
+"""Least occupancy of an occupied cell, as in map_server [%]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,7 +293,7 @@ class OccupancyGrid:
     _blocked: dict[tuple[float, str], BoolArray] = field(
         default_factory=dict, init=False, repr=False
     )
-    """Last result of `blocked`, by its arguments."""
+    """Cache of the last result of `blocked`, by its arguments."""
 
     def __post_init__(self) -> None:
         given = np.asarray(self.values)
@@ -340,13 +340,13 @@ class OccupancyGrid:
         return self.position_of(at)
 
     def position_of(self, cells: FloatArray) -> FloatArray:
-        """(m, 2) positions in the map's frame [m] of (m, 2) columns and rows, with fractions."""
+        """Return positions (m, 2) in the map's frame [m] of fractional columns and rows (m, 2)."""
         cos, sin = math.cos(self.yaw), math.sin(self.yaw)
         turned = cells @ np.array([(cos, sin), (-sin, cos)])
         return np.asarray(np.asarray(self.origin) + self.resolution * turned)
 
     def cells_of(self, points: FloatArray) -> FloatArray:
-        """(m, 2) columns and rows, with fractions, of (m, 2) points in the map's frame [m]."""
+        """Return fractional columns and rows (m, 2) of points (m, 2) in the map's frame [m]."""
         cos, sin = math.cos(self.yaw), math.sin(self.yaw)
         turned = (points - np.asarray(self.origin)) @ np.array([(cos, -sin), (sin, cos)])
         return np.asarray(turned / self.resolution)
@@ -362,11 +362,11 @@ class OccupancyGrid:
         }
 
     def blocked(self, *, inflation: float = 0.0, unknown: str = "blocked") -> BoolArray:
-        """(rows, columns) cells where a probe cannot be; read-only.
+        """Return read-only flags (rows, columns) of the cells where a probe cannot be.
 
-        Occupied cells are blocked, and cells whose middle is nearer than `inflation` [m] to the
-        edge of an occupied cell. Unknown cells are "blocked" or "free". As in Nav2 they are not
-        inflated.
+        Blocked cells are the occupied ones, and those whose middle is nearer than `inflation` [m]
+        to the edge of an occupied cell. Unknown cells are "blocked" or "free", and are not
+        inflated, as in Nav2.
         """
         asked = inflation, unknown
         if (known := self._blocked.get(asked)) is not None:
@@ -385,11 +385,11 @@ Outline: TypeAlias = "Sequence[tuple[float, float]] | Polygon | MultiPolygon"
 """Two opposite corners of a rectangle, corners of a polygon, or a polygon of shapely [m]."""
 
 _HAIR = 1e-9
-"""Largest distance of a place outside an outline, as a fraction of the outline's size."""
+"""Largest distance of a place beyond an outline by rounding, as a fraction of its size."""
 
 
 def polygon(outline: Outline, key: str, problems: list[str]) -> Any:
-    """Return the shape of an outline; without one add the fault to `problems`, return None."""
+    """Return the shape of an outline; if it has none, add its fault to `problems`, return None."""
     import shapely
 
     shape: Any
@@ -474,7 +474,7 @@ def simple(geometry: Any) -> Iterator[Any]:
 
 
 def inside_of(shape: Any, points: FloatArray) -> BoolArray:
-    """(m,) whether points (m, 2) are inside a shape or on its edge."""
+    """Return flags (m,) of the points (m, 2) inside a shape or on its edge."""
     import shapely
 
     wide = widened(shape)
@@ -483,7 +483,7 @@ def inside_of(shape: Any, points: FloatArray) -> BoolArray:
 
 
 def _touched(shape: Any, points: FloatArray, *, if_none: bool) -> BoolArray:
-    """(m,) whether points (m, 2) are inside a shape or on its edge; `if_none` without a shape."""
+    """Return flags (m,) of the points (m, 2) that touch a shape; `if_none` if there is no shape."""
     if shape is None:
         return np.full(len(points), if_none)
     import shapely
@@ -504,7 +504,7 @@ class Speeds:
         return min(self.along, self.climb or self.along)
 
     def metres(self, offsets: FloatArray) -> FloatArray:
-        """Return the (…) lengths of legs with offsets (…, 2 or 3): x, y, z upwards [m]."""
+        """Return the lengths (…) [m] of legs with offsets (…, 2 or 3): x, y, z upwards [m]."""
         flat = np.hypot(offsets[..., 0], offsets[..., 1])
         return np.asarray(flat if offsets.shape[-1] == 2 else np.hypot(flat, offsets[..., 2]))
 
@@ -564,13 +564,13 @@ HEIGHTS: Mapping[str, float] = {
     "depth": -1.0,
     "depth_m": -1.0,
 }
-"""Name of a height -> its sign: a depth counts downwards."""
+"""Sign of a height by its name: a depth counts downwards."""
 _UNITS = {
     "": 1.0, "m": 1.0, "metre": 1.0, "metres": 1.0, "meter": 1.0, "meters": 1.0,
     "cm": 0.01, "mm": 0.001, "km": 1000.0,
     "ft": 0.3048, "feet": 0.3048, "foot": 0.3048, "fathoms": 1.8288, "fathom": 1.8288,
 }  # fmt: skip
-"""Name of a unit of length -> its length [m]."""
+"""Length of a unit by its name [m]."""
 
 
 def metres_in(unit: str) -> float | None:
@@ -591,10 +591,10 @@ def upwards_of(title: str) -> float | None:
 
 
 def below_water(depths: FloatArray, where: str) -> tuple[FloatArray, tuple[str, ...]]:
-    """Return heights [m] for depths of either sign, and notes.
+    """Return the heights of depths that are all positive or all negative [m], and notes.
 
     Raises:
-        MapError: some depths are above 0 and some below.
+        MapError: some depths are above 0 and some are below 0.
     """
     known = depths[np.isfinite(depths)]
     below, above = int((known > 0.0).sum()), int((known < 0.0).sum())

@@ -1,8 +1,8 @@
 """Maps of regular places: drawn points, a line, and grids of areas, occupancy grids and rasters.
 
 Places on an occupancy grid or a raster form a lattice with the user's spacing. The lattice is fixed
-in the map's frame and independent of the extent of the cells. An occupancy grid that grows, shifts
-or turns therefore keeps its earlier places.
+in the map's frame and independent of the extent of the cells. When an occupancy grid grows, shifts
+or turns, its earlier places therefore stay the same.
 """
 
 from __future__ import annotations
@@ -144,15 +144,15 @@ def make_grid(
     leaves the outline or touches an obstacle. A diagonal move needs both cells beside it.
 
     Args:
-        columns: number of cells along x; 0 = as many as fit into the outline.
-        rows: number of cells along y; 0 = as many as fit into the outline.
+        columns: number of cells along x; 0 = as many as the outline needs.
+        rows: number of cells along y; 0 = as many as the outline needs.
         spacing: distance between neighbouring centres, along x and along y [m].
         neighbours: 4 or 8.
         outline: area with places, including its edge [m]: corners, or a Polygon or MultiPolygon of
             shapely. None = the rectangle of columns and rows.
-        obstacles: areas without places, likewise.
+        obstacles: areas without places, in the same forms as `outline`.
         inflation: least distance of places and moves from outline and obstacles [m].
-        moves: "free" (any place next, straight distance) or "adjacent".
+        moves: "free" (any place may be next, in a straight line) or "adjacent".
         origin: centre of cell c0r0 [m]; None = the lower left corner of the outline if columns and
             rows are 0, else (0, 0).
         heights: z of the layers, upwards [m]; () = a grid in the plane. The name of the cell above
@@ -212,7 +212,7 @@ _NO_PAIRS: IntArray = np.zeros((0, 2), dtype=np.int64)
 
 
 def _box(columns: int, rows: int) -> IntArray:
-    """Return (columns · rows, 2) columns and rows, row by row."""
+    """Return the column and row of each cell, (columns · rows, 2), row by row."""
     row, column = np.divmod(np.arange(columns * rows), max(columns, 1))
     return np.column_stack([column, row])
 
@@ -229,10 +229,10 @@ def neighbouring(
     standing: BoolArray | None = None,
     beside: bool = False,
 ) -> IntArray:
-    """(m, 2) indices of neighbouring cells among (n, 2) columns and rows, each pair once.
+    """Return (m, 2) indices of neighbouring cells among (n, 2) columns and rows, each pair once.
 
-    `standing` (n,) marks the cells that count, None = all. With `beside` a diagonal pair needs both
-    cells beside it.
+    `standing` (n,) marks the cells that are used, None = all. With `beside` a diagonal pair needs
+    both cells beside it.
     """
     index = np.arange(len(cells)) if standing is None else np.flatnonzero(standing)
     if not len(index):
@@ -290,7 +290,7 @@ def map_of(
 
 
 def spacings(spacing: float | tuple[float, float]) -> FloatArray:
-    """(2,) distance between neighbouring places along x and along y [m].
+    """Return (2,) distance between neighbouring places along x and along y [m].
 
     Raises:
         ConfigError: a distance that is not above 0.
@@ -358,7 +358,7 @@ def _free_lattice(
 
     Raises:
         ConfigError: more than `MOST_CELLS` points in the box.
-        MapError: no point on free ground, except for `where` "".
+        MapError: no point on free ground; with `where` "" there is no such error.
     """
     corners = (cells.corners - np.asarray(anchor)) / step
     low = np.ceil(corners.min(axis=0) - 1e-9).astype(np.int64)
@@ -407,11 +407,11 @@ def make_occupancy_map(
     connected part is kept. All other arguments are those of `make_grid`.
 
     Places with names in `keep` come first, in this order. A blocked place among them stays, without
-    a move to it. New places follow if they are connected to most of the kept places.
+    a move to it. New places follow if a way joins them to the largest group of kept places.
 
     Raises:
-        ConfigError: a spacing of 0 or less, or one with more than `MOST_CELLS` cells; an unknown
-            form of a name in `keep`.
+        ConfigError: a spacing of 0 or less, more than `MOST_CELLS` cells, or a name in `keep` of
+            another form.
         MapError: no free cell, or no place on a free cell.
     """
     step = spacings(spacing)
@@ -485,7 +485,7 @@ _ROUND = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 
 
 def _near(area: float) -> list[float]:
-    """Return round spacings [m] for an area [m²], that for about `USUAL_PLACES` places first."""
+    """Return round spacings [m] for an area [m²]; the first gives about `USUAL_PLACES` places."""
     wanted = math.sqrt(area / USUAL_PLACES)
     power = 10.0 ** math.floor(math.log10(wanted))
     found = {float(f"{r * p:.6g}") for r in _ROUND for p in (0.1 * power, power, 10.0 * power)}
@@ -497,9 +497,9 @@ def usual_map(
 ) -> tuple[float, Places]:
     """Return the default spacing of a map on an occupancy grid [m], and that map.
 
-    It is the round spacing with the number of places nearest to `USUAL_PLACES`, and not finer than
-    the cells. The number is counted, since walls and doors take away more than their area. `build`
-    makes the map with a spacing.
+    It is the round spacing, not finer than the cells, whose number of places is nearest to
+    `USUAL_PLACES`. The places are counted, since walls and doors remove more places than their area
+    suggests. `build` makes the map with a spacing.
 
     Raises:
         MapError: no spacing gives a place.
@@ -520,7 +520,7 @@ class _AreaLayout:
     """Outline, obstacles and regions of a map in metres, from its keys and files.
 
     `path` is the file of the map, None = no file. `notes` and `datum` are those of its cells.
-    `metres` names the key whose coordinates are in metres, "" = none so far.
+    `metres` is the first key with coordinates in metres; "" = none so far.
     """
 
     def __init__(
@@ -597,7 +597,7 @@ class _AreaLayout:
     def ground(self) -> Any:
         """Return the outline without the obstacles as a shape; None without an outline.
 
-        None also if a shape is no polygon: `FreeGround` refuses it later.
+        None is also returned if a shape is no polygon, which `FreeGround` refuses later.
         """
         if self.outline is None:
             return None
@@ -610,7 +610,7 @@ class _AreaLayout:
         return shape.difference(shapely.union_all(others))
 
     def finished(self, places: Places, spacing: Step, origin: tuple[float, float]) -> Built:
-        """Return a grid with the weights of its regions, datum and notes."""
+        """Return a grid and add datum, notes and the weights of its regions."""
         if not isinstance(self._config, OccupancyConfig):  # has its largest part only
             places = self._in_parts(places)
         if self.regions:
@@ -625,7 +625,7 @@ class _AreaLayout:
         return places.located(self.datum).noted(self.notes), settled
 
     def _in_parts(self, places: Places) -> Places:
-        """Return a map with all parts, or with the largest part if the configuration says so."""
+        """Return a map with all parts, or only with the largest part, as configured."""
         if not isinstance(places, GraphTopology) or places.components.weak == 1:
             return places
         parts, kept = places.components.weak, sorted(places.components.largest)
@@ -655,7 +655,7 @@ class _AreaLayout:
         ).over(places.ground)
 
     def say_spacing(self, spacing: Step, places: int) -> None:
-        """Note a default spacing and the approximate number of places."""
+        """Add a note on a default spacing and the approximate number of places."""
         self.notes.append(
             f"spacing {in_metres(spacings(spacing))}, for about {places} places; map.spacing "
             "makes it finer or coarser"
@@ -769,7 +769,7 @@ def of_occupancy(config: OccupancyConfig, path: Path, base_dir: Path | None) -> 
 # -- lost ground -----------------------------------------------------------------------------------
 
 _LEAST = 0.01
-"""Least lost fraction of a map that is reported."""
+"""Least fraction of lost ground or places that is reported."""
 _FINER = (0.8, 0.65, 0.5, 0.35, 0.25)
 """Factors of finer spacings that are tried to keep lost places."""
 
@@ -787,7 +787,7 @@ def _taken(inflation: float, free: float, wide: float) -> str:
 
 
 def _narrowed(shape: Any, inflation: float) -> Iterator[str]:
-    """Yield notes on the ground that an inflation [m] takes from areas, None = no outline."""
+    """Yield notes on the ground that an inflation [m] removes from an area; None = no outline."""
     if shape is None or shape.is_empty:
         return
     import shapely
@@ -811,7 +811,7 @@ def _narrowed(shape: Any, inflation: float) -> Iterator[str]:
 def _lost_places(
     places: Places, spacing: Step, finest: float, build: Callable[[Step], Places]
 ) -> Iterator[str]:
-    """Yield a note on lost places on free ground, with the spacing that would keep them.
+    """Yield a note on places lost on free ground, with a spacing that would keep them.
 
     No spacing below `finest` [m] is tried; `build` makes the map with another spacing.
     """
@@ -843,7 +843,7 @@ def _lost_places(
 
 
 def _lost_ground(grid: OccupancyGrid, config: OccupancyConfig, places: Places) -> Iterator[str]:
-    """Yield notes on free ground without a place: inflated ground and rooms between places."""
+    """Yield notes on free ground without a place: near walls, and in rooms between places."""
     from scipy.ndimage import center_of_mass, label
 
     free = ~grid.blocked(**{**config.counting, "inflation": 0.0})
@@ -852,7 +852,7 @@ def _lost_ground(grid: OccupancyGrid, config: OccupancyConfig, places: Places) -
     least = max(_LEAST * float(wide.sum()), 1.0)
 
     def without(ground: np.ndarray, covered: Callable[[np.ndarray], np.ndarray]) -> str:
-        """Return the text of the rooms of the ground that are not `covered`, "" = none."""
+        """Return a text on the rooms of `ground` without a `covered` cell; "" = none."""
         rooms, count = label(ground)
         sizes = np.bincount(rooms.ravel(), minlength=count + 1)
         sizes[[0, *np.unique(covered(rooms))]] = 0

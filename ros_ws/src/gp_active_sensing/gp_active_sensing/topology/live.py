@@ -19,7 +19,7 @@ from gp_active_sensing.types import BoolArray
 
 
 def mark_of(grid: OccupancyGrid) -> str:
-    """Return a checksum of an occupancy grid, eight digits."""
+    """Return a checksum of an occupancy grid, with eight digits."""
     rows, columns = grid.shape
     head = (rows, columns, float(grid.resolution), *map(float, grid.origin), float(grid.yaw))
     return f"{zlib.crc32(grid.values.tobytes(), zlib.crc32(repr(head).encode())):08x}"
@@ -27,7 +27,7 @@ def mark_of(grid: OccupancyGrid) -> str:
 
 @dataclass(frozen=True)
 class LivePlaces:
-    """The places of the occupancy grids of a mission."""
+    """Places on the newest occupancy grid of a mission."""
 
     config: OccupancyConfig  # with the spacing of the first grid if none is configured
     topology: Places  # places
@@ -41,7 +41,7 @@ class LivePlaces:
 
         Raises:
             MapError: no free cell, or no place on a free cell.
-            ConfigError: a spacing, an outline or weights that do not fit the grid.
+            ConfigError: the spacing, the outline or the weights do not fit the grid.
         """
         config = replace(config, frame=config.frame or frame)
         if config.spacing:
@@ -111,7 +111,7 @@ def _areas(config: OccupancyConfig) -> tuple[Outline | None, list[Outline]]:
 
 
 def _closed(places: Places, free: BoolArray) -> frozenset[int]:
-    """Return the places that are not `free` (n,), or that no move joins to the others."""
+    """Return the places that are not `free` (n,), and those without a move to another place."""
     closed = set(np.flatnonzero(~free).tolist())
     moves = _moves(places)
     if moves and places.n - len(closed) > 1:

@@ -24,7 +24,8 @@ logger = logging.getLogger(__name__)
 def place_of(reading: Reading, topology: Topology, snap_distance: float) -> int:
     """Return the place of a reading, by its location or its position.
 
-    A position may be `snap_distance` [m] from its place. The reading may have values of any type.
+    A position may be up to `snap_distance` [m] from its place. The fields of the reading may have
+    any type.
 
     Raises:
         ReadingError: the reading is unusable; the error has a reason code for the counts.
@@ -73,7 +74,7 @@ def place_of(reading: Reading, topology: Topology, snap_distance: float) -> int:
 
 
 def _number(value: object) -> float | None:
-    """Return a value as a float (inf beyond the range), None when it is no number."""
+    """Return a value as a float (inf beyond its range); None = it is no number."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         return None
     try:
@@ -125,12 +126,12 @@ def check_start(topology: Topology, start: Start | None) -> int | None:
 def place_near(topology: Topology, position: tuple[float, float], key: str) -> int:
     """Return the index of the place nearest to x, y [m], or to longitude, latitude [degree].
 
-    On a map with a datum, a position counts as degrees if the degrees lie on the map. `key` begins
-    the message.
+    On a map with a datum, a position is in degrees if such degrees lie on the map. `key` begins the
+    message.
 
     Raises:
-        ConfigError: the distance to every place is above both the distance between neighbouring
-            places and `NEAR` times the diagonal of the map.
+        ConfigError: every place is farther than both the distance between neighbouring places and
+            `NEAR` times the diagonal of the map.
     """
     x, y = position
     datum = topology.datum
@@ -189,7 +190,7 @@ def place_index(topology: Topology, given: str | int, key: str) -> int:
 
 
 def route_geometry(topology: Topology, path: Sequence[int]) -> FloatArray:
-    """(m, 2) line of a drive through places in their order [m], without repeated points."""
+    """Return the line (m, 2) of a drive through places in order [m], without repeated points."""
     pieces = [topology.geometry(place) for place in path]
     points = np.concatenate(pieces) if pieces else np.zeros((0, 2))
     apart = np.hypot(*np.diff(points, axis=0).T) if len(points) > 1 else np.zeros(0)

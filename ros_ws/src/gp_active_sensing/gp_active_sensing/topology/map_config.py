@@ -77,7 +77,7 @@ class WeightsConfig:
 
 @dataclass(frozen=True, init=False)
 class MapConfig:
-    """Configuration of a map; an instance is of the class of its kind, chosen by the keys."""
+    """Configuration of a map; the keys choose the class of the instance, by the kind of map."""
 
     VARIANTS: ClassVar[tuple[type[MapConfig], ...]] = ()
     REMOVED: ClassVar[Mapping[str, str]] = {
@@ -98,7 +98,7 @@ class MapConfig:
     }
     KIND: ClassVar[str | None] = None
     WHAT: ClassVar[str] = ""
-    """Words after the kind in messages."""
+    """Words that follow the kind of map in messages."""
 
     kind: str | None = param(
         None, help="kind of map; null = as the file says: roads, grid or points", choices=KINDS
@@ -131,7 +131,7 @@ class MapConfig:
 
     @classmethod
     def variant(cls, given: Mapping[str, Any]) -> tuple[type[MapConfig], dict[str, Any]]:
-        """Return the class for some keys, and the keys without defaults of other classes.
+        """Return the class for some keys, and the keys without default values of other classes.
 
         Raises:
             ConfigError: no kind, a kind that does not fit the file, or keys without a meaning.

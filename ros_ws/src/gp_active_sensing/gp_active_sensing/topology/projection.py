@@ -24,18 +24,18 @@ from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.lazy import library
 
 LOCAL = "local"
-"""Coordinate system of metres in a frame of the map."""
+"""Name of a coordinate system in metres, in the map's own frame."""
 LONLAT = "EPSG:4326"
 """Coordinate system of longitude and latitude, in this order."""
 
 DEGREE = 111_320.0
 """Approximate length of a degree of latitude [m]."""
 _TINY = 0.05
-"""Largest median length of segments that are in degrees rather than metres [m]."""
+"""Largest median length of segments that indicates degrees declared as metres [m]."""
 _FACTOR = 50.0
-"""Least ratio of lengths in two different units."""
+"""Least ratio of drawn to stated lengths that indicates a wrong unit."""
 _LONGEST = 100e3
-"""Largest median length of segments whose coordinates are degrees [m]."""
+"""Largest median length of segments in degrees [m]; longer ones indicate metres."""
 _FAR = 500e3
 """Largest extent of a map; lengths in a larger map have a relative error above 0.001 [m]."""
 _BEYOND = 1e9
@@ -61,20 +61,20 @@ def locate(
     degrees: bool | None = None,
     chosen: bool = False,
 ) -> Located:
-    """Return points (n, 2) in local metres; refuse points in another unit than declared.
+    """Return points (n, 2) in local metres; refuse points whose unit is not the declared one.
 
     Args:
         points: (n, 2) coordinates, longitude first.
-        crs: `LOCAL` or any name that PROJ knows, such as "EPSG:4326"; "" = not declared: `LONLAT`
-            if the points look like degrees, else `LOCAL`.
+        crs: `LOCAL` or any name that PROJ knows, such as "EPSG:4326". "" = not declared; then it is
+            `LONLAT` if the points look like degrees, else `LOCAL`.
         where: beginning of messages.
         datum: longitude and latitude of the origin [degree]; None = the middle of the points.
         degrees: whether the points look like longitude and latitude; None = decide by extent.
-        chosen: whether the user named the system; then a map may have any size.
+        chosen: True = the user named the system, so that the map may have any size.
 
     Raises:
-        MapError: unknown system; degrees declared as metres, or metres declared as degrees; a map
-            that is too large.
+        MapError: an unknown system, degrees declared as metres, metres declared as degrees, or a
+            map that is too large.
         MissingDependencyError: pyproj is needed and missing.
     """
     if np.abs(points).max() > _BEYOND:
@@ -143,11 +143,11 @@ def place(
     lengths: Sequence[float | None] = (),
     allow_small: bool = False,
 ) -> tuple[list[tuple[Point, ...]], Located]:
-    """Return lines in local metres; refuse lines in another unit than declared.
+    """Return lines in local metres; refuse lines whose unit is not the declared one.
 
-    `lengths` are the stated lengths of the lines [m], None where a length is not stated, () = none
-    is stated. `allow_small` allows a map of a few metres; the map may have any size. The other
-    arguments and the errors are those of `locate`.
+    `lengths` are the stated lengths of the lines [m]: None = not stated; () = none is stated.
+    `allow_small` also accepts a map of a few metres; a map may have any size. The other arguments
+    and the errors are those of `locate`.
     """
     points = np.array([point for line in lines for point in line], dtype=np.float64)
     drawn, stated = _totals(lines, lengths)
@@ -210,7 +210,7 @@ def in_system(points: FloatArray, datum: Point, crs: str, *, where: str) -> Floa
 
 
 def own_origin(crs: str, *, where: str) -> Point | None:
-    """Return longitude and latitude of the origin of a `local_system`, None of another system."""
+    """Return longitude and latitude of the origin of a `local_system`; None for another system."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # to_dict loses details
         terms = _system(crs, where).to_dict()
@@ -296,7 +296,7 @@ def _middle(lonlat: FloatArray) -> tuple[float, float]:
 def _totals(
     lines: Sequence[Sequence[Point]], lengths: Sequence[float | None]
 ) -> tuple[float, float]:
-    """Return the total drawn and the total stated length of lines with a stated length [m]."""
+    """Return the total drawn and the total stated length [m] of the lines with a stated length."""
     pairs = zip(lines, lengths or [None] * len(lines), strict=True)
     known = [(length_of(line), stated) for line, stated in pairs if stated is not None]
     both = [(drawn, stated) for drawn, stated in known if drawn > 0.0 and stated > 0.0]
@@ -304,7 +304,7 @@ def _totals(
 
 
 def looks_like_degrees(points: FloatArray) -> bool:
-    """Return whether (n, 2) coordinates can be degrees, with an extent that a map may have."""
+    """Return whether coordinates (n, 2) can be degrees and would have the extent of a map."""
     low, high = points.min(axis=0), points.max(axis=0)
     within = low[0] >= -180.0 and high[0] <= 360.0 and low[1] >= -90.0 and high[1] <= 90.0
     lonlat = (points[:, 0] + 180.0) % 360.0 - 180.0
@@ -314,7 +314,7 @@ def looks_like_degrees(points: FloatArray) -> bool:
 
 
 def _in_range(points: FloatArray, where: str, crs: str) -> FloatArray:
-    """Return longitudes of -180 … 180 and latitudes, for longitudes of -180 … 180 or 0 … 360."""
+    """Return degrees with longitudes of -180 … 180, for longitudes of -180 … 180 or 0 … 360."""
     x, y = np.abs(points).max(axis=0)
     if x <= 360.0 and y <= 90.0 and (x <= 180.0 or points[:, 0].min() >= 0.0):
         wrapped = np.where(points[:, 0] > 180.0, points[:, 0] - 360.0, points[:, 0])

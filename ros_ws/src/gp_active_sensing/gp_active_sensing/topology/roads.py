@@ -46,20 +46,20 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _DEFAULT: tuple[str, ...] = ("length", "lanes", "speed_limit", "direction")
-"""Features that weigh the links of the embedded graph, as far as the map has them."""
+"""Features from which the links of the embedded graph get weights, if the map has them."""
 
 
 class Roads(GraphTopology):
-    """A road network, one place a directed segment.
+    """Road network, in which each place is a directed segment.
 
     The position of a place is the middle of its segment. Its waypoint is the far end of the
-    segment, heading along the segment. A move costs driving the whole next segment. Listed
-    successors of a segment may follow. Without a list, every segment that leaves the end may
-    follow. A turn of more than 150° back to the start is a U-turn, see `u_turns`.
+    segment, heading along the segment. A move costs driving the whole next segment. The listed
+    successors of a segment may follow it. Without a list, every segment that leaves its end may
+    follow. A turn of more than 150° back to the segment's start is a U-turn, see `u_turns`.
 
     Args:
         road_map: segments.
-        features: some of `FEATURES` and of the map's own numbers, or `RELATIONAL` alone.
+        features: names from `FEATURES` and the map's own numbers, or only `RELATIONAL`.
         anchor: position of a segment's value, for features and for `links`: 0 the start of the
             segment, 0.5 its middle, 1 its end.
         u_turns: one of `U_TURNS`, the places where U-turns are allowed.
@@ -150,8 +150,8 @@ class Roads(GraphTopology):
     ) -> Roads:
         """Return the road network of a graph of networkx, see `loaders.graph.road_map_of`.
 
-        `settings` are those of `Roads`. With `largest_component` only the largest part with a way
-        from each segment to each is kept.
+        `settings` are those of `Roads`. With `largest_component` only the largest strongly
+        connected part is kept.
 
         Raises:
             ConfigError: unknown feature.
@@ -250,7 +250,7 @@ class Roads(GraphTopology):
         return made, tuple(f"mds_{k + 1}" for k in range(d))
 
     def geometry(self, location: int) -> FloatArray:
-        """(m, 2) line of a segment in driving direction [m]; read-only."""
+        """Return the line (m, 2) of a segment in driving direction [m]; read-only."""
         return self._lines[location]
 
     def snap(self, x: float, y: float, max_distance: float, z: float | None = None) -> int | None:
@@ -323,9 +323,9 @@ FLOOR = 0.01
 EXACT = 3000
 """Largest number of places for which the paths of all pairs are computed."""
 LANDMARKS = 600
-"""Number of places whose paths are computed on a larger map."""
+"""Number of landmarks whose paths are computed on a larger map."""
 KEPT = 300
-"""Least number of places for which the result is cached on disk."""
+"""Least number of places from which on the result is cached on disk."""
 MOST = 24
 """Largest number of dimensions of an embedding."""
 
@@ -354,11 +354,11 @@ def manhattan_weights(links: Links, columns: FloatArray, circular: FloatArray) -
 def join_parts(
     links: Links, weights: FloatArray, positions: FloatArray
 ) -> tuple[Links, FloatArray]:
-    """Return links and (m,) weights with every part joined to the nearest place of the largest.
+    """Return links and weights (m,), with every part joined to the nearest place of the main part.
 
-    Such a bridge replaces the chain of typical links that would fill the gap. The weight
-    of a bridge is the median weight times its length in median links, but at least the median
-    weight. Positions are (n, 2) [m].
+    Such a bridge replaces a chain of typical links that would fill the gap. Its weight is the
+    median weight times the ratio of its length to the median link, at least the median weight.
+    Positions are (n, 2) [m].
     """
     from scipy.spatial import cKDTree
 
@@ -394,14 +394,15 @@ def embed(
     Classical scaling [Torgerson1952] of the shortest paths δ: with J = I - 11ᵀ/n the points are the
     eigenvectors of ``-½ J δ² J`` times the roots of their eigenvalues. Negative eigenvalues of
     shortest paths are left out, so any stationary kernel of the points is positive semi-definite.
-    Beyond `exact` places the same is done for landmarks, each the farthest place from those before,
-    and the other places follow from their paths to the landmarks [deSilva2004].
+    Beyond `exact` places the same is done for landmarks; each is the place farthest from the
+    earlier landmarks. The other places follow from their paths to the landmarks [deSilva2004].
     O(n³), or O(k n log n + k³) with k landmarks. Large results are cached on disk.
 
     Args:
-        links: of a connected graph, see `join_parts`.
-        weights: (m,) of the links, above 0.
-        share: least explained share: the sum of the d eigenvalues over that of all positive ones.
+        links: links of a connected graph, see `join_parts`.
+        weights: (m,) weights of the links, above 0.
+        share: least explained share, the sum of the d eigenvalues divided by that of all positive
+            eigenvalues.
         exact: number of places up to which all paths are computed.
     """
     key = {

@@ -52,13 +52,14 @@ class MoveArrays:
         self._graphs: dict[tuple[str, bool], Any] = {}
 
     def costs(self, by: str) -> FloatArray:
-        """(e,) cost of each move in "metres" or "seconds"."""
+        """Return the cost (e,) of each move in "metres" or "seconds"."""
         return self.metres if by == "metres" else self.seconds
 
     def graph(self, by: str, *, back: bool = False) -> Any:
         """Return the (n, n) sparse matrix of costs in "metres" or "seconds".
 
-        Of several moves between two places the cheapest counts. With `back` all moves are reversed.
+        Of several moves between two places, only the cheapest is kept. With `back` all moves are
+        reversed.
         """
         if (by, back) not in self._graphs:
             from scipy.sparse import csr_array
@@ -89,8 +90,8 @@ class MoveArrays:
     def tree(self, root: int, by: str, *, back: bool = False) -> WaysFrom:
         """Return the cheapest ways from a place; with `back` those to the place.
 
-        Of equally cheap ways, the one with the cheapest last crossed place counts. If these places
-        are equally cheap, the first of them counts.
+        Of equally cheap ways to a place, the one whose last crossed place is cheapest to reach
+        counts; if several are equally cheap, the first.
         """
         from scipy.sparse import csgraph
 
@@ -125,7 +126,7 @@ class MoveArrays:
 
 
 def depths(parents: IntArray) -> IntArray:
-    """(n,) depth of each node of a tree, of its (n,) parents (-1 = none)."""
+    """Return the depth (n,) of each node of a tree with given `parents` (n,); -1 = no parent."""
     here = np.where(parents < 0, np.arange(len(parents)), parents)
     found = (parents >= 0).astype(np.int64)
     while True:
@@ -147,12 +148,12 @@ class Ways:
 
     @cached_property
     def costs(self) -> tuple[Cost | None, ...]:
-        """(n,) cost of each way, None where there is no way."""
+        """Costs (n,) of the ways; None = there is no way."""
         pairs = zip(self.metres.tolist(), self.seconds.tolist(), strict=True)
         return tuple(Cost(m, s) if math.isfinite(s) else None for m, s in pairs)
 
     def route(self, at: int) -> Route | None:
-        """Return the way from `at`: () at the goal, None where there is no way."""
+        """Return the way from `at`; () at the goal, None if there is no way."""
         if not math.isfinite(self.seconds[at]):
             return None
         cost = Cost(float(self.metres[at]), float(self.seconds[at]))
@@ -172,7 +173,7 @@ class WaysFrom:
     before: IntArray  # (n,) the last crossed place of the way, -1 where there is none
 
     def route(self, goal: int) -> Route | None:
-        """Return the way to a place, None where there is no way."""
+        """Return the way to a place; None if there is no way."""
         if not np.isfinite(self.seconds[goal]):
             return None
         path = [goal]
@@ -194,10 +195,10 @@ class WaysFrom:
 def nearest_ring(
     following: Sequence[Sequence[int]], at: int, crossable: bytes | bytearray
 ) -> list[int]:
-    """Return the places that are not crossable and the fewest moves away, sorted.
+    """Return, sorted, the places that are the fewest moves away among those that are not crossable.
 
-    The moves lead through crossable places. `following` (n,) lists the places one move after each
-    place; `crossable` (n,) is 1 for crossable places.
+    The moves lead through crossable places. `following` (n,) lists the places that are one move
+    from each place; `crossable` (n,) is 1 for crossable places.
     """
     seen = bytearray(len(following))
     ring = [at]
@@ -228,7 +229,7 @@ def cheapest(moves: Moves, at: int, goal: int, crossable: bytes | bytearray) -> 
 def within(moves: Moves, at: int, metres: float) -> dict[int, Route]:
     """Return the shortest way to every place within a distance [m], through any places.
 
-    A round trip that leads back to `at` within the distance is among the ways.
+    A round trip back to `at` within the distance is included.
     """
     came = search(moves, [at], METRES, most=metres)
     return {goal: _path(at, goal, came) for goal in sorted(came)}
@@ -243,9 +244,9 @@ def search(
     crossable: bytes | bytearray | None = None,
     goal: int = -1,
 ) -> _Came:
-    """Return the last move to each reached place and the first place of that move (Dijkstra).
+    """Return the last move to each reached place, and the place where this move starts (Dijkstra).
 
-    Ways cost at most `most`. The search ends at the `goal`.
+    Ways cost at most `most`. The search ends when it reaches `goal`.
     """
     best: dict[int, float] = {}
     came: _Came = {}

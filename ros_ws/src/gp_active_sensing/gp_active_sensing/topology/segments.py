@@ -1,4 +1,4 @@
-"""Road maps as data: directed segments, which may follow, and the graph of joined places."""
+"""Road maps as data: directed segments, their successors, and the graph of joined places."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Point: TypeAlias = tuple[float, float]
 
 FEATURES: tuple[str, ...] = ("x", "y", "length", "lanes", "speed_limit", "direction")
-"""Columns of a segment: middle [m], length [m], lanes, limit [m/s], direction (cosine, sine)."""
+"""Columns of a segment: x, y of its middle [m], length [m], lanes, limit [m/s], direction."""
 RELATIONAL = "relational"
 """Name for features that are coordinates of an embedding of the road graph."""
 
@@ -84,7 +84,7 @@ _U_TURN_ANGLE = math.radians(150.0)
 
 
 def successors_of(segments: Sequence[Segment], u_turns: str) -> list[list[int]]:
-    """(n,) indices of the segments that may follow each segment.
+    """Return (n,) lists of the indices of the segments that may follow each segment.
 
     A segment may list its successors. Without a list `u_turns`, one of `U_TURNS`, decides.
     """
@@ -117,7 +117,7 @@ def _turn_angle(first: Segment, second: Segment) -> float:
 
 
 def _last_leg(line: Sequence[Point]) -> tuple[Point, Point]:
-    """Return the end of a line and the last point before it that differs."""
+    """Return the last point before the end of a line that differs from the end, and the end."""
     end = line[-1]
     return end, next(point for point in reversed(line) if point != end)
 
@@ -131,7 +131,7 @@ _SHORTEST = 0.01
 
 
 def part_of(pairs: IntArray, n: int) -> IntArray:
-    """(n,) number of the connected part of each of n places that (m, 2) pairs join."""
+    """Return the number (n,) of the connected part of each of n places that (m, 2) pairs join."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -208,7 +208,7 @@ class Links:
 
     @cached_property
     def parts(self) -> IntArray:
-        """(n,) number of the connected part of each place; 0 is the largest part."""
+        """Number (n,) of the connected part of each place; 0 is the largest part."""
         labels = part_of(np.column_stack([self.first, self.second]), self.n)
         order = np.argsort(-np.bincount(labels), kind="stable")
         rank = np.empty(len(order), dtype=np.int64)
@@ -247,8 +247,8 @@ def segment_links(
     .. math:: w_{ij} = g_i g_j / \sum_{k \in J} g_k, \quad g_k = 1 / (\text{metres from k to J})
 
     On a road without crossings this is 1 over the metres between the points. Segments that follow
-    one another without a common junction have a distance only. `anchor` is the position of a
-    segment's value: 0 its start, 1 its end.
+    one another without a common junction get a distance but no conductance. `anchor` is the
+    position of a segment's value: 0 its start, 1 its end.
     """
     arms: dict[str, list[tuple[int, float]]] = defaultdict(list)
     share = _share(anchor)
@@ -277,12 +277,12 @@ def segment_links(
 
 
 def _share(anchor: float) -> float:
-    """Return the anchor, moved away from both ends, since no two values may coincide."""
+    """Return the anchor at a least distance from both ends, since no two values may coincide."""
     return min(max(anchor, _SHORTEST), 1.0 - _SHORTEST)
 
 
 def numbers_of(segments: Sequence[Segment]) -> dict[str, FloatArray]:
-    """Return (n,) length, lanes, speed limit and the other numbers of segments, NaN = none."""
+    """Return the length, lanes, speed limit and other numbers (n,) of segments; NaN = not given."""
     own = ("length", "lanes", "speed_limit")
     others = dict.fromkeys(name for segment in segments for name in segment.extra)
     values: dict[str, list[Any]] = {key: [getattr(s, key) for s in segments] for key in own}

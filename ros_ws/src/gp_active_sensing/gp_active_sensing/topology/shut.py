@@ -12,13 +12,13 @@ from gp_active_sensing.topology.geometry import FreeGround
 from gp_active_sensing.types import FloatArray
 
 _WIDEST = 2.0
-"""Half the width of the widest doorway, as a multiple of the length of its move."""
+"""Half the width of the widest doorway, as a multiple of the length of the move through it."""
 _STEPS = 16
 """Number of points that are checked on each half of a doorway."""
 _ALONG = (0.5, 0.3, 0.7, 0.1, 0.9)
 """Positions on a move that are checked for a doorway, as fractions of the move's length."""
 _SAME = 1.0
-"""Largest distance between the lines of two directions of the same road [m]."""
+"""Largest distance between the lines of the two directions of a road [m]."""
 
 
 def with_shut(topology: Topology, shut: Collection[tuple[int, int]]) -> Topology:
@@ -66,7 +66,7 @@ def _onto(topology: GraphTopology, place: int) -> set[tuple[int, int]]:
 
 
 def _gap(topology: Topology, ground: FreeGround, a: int, b: int) -> FloatArray | None:
-    """(2, 2) ends of the narrowest gap between walls on a move [m]; None = no gap."""
+    """Return the ends (2, 2) of the narrowest gap between walls on a move [m]; None = no gap."""
     start, end = topology.positions[[a, b]]
     along = end - start
     across = np.array([-along[1], along[0]])
@@ -84,7 +84,7 @@ def _gap(topology: Topology, ground: FreeGround, a: int, b: int) -> FloatArray |
 
 
 def _bar(topology: Topology, ground: FreeGround, a: int, b: int) -> FloatArray:
-    """(2, 2) ends of a bar across the doorway, or half a move to either side [m]."""
+    """Return the ends (2, 2) of a bar across the doorway, or half a move to each side [m]."""
     gap = _gap(topology, ground, a, b) if ground.bounded else None
     if gap is not None:
         return gap

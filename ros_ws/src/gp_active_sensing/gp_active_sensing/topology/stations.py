@@ -40,14 +40,14 @@ logger = logging.getLogger(__name__)
 def of_stations(config: StationsConfig, path: Path, base_dir: Path | None) -> Places:
     """Return the map of the places of a table, or of the points of a file of GIS.
 
-    Positions are columns `x` and `y` [m], perhaps with the `zone` of UTM, or `longitude` and
+    Positions are in columns `x` and `y` [m], perhaps with a UTM `zone`, or in `longitude` and
     `latitude` [degree]. Optional columns are `name` (default 1, 2, …) and `height`, `z` or `depth`
-    [m, or the unit in the title]. Every other column of numbers becomes numbers of the places, NaN
-    for an empty cell or a fill value. Titles may be in any case.
+    [m, or the unit in the title]. Every other column of numbers becomes an attribute of the places;
+    an empty cell or a fill value is NaN. Titles may be in any case.
 
     Raises:
         MapError: every problem of the file (the first ten in words), each with its line.
-        ConfigError: unknown feature, or columns that contradict each other.
+        ConfigError: an unknown feature, or columns that contradict each other.
         MissingDependencyError: the table has longitudes, and pyproj is missing.
     """
     table = read_as("points", path, most=MOST_TEXT)
@@ -83,7 +83,7 @@ _LIST: Mapping[str, tuple[str, ...]] = {
     "seconds": ("seconds", "duration", "duration_s"),
     "oneway": ("oneway",),
 }
-"""Meaning of a column -> its possible titles, in any case."""
+"""Possible titles of each column, in any case."""
 _YES = {"1", "true", "yes"}
 _NO = {"0", "false", "no", ""}
 _ROUNDING = 1e-9
@@ -93,7 +93,7 @@ _SHORT = 0.99
 
 
 Ways = dict[tuple[int, int], tuple[float, float]]
-"""First and last place of a way -> metres and seconds; seconds NaN = by the probe's speed."""
+"""Metres and seconds of each way, by first and last place; seconds NaN = use the probe's speed."""
 
 
 def read_distances(path: Path, names: Sequence[str]) -> Ways:
@@ -167,11 +167,11 @@ def moves_along(
 ) -> list[list[Move]]:
     """Return the moves of direct ways between places at (n, 2 or 3) points [m].
 
-    The cost of a move is that of the cheapest way, which may lead over other places. `speeds` are
-    those for ways without seconds; `where` and `names` are for messages.
+    The cost of a move is the cost of the cheapest way, which may lead past other places. `speeds`
+    apply to ways without seconds; `where` and `names` are for messages.
 
     Raises:
-        MapError: places that no way joins to the others.
+        MapError: some places are not joined to the others by any way.
     """
     n = len(points)
     pairs = np.array(sorted(ways), dtype=np.int64)
@@ -219,7 +219,7 @@ def moves_along(
 
 
 def _shortest(pairs: IntArray, costs: FloatArray, n: int) -> FloatArray:
-    """Return the (m,) cost of the cheapest way between the places of sorted pairs (m, 2)."""
+    """Return the cost (m,) of the cheapest way between the places of each sorted pair (m, 2)."""
     from scipy.sparse import csgraph, csr_array
 
     search: Any = csgraph.dijkstra  # typed for arrays of sources only

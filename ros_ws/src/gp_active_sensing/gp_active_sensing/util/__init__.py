@@ -1,1 +1,1 @@
-"""General helpers that know nothing of sensing: files, YAML, wording, threads, caches."""
+"""General helpers, independent of sensing: files, YAML, wording, threads, caches."""

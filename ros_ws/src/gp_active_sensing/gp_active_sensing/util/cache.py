@@ -55,7 +55,7 @@ def cached_arrays(
         version: version of the computation; raise it when the same key gives another result.
         key: all arrays, numbers and texts that the result depends on.
         compute: computes the result.
-        keep: False = always compute.
+        keep: False = always compute and store nothing.
     """
     if not keep:
         return compute()
@@ -87,7 +87,7 @@ def _read(path: Path) -> Arrays:
 
 
 def _checksum(path: Path, data: bytes) -> bytes:
-    """Return the checksum of a file's data and name, so that a renamed file does not count."""
+    """Return the checksum of a file's data and name; it does not match a renamed file."""
     return hashlib.sha256(path.name.encode() + data).digest()
 
 

@@ -25,10 +25,10 @@ from gp_active_sensing.errors import RunError
 logger = logging.getLogger(__name__)
 
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
-"""Flag that refuses links; 0 on a system without it."""
+"""Flag of ``os.open`` that refuses links; 0 on a system without this flag."""
 
 MOST_BYTES = 1 << 32
-"""Largest size of a file that is read whole [bytes]."""
+"""Largest size of a file that is read as a whole [bytes]."""
 
 
 def cannot(path: Path, what: str, error: BaseException) -> RunError:
@@ -38,7 +38,7 @@ def cannot(path: Path, what: str, error: BaseException) -> RunError:
 
 
 def write_whole(path: Path, text: str | bytes) -> Path:
-    """Write a whole file; a reader sees the old one or the new one. Raises RunError."""
+    """Write a whole file; a reader sees only the old or the new content. Raises RunError."""
     try:
         with making_whole(path) as stream:
             stream.write(text.encode("utf-8") if isinstance(text, str) else text)
@@ -116,7 +116,7 @@ def _opened_itself(path: str, flags: int) -> int:
 
 
 def append_whole(stream: IO[bytes], data: bytes) -> None:
-    """Append all data to a file without a buffer, or nothing. Raises OSError."""
+    """Append all data to an unbuffered file, or nothing. Raises OSError."""
     before = os.fstat(stream.fileno()).st_size
     try:
         if (written := stream.write(data)) != len(data):
@@ -170,12 +170,12 @@ def drop_damage(path: Path, sound: Callable[[dict[str, Any]], bool] = lambda ite
 
 
 def cut_off(path: Path, rest: int, whole: int | None = None) -> None:
-    """Cut off the end of a file; an end with zeros, as after a power cut, is copied before.
+    """Cut off the end of a file; zeros at its end, as after a power cut, are copied before.
 
     Args:
         path: path of the file.
         rest: length of the half-written last line [bytes].
-        whole: length of the file afterwards [bytes]; None = up to that line.
+        whole: length of the file afterwards [bytes]; None = up to the half-written line.
 
     Raises:
         RunError: the file cannot be read or written.
@@ -356,7 +356,7 @@ def _lock(stream: IO[bytes], folder: Path) -> None:
 
 
 def is_at(stream: IO[bytes], path: Path) -> bool:
-    """Return whether an open file is still the one at a path."""
+    """Return whether an open file is still the file at a path."""
     mine = os.fstat(stream.fileno())
     try:
         there = path.stat(follow_symlinks=False)

@@ -10,9 +10,9 @@ from gp_active_sensing.types import FloatArray, IntArray
 def nearby_groups(points: FloatArray, places: IntArray, count: int) -> list[IntArray]:
     """Return `count` groups of nearby places, of about equal size, some perhaps empty.
 
-    `points` (n, 2 or 3) are all points of the map [m]. The order of places is that of a
-    space-filling curve [Morton1966]. Heights and positions have the same number of steps, since a
-    field often changes faster with height.
+    `points` (n, 2 or 3) are all points of the map [m]. Places are ordered along a space-filling
+    curve [Morton1966]. Heights and positions have the same number of steps, since a field often
+    changes faster with height.
     """
     low, span = points[places].min(axis=0), np.ptp(points[places], axis=0)
     span[:2] = span[:2].max()

@@ -1,6 +1,6 @@
 """Import names of a package and libraries of an extra on first use (PEP 562).
 
-Thus a probe loads only its planner.
+A probe thus loads only the modules of its own planner.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def lazy_names(
     """Return ``__getattr__`` and ``__dir__`` for the ``__init__`` of a package.
 
     Args:
-        package: its ``__name__``.
+        package: ``__name__`` of the package.
         sources: names by their module relative to the package. No name may equal that of a module
             of the package, whose import would hide it.
     """
@@ -49,7 +49,7 @@ def library(module: str, use: str, *, extra: str = "maps", besides: str = "") ->
         besides: alternative, for the error.
 
     Raises:
-        MissingDependencyError: it is not installed.
+        MissingDependencyError: the module is not installed.
     """
     try:
         return import_module(module)

@@ -27,10 +27,7 @@ def one_blas_thread() -> None:
 
 
 def hand_back() -> bool:
-    """Return free memory to the system, if the C library can (glibc); return whether it can.
-
-    Otherwise a node would keep the memory for reading a long journal.
-    """
+    """Return free memory to the system; return whether the C library (glibc) can do this."""
     if not sys.platform.startswith("linux"):
         return False
     try:

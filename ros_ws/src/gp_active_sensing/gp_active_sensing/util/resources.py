@@ -30,7 +30,7 @@ _SUFFIXES = {
         ".asc .csv .geojson .graphml .gz .json .kml .kmz .osm .pbf .plan .xml .yaml".split()
     ),
 }
-"""Suffixes of the resources of kinds whose folders have other files."""
+"""Suffixes of resources, for the kinds whose folders also contain other files."""
 
 
 def resource_folders(kind: str) -> tuple[Path, ...]:

@@ -34,17 +34,17 @@ _FILLS = (
     *(-32767.0, -32768.0, -2147483647.0, -2147483648.0),
 )
 _FILL_VALUES = frozenset(form for value in _FILLS for form in (value, float(np.float32(value))))
-"""Usual numbers for a missing value, in single and double precision."""
+"""Numbers that usually mean a missing value, in single and double precision."""
 _FORMULA = frozenset("=+-@＝＋－＠")
 _LEAST_FILL = 0.999999e20
-"""Smallest number that counts as missing, since many formats use 1e20 or more."""
+"""Smallest number that counts as a missing value, since many formats use 1e20 or more."""
 
 _CELLS = 50_000
 """Number of cells in a chunk, over all columns of the file."""
 _LONGEST = 1 << 22
 """Largest number of characters in a cell."""
 _FIRST = 1 << 16
-"""Largest number of characters that the search for the delimiter reads."""
+"""Largest number of characters that are searched for the delimiter."""
 _DELIMITERS = ",;\t"
 _STAMP = "such as 2024-03-01T06:30:00Z"
 _FRACTION = re.compile(r"\.(\d+)")
@@ -52,12 +52,12 @@ _OFFSET = re.compile(r"(:\d\d(?:\.\d+)?[+-]\d\d):?(\d\d)?$")
 
 
 def is_fill(value: float) -> bool:
-    """Return whether a number usually stands for a missing value; False for NaN."""
+    """Return whether a number usually means a missing value; False for NaN."""
     return value in _FILL_VALUES or abs(value) >= _LEAST_FILL
 
 
 def are_fills(values: FloatArray) -> BoolArray:
-    """Return which numbers usually stand for a missing value, in the shape of `values`."""
+    """Return which of `values` usually mean a missing value, in the same shape."""
     with np.errstate(invalid="ignore"):
         large = np.abs(values) >= _LEAST_FILL
     return np.asarray(np.isin(values, tuple(_FILL_VALUES)) | large)
@@ -86,7 +86,7 @@ class Table:
     Args:
         path: path of the file, in UTF-8 with or without a byte order mark.
         error: exception class of all errors.
-        ragged: fill short rows with empty cells and cut long rows. Otherwise such a row is an
+        ragged: True = fill short rows with empty cells and cut long rows. False = such a row is an
             error, and a row of empty cells is skipped.
         missing: words for a missing value, in lower case.
     """
@@ -141,8 +141,8 @@ class Table:
         """Yield the next rows, each with the number of its first line.
 
         Raises:
-            ActiveSensingError: a row of another length, an open quote, or a file that cannot be
-                read; the class is `error`.
+            ActiveSensingError, of class `error`: a row of another length, an open quote, or a file
+                that cannot be read.
         """
         width, ragged, reader = len(self.header), self._ragged, self._reader
         end = reader.line_num
@@ -164,7 +164,7 @@ class Table:
         """Return the index of a column; `hint` ends the error for a missing one.
 
         Raises:
-            ActiveSensingError: no column or several columns have the name; the class is `error`.
+            ActiveSensingError, of class `error`: no column or several columns have the name.
         """
         found = self._places.get(name, [])
         if not found:
@@ -192,14 +192,14 @@ class Table:
         Args:
             columns: (c,) names of the columns.
             times: columns that may have time stamps in ISO 8601, by default in UTC. If the first
-                value is a stamp, times count from it.
-            origins: time zero of such columns, in place of the first stamp.
-            unit: unit of the times [s].
+                value is a stamp, all times of the column count from it.
+            origins: time zero of columns with stamps, in place of the first stamp.
+            unit: length of the unit of the times [s].
             measured: columns in which a usual fill value counts as missing.
 
         Raises:
-            ActiveSensingError: a missing column, a cell without a finite number, or an error of the
-                iteration; the class is `error`.
+            ActiveSensingError, of class `error`: a missing column, a cell without a finite number,
+                or an error of the iteration.
         """
         at = [self.column(name) for name in columns]
         self.origins |= {k: stamp(v) for k, v in (origins or {}).items() if k in times}
@@ -291,7 +291,7 @@ class Table:
 
 
 def safe_cell(value: object) -> object:
-    """Return a cell that no spreadsheet reads as a formula: such a text gets a leading ``'``.
+    """Return a cell that no spreadsheet reads as a formula: a formula gets a leading ``'``.
 
     Carriage returns become line feeds.
     """
@@ -307,7 +307,7 @@ def safe_cell(value: object) -> object:
 
 
 def write_rows(stream: IO[str], rows: Iterable[Iterable[object]]) -> None:
-    """Write rows of a CSV table, each cell by `safe_cell`."""
+    """Write rows of a CSV table; `safe_cell` converts each cell."""
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerows(map(safe_cell, row) for row in rows)
 

@@ -1,7 +1,7 @@
 """Argmax and sorting with ties up to rounding errors.
 
-Equal values may differ in the last digits, which depend on the processor. Here such values are ties
-and the first one wins, so that every machine chooses the same place.
+Equal values may differ in the last digits, which depend on the processor. Such values count as
+ties, and the first of them wins, so that every machine chooses the same place.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NAT = 1e-12
 
 
 def ties(values: FloatArray, *, floor: float = 0.0) -> BoolArray:
-    """Return the largest values along the last axis, up to rounding.
+    """Return flags (…, m) of the largest values along the last axis, up to rounding.
 
     Args:
         values: (…, m), m ≥ 1; none is NaN.

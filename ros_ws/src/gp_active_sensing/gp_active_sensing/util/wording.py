@@ -12,9 +12,9 @@ import numpy as np
 _KILOMETRES = 10_000.0
 """Smallest distance that is shown in kilometres [m]."""
 _FEW = 10
-"""Smallest number of places for a message on `explained` during a mission."""
+"""Smallest number of places for a message on predictability during a mission."""
 _AGAIN = 0.1
-"""Smallest R² at which readings predict each other again."""
+"""Smallest R² at which predictability is reported as regained."""
 
 
 def shown(value: object, unit: str = "") -> str:
@@ -80,7 +80,7 @@ def moment(stamp_ns: int) -> str:
 
 
 def promised(summary: Mapping[str, Any]) -> str:
-    """Return the promised error in a summary, with its lower bound for any route."""
+    """Return a text on the promised error in a summary, and on its lower bound for any route."""
     unit = f" {summary['unit']}" if summary["unit"] else ""
     text = f"{summary['promised_error']:.3g}{unit}"
     if summary.get("promised_worst") is not None:
@@ -94,7 +94,7 @@ def promised(summary: Mapping[str, Any]) -> str:
 
 
 def describe_predictability(share: float) -> str:
-    """Return how well the readings of neighbouring places predict each other.
+    """Return a text on how well the readings of neighbouring places predict each other.
 
     Args:
         share: fraction R² of the variance that the readings of other places explain. With 0 or
@@ -113,7 +113,7 @@ def describe_predictability(share: float) -> str:
 class PredictabilityMonitor:
     """Monitor that reports once when readings stop or resume to predict each other.
 
-    They stop at an R² of 0 and resume at 0.1.
+    They count as stopped at an R² of 0 and as resumed at 0.1.
     """
 
     def __init__(self) -> None:
@@ -145,5 +145,5 @@ def _number(value: object, unit: str) -> str:
 
 
 def is_reported(count: int) -> bool:
-    """Return whether the log reports the event with this number: 1, 10, 100 or 1000 n."""
+    """Return whether the log reports the n-th event of a kind: 1, 10, 100 or multiples of 1000."""
     return count in (1, 10, 100) or count % 1000 == 0

@@ -1,6 +1,6 @@
 """XML files within limits: streams of elements, also from gzip files and KMZ archives.
 
-The limits only stop files that were made to use up time or memory. XML with a document type
+The limits stop only files that were made to use up time or memory. XML with a document type
 declaration is refused.
 """
 
@@ -23,9 +23,9 @@ MOST_BYTES = 2 << 30
 MOST_TOKEN = 4 * 2**20
 """Largest size of an XML tag with its attributes, or of a text between two tags [bytes]."""
 MOST_FLOOR = 16 * 2**20
-"""Size to which any archive may expand [bytes]."""
+"""Decompressed size that any archive may have [bytes]."""
 MOST_RATIO = 30
-"""Largest ratio of the further decompressed size to the size of an archive."""
+"""Largest ratio of the decompressed size beyond `MOST_FLOOR` to the size of an archive."""
 MOST_TAGS = 100_000
 """Largest number of tags of a file of any size."""
 BYTES_PER_TAG = 8
@@ -37,9 +37,9 @@ def elements(
 ) -> Iterator[ET.Element]:
     """Yield the XML elements of the wanted names, each when its end is read.
 
-    The file may be compressed with gzip. Names have no namespace. An element within another wanted
-    one is not yielded. Elements in `opened` are yielded at their start, with attributes only. The
-    name of the outermost element must be `root`.
+    The file may be compressed with gzip. Names have no namespace. An element inside another wanted
+    element is not yielded. Elements in `opened` are yielded at their start, with attributes only.
+    The name of the outermost element must be `root`.
 
     Raises:
         MapError: the file cannot be read, is damaged, cut short or too large, is no XML, has

@@ -1,8 +1,8 @@
 """Load and write YAML files, and apply overrides.
 
-The reader bounds the bytes, nodes and depth of a file. An alias counts as its whole content. The
-writer escapes names from files and from the network, so that they cannot end a comment or become a
-key.
+The reader bounds the bytes, nodes and depth of a file. An alias counts as much as the content that
+it repeats. The writer escapes names from files and from the network, so that they cannot end a
+comment or become a key.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Loader(yaml.SafeLoader):
         super().__init__(text)
         self._nodes = self._aliases = self._depth = self._deepest = 0
         self._known: dict[str, tuple[int, int]] = {}
-        """Number of nodes and depth below each completed anchor."""
+        """Number of nodes and depth below the node of each completed anchor."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         """Return the next node. Raises YAMLError beyond a limit."""

@@ -1,6 +1,6 @@
 """Catalogue of map formats, and the checks of every map file.
 
-The limits only stop files that were made to use up time or memory.
+The limits stop only files that were made to use up time or memory.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _FORMATS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("points", (".csv",), "tables:of_csv"),
     ("points", _GIS, "tables:of_features"),
 )
-"""Kind of content, endings of file names, and reader of each format; add a format here.
+"""Kind of content, endings of file names, and reader of each format. Add new formats here.
 
 A reader takes a path and returns a `RoadMap` (roads), a `Drawing` (areas), an `OccupancyGrid` and
-notes (cells), or a `PlaceTable` (points). A reader of a raster takes a path and a value, and
-returns a `RasterFile` and its unit.
+notes (cells), or a `PlaceTable` (points). A reader of a raster takes a path and the name of a band,
+and returns a `RasterFile` and its unit.
 
 Every reader raises MapError with all problems of a file, and MissingDependencyError where a library
 is missing.
@@ -56,7 +56,7 @@ for _kind, _ends, _where in _FORMATS:
 _CONTENTS = {"roads": ("roads",), "grid": ("areas", "cells", "raster"), "points": ("points",)}
 """Kinds of content of each kind of map."""
 OF_FILE = tuple(_CONTENTS)
-"""Kinds of maps that a file may hold."""
+"""Kinds of maps that a file can contain."""
 _TAKES_CRS = {".geojson", ".json", ".graphml", ".csv"}
 """Formats of roads whose coordinates may be in any system."""
 
@@ -120,7 +120,7 @@ def load_roads(path: Path, *, crs: str = "") -> RoadMap:
 
 
 def find_map(file: str, base_dir: Path | None = None) -> Path:
-    """Return the path of a map: in `base_dir`, as given, or shipped with the package.
+    """Return the path of a map, searched in `base_dir`, as given, and among the shipped maps.
 
     Raises:
         ResourceError: no such file.
@@ -131,13 +131,13 @@ def find_map(file: str, base_dir: Path | None = None) -> Path:
 
 
 def kinds_of_file(file: str) -> tuple[str, ...]:
-    """Return the kinds of map that files of this name may hold; () for an unknown ending."""
+    """Return the kinds of map that a file of this name can contain; () for an unknown ending."""
     name = Path(file).name.lower()
     return tuple(kind for kind, of in _CONTENTS.items() if name.endswith(ends_of(*of)))
 
 
 def kind_of_map(file: str) -> str:
-    """Return the kind of map in a file; "roads" where no map can be read."""
+    """Return the kind of map in a file; "roads" if no map can be read."""
     try:
         path = find_map(file)
     except ResourceError:
@@ -169,7 +169,7 @@ def _kind_in_geojson(text: str) -> str:
 
 
 def name_problems(key: str, given: object) -> list[str]:
-    """Return the problems of a file name that is given in place of corners."""
+    """Return the problems of a file name that is given instead of corners."""
     known = ends_of("areas")
     if not isinstance(given, str) or given.lower().endswith(known):
         return []
@@ -242,12 +242,12 @@ def fail(path: Path | str, problems: Sequence[str]) -> None:
 
 
 def fault(where: Path | str, what: str) -> MapError:
-    """Return the error of a map file."""
+    """Return the error for a map file."""
     return MapError(f"{where}: {what}")
 
 
 def expected(path: Path | str, where: str, what: str, got: Any) -> MapError:
-    """Return the error of a wrong value in a map file."""
+    """Return the error for a wrong value in a map file."""
     return MapError(f"{path}: {where}{': ' if where else ''}expected {what}, got {shown(got)}")
 
 
@@ -275,7 +275,7 @@ def shown(value: Any) -> str:
 
 
 def is_text(value: str) -> bool:
-    """Return whether a text can be encoded: JSON may contain a lone surrogate."""
+    """Return whether a text can be encoded; a lone surrogate in JSON cannot."""
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:

@@ -1,8 +1,8 @@
 """Areas from files: outlines, geofences, obstacles and regions of interest, in local metres.
 
-Properties, the folder or layer, or the name of a polygon give its role. A name gives a role only if
-it describes nothing else ("Exclusion zone A", "no-go: reeds"), unlike "Rock Lake". A polygon
-without a role is an outline. Within another polygon without a role it is a hole.
+The properties, the folder or layer, or the name of a polygon give its role. A name gives a role
+only if it describes nothing else ("Exclusion zone A", "no-go: reeds"; not "Rock Lake"). A polygon
+without a role is an outline; inside another polygon without a role it is a hole.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ _CIRCLE = 16
 _MOST_BENDS = 10_000
 """Largest number of points of all corridors of a plan."""
 _SAME = 1e-3
-"""Largest difference of two polygons that count as the same, as a share of the area."""
+"""Largest difference of two polygons that count as equal, as a fraction of their area."""
 _MEET = 1e-6
-"""Largest distance of the ends of a closed path in degrees, about 0.1 m [degree]."""
+"""Largest distance between the ends of a closed path [degree], about 0.1 m."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,9 @@ class Areas:
 def read_areas(path: Path, *, datum: Point | None = None, crs: str = "") -> Areas:
     """Read the areas of a file.
 
-    `datum` is longitude and latitude of the origin of the map's frame [degree]; None = the middle
-    of areas in degrees. `crs` is the coordinate system; "" = the one that the file declares.
+    `datum` is the longitude and latitude of the frame's origin [degree]; None = the middle of the
+    areas, if they are in degrees. `crs` is the coordinate system; "" = the one that the file
+    declares.
 
     Raises:
         MapError: no such file, no polygon, or polygons that cannot be used.
@@ -140,17 +141,17 @@ _WORDS = {
     "fence": r"((geo ?)?fences?|geofence|inclu[a-z]*)",
     "outline": r"(outlines?|boundary|boundaries|perimeter|shores?|shorelines?|surveys?)",
 }
-"""Words in a property for each role."""
+"""Words that give a role in a property, by role."""
 _WHOLE = {
     role: re.compile(rf"{words}{_LABEL}( ?[#:]?( ?\d+| ?[a-z]))?", re.IGNORECASE)
     for role, words in _WORDS.items()
 }
-"""Names of nothing but a role: its word, perhaps "zone", and a number or a letter."""
+"""Patterns of names that consist of a role's word, perhaps "zone", and a number or a letter."""
 _FIRST = {
     role: re.compile(rf"{words}( ?(zones?|areas?|polygons?|regions?))( .*)|{words} ?[:(] ?.*")
     for role, words in _WORDS.items()
 }
-"""Names that begin with a role as a title: "Exclusion zone by the weir", "rock: low"."""
+"""Patterns of names that begin with a role as title: "Exclusion zone by the weir", "rock: low"."""
 _WATERS = (
     r"(lakes?|bay|ponds?|islands?|creek|river|lagoon|cove|loch|tarn|reservoir|harbou?r|marsh|basin"
     r"|waters?|quarry|canal|sound|reef|beach|dam)"
@@ -164,7 +165,7 @@ _REGION = re.compile(r"regions?( of interest)?|roi|interest")
 
 
 def _plain(text: str) -> str:
-    """Return words in lower case, separated by blanks."""
+    """Return the words of a text in lower case, separated by blanks."""
     split = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text)
     return re.sub(r"[\s_\-–]+", " ", split).strip().lower()
 
@@ -200,7 +201,7 @@ def _role(feature: Feature, notes: list[str]) -> str:
 
 
 def of_features(path: Path) -> Drawing:
-    """Return the polygons of a file of GIS; closed paths count where no polygon is drawn."""
+    """Return the polygons of a GIS file; if it has no polygon, closed paths count as polygons."""
     import shapely
 
     file = read_features(path)
@@ -235,7 +236,7 @@ _KINDS = {"Point": "points", "LineString": "lines", "LinearRing": "lines"}
 
 
 def _closed(line: Any) -> FloatArray | None:
-    """Return the corners of a closed path, None for any other shape."""
+    """Return the corners of a closed path; None for any other shape."""
     import shapely
 
     points = shapely.get_coordinates(line)
@@ -254,7 +255,7 @@ def _closed(line: Any) -> FloatArray | None:
 def _in_metres(
     found: Drawing, crs: str, path: Path, datum: Point | None, *, chosen: bool
 ) -> tuple[list[Any], Point | None, Point | None, list[str]]:
-    """Return the shapes in local metres, in order, the datum, the home and notes."""
+    """Return the shapes in local metres in their order, the datum, the home position and notes."""
     import shapely
 
     shapes = np.array([shape.geometry for shape in found.shapes], dtype=object)
@@ -300,7 +301,7 @@ def _widened(shape: Shape, geometry: Any, path: Path) -> Any:
 
 
 def _once(shapes: list[Shape], made: list[Any]) -> tuple[list[Shape], list[Any], list[str]]:
-    """Drop repeated shapes of one role; return the others, and notes."""
+    """Drop shapes that repeat an earlier shape of the same role; return the others, and notes."""
     import shapely
 
     tree = shapely.STRtree(made)
@@ -365,7 +366,7 @@ def _outline(
 
 
 def _as_what(of: Sequence[tuple[Shape, Any, str]]) -> Iterator[str]:
-    """Yield a sentence for each role: number, names and area of its shapes."""
+    """Yield a sentence for each role on the number, names and area of its shapes."""
     for role, count in Counter(role for *_, role in of).items():
         each = [(s.name or s.where, m.area) for s, m, r in of if r == role]
         named = ", ".join(dict.fromkeys(name for name, _ in each[:5]))
@@ -379,13 +380,13 @@ def _as_what(of: Sequence[tuple[Shape, Any, str]]) -> Iterator[str]:
 
 
 def weighted(places: T, config: WeightsConfig, base_dir: Path | None = None) -> T:
-    """Return places with the weights of a configuration, at least one of them above 0.
+    """Return places with the weights of a configuration; at least one weight is above 0.
 
     Places on the edge of an area lie in the area.
 
     Raises:
-        ConfigError: no such column, a weight below 0, areas that are no polygons or have no place,
-            or no weight above 0.
+        ConfigError: a missing column, a weight below 0, areas that are no polygons or contain no
+            place, or no weight above 0.
         MapError: a place has no value in the column.
     """
     if not (config.column or config.areas):

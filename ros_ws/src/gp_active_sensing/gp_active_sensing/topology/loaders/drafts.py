@@ -34,11 +34,11 @@ from gp_active_sensing.topology.segments import (
 )
 
 MOST_NUMBER = 1e9
-"""Largest length, limit, number of lanes or coordinate [m, m/s, 1, m]."""
+"""Largest accepted length [m], speed limit [m/s], number of lanes, or coordinate [m]."""
 MOST_TURNS = 10_000
-"""Largest number of pairs of an arriving and a leaving segment at a junction."""
+"""Largest number of pairs of arriving and leaving segments at a junction."""
 SHORTEST = 1e-3
-"""Shortest segment; shorter ones have zero length [m]."""
+"""Least length of a segment [m]; a shorter segment counts as one without length."""
 KMH = 1.0 / 3.6
 """One kilometre per hour [m/s]."""
 MPH = 1609.344 / 3600.0
@@ -54,7 +54,7 @@ RESERVED = frozenset({*FEATURES, RELATIONAL})
 
 @dataclass(frozen=True)
 class Draft(Segment):
-    """Segment in the coordinates of its file; a length of NaN = the length of the line."""
+    """Segment in the coordinates of its file; a length of NaN means the length of its line."""
 
     length: float = math.nan
     where: str = ""  # position in the file, for messages
@@ -64,8 +64,8 @@ class Draft(Segment):
 class Drafts:
     """Segments, problems and notes of a road file.
 
-    With `join_zero_length` the ends of a segment without length become one junction. Otherwise a
-    segment without length is a problem.
+    With `join_zero_length` the two ends of a segment without length become one junction. Otherwise
+    a segment without length is a problem.
     """
 
     def __init__(self, path: Path, *, join_zero_length: bool = False) -> None:
@@ -93,7 +93,8 @@ class Drafts:
 
         `names` are the id, the start junction and the end junction. `tags` may have length [m],
         lanes, speed_limit [m/s], successors, name and road_class. `keys` are the names of tags in
-        the file, for messages. `extra` has further numbers. A line of () adds no segment.
+        the file, for messages. `extra` has further numbers. With a `line` of () no segment is
+        added.
         """
         before = len(self.problems)
         own, start, end = (
@@ -151,11 +152,11 @@ class Drafts:
         self.count(f"left out: {what}")
 
     def count(self, sentence: str) -> None:
-        """Count repetitions of a sentence, for one note."""
+        """Count repetitions of a sentence, which becomes a single note."""
         self._counts[sentence] += 1
 
     def text(self, value: Any, key: str, where: str) -> str:
-        """Return a text or a whole number as text; count anything else as a problem."""
+        """Return a text, or a whole number as text; count any other value as a problem."""
         if isinstance(value, int) and not isinstance(value, bool):
             return str(value)
         if not isinstance(value, str) or not value:
@@ -164,7 +165,7 @@ class Drafts:
         return value
 
     def number(self, value: Any, key: str, where: str) -> float | None:
-        """Return a number above 0, or None for None; count anything else as a problem."""
+        """Return a number above 0, or None for None; count any other value as a problem."""
         if value is None:
             return None
         number = float(value) if is_number(value) else math.nan
@@ -175,7 +176,7 @@ class Drafts:
         return number
 
     def extra(self, values: Mapping[str, Any], where: str) -> dict[str, float]:
-        """Return the finite numbers among values; count NaN as a problem, text in a note."""
+        """Return the finite numbers among values; report NaN as a problem and text in a note."""
         found: dict[str, float] = {}
         for key, value in values.items():
             if value is None:
@@ -262,15 +263,15 @@ class Drafts:
         allow_small: bool = False,
         nothing: str = "expected at least one segment",
     ) -> RoadMap:
-        """Build the road map from coordinates in a system; see `projection.place`.
+        """Build the road map from the collected segments; see `projection.place`.
 
         Args:
-            crs: coordinate system; "" = by the look of the coordinates.
+            crs: coordinate system; "" = determined from the coordinates.
             name: name of the map; "" = the name of the file.
             frame: metric frame of the map.
             datum: longitude and latitude of the origin of local metres.
-            allow_small: accept a map of less than a metre.
-            nothing: advice of the error for a file without segments.
+            allow_small: True = accept a map of less than a metre.
+            nothing: advice in the error for a file without segments.
 
         Raises:
             MapError: all problems of the file.
@@ -375,7 +376,7 @@ class Drafts:
         self.problems.append(f"{what} {name!r} on the map.{hint}")
 
     def check_junctions(self, known: Collection[str]) -> None:
-        """Check the ends of segments against the junctions of the file, if it lists any."""
+        """Check that the ends of segments are junctions of the file, if it lists junctions."""
         for draft in self._drafts if known else ():
             for key, junction in (("from", draft.start), ("to", draft.end)):
                 if junction not in known:

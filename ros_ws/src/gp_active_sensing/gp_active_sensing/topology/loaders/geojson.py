@@ -32,14 +32,14 @@ _NODES = ("startid", "endid")
 _LIMIT = "abs_speed_limit"
 """Metadata key of the speed limit of an edge for Nav2's TimeScorer [m/s]."""
 _SHARE = "speed_limit"
-"""Metadata key of the share of the full speed for Nav2's DistanceScorer."""
+"""Metadata key of the fraction of the full speed for Nav2's DistanceScorer."""
 
 
 def load(path: Path, *, crs: str = "") -> RoadMap:
     """Read a road map, or the graph of a Nav2 route server, from a GeoJSON FeatureCollection.
 
-    `crs` overrides the coordinate system of the file; "" = the declared system, or by the look of
-    the coordinates.
+    `crs` overrides the coordinate system of the file; "" = the declared system, or else one
+    determined from the coordinates.
     """
     data = read_json(path)
     kind = data.get("type") if isinstance(data, dict) else type(data).__name__
@@ -72,7 +72,7 @@ def load(path: Path, *, crs: str = "") -> RoadMap:
 
 
 def _part(feature: Any, key: str) -> Mapping[str, Any]:
-    """Return the properties or the geometry of a feature, or {}."""
+    """Return the properties or the geometry (`key`) of a feature; {} = it has none."""
     part = feature.get(key) if isinstance(feature, dict) else None
     return part if isinstance(part, dict) else {}
 
@@ -82,7 +82,7 @@ def _properties(feature: Any) -> Mapping[str, Any]:
 
 
 def _check_named(features: Sequence[Any], path: Path) -> None:
-    """Raise one error if no line has the properties of a segment."""
+    """Raise a single error if no line has the properties of a segment."""
     lines = [f for f in features if _part(f, "geometry").get("type") == "LineString"]
     tags = [_properties(line) for line in lines]
     missing = [key for key in ("from", "to") if not any(key in names for names in tags)]
@@ -97,7 +97,7 @@ def _check_named(features: Sequence[Any], path: Path) -> None:
 
 
 def _header(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """Return the checked header of a map; {} where the file has none."""
+    """Return the checked header of a map; {} = the file has none."""
     header = data.get("gp_active_sensing", {})
     if not isinstance(header, dict):
         raise fault(path, f"gp_active_sensing: expected an object, got {type(header).__name__}")

@@ -25,11 +25,11 @@ _USED = {
     *("length", "geometry", "maxspeed", "speed_kph", "lanes", "highway", "name", "successors"),
     *("osmid", "oneway", "reversed", "ref", "service", "from", "to", "u", "v", "key"),
 }
-"""Attributes of edges that become no feature."""
+"""Attributes of edges that do not become features."""
 _ONE = re.compile(r"'([^']*)'|\"([^\"]*)\"|([^\s,\[\]'\"]+)")
 _POSITIONS = (("x", "y"), ("lon", "lat"))
 _ONE_WAY = {"true", "yes", "1", "-1", "reverse"}
-"""Values of `oneway` of a one-way edge, or of any part of a merged edge."""
+"""Values of `oneway` that make an edge one-way, also if only a part of a merged edge has them."""
 
 
 class _Edge(NamedTuple):
@@ -103,7 +103,7 @@ def _edge(drafts: Drafts, edge: _Edge) -> None:
 
 
 def _limit(drafts: Drafts, values: Mapping[str, Any]) -> float | None:
-    """Return the lowest speed limit of a merged edge [m/s], None where none is known."""
+    """Return the lowest speed limit of a merged edge [m/s]; None = not known."""
     found = [speed_of(text) for text in _each(values.get("maxspeed"))]
     known = [speed for speed in found if speed is not None]
     if len(found) > 1:
@@ -119,7 +119,7 @@ def road_map_of(graph: Any, *, name: str = "", crs: str = "") -> RoadMap:
 
     Nodes have x and y, lon and lat, or pos. A directed edge is a segment. An undirected edge is a
     segment in each direction, or with `oneway` one segment from `from` to `to`. An edge without
-    `length` [m] has the length of its line. For a name or crs of "" the graph's own counts.
+    `length` [m] has the length of its line. A name or crs of "" is replaced by that of the graph.
 
     Raises:
         MapError: all problems, each with its node or edge.
@@ -160,7 +160,7 @@ def road_map_of(graph: Any, *, name: str = "", crs: str = "") -> RoadMap:
 
 
 def _at_one_place(nodes: Mapping[str, Point], edges: Iterable[_Edge]) -> list[str]:
-    """Return a problem for two nodes at one position, unless an edge without length joins them."""
+    """Return a problem for each pair of nodes at one position that no edge of length 0 joins."""
     places: dict[Point, list[str]] = defaultdict(list)
     for node, point in nodes.items():
         places[point].append(node)

@@ -2,9 +2,9 @@
 
 A shade v of 0 … 255 is an occupancy of 1 - v / 255, or of v / 255 with `negate`. The modes are:
 
-- trinary: from `occupied_thresh` occupied, up to `free_thresh` free, between them unknown;
-- scale: as trinary, but between the thresholds 0 … 100 %, linear in the occupancy;
-- raw: shades 0 … 100 are the value in percent, others are unknown.
+- trinary: occupied from `occupied_thresh` on, free up to `free_thresh`, unknown between them;
+- scale: like trinary, but 0 … 100 % between the thresholds, linear in the occupancy;
+- raw: shades 0 … 100 are values in percent, all other shades are unknown.
 
 A pixel that is not opaque is unknown.
 """
@@ -30,7 +30,7 @@ from gp_active_sensing.util.yaml_files import load_yaml
 MOST_PIXELS = MOST_GROUND
 """Largest number of pixels of an image."""
 _FORMATS = ("PNG", "JPEG", "BMP")
-"""Image formats that Pillow may open; others start programs (EPS: Ghostscript)."""
+"""Image formats that Pillow may open; some other formats start programs (EPS: Ghostscript)."""
 _MOST_BYTES = 4 * MOST_PIXELS
 _MOST_HEADER = 1 << 16
 """Largest size of the header of a PGM [bytes]."""
@@ -38,7 +38,7 @@ _TOKEN = re.compile(rb"(?:\s|#[^\n]*\n)*(\d+)")
 
 
 def read_image(path: Path) -> tuple[FloatArray, BoolArray]:
-    """Read an image: shades 0 black … 255 white, top row first, and pixels that are not opaque.
+    """Read an image: shades from 0 (black) to 255 (white), top row first, and transparent pixels.
 
     Raises:
         MapError: the file is no image, is cut short, or is too large.
@@ -207,7 +207,7 @@ def _described(path: Path) -> _Described:
 def _values(
     shades: FloatArray, transparent: BoolArray, meta: _Described
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return the (rows, columns) values -1 … 100, the top row first, and notes."""
+    """Return the occupancy values -1 … 100, (rows, columns) with the top row first, and notes."""
     if meta.mode == "raw":
         raw = np.rint(shades)
         return np.where(raw <= 100.0, raw, -1.0).astype(np.int8), ()

@@ -56,13 +56,13 @@ def drivable(tags: Mapping[str, str]) -> bool:
 
 
 def directions(tags: Mapping[str, str]) -> tuple[bool, bool]:
-    """Return whether a way may be driven forward, and backward; neither if hours decide."""
+    """Return whether a way may be driven forward, and backward; neither if it varies by hour."""
     implied = tags.get("junction") in ("roundabout", "circular") or tags["highway"] == "motorway"
     return _ONE_WAY.get(tags.get("oneway", ""), (True, not implied))
 
 
 def speed_of(text: str) -> float | None:
-    """Return a speed limit [m/s], None for a text without a number ("none", "RO:urban")."""
+    """Return a speed limit [m/s]; None for a text without a number ("none", "RO:urban")."""
     if text.strip() == "walk":
         return _WALK
     found = _SPEED.match(text.strip())
@@ -80,7 +80,8 @@ def limit_of(tags: Mapping[str, str], *, backward: bool) -> float | None:
 def lanes_of(tags: Mapping[str, str], *, backward: bool, both: bool) -> float | None:
     """Return the number of lanes in a direction, None if unknown.
 
-    The tag `lanes` counts both directions; a direction without its own tag gets half of them.
+    The tag `lanes` counts the lanes of both directions. A direction without a tag of its own gets
+    half of them.
     """
     own = _count(tags.get("lanes:backward" if backward else "lanes:forward", ""))
     if own is not None:
@@ -103,7 +104,7 @@ class _Way(NamedTuple):
 
 
 class _Restriction(NamedTuple):
-    """Turn from one way to another at a node: forbidden, or the only one allowed."""
+    """Turn from one way to another at a node, which is forbidden or the only allowed turn."""
 
     first: int
     via: int
@@ -207,7 +208,7 @@ def _add(drafts: Drafts, way: _Way, nodes: Mapping[int, Point], junctions: set[i
 def _stretches(
     drafts: Drafts, way: _Way, nodes: Mapping[int, Point], junctions: set[int]
 ) -> Iterator[list[int]]:
-    """Yield the nodes of a way between junctions; a node that is not in the file is a gap."""
+    """Yield the nodes of a way between junctions; a node that is missing in the file is a gap."""
     stretch: list[int] = []
     for node in way.nodes:
         if node not in nodes:

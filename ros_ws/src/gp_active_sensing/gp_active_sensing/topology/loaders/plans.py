@@ -1,4 +1,4 @@
-"""Plans of QGroundControl: surveys, structures and corridors to scan, the geofence, the home.
+"""Plans of QGroundControl: surveys, structures, corridors, the geofence and the home position.
 
 Positions are latitude and longitude, in this order. A plan of an unknown layout is refused: without
 its geofence a vehicle could leave the area.

@@ -49,7 +49,7 @@ MAX_CELLS = 25_000_000
 _CORNERS = ("xllcorner", "xllcenter", "yllcorner", "yllcenter")
 _KEYS = ("ncols", "nrows", *_CORNERS, "cellsize", "dx", "dy", "nodata_value")
 _NO_DATA = -9999.0
-"""No-data value of an ESRI ASCII grid without NODATA_value."""
+"""Default no-data value of an ESRI ASCII grid, without NODATA_value in its header."""
 _DRIVERS = {".tif": "GTiff", ".tiff": "GTiff", ".nc": "netCDF"}
 _EDGE = 1e-9
 """Largest distance of a point beyond the edge of a raster, by rounding [cell]."""
@@ -70,7 +70,7 @@ class RasterFile:
     notes: tuple[str, ...] = ()  # sentences on assumptions
 
     def flipped(self) -> RasterFile:
-        """Return the layer with its rows in the other order."""
+        """Return the layer with the order of its rows reversed."""
         a, b, c, d, e, f = self.transform
         rows = len(self.values)
         turned = (a, -b, c + b * rows, d, -e, f + e * rows)
@@ -78,14 +78,14 @@ class RasterFile:
 
 
 def read_raster(path: Path, value: str = "") -> RasterFile:
-    """Read a raster; of several bands the one with the name `value`.
+    """Read a raster; if it has several bands, read the band with the name `value`.
 
     Values of a height, such as "depth" or "height", become metres upwards.
 
     Raises:
-        MapError: a file that cannot be read, is damaged, too large, or without any data; several
-            bands, none with the name `value`; depths of both signs.
-        MissingDependencyError: a GeoTIFF or netCDF file, without rasterio.
+        MapError: the file cannot be read, is damaged, too large, or without any data; none of
+            several bands has the name `value`; or depths have both signs.
+        MissingDependencyError: a GeoTIFF or netCDF file needs rasterio, which is missing.
     """
     raster: RasterFile
     raster, unit = read_as("raster", path, value)
@@ -144,7 +144,7 @@ def _layer(path: Path, found: Any, transform: Any, number: int, notes: list[str]
 
 
 def of_ascii(path: Path, value: str = "") -> tuple[RasterFile, str]:
-    """Read an ESRI ASCII grid, which has no unit. Raises MapError with the line of a problem."""
+    """Read an ESRI ASCII grid; the unit is "". Raises MapError with the line of a problem."""
     try:
         with path.open(encoding="utf-8-sig") as stream:
             numbered = ((k, words) for k, line in enumerate(stream, 1) if (words := line.split()))
@@ -208,7 +208,7 @@ def _header(
 
 
 def _number(path: Path, head: Mapping[str, float], key: str, kind: str = "finite") -> float:
-    """Return the number of a key: "finite", "above" 0, or "whole" and above 0."""
+    """Return the number of a key; `kind`: any finite one, one above 0, or a whole one above 0."""
     if key not in head:
         has = ", ".join(head) or "none"
         raise fault(path, f"the header of an ESRI ASCII grid needs {key}; it has: {has}")
@@ -313,7 +313,7 @@ def _opened(path: Path, value: str = "") -> Iterator[tuple[Any, Any]]:
 
 
 def _transform(rasterio: Any, path: Path, found: Any) -> Any:
-    """Return the transform of a file, of its control points, or of its world file."""
+    """Return the transform of a file: its own, or that of its control points or its world file."""
     if not found.transform.is_identity:
         return found.transform
     points, _ = found.gcps
@@ -350,7 +350,7 @@ def _check_size(path: Path, columns: int, rows: int) -> None:
 # -- in the frame of a map -------------------------------------------------------------------------
 
 _ALONG = 16
-"""Number of points of each edge of a raster, which is bent in the map's frame."""
+"""Number of points along each edge of a raster, since the edge is curved in the map's frame."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -375,7 +375,7 @@ class RasterCells:
 
     @cached_property
     def empty(self) -> BoolArray:
-        """(rows, columns) cells without data."""
+        """Flags (rows, columns) of the cells without data."""
         return np.isnan(self.raster.values)
 
     def blocked(self, inflation: float = 0.0) -> BoolArray:
@@ -386,7 +386,7 @@ class RasterCells:
         return inflated(edged, self.cell, inflation)[1:-1, 1:-1]
 
     def cells_of(self, points: FloatArray) -> FloatArray:
-        """(m, 2) columns and rows, with fractions, of (m, 2) points in the map's frame [m]."""
+        """Return fractional columns and rows (m, 2) of points (m, 2) in the map's frame [m]."""
         if self.datum is not None:
             points = in_system(points, self.datum, self.crs, where=self.where)
         a, b, c, d, e, f = self.raster.transform
@@ -409,17 +409,17 @@ class RasterCells:
         return round(width, 6), round(height, 6)
 
     def inside(self, points: FloatArray) -> BoolArray:
-        """(m,) points within the edges; points is (m, 2) [m]."""
+        """Return flags (m,) of the points (m, 2) [m] inside the raster."""
         rows, columns = self.shape
         cells = self.cells_of(points)
         within = (cells >= -_EDGE) & (cells <= np.array((columns, rows)) + _EDGE)
         return np.asarray(within.all(axis=1))
 
     def values_at(self, points: FloatArray, *, whole: bool = False) -> FloatArray:
-        """(m,) values at points (m, 2), bilinear between centres, constant beyond the outer ones.
+        """Return values (m,) at points (m, 2), bilinear between centres and constant beyond them.
 
-        Without data at one of the four centres, the value is that of the cell of the point. With
-        `whole` the value is NaN.
+        If one of the four centres has no data, the value is that of the cell that contains the
+        point; with `whole` it is NaN.
         """
         size = np.array(self.shape[::-1])
         cells = self.cells_of(points)
@@ -455,8 +455,8 @@ def load_raster_cells(
     coordinate system; "" = the declared one.
 
     Raises:
-        MapError: a file that cannot be used; an unknown coordinate system.
-        MissingDependencyError: rasterio or pyproj is needed and missing.
+        MapError: the file cannot be used, or its coordinate system is unknown.
+        MissingDependencyError: rasterio or pyproj is needed but missing.
     """
     raster = read_raster(path, value)
     made = to_map(replace(raster, crs=crs) if crs else raster, path, datum, chosen=bool(crs))
@@ -474,7 +474,7 @@ def to_map(
 
     Raises:
         MapError: an unknown coordinate system, or coordinates outside of it.
-        MissingDependencyError: pyproj is needed and missing.
+        MissingDependencyError: pyproj is needed but missing.
     """
     known = ~np.isnan(raster.values)
     rows, columns = np.flatnonzero(known.any(axis=1)), np.flatnonzero(known.any(axis=0))

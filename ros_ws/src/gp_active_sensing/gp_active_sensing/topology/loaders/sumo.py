@@ -26,7 +26,7 @@ _TRUE_ENOUGH = 1.0
 
 
 def load(path: Path) -> RoadMap:
-    """Read a network. Raises MapError if cars can use no edge."""
+    """Read a network. Raises MapError if there is no edge for cars."""
     net = _Net(path)
     for element in elements(path, ("location", "edge", "connection"), root="net"):
         if (tag := tag_of(element)) == "location":
@@ -190,7 +190,7 @@ def _is_index(text: str) -> bool:
 
 
 def _shape(text: str) -> tuple[Point, ...]:
-    """Return the points of a text "x,y x,y …", () for any other text."""
+    """Return the points of a text "x,y x,y …"; () for any other text."""
     points: list[Point] = []
     for word in text.split():
         try:
@@ -204,7 +204,7 @@ def _shape(text: str) -> tuple[Point, ...]:
 
 
 def _middle(shapes: list[tuple[Point, ...]]) -> tuple[Point, ...]:
-    """Return the line between the outer lanes, or a lane if their numbers of points differ."""
+    """Return the middle of the two outer lanes; if their numbers of points differ, one lane."""
     first, last = shapes[0], shapes[-1]
     if len(first) != len(last):
         return shapes[len(shapes) // 2]

@@ -1,4 +1,4 @@
-"""Road maps from a table of edges (CSV); a table of nodes beside it gives missing lines.
+"""Road maps from a table of edges (CSV); for edges without a line, a second table gives the nodes.
 
 ``maps/README.md`` describes the columns.
 """
@@ -31,7 +31,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "class": ("class", "type", "highway"),
     "name": ("name", "street"),
 }
-"""Names of each column; the first match counts. A name may also have a word of `_GUESSED`."""
+"""Possible titles of each column; the first match counts. A title may have a word of `_GUESSED`."""
 
 _NODES: Mapping[str, tuple[str, ...]] = {
     "node": ("node", "id", "node_id"),
@@ -60,7 +60,7 @@ def load(path: Path, *, crs: str = "") -> RoadMap:
 
 
 def is_edges(path: Path) -> bool:
-    """Return whether the first line of a table has edges, or at least no places."""
+    """Return whether the first line of a table has columns of edges, or no columns of places."""
     check_file(path, MOST_TEXT)
     with Table(path, MapError) as table:
         titles = {title.lower() for title in table.header}
@@ -99,7 +99,7 @@ class _Reader:
         return row[title].strip() if title else ""
 
     def row(self, number: int, row: Mapping[str, str]) -> None:
-        """Add an edge."""
+        """Add the edge of a row."""
         identity = self._cell(row, "id") or ("" if "id" in self._columns else f"e{self._row}")
         self._row += 1
         where = f"line {number} (id {identity!r})"

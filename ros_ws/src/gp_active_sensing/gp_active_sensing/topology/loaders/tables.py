@@ -38,7 +38,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "lon": ("lon", "longitude", "lng"),
     "lat": ("lat", "latitude"),
 }
-"""Names of each column, in any case; the first match counts."""
+"""Possible titles of each column, in any case; the first match counts."""
 _MEANING: Mapping[str, str] = {
     "name": "name",
     "x": "x",
@@ -48,7 +48,7 @@ _MEANING: Mapping[str, str] = {
     "height": "z",
     "depth": "z",
 }
-"""Key of `COLUMNS`, or z, for each key of `map.columns_of`."""
+"""Key of `COLUMNS` (or z) by key of the configuration `map.columns_of`."""
 
 
 def named_columns(entries: Iterable[str]) -> dict[str, str]:
@@ -91,7 +91,7 @@ class Sites:
 
 
 class PlaceTable(NamedTuple):
-    """Table of places as text; each row has its position in the file. A crs of "" = unknown."""
+    """Table of places as text; each row has its position in the file. A `crs` of "" is unknown."""
 
     header: Sequence[str]
     rows: Iterable[tuple[int | str, Sequence[str]]]
@@ -113,7 +113,7 @@ def of_csv(path: Path) -> PlaceTable:
 
 
 def of_features(path: Path) -> PlaceTable:
-    """Read the points of a file of GIS as a table."""
+    """Read the points of a GIS file as a table."""
     from gp_active_sensing.topology.geometry import simple
     from gp_active_sensing.topology.loaders.vector import read_features
 
@@ -137,15 +137,15 @@ def of_features(path: Path) -> PlaceTable:
 
 _MOST_COLUMNS, _MOST_PLACES = 1_000, 1_000_000
 _AT_ONCE = 300
-"""Number of rows per chunk; with 1,000 rows garbage collection takes three times as long."""
+"""Number of rows per chunk; with 1,000 rows, garbage collection would take three times as long."""
 _NOWHERE = 1.0
-"""Distance of all other places from 0, 0 from which a place at 0, 0 is dropped [degree]."""
+"""Least distance of all other places from 0, 0 for a place there to be dropped [degree]."""
 _NOWHERE_METRES = 1e5
-"""Distance of all other places from 0, 0 from which a place at 0, 0 is dropped [m]."""
+"""Least distance of all other places from 0, 0 for a place there to be dropped [m]."""
 _SAME = 0.05
-"""Largest difference of local metres and degrees of the same place [m]."""
+"""Largest difference between a place's local metres and its degrees [m]."""
 _ABOUT = 100.0
-"""Largest difference of UTM coordinates and degrees of the same place [m]."""
+"""Largest difference between a place's UTM coordinates and its degrees [m]."""
 
 
 class SitesReader:
@@ -267,7 +267,7 @@ class SitesReader:
         return tuple(names)
 
     def _somewhere(self, points: FloatArray, names: Sequence[str], *, degrees: bool) -> BoolArray:
-        """Return the places without those at 0, 0, which a receiver without a fix writes."""
+        """Return flags of all places but those at 0, 0, which a receiver without a fix writes."""
         nowhere = (points == 0.0).all(axis=1)
         if degrees and nowhere.all():
             raise fault(self._path, "all places are at 0, 0, as a receiver without a fix writes it")
@@ -327,8 +327,8 @@ class SitesReader:
     def _of_both(self, made: Located, metres: FloatArray, degrees: FloatArray) -> Located:
         """Check metres and degrees of a table against each other; return the places.
 
-        Metres of a local frame, as `export` writes them, are the positions. For UTM coordinates the
-        degrees give the positions.
+        Metres of a local frame, as `export` writes them, are used as positions. With UTM
+        coordinates the degrees are used.
         """
         where = self._path
         middle = made.datum or (0.0, 0.0)
@@ -358,7 +358,7 @@ class SitesReader:
     def _others(
         self, values: Mapping[int, FloatArray], used: set[int], kept: BoolArray
     ) -> dict[str, FloatArray]:
-        """Return further columns of numbers, the first of each name."""
+        """Return the further columns of numbers; of columns with one name, the first."""
         found: dict[str, FloatArray] = {}
         text: list[str] = []
         fills: list[str] = []
@@ -384,13 +384,13 @@ _ZONE = {
     "zone": ("zone", "utm_zone", "utm zone", "utmzone", "zona"),
     "hemisphere": ("hemisphere", "hemi"),
 }
-"""Names of each column of text, in lower case."""
+"""Possible titles of each column of text, in lower case."""
 
 
 def _columns_of(
     path: str, header: Sequence[str], own: Mapping[str, str]
 ) -> tuple[dict[str, tuple[int, str]], float]:
-    """Return number and title of each column, and the sign and unit of heights as a factor.
+    """Return index and title of each column, and a factor with the sign and unit of heights.
 
     The keys are name, x and y or lon and lat, and z.
 

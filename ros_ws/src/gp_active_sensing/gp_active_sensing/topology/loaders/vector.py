@@ -40,9 +40,9 @@ _MOST_LAYERS = 200
 """Largest number of layers of a file, or of folders of KML."""
 _NAMES = ("name", "title", "label", "id")
 _OTHER_FILES = re.compile(rb"OGRVRT|VRTDataset|opengis\.net/(gml|wfs|wms)|GDAL_WMS|WFSDataSource")
-"""Words of descriptions of data in other files."""
+"""Pattern of words in descriptions that refer to data in other files."""
 _DRAWN = ("tessellate", "extrude", "visibility")
-"""Columns of GDAL with the drawing style of KML."""
+"""Columns that GDAL adds for the drawing style of KML."""
 _DRAWN_SHAPES = re.compile(rb"<(?:\w+:)?(Point|LineString|LinearRing|Polygon|Track)[\s/>]")
 """Tags of the shapes of KML."""
 _UNDEFINED = ("ENGCRS", "LOCAL_CS", "ENGINEERINGCRS")
@@ -61,7 +61,7 @@ class Feature:
 
 @dataclass
 class VectorFile:
-    """Features of a file in order; a crs of "" is not declared."""
+    """Features of a file in order; `crs` "" = not declared."""
 
     crs: str = ""
     features: list[Feature] = field(default_factory=list)
@@ -174,7 +174,7 @@ def _shape(geometry: Any, where: str) -> Any:
 
 
 def _check_numbers(part: Any) -> None:
-    """Raise TypeError for coordinates other than nested lists of numbers."""
+    """Raise TypeError if coordinates are not nested lists of numbers."""
     for entry in part:
         if isinstance(entry, list):
             _check_numbers(entry)
