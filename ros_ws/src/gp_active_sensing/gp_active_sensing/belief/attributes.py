@@ -110,10 +110,14 @@ def _of_numbers(numbers: FloatArray) -> list[FloatArray]:
 
 
 def _of_categories(values: Sequence[str]) -> list[FloatArray]:
-    counts, words = Counter(values), np.array(values)
+    counts = Counter(values)
     frequent = [v for v, count in counts.most_common(_LEVELS) if count >= _RARE * len(values)]
     everywhere = np.ones(len(values), dtype=np.bool_)
-    columns = [_standardised(1.0 * (words == level), everywhere) for level in sorted(frequent)]
+    # An array of texts would give each the length of the longest.
+    columns = [
+        _standardised(np.array([float(value == level) for value in values]), everywhere)
+        for level in sorted(frequent)
+    ]
     return [column for column in columns if column.any()]
 
 

@@ -313,7 +313,7 @@ class KernelGrid:
                     reason = f"{len(tilted)} amplitudes that change over the map"
                     why = f"{why}; {reason}" if why else reason
         order = {part: i for i, part in enumerate(self.ladder or self.parts)}
-        parts = tuple(sorted(wanted, key=lambda p: (order[_level(p)], p.amplitude_slopes)))
+        parts = tuple(sorted(wanted, key=lambda p: (order.get(_level(p), -1), p.amplitude_slopes)))
         word = f"{self.kernel}: " if self.kernel and why else ""
         return replace(self, scales=scales, parts=parts), word + why
 

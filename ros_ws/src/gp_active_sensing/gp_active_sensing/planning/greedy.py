@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gp_active_sensing.belief import Belief
+from gp_active_sensing.belief.grid import SLOPE
 from gp_active_sensing.belief.prior import length_scales_of
 from gp_active_sensing.planning.base import PolicyState, candidates, no_plan
 from gp_active_sensing.planning.beliefs import marginals_given_pending, unread
@@ -43,6 +44,8 @@ def freeze(belief: Belief, weights: FloatArray) -> dict[str, Any]:
     frozen: dict[str, Any] = {"weights": weights.tolist()}
     if belief.grid is not None:
         frozen["candidates"] = _candidates(belief).tolist()
+        if (slopes := _slopes(belief)).any():
+            frozen["slopes"] = slopes.tolist()
         if any(kernels := _kernels(belief)):
             frozen["kernels"] = kernels
     return frozen
@@ -52,12 +55,15 @@ def thaw(frozen: dict[str, Any], belief: Belief) -> FloatArray:
     """Return the weights (L,) of a state over the present candidates.
 
     If the candidates have changed, each weight moves to the nearest present candidate of the same
-    kernel. Distances are between logarithms of length-scales, signal and noise.
+    kernel. Distances are between logarithms of length-scales, signal and noise, and between
+    slopes of the amplitude.
     """
     weights = np.array(frozen["weights"])
     if "candidates" not in frozen:
         return weights
-    then, now = np.log(frozen["candidates"]), np.log(_candidates(belief))
+    now = np.hstack([np.log(_candidates(belief)), _slopes(belief)])
+    slopes = np.zeros((len(weights), _slopes(belief).shape[1]))
+    then = np.hstack([np.log(frozen["candidates"]), frozen.get("slopes", slopes)])
     if then.shape == now.shape and np.array_equal(then, now):
         return weights
     apart = np.square(then[:, None] - now[None]).sum(axis=2)
@@ -84,6 +90,13 @@ def _candidates(belief: Belief) -> FloatArray:
     if attributes:
         columns.append(np.array([[h.variance + h.attribute_std**2] for h in candidates]))
     return np.hstack(columns)
+
+
+def _slopes(belief: Belief) -> FloatArray:
+    """Return the slopes (L, p) of the candidates' amplitudes, in steps."""
+    candidates = belief.covariance.hyperparameters
+    width = max(len(h.amplitude_slopes) for h in candidates)
+    return np.array([h.amplitude_slopes or (0.0,) * width for h in candidates]) / SLOPE
 
 
 def _kernels(belief: Belief) -> list[str]:

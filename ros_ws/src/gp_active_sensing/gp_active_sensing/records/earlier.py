@@ -86,9 +86,14 @@ class EarlierRun:
         )
 
 
+_REMOVED = ("foreseen", "foreseen_for")
+"""Keys of decisions in versions that planned ahead; empty for decisions made on arrival."""
+
+
 def _compared(event: Mapping[str, Any]) -> dict[str, Any]:
     free = _FREE if event.get("event") == "start" else ()
-    return {key: value for key, value in event.items() if key not in free}
+    gone = [key for key in _REMOVED if not event.get(key)]
+    return {key: value for key, value in event.items() if key not in (*free, *gone)}
 
 
 def _note_versions(found: Mapping[str, Any], expected: Mapping[str, Any]) -> None:

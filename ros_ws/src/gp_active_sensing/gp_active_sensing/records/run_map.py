@@ -231,8 +231,9 @@ def run_topology(config: MapConfig, run_dir: Path | None) -> Topology:
 
     Errors are those of `build_topology` and `kept_places`.
     """
-    if run_dir is not None and isinstance(config, OccupancyConfig) and _path(run_dir, 1).is_file():
-        return kept_places(config, run_dir).topology
+    if isinstance(config, OccupancyConfig) and config.topic and run_dir is not None:
+        if _path(run_dir, 1).is_file():
+            return kept_places(config, run_dir).topology
     return build_topology(config, base_dir=run_dir)
 
 

@@ -198,9 +198,10 @@ def _replay_notes(replayed: Any) -> Iterator[str]:
         yield f"the bag was salvaged, {count} lost: {'; '.join(map(str, damage))}"
     if isinstance(found := replayed.get("comparison"), Mapping):
         ahead = found.get("planned_ahead")
+        to_the_bit = found.get("decisions_to_the_bit", "unknown")
         yield (
             f"a recorded mission once more: {found['decisions']} decisions, "
-            f"{found['decisions_equal']} equal ({found['decisions_to_the_bit']} to the bit); "
+            f"{found['decisions_equal']} equal ({to_the_bit} to the bit); "
             f"{f'{ahead} more were planned ahead and are not compared; ' if ahead else ''}"
             f"{found['readings']} readings, {found['readings_equal']} equal"
         )
@@ -228,10 +229,9 @@ def _tiles(data: RunData, done: Reconstruction, payload: Mapping[str, Any]) -> I
     yield tile(f"{last.observed} of {data.topology.n}", "places read")
     if (share := _explained(data, done)) is not None and share > 0.0:
         yield tile(f"R\u00b2 = {share:.2f}", "how well neighbouring readings predict each other")
-    newest = {str(r.get("probe", "")): r.get("driven_metres") for r in data.records}
-    metres = sum(float(value or 0.0) for value in newest.values())
+    metres = last.metres
     if last.plan is not None and last.plan.waypoint is None:
-        metres = float(data.summary.get("metres") or last.metres)  # with the way home
+        metres = float(data.summary.get("metres") or metres)  # with the way home
     if data.records:
         yield tile(f"{metres / 1000:.1f} km" if metres >= 1000 else f"{metres:.0f} m", "driven")
     yield from _belief_tiles(done, payload)

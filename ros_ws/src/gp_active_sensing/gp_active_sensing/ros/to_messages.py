@@ -198,14 +198,16 @@ def weights_message(
     """Return the weights of the hyper-parameter vectors, with labels.
 
     Entry i of ``data`` belongs to ``layout.dim[i].label``, such as ``length_scale=150 signal_std=14
-    noise_std=2``; each dimension has size 1. A label of a belief over kernels begins with the
-    kernel: ``kernel=PER+SE length_scale=150 …``. A variation between places adds ``… place_std=3``
-    to the label, and attributes in the mean add ``… attribute_std=2``. ``kernel=none`` means no
-    spatial correlation, without a length-scale.
+    noise_std=2``; each dimension has size 1. A belief over kernels adds the kernel:
+    ``kernel=PER+SE length_scale=150 …``. ``kernel=none`` means no spatial correlation, without a
+    length-scale. Other components follow: ``place_std=3`` for a variation between places,
+    ``attribute_std=2`` for attributes in the mean, ``long_std=1`` for a long-range component,
+    ``amplitude_slopes=0.35/0`` for an amplitude that changes along x and y.
     """
     message = Float64MultiArray()
     for candidate in hyperparameters:
         scales = "/".join(f"{ell:g}" for ell in candidate.length_scales)
+        slopes = "/".join(f"{slope:g}" for slope in candidate.amplitude_slopes)
         kernel = f"kernel={candidate.kernel} " if candidate.kernel else ""
         scales = "" if candidate.kernel == NONE else f"length_scale={scales} "
         label = (
@@ -213,6 +215,8 @@ def weights_message(
             f"noise_std={candidate.noise_std:g}"
             f"{f' place_std={candidate.place_std:g}' if candidate.place_std else ''}"
             f"{f' attribute_std={candidate.attribute_std:g}' if candidate.attribute_std else ''}"
+            f"{f' long_std={candidate.long_std:g}' if candidate.long_std else ''}"
+            f"{f' amplitude_slopes={slopes}' if slopes else ''}"
         )
         message.layout.dim.append(MultiArrayDimension(label=label, size=1, stride=1))
     message.data = array.array("d", [float(w) for w in weights])

@@ -316,7 +316,7 @@ def keep_largest(road_map: RoadMap, u_turns: str = "dead_ends") -> RoadMap:
 
 # -- embedding of the road graph -------------------------------------------------------------------
 
-VERSION = 1
+VERSION = 2
 """Version of the computation, for the cache."""
 FLOOR = 0.01
 """Least weight of a link, relative to the median of the weights above zero."""

@@ -204,8 +204,10 @@ class WatchServer:
             parts = await loop.run_in_executor(pool, self._look)
             if parts is not None:
                 await board.put(parts)
-            if looks == PATIENCE_LOOKS and self._report and self.follower.found is None:
-                self._report(self.follower.problem)
+            follower = self.follower
+            waiting = follower.found is None and follower.problem
+            if looks == PATIENCE_LOOKS and self._report and waiting:
+                self._report(follower.problem)
             took = time.monotonic() - began
             # A slow update leaves the processor to the mission for as long.
             await asyncio.sleep(max(POLL_SECONDS, took))

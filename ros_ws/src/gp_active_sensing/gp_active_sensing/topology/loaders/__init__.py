@@ -85,7 +85,6 @@ def read_as(kind: str, path: Path, *given: Any, crs: str = "", most: int = sys.m
         MissingDependencyError: a library that the format needs is not installed.
         PluginError: the plug-in of the format cannot be used.
     """
-    check_file(path, most)
     found = [end for end in ends_of(kind) if path.name.lower().endswith(end)]
     if not found:
         known = "; ".join(f"{k}: {', '.join(sorted(ends_of(*c)))}" for k, c in _CONTENTS.items())
@@ -101,6 +100,7 @@ def read_as(kind: str, path: Path, *given: Any, crs: str = "", most: int = sys.m
             f"a coordinate system can be given for {', '.join(sorted(_TAKES_CRS))}; "
             f"files ending in {end} have their own",
         )
+    check_file(path, most)
     name = f"{kind} {end}"
     read: Callable[..., Any] = loaders.factory(name if name in loaders else end)
     made = read(path, *given, **{"crs": crs} if crs else {})
@@ -149,7 +149,8 @@ def kind_of_map(file: str) -> str:
         if "grid" not in kinds:
             from gp_active_sensing.topology.loaders.table import is_edges
 
-            return "roads" if is_edges(path) else "points"
+            places = path.suffix.lower() == ".csv" and not is_edges(path)
+            return "points" if places else "roads"
         if "roads" in kinds:
             return _kind_in_geojson(read_text(path))
         from gp_active_sensing.topology.loaders.vector import only_points

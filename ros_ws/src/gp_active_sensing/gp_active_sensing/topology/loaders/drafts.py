@@ -142,8 +142,10 @@ class Drafts:
             return
         twin = [(f"-{draft.id}", f"{where}, the reverse of it")] if draft.two_way else []
         for identity, title in [(draft.id, where), *twin]:
-            if (other := self._where.setdefault(identity, title)) is not title:
+            if identity in self._where:
+                other = self._where[identity]
                 self.problems.append(f"{title}: id {identity!r} is taken by {other}")
+            self._where.setdefault(identity, title)
         if len(self.problems) == before:
             self._drafts.append(draft)
 

@@ -73,6 +73,8 @@ def _edge(drafts: Drafts, edge: _Edge) -> None:
     if not one_way:
         values = _from_start(values, drafts.nodes.get(start))
     if not (ends := drafts.between(where, start, end)):
+        empty = [key for key, node in (("from", start), ("to", end)) if not node]
+        drafts.problems += [f"{where}: {key}: no node ''" for key in empty]
         return
     lanes = min(filter(None, map(number_of, _each(values.get("lanes")))), default=None)
     if lanes is not None and str(values.get("oneway")) == "False":

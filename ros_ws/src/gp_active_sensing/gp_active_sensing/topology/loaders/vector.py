@@ -22,6 +22,8 @@ import numpy as np
 from gp_active_sensing.errors import MapError
 from gp_active_sensing.topology.geometry import simple
 from gp_active_sensing.topology.loaders import (
+    MOST_TEXT,
+    check_file,
     declared_crs,
     expected,
     fault,
@@ -43,8 +45,12 @@ _OTHER_FILES = re.compile(rb"OGRVRT|VRTDataset|opengis\.net/(gml|wfs|wms)|GDAL_W
 """Pattern of words in descriptions that refer to data in other files."""
 _DRAWN = ("tessellate", "extrude", "visibility")
 """Columns that GDAL adds for the drawing style of KML."""
-_DRAWN_SHAPES = re.compile(rb"<(?:\w+:)?(Point|LineString|LinearRing|Polygon|Track)[\s/>]")
+_DRAWN_SHAPES = re.compile(
+    rb"<(?:\w+:)?(Point|LineString|LinearRing|Polygon|Track|LatLonQuad)[\s/>]"
+)
 """Tags of the shapes of KML."""
+_NO_TAGS = re.compile(rb"<!--.*?-->|<!\[CDATA\[.*?\]\]>", re.DOTALL)
+"""Comments and texts of XML, which may contain words that look like tags."""
 _UNDEFINED = ("ENGCRS", "LOCAL_CS", "ENGINEERINGCRS")
 
 
@@ -131,9 +137,11 @@ def read_features(path: Path) -> VectorFile:
 
 def only_points(path: Path) -> bool:
     """Return whether all shapes of a file are points. Raises the errors of `read_features`."""
+    check_file(path, MOST_TEXT)
     if path.suffix.lower() in (".kml", ".kmz"):
-        drawn = set(_DRAWN_SHAPES.findall(whole_bytes(path)))
-        if b"Track" not in drawn:  # GDAL reads only some tracks.
+        whole = _NO_TAGS.sub(b"", whole_bytes(path))
+        drawn = {found[1] for found in _DRAWN_SHAPES.finditer(whole)}
+        if not drawn & {b"Track", b"LatLonQuad"}:  # GDAL reads some of them, in its own way.
             return drawn == {b"Point"}
     features = read_features(path).features
     return {part.geom_type for f in features for part in simple(f.geometry)} == {"Point"}

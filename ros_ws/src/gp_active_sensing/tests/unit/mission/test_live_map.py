@@ -10,7 +10,13 @@ import pytest
 from gp_active_sensing.errors import MapError, RunError
 from gp_active_sensing.mission.live_map import NoMapYet
 from gp_active_sensing.mission.mission import GROWS
-from gp_active_sensing.records.run_map import keep_map, kept_map, mark_of_places, other_places
+from gp_active_sensing.records.run_map import (
+    keep_map,
+    kept_map,
+    mark_of_places,
+    other_places,
+    run_topology,
+)
 from gp_active_sensing.report.source import load_run
 from gp_active_sensing.topology import MapConfig, build_topology, grids
 from gp_active_sensing.topology.live import mark_of
@@ -134,6 +140,8 @@ def test_without_a_map_there_is_no_mission_and_nothing_is_left_behind(tmp_path: 
     drive.first = ROOM
     drive.start()
     assert mark_of(kept_map(tmp_path / "run").grid) == mark_of(ROOM.grid)
+    file = MapConfig(kind="grid", file="house.yaml")
+    assert run_topology(file, tmp_path / "run").n == build_topology(file).n, "a map of a file"
 
 
 def test_the_mission_waits_for_a_map_that_may_grow() -> None:

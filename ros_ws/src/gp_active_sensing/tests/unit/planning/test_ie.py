@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -207,6 +208,23 @@ def test_a_deadline_at_any_moment_gives_a_plan(seconds: float) -> None:
     found, state = ImplicitExploration().plan(request)
     assert found.waypoint is not None
     assert ("weights" in state) == (seconds > 100.0), "no bound, no switch"
+
+
+def test_frozen_mass_stays_with_its_amplitude() -> None:
+    _, belief = world(
+        20, length_scales=None, signal_std=None, noise_std=None, weights=None, mean_std=None
+    )
+    belief.observe(3, 1.0)
+    frozen = json.loads(json.dumps(freeze(belief, belief.weights)))
+    grid = belief.grid
+    one = grid.kernels[0]
+    parts = [replace(p, amplitude_slopes=(s,)) for p in one.parts for s in (0.35, -0.35)]
+    tilted = (replace(one, parts=(*parts, *one.parts)), *grid.kernels[1:])
+    belief._use(replace(grid, kernels=tilted))
+    moved = thaw(frozen, belief)
+    assert moved[[bool(h.amplitude_slopes) for h in belief.hyperparameters]].sum() == 0.0
+    again = json.loads(json.dumps(freeze(belief, belief.weights)))
+    np.testing.assert_allclose(thaw(again, belief), belief.weights)
 
 
 def test_frozen_mass_stays_with_its_length_scale_when_the_candidates_move() -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from gp_active_sensing.config import from_mapping
+from gp_active_sensing.errors import RunError
 from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.planning import build_policy
+from gp_active_sensing.records.earlier import EarlierRun
 from gp_active_sensing.sim.scenario import Scenario
 
 EARLIER: dict[str, Any] = json.loads(Path(__file__).with_name("earlier.json").read_text("utf-8"))
@@ -36,3 +39,20 @@ def test_the_parameters_of_a_mission(
     assert found.policy == given["policy"]
     assert build_policy(found.policy)
     assert len(caplog.records) == ahead, "a node that planned ahead does not any more"
+
+
+def test_a_decision_of_a_version_that_planned_ahead_is_followed() -> None:
+    """Its decisions on arrival had two more keys; one that was planned ahead is another one."""
+    now = {"event": "decision", "stage": 3}
+    run = EarlierRun(
+        SimpleNamespace(path="run"),
+        [
+            {"event": "start", "driver": "sim"},
+            {**now, "foreseen": False, "foreseen_for": None},
+            {**now, "foreseen": True, "foreseen_for": 1.5},
+        ],
+    )
+    assert run.has({"event": "start", "driver": "sim"})
+    assert run.has(now)
+    with pytest.raises(RunError):
+        run.has(now)

@@ -123,6 +123,9 @@ def test_a_file_of_pins_alone_is_points(tmp_path: Path) -> None:
     assert kind_of_map(str(path)) == "points"
     places = build_topology(MapConfig(file=str(path)))
     assert (places.names, places.free, dict(places.numbers)) == (("a", "b"), True, {})
+    for word in ("<!-- <Polygon> -->", "<description><![CDATA[<LineString>]]></description>"):
+        path.write_text(f"<kml><Document>{word}{pins}</Document></kml>")
+        assert kind_of_map(str(path)) == "points"
     path.write_text(f"<kml>{pins}</kml>")
     with pytest.raises(MapError, match="only 1 of its 2 Points"):
         build_topology(MapConfig(file=str(path), kind="points"))

@@ -117,6 +117,7 @@ def test_broken_graphs(tmp_path: Path) -> None:
         ([("5", "7", "0", {"geometry": "POINT (1 2)"})], "geometry: expected LINESTRING"),
         ([("5", "7", "0", {})] * 2, "edge '5_7_0': id '5_7_0' is taken by edge '5_7_0'"),
         ([], "has no segments; expected nodes and edges"),
+        ([("5", "7", "0", {}), ("5", "", "0", {})], "to: no node ''"),
     ):
         with pytest.raises(MapError, match=message) as caught:
             load_roads(write(tmp_path, text_of(edges)))
