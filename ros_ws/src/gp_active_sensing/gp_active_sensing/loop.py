@@ -76,7 +76,7 @@ class SensingLoop:
         topology: map of the probes.
         belief: belief before the first reading. The loop owns and changes it.
         policy: policy that chooses the next place.
-        budget: budget of the mission, with its end place.
+        budget: budget of the mission, including its end place.
         seed: key of all random choices; decision number i uses the generator keyed (seed, i).
         limit: default limit on the computing of one decision.
         retries: number of further visits of a place without a reading before it is set aside.

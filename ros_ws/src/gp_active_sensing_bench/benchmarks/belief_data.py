@@ -169,7 +169,7 @@ def _san_jose(folder: Path, number: int) -> Field:
 
 @lru_cache(maxsize=2)
 def _sumo_field(folder: Path, name: str) -> Field:
-    """Return the largest strongly connected part of a SUMO net."""
+    """Return a field on the largest strongly connected part of a SUMO net."""
     network = sumo(folder, name)
     road_map = keep_largest(network.road_map)
     index = {segment.id: i for i, segment in enumerate(road_map.segments)}

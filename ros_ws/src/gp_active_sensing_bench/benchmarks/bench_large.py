@@ -98,7 +98,7 @@ class Mission:
             self.read(place)
 
     def read(self, place: int) -> None:
-        """Read a place; `took` gets the seconds of the belief's update."""
+        """Read a place; append the time of the belief's update to `took` [s]."""
         x, y = self._scale * self.topology.positions[place]
         value = np.sin(x) + np.cos(0.7 * y) + 0.1 * self._rng.normal()
         begun = CLOCK()
@@ -108,7 +108,7 @@ class Mission:
         self.took.append(CLOCK() - begun)
 
     def ask(self) -> tuple[float, Plan]:
-        """Return processor time [s] and plan of a decision."""
+        """Return the processor time [s] and the plan of a decision."""
         begun = CLOCK()
         request = PlanRequest(
             self.belief, self.topology, self.at, limit=self.limit, clock=CLOCK,

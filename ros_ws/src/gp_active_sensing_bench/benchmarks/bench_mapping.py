@@ -111,7 +111,7 @@ def chosen(
     """Return the requested arenas.
 
     Raises:
-        ConfigError: a word that fits none.
+        ConfigError: a word fits no arena.
     """
     found = [one for one in known.values() if wanted or not quick or (one.name, one.mode) in QUICK]
     if not wanted:

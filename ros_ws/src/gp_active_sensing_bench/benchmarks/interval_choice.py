@@ -219,7 +219,7 @@ def rows_of(draws: int) -> list[Row]:
 class Figures(NamedTuple):
     """Means over some rows; for the ratio its median, and the fraction above `TOO_LARGE`.
 
-    `beyond` is the fraction of errors beyond the error with probability `SURE`.
+    `beyond` is the fraction of actual errors above the error promised with probability `SURE`.
     """
 
     nlpd: float
@@ -240,7 +240,7 @@ def figures(rows: Sequence[Row]) -> Figures:
 
 
 def choice(draws: int) -> list[Section]:
-    """Return the scores of each variant, and the choice from the other data."""
+    """Return the scores of each variant, and the variant that the other data sets choose."""
     rows, table = rows_of(draws), dict[str, dict[str, Figures]]()
     for source in dict.fromkeys(source_of(row["name"]) for row in rows):
         mine = [row for row in rows if source_of(row["name"]) == source]

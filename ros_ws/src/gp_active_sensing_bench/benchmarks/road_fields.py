@@ -84,7 +84,7 @@ SENSORS = (25, 50, 75, 100)
 """Budgets with the same fractions of 325 sensors."""
 DRAWS = 40
 REACH = 3000.0
-"""Largest distance to a next sensor in San Jose [m], since its freeways leave no choice."""
+"""Largest distance to a next sensor in San Jose [m]; moves along freeways would leave no choice."""
 
 
 def belief_of(name: str, **changed: Any) -> BeliefConfig:

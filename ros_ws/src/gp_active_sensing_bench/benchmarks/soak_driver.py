@@ -118,7 +118,7 @@ class Driver:
                 return
 
     def call(self, name: str) -> None:
-        """Call ``resume`` or ``finish`` of the node, if it is there."""
+        """Call the service ``resume`` or ``finish`` of the node, if it exists."""
         if self._clients[name].service_is_ready():
             self._clients[name].call_async(Trigger.Request())
 

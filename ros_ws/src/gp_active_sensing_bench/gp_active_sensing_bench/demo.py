@@ -32,7 +32,7 @@ from gp_active_sensing.web.serve import MISSING, can_serve, make_server, served
 
 
 def _new_records(tail: LineTail) -> Iterator[dict[str, Any]]:
-    """Yield the records since the last call. Raises RunError."""
+    """Yield the records since the last call. Raises RunError on failure."""
     for _, lines in tail.blocks():
         for line in lines:
             try:

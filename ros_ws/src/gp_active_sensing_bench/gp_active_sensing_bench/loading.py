@@ -41,7 +41,7 @@ def load_experiment(
 
     Raises:
         ResourceError: no such file; the message lists the shipped ones and the nearest match.
-        ConfigError: all wrong keys and values with their paths.
+        ConfigError: there are wrong keys or values; the error lists all of them with their paths.
     """
     path = find_resource("experiments", str(name_or_path))
     mapping = load_yaml(path)
@@ -70,7 +70,7 @@ def read_experiment(
         check_worlds: also build the map, field and belief of each configuration, to find errors.
 
     Raises:
-        ConfigError: all wrong keys and values with their paths.
+        ConfigError: there are wrong keys or values; the error lists all of them with their paths.
     """
     reader = _ExperimentReader(base_dir, check_worlds)
     experiment = reader.read(mapping, name)
@@ -176,7 +176,7 @@ class _ExperimentReader:
                 self.problems.append(f"{key}.{label}: expected a mapping {what}, got {got}")
 
     def _overrides(self, given: Any) -> dict[str, dict[str, Any]]:
-        """Return the values by ``a.b``, by label."""
+        """Return the overrides of each configuration by label, as values by ``a.b``."""
         found: dict[str, dict[str, Any]] = {}
         for label, overrides in self._mappings("configurations", given, "of keys of the scenario"):
             found[label] = flat_overrides(overrides)
@@ -267,7 +267,7 @@ def _under(prefix: str, problem: str) -> str:
 
 
 def _not_seeds(scenario: Scenario, keys: tuple[str, ...]) -> list[str]:
-    """Return the problems of keys that shall get the seed."""
+    """Return the problems of the keys that are to receive the seed."""
     problems = []
     for number, key in enumerate(keys):
         where = f"seeded[{number}]"

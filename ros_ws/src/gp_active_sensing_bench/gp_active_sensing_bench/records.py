@@ -173,7 +173,7 @@ class ExperimentDirectory:
     # -- writing -------------------------------------------------------------------------------
 
     def lock(self) -> None:
-        """Lock the directory until `close`. Raises InUse, RunError."""
+        """Lock the directory until `close`. Raises InUse or RunError on failure."""
         if self._lock is None:
             self._lock = take_lock(self.path)
 
@@ -184,12 +184,12 @@ class ExperimentDirectory:
             self._lock = None
 
     def write_config(self, experiment: Experiment) -> None:
-        """Write a whole ``experiment.yaml``. Raises RunError."""
+        """Write a whole ``experiment.yaml``. Raises RunError on failure."""
         data = json_ready(to_mapping(experiment.config))
         self.write_text(CONFIG, yaml.safe_dump(data, sort_keys=False, allow_unicode=True))
 
     def append(self, name: str, item: Mapping[str, Any]) -> None:
-        """Append and flush a line to a file of the directory. Raises RunError."""
+        """Append and flush a line to a file of the directory. Raises RunError on failure."""
         line = json.dumps(json_ready(dict(item)), allow_nan=False) + "\n"
         try:
             with open_to_append(self.path / name) as stream:
@@ -198,11 +198,11 @@ class ExperimentDirectory:
             raise cannot(self.path / name, "write", error) from error
 
     def write_text(self, name: str, text: str) -> Path:
-        """Write a whole file of the directory. Raises RunError."""
+        """Write a whole file of the directory. Raises RunError on failure."""
         return write_whole(self.path / name, text)
 
     def forget_failures(self) -> None:
-        """Remove the failures before their trials run again. Raises RunError."""
+        """Remove the failures before their trials run again. Raises RunError on failure."""
         try:
             (self.path / FAILURES).unlink(missing_ok=True)
         except OSError as error:
@@ -211,7 +211,7 @@ class ExperimentDirectory:
     # -- reading -------------------------------------------------------------------------------
 
     def load(self) -> Loaded:
-        """Read all files. Raises RunError, ConfigError."""
+        """Read all files. Raises RunError or ConfigError on failure."""
         path = self.path / CONFIG
         experiment = read_experiment(load_yaml(path), source=str(path), check_worlds=False)
         items, damaged = read_lines(self.path / RECORDS)

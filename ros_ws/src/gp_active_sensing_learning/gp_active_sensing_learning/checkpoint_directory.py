@@ -14,7 +14,7 @@ from gp_active_sensing.errors import ActiveSensingError, RunError
 from gp_active_sensing.util.files import cannot
 
 NAME = "vbks-checkpoint"
-"""Name of the checkpoint's folder inside the folder beside the model."""
+"""Name of the checkpoint's folder, inside the folder that lies beside the model file."""
 _ROWS = "rows-"
 _BEGUN = "signature.json"
 _DONE = "group-*"

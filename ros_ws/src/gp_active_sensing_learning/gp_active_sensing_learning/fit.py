@@ -217,8 +217,8 @@ WAYS = ("grid", "paper", "point")
 CANDIDATES = 7
 """Number of length-scales of a grid."""
 NOISE_SHARES, OWN_SHARE = (0.2, 0.8), 0.5
-"""Candidate fractions of the unexplained variance for the noise, and the fraction for the
-independent component, where the readings cannot separate the two."""
+"""Fractions of the unexplained variance if readings cannot separate its two parts: candidates for
+the noise, and the value for the independent component."""
 _LEAST, _MOST = math.log(2.0), math.log(8.0)
 """Smallest and largest logarithm of the largest factor of a grid."""
 

@@ -162,7 +162,7 @@ class Conditioning:
         self._made = -math.inf
         """Time of the last update, with ageing [s]."""
         self._all = np.zeros(3)
-        """Number, mean and centred sum of squares of all readings ever, with ageing."""
+        """With ageing: number, mean and centred sum of squares of all readings so far."""
         self.begin(covariance)
         self._present = self._at_present(np.zeros(0, dtype=np.int64)) if self._ages else None
         self._reset_summary()

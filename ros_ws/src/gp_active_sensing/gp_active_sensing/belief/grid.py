@@ -210,7 +210,7 @@ def default_grid(
 
 
 def _steps(scaled: FloatArray, links: Links | None) -> FloatArray:
-    """Return the distances of linked places, or of each place to the nearest without links."""
+    """Return the distances of linked places; without links, of each place to the nearest one."""
     if links is None or not links.metres.size:
         from scipy.spatial import cKDTree  # here, since it is slow to import
 

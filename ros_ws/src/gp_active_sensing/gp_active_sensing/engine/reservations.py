@@ -20,7 +20,7 @@ class BudgetReservations:
 
     A way belongs to the quantity that completes the visits of its probe; "" = the main quantity. A
     place on it without a reading of that quantity costs a reading of the budget. A goal that was
-    observed when it was chosen costs one with its next reading.
+    observed when it was chosen costs another reading at its next visit.
     """
 
     def __init__(self) -> None:
@@ -146,7 +146,7 @@ class BatchPlan:
         }
 
     def take(self, probe: str, at: int | None, unavailable: Collection[int]) -> Plan | None:
-        """Remove and return the stored plan of a probe; None if the probe or goal is elsewhere."""
+        """Remove and return a probe's plan; None if it is elsewhere or the goal is unavailable."""
         kept = self._plans.pop(probe, None)
         if kept is None or kept["at"] != at or kept["waypoints"][0] in unavailable:
             return None

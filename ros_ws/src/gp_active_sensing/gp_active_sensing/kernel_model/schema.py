@@ -126,7 +126,7 @@ class HeaderReader:
         return value
 
     def one_of(self, key: str, *words: str) -> str:
-        """Return one of some words."""
+        """Return a word, which must be one of `words`."""
         value = self._get(key)
         if value not in words:
             raise self._expected(key, " or ".join(words))

@@ -19,9 +19,9 @@ from gp_active_sensing.types import BoolArray, Budget, Cost, FloatArray, IntArra
 logger = logging.getLogger(__name__)
 
 READINGS_SPENT = "the budget of readings is spent"
-"""Reason for no choice when the budget has no readings left."""
+"""Reason for a plan without a waypoint when the budget has no readings left."""
 NOTHING_IN_REACH = "every place in reach is on its way to be read by another probe, or set aside"
-"""Reason for no choice when every reachable place is pending or unavailable."""
+"""Reason for a plan without a waypoint when every reachable place is pending or unavailable."""
 _TOLERANCE = 1e-9
 """Rounding error by which a drive may exceed the budget [m or s]."""
 
@@ -216,7 +216,7 @@ def check_end(
 
     Args:
         topology: map of the probe.
-        budget: budget of the whole mission, with the end place.
+        budget: budget of the whole mission, including the end place.
         at: place of the probe; None = no place yet, and any first place may be chosen.
         speed: the probe's own speed [m/s]; None = the speeds of the map.
 
@@ -334,7 +334,7 @@ def reachable_goals(request: PlanRequest) -> ReachableGoals:
 
 
 def allowed(constraint: BudgetConstraint, ways: WaysFrom, reads: IntArray) -> BoolArray:
-    """Return the (n,) mask of places to which `BudgetConstraint.allows` the drive.
+    """Return the (n,) mask of places to which the `constraint` allows a drive.
 
     The drives may cost `reads` (n,) readings.
     """

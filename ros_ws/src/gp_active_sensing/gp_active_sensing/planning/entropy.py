@@ -17,7 +17,7 @@ _TINY = 1e-300
 _NEGLIGIBLE = 1e-9
 """Weight below which a component is ignored; it changes an entropy by less than 1e-7 nat."""
 _CLOSE = 1e-4
-"""Width of a bracket below which no integration follows [nat]."""
+"""Width of the bounds on an entropy below which it is not integrated [nat]."""
 _LIKE = (
     (9, 1.0, 0.75, 4.5, 0.2),
     (11, 1.0, 0.75, 5.5, 0.1),

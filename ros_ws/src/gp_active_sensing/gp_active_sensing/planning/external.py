@@ -203,7 +203,7 @@ class Running:
         Args:
             policy: command of the program, and additional wait after a start.
             topology: map of the question.
-            question: function of the time limit of the answer [s] that returns the question.
+            question: function from the time limit of the answer [s] to the question.
             seconds: longest wait for the answer [s].
 
         Raises:

@@ -60,7 +60,7 @@ def densest_rows(
     Args:
         ground: the map.
         at: place of the probe; None = no place yet.
-        remaining: remaining budget with the end place.
+        remaining: remaining budget, including the end place.
         unread: (n,) places that may get their first reading.
         spacing: distance between rows [m]; None = the best spacing.
         inset: distance of rows from the edge [m]; None = the best inset.
@@ -112,7 +112,7 @@ class _Layer:
     ) -> None:
         self.by = unit_of(remaining)
         self.sparse = ground.topology.free and remaining.readings is not None
-        """True if only readings are limited and a probe observes nothing on the way."""
+        """True if only readings are limited and places on the way are not observed."""
         self.expanded = 0
         self._ground = ground
         self._at = at
@@ -181,11 +181,11 @@ class _Layer:
 class Lawnmower(RoutePolicy):
     """Evenly spaced rows back and forth, independent of the readings.
 
-    The first decision chooses rows for the remaining budget with the way home. The choice minimises
-    the mean distance from a place of the map to the nearest row. The probe observes every place of
-    a row. If readings are the only limit on a map without moves, places are about equally spaced
-    along and across rows. Rows stay inside the outline. If obstacles interrupt the rows, the probe
-    may cover one side after the other.
+    The first decision chooses rows for the remaining budget, including the way home. The choice
+    minimises the mean distance from a place of the map to the nearest row. The probe observes every
+    place of a row. If readings are the only limit on a map without moves, places are about equally
+    spaced along and across rows. Rows stay inside the outline. If obstacles interrupt the rows, the
+    probe may cover one side after the other.
 
     Unavailable and too expensive places are skipped. After the rows, the nearest places follow. If
     an error of the map ends the mission, each pass has rows between those of earlier passes.

@@ -67,7 +67,7 @@ class Tour:
     last stage. It improves the best route by inserted and replaced stops. After each reading the
     rest of the route is planned again. New routes are searched when a tenth of a limit is used.
 
-    Every route obeys the limits on metres, seconds and readings with the way home. Without limits a
+    Every route and the way home obey the limits on metres, seconds and readings. Without limits a
     route has at most 400 readings. Several probes share the readings, and each avoids the routes of
     the others. For several quantities the value is the weighted mean of the relative reductions.
     """
@@ -187,7 +187,7 @@ class Tour:
         return replace(plan, seconds=clock() - started), routes.state()
 
     def _goals(self, request: PlanRequest, reach: ReachableGoals, unread: BoolArray) -> IntArray:
-        """Return the affordable unread places; if there are any, also those of later sorties."""
+        """Return the affordable unread places; if some are left, also those of later sorties."""
         goals = reach.locations[unread[reach.locations]]
         sorties, end = request.sorties, request.remaining.end
         if sorties is None or end is None or not goals.size:

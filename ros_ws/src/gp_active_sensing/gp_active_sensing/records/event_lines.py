@@ -120,7 +120,7 @@ def _codec(hint: Any) -> _Codec:
 
 
 def _finite(given: Any, key: str = "") -> float:
-    """Return a finite number. Raises TypeError or ValueError."""
+    """Return a finite number. Raises TypeError or ValueError for other values."""
     number = float(given)
     if not math.isfinite(number):
         msg = f"{key + ': ' if key else ''}expected a finite number, got {given!r}"

@@ -124,7 +124,7 @@ class JournalGap(Event):
     Args:
         failures: number of missing events.
         readings: largest possible number of readings among them; None = not known.
-        damaged: the events were written.
+        damaged: True if the events were written but cannot be read.
     """
 
     KIND = "gap"

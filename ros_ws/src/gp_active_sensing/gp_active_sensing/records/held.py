@@ -50,7 +50,7 @@ class LockedFiles:
         return self._unseen or self._happened
 
     def lock(self) -> None:
-        """Lock the directory. Raises InUse, RunError."""
+        """Lock the directory. Raises InUse or RunError on failure."""
         with self._guard:
             if LOCK not in self.streams:
                 self.streams[LOCK] = take_lock(self._folder)
@@ -71,7 +71,7 @@ class LockedFiles:
             raise cannot(self._at(name), "write", error) from error
 
     def hold(self, names: Collection[str]) -> None:
-        """Open the existing files of these names. Raises RunError."""
+        """Open the existing files of these names. Raises RunError on failure."""
         for name in names:
             path = self._at(name)
             try:
@@ -82,7 +82,7 @@ class LockedFiles:
                 raise cannot(path, "open", error) from error
 
     def sync(self, name: str) -> None:
-        """Flush a file to disk. Raises RunError."""
+        """Flush a file to disk. Raises RunError on failure."""
         stream = self.streams.get(name)
         try:
             if stream is not None and not stream.closed:

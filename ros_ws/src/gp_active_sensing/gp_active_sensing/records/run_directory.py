@@ -166,7 +166,7 @@ class RunDirectory:
     # -- writing -------------------------------------------------------------------------------
 
     def append_event(self, event: Mapping[str, Any]) -> None:
-        """Append an event to the journal. Raises RunError."""
+        """Append an event to the journal. Raises RunError on failure."""
         self.lock()
         if self._number is None:
             self._number = read_journal(self.path / JOURNAL).number
@@ -175,7 +175,7 @@ class RunDirectory:
         self._number += 1
 
     def append_record(self, record: Mapping[str, Any]) -> None:
-        """Append the record of a stage. Raises RunError."""
+        """Append the record of a stage. Raises RunError on failure."""
         self._files.append(RECORDS, _line(record))
 
     def append_truth(self, item: Mapping[str, Any]) -> None:
@@ -187,14 +187,14 @@ class RunDirectory:
         self._files.append(TRUTH, _line(item))
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
-        """Write a whole ``summary.json``. Raises RunError."""
+        """Write a whole ``summary.json``. Raises RunError on failure."""
         self.lock()
         self.check()
         text = json.dumps(json_ready(dict(summary)), indent=2, allow_nan=False)
         write_whole(self.path / SUMMARY, text + "\n")
 
     def write_file(self, name: str, content: str | bytes) -> None:
-        """Write another whole file of this run (`MAP…`). Raises RunError."""
+        """Write another whole file of this run (`MAP…`). Raises RunError on failure."""
         self.lock()
         self.check()
         write_whole(self.path / name, content)
@@ -221,7 +221,7 @@ class RunDirectory:
             self.path.rmdir()
 
     def _remove(self, names: Sequence[str]) -> None:
-        """Remove files, under the lock. Raises RunError."""
+        """Remove files, under the lock. Raises RunError on failure."""
         self.lock()
         for name in names:
             if name != LOCK:
@@ -249,17 +249,17 @@ class RunDirectory:
         self._number = self._journalled.number
 
     def sync(self) -> None:
-        """Flush the journal to disk. Raises RunError."""
+        """Flush the journal to disk. Raises RunError on failure."""
         self.check()
         self._files.sync(JOURNAL)
 
     def hold(self) -> None:
-        """Open the existing files, so that `check` can restore them. Raises RunError."""
+        """Open the existing files, so that `check` can restore them. Raises RunError on failure."""
         self.lock()
         self._files.hold((CONFIG, MODEL, TRUTH, RECORDS, JOURNAL))
 
     def check(self) -> None:
-        """Restore files that were removed, renamed or replaced. Raises RunError."""
+        """Restore files that were removed, renamed or replaced. Raises RunError on failure."""
         self._files.check()
 
     @property
@@ -323,11 +323,11 @@ class RunDirectory:
     def records(
         self, keep: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     ) -> list[dict[str, Any]]:
-        """Return the records, each replaced by ``keep(record)``. Raises RunError."""
+        """Return the records, each replaced by ``keep(record)``. Raises RunError on failure."""
         return self._lines(RECORDS, keep)
 
     def truth(self) -> list[dict[str, Any]]:
-        """Return the truth of live traffic at the end of each stage. Raises RunError."""
+        """Return the truth of live traffic at the end of each stage. Raises RunError on failure."""
         return self._lines(TRUTH)
 
     def summary(self) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def as_begun_with(config: MapConfig, start: Mapping[str, Any]) -> MapConfig:
 def stored_map(
     section: Mapping[str, Any], start: Mapping[str, Any], *, source: str = ""
 ) -> MapConfig:
-    """Return the map's configuration by the section ``map`` and first event of a run.
+    """Return the map's configuration from the section ``map`` and the first event of a run.
 
     `start` {} = the event is unknown. `source` names the file, for messages.
 

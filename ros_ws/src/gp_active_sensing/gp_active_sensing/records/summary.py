@@ -270,7 +270,7 @@ def length_scale_weights(belief: Belief) -> tuple[dict[str, Any], ...]:
 
 
 def _kernels(config: Mapping[str, Any], belief: Belief) -> set[str]:
-    """Return the names of the kernels; by default the configured one."""
+    """Return the names of the kernels; without names, that of the configuration."""
     names = {candidate.kernel for candidate in belief.hyperparameters}
     default_kernel = (config.get("belief") or {}).get("kernel")
     return {str(default_kernel)} if names == {""} and default_kernel is not None else names

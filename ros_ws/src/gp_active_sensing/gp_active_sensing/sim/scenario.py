@@ -166,7 +166,7 @@ class Scenario:
         return scale_unit(features, self.belief.kernel_names)
 
     def build_policy(self) -> Policy:
-        """Return the policy described by the scenario. Raises ConfigError."""
+        """Return the policy described by the scenario. Raises ConfigError if it is invalid."""
         return build_policy(self.policy)
 
     def to_mapping(self) -> dict[str, Any]:

@@ -51,7 +51,7 @@ class World:
         sensor: sensor of the main quantity.
         start: index of the first place; None = the probe is at no place yet.
         speed: speed of the probe [m/s], or "limit".
-        budget: budget of the mission, with its end place.
+        budget: budget of the mission, including its end place.
         crosses: True to take the cheapest way, like policies that choose among all places.
         traffic: running SUMO with the probe (`gp_active_sensing_bench.traffic.live.LiveTraffic`);
             None = none.
@@ -157,7 +157,7 @@ def _trip(
     key: tuple[int, ...] = (),
     taken: Collection[int] = (),
 ) -> tuple[int | None, Budget]:
-    """Return the start of the mission, and its budget with the end place."""
+    """Return the start of the mission, and its budget including the end place."""
     given, end = scenario.probe.start, scenario.probe.end
     budget, speed = scenario.budget.budget(), scenario.probe.own_speed
     if end is not None and (end != START or START in topology.names):

@@ -23,7 +23,7 @@ ADAPTERS = {
 
 
 def environments() -> dict[str, dict[str, Any]]:
-    """Return a policy for each adapter, or a text on what is ``missing`` for it."""
+    """Return a policy for each adapter, or the reason why one is ``missing``."""
     named = os.environ.get(FOLDER)
     folder = Path(named) if named else None
     found: dict[str, dict[str, Any]] = {}

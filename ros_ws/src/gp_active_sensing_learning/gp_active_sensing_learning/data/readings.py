@@ -107,7 +107,7 @@ def read_csv(
         topology: the map.
         place: column with the names of places; "" = the first of `PLACE_COLUMNS` in the table, else
             x and y.
-        value: column with the values; "" = value, reading or speed, or the only other one.
+        value: column with the values; "" = value, reading or speed, else the only remaining column.
         scale: factor on the values.
         snap: largest distance of a position from its place [m]; None = `usual_snap`.
         usual_snap: default of `snap` [m].

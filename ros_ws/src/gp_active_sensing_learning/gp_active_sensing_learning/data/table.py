@@ -29,9 +29,9 @@ HOURS = "hours"
 _VALUE_COLUMNS = ("value", "reading", "speed")
 _TIMES = (HOURS, "time", "timestamp", "date", "datetime")
 _LINES = 3
-"""Largest number of named lines without a number, for each column."""
+"""Largest number of lines without a number that a note names, for each column."""
 _SEARCHED, _HINTS = 12, 3
-"""Largest numbers of columns that are compared with names of places, and of listed hints."""
+"""Largest numbers of columns that are compared with names of places, and of hints in a note."""
 
 
 def open_table(path: Path) -> Table:
@@ -110,7 +110,7 @@ def read_table(path: Path, inputs: Sequence[str], value: str, how: ReadOptions) 
     Args:
         path: CSV file with a header.
         inputs: (d,) columns of inputs; time stamps become hours since the first stamp.
-        value: column of the outputs; "" = value, reading or speed, or the only other one.
+        value: column of the outputs; "" = value, reading or speed, else the only remaining column.
         how: options such as scale and transform of the outputs.
 
     Raises:

@@ -6,8 +6,7 @@ r"""Local ELBO of each kernel [Teng2020, Eq. 9], for many kernels at once.
 
 with ``A_x = chol(K_UU)⁻¹ k_U(x)``. The trace term is included [Teng2020, App. C.1]. If whitened,
 the inducing variables are ``v = chol(K_UU)⁻¹ u`` with ``q(v)q(θ)`` and prior ``N(0, I)``. The
-divergence of v then does not depend on θ. Inducing variables without whitening are u with
-``q(u)q(θ)``.
+divergence of v then does not depend on θ. Without whitening, they are u with ``q(u)q(θ)``.
 
 With Gaussian noise, the best q(u) given q(θ) is Gaussian. Its natural parameters are linear in sums
 over the rows (`Sums`). A sample of the rows gives a natural gradient [Hensman2013, Sec. 3].

@@ -21,7 +21,7 @@ from gp_active_sensing_learning.kernel_selection.local_elbo import collapsed, su
 _BEGIN = 0.1
 """Initial standard deviation of q(θ) for the entries of θ, which are logarithms."""
 _NOISE = math.log(0.3)
-"""Initial logarithm of the noise, large against overfitting in the first steps."""
+"""Initial logarithm of the noise; its large value prevents overfitting in the first steps."""
 
 
 @dataclass

@@ -47,7 +47,7 @@ _ESTIMATES = 8
 _PASSED = 1_000_000
 """Approximate number of rows times samples of θ for the final, exact bound."""
 _FEW, _MOST = 20_000, 256
-"""Number of rows times samples of θ with few rows, and largest number of these samples."""
+"""Number of rows times samples of θ in a stage with few rows, and largest number of samples."""
 
 
 class Training:

@@ -94,7 +94,7 @@ def _seed(model: KernelModel) -> int:
 
 
 def _averaged_kernels(model: KernelModel) -> list[int]:
-    """Return the most probable kernels, with nearly all of the belief, for averaging."""
+    """Return the most probable kernels for averaging; they have nearly all of the probability."""
     below = np.cumsum(model.belief.probabilities) < _ENOUGH
     return list(range(min(int(below.sum()) + 1, AVERAGED, len(model.fits))))
 

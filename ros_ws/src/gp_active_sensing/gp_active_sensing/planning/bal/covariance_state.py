@@ -174,7 +174,7 @@ class DecisionProblem:
         return ReachableSet(reach, self.free_sequences(len(reach), k) if self.free else None)
 
     def free_sequences(self, places: int, k: int) -> int | None:
-        """Return the number of sequences of k of some places in any order; None beyond the cap."""
+        """Return the number of ordered sequences of k of the `places`; None beyond the cap."""
         count = math.perm(places, min(k, places))
         return count if count <= self.cap else None
 
@@ -432,7 +432,7 @@ class CovarianceState:
 
     @cached_property
     def leaves(self) -> Leaves | None:
-        """Last visits of a state with k = 2; None if a candidate has 0 or over `MOST_LEAVES`."""
+        """Last visits of a state with k = 2; None if a candidate has none or over `MOST_LEAVES`."""
         self.prepare()
         problem, follow = self.problem, list[IntArray]()
         for x in self.locations[self.candidates].tolist():

@@ -139,7 +139,7 @@ class Bal:
         """Choose the next place; see `Policy.plan`.
 
         The plan's bounds refer to the value of the next N' readings. Without time for the first
-        bounds, the choice is the largest expected entropy, with bounds for N' = 1.
+        bounds, the choice is the place of largest expected entropy, with bounds for N' = 1.
         """
         belief, topology, pending = request.belief, request.topology, request.pending
         limit, clock = request.limit, request.clock
@@ -309,7 +309,7 @@ def _preview(root: StateBlock, best: int) -> tuple[int, ...]:
 
 
 def _myopic(belief: Belief, options: Candidates, pending: Collection[int], seconds: float) -> Plan:
-    """Return the plan to the largest expected entropy, when there was no time for a tree.
+    """Return the plan to the place of largest expected entropy, without time for a tree.
 
     The bounds are ``Σ b H_λ ≤ H[Z_x] ≤ Σ b H_λ + H(b)``.
     """

@@ -18,7 +18,7 @@ class StateBlock:
     Args:
         sequence: covariances after the visited places.
         parent: block whose branches at candidate `move` are these states; None at the root.
-        row: (r,) row of the parent's state of each state.
+        row: (r,) row of each state's parent in the parent block.
         branch: (r,) branch of the parent's state.
         reach: (r,) probability of the readings, given the moves.
         mean: (r, L, m) posterior means of ``sequence.locations``.

@@ -301,7 +301,7 @@ class Thompson(Bandit):
     """Largest number of places in a draw: those with the largest mean plus 3 deviations."""
 
     def scores(self, view: View, belief: Belief, rng: np.random.Generator) -> FloatArray:
-        """Return the draw [unit of the readings]; its minimum at places that are not in it."""
+        """Return the draw [unit of the readings]; places outside of the draw get its minimum."""
         kept = np.arange(view.locations.size)
         if kept.size > self.joint:
             highest = by_size(view.mean + _DEVIATIONS * view.std)

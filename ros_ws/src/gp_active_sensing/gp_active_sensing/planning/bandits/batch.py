@@ -45,7 +45,7 @@ class ByEstimate(MaximumEstimate):
     """Confidence widths ``√β_t = min_x (m̂ - μ(x))/σ(x)`` of EST. [Kathuria2016, Lemma 3.1].
 
     The place with the largest ``μ + √β_t σ`` then has the least ``(m̂ - μ)/σ``. The minimum is over
-    the candidate places. m̂ is the maximum over the whole map at the start of the batch.
+    the candidate places. m̂ is the estimated maximum over the whole map at the start of the batch.
     """
 
     def widths(self, view: View, belief: Belief) -> Widths:

@@ -35,10 +35,10 @@ _TINY = 1e-300
 
 @dataclass(frozen=True)
 class Pass:
-    """One pass over a map.
+    """Pass over a map.
 
     Args:
-        budget: part of the remaining budget for the pass, with the way home.
+        budget: part of the remaining budget for the pass, including the way home.
         stops: required stops, one in each part of the map without a reading, if the map is good
             enough elsewhere; () = no required stops.
     """
@@ -221,7 +221,7 @@ def _design(driver: RouteDriver, begin: list[int], count: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Ask:
-    """Task of a route.
+    """Task for the planning of a route.
 
     Args:
         request: request whose remaining budget is that of the route.

@@ -22,13 +22,13 @@ from gp_active_sensing.types import Budget, Plan
 _ROUNDS = 4
 """Largest number of plans for one decision."""
 _ROOM = 0.99
-"""Fraction of the budget for which a smaller route is planned."""
+"""Safety factor on the reduced budget for a smaller route."""
 
 
 def plan_with_curves(
     policy: Policy, request: PlanRequest, state: PolicyState
 ) -> tuple[Plan, PolicyState]:
-    """Return the plan of a policy. If the plan is a route, it fits with its curves."""
+    """Return the plan of a policy. A route in the plan fits into the budget with its curves."""
     view, whole = request.topology, request.remaining
     limited = whole.metres is not None or whole.seconds is not None
     found = policy.plan(request, state)

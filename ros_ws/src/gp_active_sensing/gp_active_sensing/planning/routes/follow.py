@@ -1,4 +1,4 @@
-"""Following of a route: the next affordable place of the route, with the way home.
+"""Following of a route: its next place that is affordable together with the way home.
 
 A route is an ordered list of places. The probe takes the cheapest way from one place to the next,
 across any places. With moves, the next waypoint is the first unobserved place on that way.

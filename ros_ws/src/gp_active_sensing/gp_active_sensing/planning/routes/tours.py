@@ -37,7 +37,7 @@ _WORTH = 1e-6
 
 @dataclass(frozen=True)
 class Driven:
-    """Route that fits into a budget with the way home.
+    """Route that fits into a budget together with the way home.
 
     Args:
         stops: stops of the route, in order.
@@ -97,7 +97,7 @@ class RouteDriver:
         self._constraint = BudgetConstraint(self.topology, budget)
 
     def needs(self, route: Driven) -> Budget:
-        """Return the part of the budget that a route needs with the way home."""
+        """Return the part of the budget that a route and the way home need."""
         budget, cost = self.budget, route.cost
         last = route.stops[-1] if route.stops else self.at
         if last is not None and (home := self._constraint.way_home(last, budget.minus(cost=cost))):

@@ -351,7 +351,7 @@ def slot_in(name: str) -> Slot | None:
 
 
 def check_slots(slots: Sequence[Slot], source: str) -> None:
-    """Check that slots are in order and do not overlap. Raises MapError."""
+    """Check that slots are in order and do not overlap. Raises MapError otherwise."""
     for slot in slots:
         if not slot.end > slot.begin:
             msg = f"{source}: a time slot from {slot.begin:g} to {slot.end:g} s has no length"
