@@ -282,7 +282,7 @@ class SensingLoop:
         """Close and open places as before a restart.
 
         Raises:
-            ValueError: the map has no such places.
+            ValueError: a place is not on the map.
         """
         if not all(0 <= place < self.whole.n for place in (*closed, *opened, *declared)):
             msg = f"expected places 0 … {self.whole.n - 1}"

@@ -179,7 +179,7 @@ def measure(line: Line) -> dict[str, float]:
 
 
 def child(line: Line, package: str | None) -> dict[str, float]:
-    """Measure in a fresh process, on request with the package of another checkout."""
+    """Measure in a fresh process; with `package`, by the package of another checkout."""
     spec = json.dumps(dataclasses.asdict(line))
     command = [sys.executable, str(Path(__file__).resolve()), spec]
     environment = dict(os.environ)

@@ -126,7 +126,7 @@ def chosen(
 
 
 def able(known: Mapping[str, Mapping[str, Any]]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the available policies, and the reasons for the others."""
+    """Return the available policies, and the reasons why others are not available."""
     usable: dict[str, Any] = {}
     skipped: dict[str, str] = {}
     for label, policy in known.items():

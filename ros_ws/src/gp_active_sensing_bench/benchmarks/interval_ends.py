@@ -94,7 +94,7 @@ def _chances(belief: Belief, weights: np.ndarray, asked: float) -> tuple[float, 
 
 
 def ended(stages: Sequence[Sequence[float]], rule: str) -> Stage | None:
-    """Return the first stage at which a rule holds; None = none."""
+    """Return the first stage at which a rule holds; None = it never holds."""
     every = (Stage(*stage) for stage in stages)
     column, sure = RULES[rule]
     return next((one for one in every if getattr(one, column) >= sure), None)

@@ -17,7 +17,7 @@ class Account:
 
     Args:
         sent: number of readings before the end of the mission.
-        after: number of later readings.
+        after: number of readings after the end of the mission.
         used: number of readings in the belief; an average counts as all its readings.
         unused: stamps of sent readings without an event.
         doubled: number of repeated uses of readings.

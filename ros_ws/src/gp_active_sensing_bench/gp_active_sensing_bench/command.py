@@ -101,7 +101,7 @@ class TrialDisplay:
 
     Args:
         console: console of the output.
-        bar: progress bar on a terminal; None = none.
+        bar: progress bar on a terminal; None = no bar.
     """
 
     def __init__(self, console: Console, bar: Bar | None) -> None:
@@ -179,7 +179,7 @@ def show_trials(console: Console) -> Iterator[TrialDisplay]:
 def end_lines(
     loaded: Loaded, outputs: ExperimentOutputs, *, differences: bool = False
 ) -> list[str]:
-    """Return the first table, on request its differences to the baseline, and the written files."""
+    """Return lines on the first table, on its differences to any baseline, and on the files."""
     from gp_active_sensing_bench import tables_of
     from gp_active_sensing_bench.tables import to_text
 

@@ -40,7 +40,7 @@ def load_experiment(
         baseline: label of the baseline policy in place of the file's.
 
     Raises:
-        ResourceError: no such file; the message lists the shipped ones and the nearest match.
+        ResourceError: it does not exist; the message lists the shipped ones and the nearest match.
         ConfigError: there are wrong keys or values; the error lists all of them with their paths.
     """
     path = find_resource("experiments", str(name_or_path))
@@ -306,7 +306,7 @@ def _build_world(
 
 
 def _at(mapping: Mapping[str, Any], key: str) -> Any:
-    """Return the value at ``a.b``."""
+    """Return the value of a dotted key such as ``a.b``."""
     value: Any = mapping
     for part in key.split("."):
         value = value[part]
@@ -314,7 +314,7 @@ def _at(mapping: Mapping[str, Any], key: str) -> Any:
 
 
 def _merged(mapping: dict[str, Any], flat: Mapping[str, Any]) -> dict[str, Any]:
-    """Put values at ``a.b`` into nested data.
+    """Put values of dotted keys such as ``a.b`` into nested data.
 
     Raises:
         ConfigError: a key that leads through a value.

@@ -58,7 +58,7 @@ class Metric:
 
 
 def stages_until(record: Record, readings: int) -> Stages | None:
-    """Return the stages up to the first with `readings` readings of the budget; None = none.
+    """Return the stages up to the first with `readings` spent readings; None = no such stage.
 
     Readings are observed places, or visits for a policy that may choose observed places again.
     """
@@ -73,7 +73,7 @@ def metric_of(name: str) -> Metric:
     """Return a metric by name; ``rmspe.depth`` is that of the quantity depth.
 
     Raises:
-        UnknownNameError: no such metric; the message has the nearest match.
+        UnknownNameError: no metric has this name; the message has the nearest match.
     """
     word, _, quantity = name.partition(".")
     if word not in METRICS:

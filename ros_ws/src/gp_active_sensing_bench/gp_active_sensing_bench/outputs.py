@@ -271,7 +271,7 @@ def _thinned(table: MetricTable) -> MetricTable:
 
 
 def _spread(count: int) -> list[int]:
-    """Return about `COLUMNS` numbers of 0 … count-1, spread evenly, with the last."""
+    """Return about `COLUMNS` evenly spread numbers of 0 … count-1, including the last one."""
     if count <= COLUMNS:
         return list(range(count))
     return sorted({round(i * (count - 1) / (COLUMNS - 1)) for i in range(COLUMNS)})

@@ -184,7 +184,7 @@ def key_of(scenario: Mapping[str, Any]) -> str:
 
 
 def _marked(scenario: Scenario) -> Scenario:
-    """Return the scenario with the content of its belief's model, which belongs to the key."""
+    """Return the scenario with a checksum of its belief's model, which becomes part of the key."""
     with contextlib.suppress(ConfigError):  # reported when the belief is built
         return dataclasses.replace(scenario, belief=with_mark(scenario.belief))
     return scenario

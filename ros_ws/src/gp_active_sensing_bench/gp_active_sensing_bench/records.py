@@ -115,7 +115,7 @@ def load_records(directory: Path | str) -> Loaded:
     """Read the directory of an experiment, which may be incomplete.
 
     Raises:
-        RunError: no such directory, not an experiment's, or a damaged line.
+        RunError: the directory is missing or not an experiment's, or a line is damaged.
         ConfigError: its ``experiment.yaml`` cannot be used.
     """
     return ExperimentDirectory.open(directory).load()
@@ -184,7 +184,7 @@ class ExperimentDirectory:
             self._lock = None
 
     def write_config(self, experiment: Experiment) -> None:
-        """Write a whole ``experiment.yaml``. Raises RunError on failure."""
+        """Replace ``experiment.yaml``. Raises RunError on failure."""
         data = json_ready(to_mapping(experiment.config))
         self.write_text(CONFIG, yaml.safe_dump(data, sort_keys=False, allow_unicode=True))
 
@@ -198,7 +198,7 @@ class ExperimentDirectory:
             raise cannot(self.path / name, "write", error) from error
 
     def write_text(self, name: str, text: str) -> Path:
-        """Write a whole file of the directory. Raises RunError on failure."""
+        """Replace a file of the directory. Raises RunError on failure."""
         return write_whole(self.path / name, text)
 
     def forget_failures(self) -> None:

@@ -92,7 +92,7 @@ def summary(records: Sequence[Record], metric: str, at: Sequence[int]) -> Metric
             column of that budget; other missions count in each.
 
     Raises:
-        UnknownNameError: no such metric.
+        UnknownNameError: no metric has this name.
     """
     found = metric_of(metric)
     values = _values(records, found, at)
@@ -115,7 +115,7 @@ def differences(
         baseline: label of the baseline policy, which has no row.
 
     Raises:
-        UnknownNameError: no such metric.
+        UnknownNameError: no metric has this name.
     """
     found = metric_of(metric)
     values = _values(records, found, at)
@@ -162,7 +162,7 @@ def note_of(table: MetricTable, several: str = NOTE) -> str:
 
 
 def to_markdown(table: MetricTable) -> str:
-    """Return a Markdown table: mean ± standard error, with different counts."""
+    """Return a Markdown table: mean ± standard error, and counts where they differ."""
     caption, head, rows = grid(table)
     plain = [[c.replace("|", "\\|").replace("\n", " ") for c in row] for row in [head, *rows]]
     lines = [f"| {' | '.join(row)} |" for row in plain]

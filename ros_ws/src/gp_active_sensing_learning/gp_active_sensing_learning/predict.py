@@ -55,7 +55,7 @@ def predict_table(
         source: a table with the model's inputs as columns; with a map, with names of places.
         out: file to write.
         topology: a map whose features are the model's inputs; None = no map.
-        place: column with the names of places; "" = a usual name.
+        place: column with the names of places; "" = the column with a usual name.
         progress: callback with the number of finished rows.
 
     Raises:

@@ -915,7 +915,7 @@ class Belief:
         """Return the (L, m) noise variance of new readings; (L, 1) if all are equal.
 
         Args:
-            own: (m,) noise variance of each reading, after the transform; None = none.
+            own: (m,) noise variance of each reading, after the transform; None = not given.
         """
         noise = self.noise_variance[:, None]
         if own is None or not (self.scale_known or self._ageing is None):

@@ -122,7 +122,7 @@ def belief_on(
 
 
 def _attributes(config: BeliefConfig, topology: Topology) -> Attributes | None:
-    """Return the attributes on which the mean may depend linearly; None = none."""
+    """Return the attributes on which the mean may depend linearly; None = no attributes."""
     if config.attributes is None:
         own = config.length_scales is not None or config.mean == "linear"
         return None if own or config.kernel == EMPIRICAL else attributes_of(topology)
@@ -165,7 +165,7 @@ def build_belief(
         links: links between places, for a graph kernel.
         trend: (n, q) columns of a linear mean; None = the features.
         places: (n,) names of the places, for a history of readings.
-        attributes: attributes on which the mean may depend linearly; None = none.
+        attributes: attributes on which the mean may depend linearly; None = no attributes.
         quiet: True to log no length-scales from the map.
 
     Raises:
@@ -335,7 +335,7 @@ def covariance_family(
         features: (n, p) features of the places.
         names: (p,) names of the features.
         links: links between places.
-        attributes: (n, q) columns on which the mean may depend linearly; None = none.
+        attributes: (n, q) columns on which the mean may depend linearly; None = no columns.
 
     Raises:
         ValueError: a graph kernel has no links, or `name` is a history.

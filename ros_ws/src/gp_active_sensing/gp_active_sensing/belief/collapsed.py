@@ -22,7 +22,7 @@ class Beside(NamedTuple):
 
     Args:
         steepness: (2, L, k) squared horizontal and vertical slope at places [variance/m²].
-        noisy: True to add the belief's noise, because it is not known.
+        noisy: True to add the belief's noise, for an unknown noise of the sensor.
     """
 
     steepness: FloatArray
@@ -192,7 +192,7 @@ class CollapsedReadings:
             unit: (L,) estimated factor of the covariance, which divides the readings' own
                 variances; None = known scale. With a factor, the belief's noise is added once to
                 the average of such readings of a place.
-            stays: additional uncertainty of averages over a stay; None = none.
+            stays: additional uncertainty of averages over a stay; None = no such uncertainty.
 
         Returns:
             Four (L, k) arrays.

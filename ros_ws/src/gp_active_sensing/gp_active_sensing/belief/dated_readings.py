@@ -162,7 +162,7 @@ class DatedReadings:
     def counting(self, times: FloatArray, now: float) -> BoolArray:
         """Return a mask of `times`, True where a reading of that time counts now.
 
-        With `discard_step`, the newest reading of a probe and all later answers of experts count.
+        With `discard_step`, a probe's newest reading and all later answers of experts always count.
         """
         counting = self.ageing.used(times, now, self.first)
         if self.ageing.config.discard_step is not None:

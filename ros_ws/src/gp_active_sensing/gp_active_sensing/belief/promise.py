@@ -74,7 +74,7 @@ _VAGUE = 1e6
 
 
 class Floor(NamedTuple):
-    """Lower bound of the promised error for any choice of a number of places.
+    """Lower bound of the promised error over all choices of equally many places.
 
     Args:
         error: root of the weighted mean of the places' variances, in the sensor's unit.

@@ -105,7 +105,7 @@ class QueryLog:
         self.begun, self.places, self.missing = None, (), ()
 
     def give_up(self) -> None:
-        """Drop the open question of a cancelled decision, without counts."""
+        """Drop the open question of a cancelled decision without changing the counts."""
         self.begun, self.places, self.missing = None, (), ()
 
     def check(self, reading: Reading, seconds: float) -> Reading:

@@ -306,7 +306,7 @@ class External:
         """Check that the program exists, without a start.
 
         Raises:
-            PlanningError: there is no such program.
+            PlanningError: the program does not exist.
         """
         del belief, topology
         if shutil.which(self.command[0]) is None:

@@ -3,7 +3,7 @@ r"""View of a map for a probe that cannot turn on the spot.
 The cost of a move depends on the heading at its start. A view is made for one decision, with the
 place and the heading of the probe. Ways from that place are exact. At any other place the
 heading is that of an arrival from the probe's place. So the cost of a drive to a place and of the
-way home from there is exact. For an unknown heading the longest way counts. Roads have no such
+way home from there is exact. For an unknown heading the longest way is used. Roads have no such
 view: their lines already have curves.
 
 The shortest path from a pose to a point with curves of at least a radius r is an arc and a straight
@@ -18,7 +18,7 @@ mirror y for a turn to the right.
   second centre is 2r from the first one and r from the point. The angle between its direction and q
   therefore has the cosine (D² + 3r²) / (4 r D). The length is r times the sum of both angles.
 
-All angles are between 0 and 2π. The shortest of the six ways counts.
+All angles are between 0 and 2π. The shortest of the six ways is used.
 """
 
 from __future__ import annotations

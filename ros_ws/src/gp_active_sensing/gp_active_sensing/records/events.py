@@ -157,7 +157,7 @@ class DecisionAsked(Event):
     """Start of a decision, with the readings so far.
 
     Args:
-        at: place of the probe; None = none yet.
+        at: place of the probe; None = no place yet.
         pending: waypoints of other probes, and `passed`.
         passed: places that the probe has left before their readings came.
         waiting: places of other probes that wait for a decision, by name.
@@ -371,7 +371,7 @@ class ExpertAsked(Event):
     """Question to an expert before the next decision.
 
     Args:
-        places: places of the question; () = none.
+        places: places of the question; () = a question without places.
         given_up: True if the mission stops waiting for the previous answer.
     """
 
@@ -456,7 +456,7 @@ class BudgetChanged(Event):
     Args:
         readings: number of readings of the mission; None = unlimited.
         metres, seconds: limits of each probe; None = unlimited.
-        error: error of the map that ends the mission; None = none.
+        error: error of the map that ends the mission; None = no such error.
         error_of: measure of that error; "" = the default.
         errors: errors of the maps of further quantities, by name.
     """

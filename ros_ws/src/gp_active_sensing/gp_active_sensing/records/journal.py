@@ -115,7 +115,7 @@ class Journalled:
         events: events in order, with an event ``gap`` for missing lines.
         number: number of the last line.
         damage: a sentence on each damaged, missing or repeated part.
-        lines: lines of a sound journal with the same events, on request.
+        lines: lines of a sound journal with the same events, if requested.
         sound: length before the first damage or the half-written end [bytes].
         rest: bytes after the last whole line.
     """
@@ -165,7 +165,7 @@ _STRICT = json.JSONDecoder(parse_constant=_finite, parse_float=_finite)
 
 
 def read_journal(path: Path, *, lines: bool = False) -> Journalled:
-    """Return the contents of a journal, on request with its lines; a missing file is empty.
+    """Return the contents of a journal, if requested with its lines; a missing file is empty.
 
     Raises:
         RunError: the journal cannot be read, or two processes wrote to it.

@@ -187,14 +187,14 @@ class RunDirectory:
         self._files.append(TRUTH, _line(item))
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
-        """Write a whole ``summary.json``. Raises RunError on failure."""
+        """Replace ``summary.json``. Raises RunError on failure."""
         self.lock()
         self.check()
         text = json.dumps(json_ready(dict(summary)), indent=2, allow_nan=False)
         write_whole(self.path / SUMMARY, text + "\n")
 
     def write_file(self, name: str, content: str | bytes) -> None:
-        """Write another whole file of this run (`MAP…`). Raises RunError on failure."""
+        """Replace another file of this run (`MAP…`). Raises RunError on failure."""
         self.lock()
         self.check()
         write_whole(self.path / name, content)

@@ -80,7 +80,7 @@ class SimulatedProbe:
         self.speed = speed
         self._radius = 0.0 if topology.roads else turn_radius
         self.at = start
-        """Last place that was passed; None = none yet."""
+        """Last place that was passed; None = no place yet."""
         self._legs: list[_Leg] = []
         self._done = 0.0
         self._rate = math.inf

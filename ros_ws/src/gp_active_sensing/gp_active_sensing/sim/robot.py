@@ -154,7 +154,7 @@ class SimulatedRobot:
 
     @property
     def at(self) -> int | None:
-        """Last place that was passed; None = none yet."""
+        """Last place that was passed; None = no place yet."""
         return self._probe.at
 
     @property

@@ -185,7 +185,7 @@ def load_scenario(
         policy: name of another policy; it keeps the parameters that it knows.
 
     Raises:
-        ResourceError: no such scenario; the message lists the shipped ones and the nearest match.
+        ResourceError: it does not exist; the message lists the shipped ones and the nearest match.
         ConfigError: wrong keys or values, all with their paths; or `overrides` name another policy.
     """
     path = find_resource("sim", str(name_or_path))
@@ -245,7 +245,7 @@ def with_policy(mapping: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return scenario data with another policy, which keeps the parameters that it knows.
 
     Raises:
-        UnknownNameError: no such policy.
+        UnknownNameError: no policy has this name.
     """
     factory: Any = policies.factory(name)
     known = {field.name for field in dataclasses.fields(factory)}

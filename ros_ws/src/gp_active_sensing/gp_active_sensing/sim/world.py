@@ -199,7 +199,7 @@ def _checked(topology: Topology, budget: Budget, start: int | None, speed: float
 
 
 def expert_of(scenario: Scenario, world: World) -> SimulatedExpert | None:
-    """Return the expert of a scenario, who knows its truth; None = none.
+    """Return the expert of a scenario, who knows its truth; None = the scenario has none.
 
     Raises:
         ConfigError: stations or a start that are no places of the map.

@@ -61,7 +61,7 @@ class TrafficRobot(SimulatedRobot):
 
     @property
     def at(self) -> int | None:
-        """Last driven place; None = none yet."""
+        """Last driven place; None = no place yet."""
         return self._at
 
     @property

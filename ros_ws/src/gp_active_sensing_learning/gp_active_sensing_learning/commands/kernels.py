@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class KernelOptions:
-    """Options of `learn` that are for kernels only; None = not given."""
+    """Options of `learn` that only apply to kernels; None = not given."""
 
     kernels: str | None
     inputs: str | None
@@ -126,7 +126,7 @@ _OPTIONS = (
 )
 
 KERNEL_OPTIONS = tuple(KernelOptions.__dataclass_fields__)
-"""Names of parameters for kernels only."""
+"""Names of the options that only apply to kernels."""
 
 
 def kernel_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gp_active_sensing_learning import DataRequest, HyperParameterEstimate
 
 _LENGTHS_ONLY = ("way", "per_feature", "starts", "subset", "noise")
-"""Names of parameters for length-scales only."""
+"""Names of the options that only apply to length-scales."""
 
 
 def _deviation(context: click.Context, parameter: click.Parameter, value: float | None) -> Any:

@@ -41,7 +41,7 @@ class RowRequest:
         place: column with the names of places.
         scale: factor on the values.
         snap: largest distance of a position from its place [m]; None = `usual_snap`.
-        usual_snap: default of `snap` [m]; that of a model, if any.
+        usual_snap: default of `snap` [m], such as that of a model.
         scenario, map_file: source of the map.
         overrides: overrides of the form ``a.b=value``.
         reading_topic, reading_field, pose_topic: topics and field of a bag.
@@ -72,7 +72,7 @@ class RowRequest:
 
     @property
     def of_bag(self) -> dict[str, str]:
-        """Return the given options that are for bags only."""
+        """Return the given options that only apply to bags."""
         names = ("reading_topic", "reading_field", "pose_topic")
         return {name: text for name in names if (text := getattr(self, name))}
 

@@ -131,7 +131,7 @@ def is_table(data: str) -> bool:
 
 
 def transform_override(overrides: Sequence[str], *, alone: bool = False) -> str | None:
-    """Return the transform that overrides set; None = none of them does.
+    """Return the transform that overrides set; None = no override sets it.
 
     Args:
         overrides: overrides of the form ``a.b=value``.

@@ -40,10 +40,10 @@ def open_table(path: Path) -> Table:
 
 
 def value_column(table: Table, given: str, taken: Collection[str]) -> str:
-    """Return the column with the values: the given one, a usual one, or the only other one.
+    """Return the column with values: the given one, one with a usual name, or the only one left.
 
     Raises:
-        ReadingError: there is no such column, or several are possible.
+        ReadingError: there is no column with values, or several are possible.
     """
     left = [name for name in table.header if name not in taken]
     usual = [given] if given else [name for name in _VALUE_COLUMNS if name in left]
@@ -56,7 +56,7 @@ def value_column(table: Table, given: str, taken: Collection[str]) -> str:
 
 
 class WholeRows:
-    """Filter for rows of a table with a number in every column; it counts the others.
+    """Filter for rows of a table with a number in every column; it counts all other rows.
 
     Args:
         table: the table.

@@ -1,4 +1,4 @@
-"""Groups of kernels that fit into memory, optimised in turn or on several cores."""
+"""Groups of kernels that fit into memory, optimised one after another or on several cores."""
 
 from __future__ import annotations
 

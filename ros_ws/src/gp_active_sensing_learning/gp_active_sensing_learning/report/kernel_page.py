@@ -322,7 +322,7 @@ def rounded(value: float, digits: int = 3) -> str:
 
 
 def kernel_table(model: KernelModel) -> str:
-    """Return a table of the first kernels, and a table of the others to unfold."""
+    """Return a table of the first kernels, and a table of all other kernels to unfold."""
     table = _rows(model, range(min(_FIRST, len(model.fits))))
     first = f'<figure class="table">{table}</figure>'
     if len(model.fits) <= _FIRST:

@@ -112,7 +112,7 @@ class RegionKernel:
             self._condition(len(members))
 
     def _condition(self, count: int) -> None:
-        """Condition on the first `count` places, and keep the others."""
+        """Condition on the first `count` places, and keep all other places."""
         members, others = np.arange(count), np.arange(count, self.places.size)
         block = self.entries(members, members)
         cross = self.entries(others, members)

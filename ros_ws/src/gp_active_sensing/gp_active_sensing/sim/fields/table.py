@@ -343,7 +343,7 @@ class TimeSeriesField(GroundTruth):
 
 
 def slot_in(name: str) -> Slot | None:
-    """Return the slot in a column's name (v_900_1800: 900 to 1800 s); None = none."""
+    """Return the slot in a column's name (v_900_1800: 900 to 1800 s); None = no slot."""
     found = _TIMES.search(name)
     if found is None:
         return None
