@@ -89,7 +89,7 @@ def mission(name: str, number: int, policy: str, moves: int) -> tuple[float, flo
 
 
 def repeats(draws: int) -> Section:
-    """Return the results for draws, read 1, 5 and 30 times at each place by three sensors."""
+    """Return the results for draws with 1, 5 or 30 readings of each place by three sensors."""
     section = Section(
         "Many readings of a place, and good sensors",
         COMMAND,

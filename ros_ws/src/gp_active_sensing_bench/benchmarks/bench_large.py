@@ -132,7 +132,7 @@ class Mission:
 
 
 def predict_seconds(positions: np.ndarray, readings: int) -> float:
-    """Return the time of scikit-learn's prediction of every place [s]; NaN without it."""
+    """Return the time of scikit-learn's prediction of every place [s]; NaN = not installed."""
     try:
         from sklearn.gaussian_process import GaussianProcessRegressor
         from sklearn.gaussian_process.kernels import Matern

@@ -148,7 +148,7 @@ def able(known: Mapping[str, Mapping[str, Any]]) -> tuple[dict[str, Any], dict[s
 def gather(
     tasks: Sequence[Task], processes: int, *, play_them: bool = True
 ) -> tuple[list[Row], dict[str, str]]:
-    """Play the missions without rows; return all rows, and the reasons for missing ones.
+    """Play the missions that have no rows yet; return all rows, and the reasons for missing ones.
 
     With ``--kept FOLDER`` each row is stored there.
     """

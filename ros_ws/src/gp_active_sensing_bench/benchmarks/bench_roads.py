@@ -75,7 +75,7 @@ def _all(name: str, fields: range, starts: range, policies: Sequence[str]) -> It
 
 
 def gather(wanted: Sequence[Task], *, play_them: bool) -> list[dict[str, object]]:
-    """Play the missions without rows; return all rows."""
+    """Play the missions that have no rows yet; return all rows."""
     kept = Kept("roads")
     for number, task in enumerate(wanted, start=1):
         if task.key in kept.rows or not play_them:

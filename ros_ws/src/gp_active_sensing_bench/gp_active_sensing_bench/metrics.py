@@ -88,7 +88,7 @@ def metric_of(name: str) -> Metric:
 def metrics_of(names: Sequence[str], records: Sequence[Record]) -> tuple[str, ...]:
     """Return the names of metrics; with several quantities, those of maps for each quantity.
 
-    Then relative errors are included, for each quantity and for all.
+    With several quantities, relative errors are included for each quantity and for all together.
     """
     further = dict.fromkeys(q for r in records for q in r["config"].get("quantities", {}))
     if not further:

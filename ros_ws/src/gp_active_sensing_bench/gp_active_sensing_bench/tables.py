@@ -156,7 +156,7 @@ def to_text(table: MetricTable) -> list[str]:
 
 
 def note_of(table: MetricTable, several: str = NOTE) -> str:
-    """Return the meaning of the cells; `several` for a table over several seeds."""
+    """Return the meaning of the cells; `several` = the table is over several seeds."""
     cells = [cell for row in table.rows for cell in row.cells if cell is not None]
     return NOTE_OF_ONE if cells and all(math.isnan(c.error) for c in cells) else several
 

@@ -183,7 +183,7 @@ def _search(model: Model, start: FloatArray) -> tuple[float, FloatArray]:
 
 
 def _without(model: Model, at: FloatArray) -> float:
-    """Return the negative log posterior without `place_std`, minimised near the optimum with it.
+    """Return the least negative log posterior without `place_std`, starting at the full optimum.
 
     One start adds the independent component to the noise, another one shortens the length-scales.
     """

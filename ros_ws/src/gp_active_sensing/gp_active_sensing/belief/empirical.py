@@ -132,7 +132,7 @@ def empirical(
 
 
 def _correlations(x: FloatArray, present: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return a mask (n, n) of pairs read together, and their correlations with variances."""
+    """Return a mask (n, n) of pairs read together, the correlations, and the variances of these."""
     both = present.T.astype(np.float64) @ present
     together = both >= _FEWEST
     np.fill_diagonal(together, False)

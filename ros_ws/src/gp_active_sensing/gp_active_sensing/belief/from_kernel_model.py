@@ -263,7 +263,7 @@ def candidates_of(
         kernels: largest number of kernels; the most probable ones are used.
         scales: odd number of factors on the length-scales of a kernel, so that 1 is among them.
             Each is combined with each of `OWN_SHARES`.
-        extent: extent of the map in feature units; length-scale of a kernel without one.
+        extent: extent of the map in feature units; it is used for a kernel without a length-scale.
 
     Raises:
         ValueError: `scales` is even.

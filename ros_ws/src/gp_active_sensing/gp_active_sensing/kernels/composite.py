@@ -132,7 +132,7 @@ class Composite:
         return theta
 
     def typical_length(self, theta: FloatArray, unit: FloatArray) -> float | None:
-        """Return the geometric mean of the leaves' lengths of variation; None without any.
+        """Return the geometric mean of the leaves' lengths of variation; None if no leaf has one.
 
         Args:
             theta: (P,) hyper-parameters.

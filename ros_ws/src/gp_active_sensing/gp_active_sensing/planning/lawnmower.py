@@ -153,7 +153,7 @@ class _Layer:
         return fits(laid.trip, self._constraint)
 
     def home(self, laid: PlannedRows) -> float:
-        """Return the cost of the way home from the last row, in the unit of `by`; 0 without one."""
+        """Return the cost from the last row to the end place in the unit of `by`; 0 = no end."""
         home = self._constraint.costs_home(self.by)
         if home is None or laid.trip is None or not laid.trip.path:
             return 0.0

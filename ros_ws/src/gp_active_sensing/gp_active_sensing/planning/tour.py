@@ -265,7 +265,7 @@ class Tour:
     def _improved(
         self, driver: RouteDriver, kind: str, route: Driven, room: _Room
     ) -> list[tuple[str, Driven]]:
-        """Return the improved route and the given route, or only the latter without improvement."""
+        """Return the improved route and the given route; without improvement only the latter."""
         better = improved(driver, route, room.for_more(self.trials))
         if better is route:
             return [(kind, route)]

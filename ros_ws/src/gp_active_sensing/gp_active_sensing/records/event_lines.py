@@ -180,7 +180,7 @@ def _read_stay(given: Line) -> StayRecord:
 
 
 def _read_off(given: Any) -> Off:
-    """Return a distance from a place's point: metres, or metres across and up."""
+    """Return a distance from a place's point [m], or a horizontal and a vertical distance."""
     if isinstance(given, list):
         across, up = given
         return _finite(across), _finite(up)

@@ -255,8 +255,8 @@ def _quality(
 def length_scale_weights(belief: Belief) -> tuple[dict[str, Any], ...]:
     """Return each candidate length-scale with its weight, most probable first.
 
-    Weights of candidates that differ only in signal or noise are summed. A named kernel is
-    included.
+    Weights of candidates that differ only in signal or noise are summed. Kernels with a name have
+    separate entries.
     """
     total: dict[tuple[str, tuple[float, ...]], float] = {}
     for candidate, weight in zip(belief.hyperparameters, belief.weights, strict=True):

@@ -153,6 +153,6 @@ def _captured_stderr() -> Iterator[list[str]]:
 
 
 def _sentence(messages: Sequence[str], error: Exception) -> str:
-    """Return SUMO's messages on one line, or else that of the exception."""
+    """Return SUMO's messages on one line; without messages, the message of the exception."""
     words = " ".join(" ".join(line.split()) for line in messages if line.strip())
     return words.removeprefix("Error: ") or " ".join(str(error).split())

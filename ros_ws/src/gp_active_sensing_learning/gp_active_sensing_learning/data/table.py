@@ -164,7 +164,7 @@ def read_wide(path: Path, topology: Topology, inputs: Sequence[str], how: ReadOp
     """Read a table with a line for each time and a column for each place, in parts.
 
     Each cell becomes a row. Empty cells are skipped, and so are lines without a time if `HOURS` is
-    an input. Columns other than places are ignored. `notes` reports all of these.
+    an input. Columns other than places are ignored. `notes` reports what was left out.
 
     Args:
         path: CSV file with a header.

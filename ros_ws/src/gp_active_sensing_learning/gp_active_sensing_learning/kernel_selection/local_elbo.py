@@ -64,7 +64,7 @@ class Sums:
     rest: Any
 
     def plus(self, other: Sums) -> Sums:
-        """Return the sums over the rows of both; one of the two includes the prior."""
+        """Return the sums over the rows of both objects; one of them includes the prior."""
         return Sums(
             self.precision + other.precision, self.linear + other.linear, self.rest + other.rest
         )

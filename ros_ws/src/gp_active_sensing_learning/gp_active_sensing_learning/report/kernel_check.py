@@ -175,7 +175,7 @@ def domain(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return minimum, maximum and median (d,) of the shown inputs, in original units.
 
-    The inputs are those of the rows, or the inducing inputs of the first kernel without rows.
+    The inputs are those of the rows or, if no rows are given, the first kernel's inducing inputs.
     """
     if check is not None:
         X = check.inputs

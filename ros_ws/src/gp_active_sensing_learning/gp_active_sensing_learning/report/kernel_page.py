@@ -400,7 +400,7 @@ def coverage_table(found: ModelCheck) -> str:
 
 
 def dropped_table(model: KernelModel) -> str:
-    """Return a table of dropped kernels with reasons; "" without any."""
+    """Return a table of dropped kernels with reasons; "" = no kernel was dropped."""
     if not model.dropped:
         return ""
     columns = [("kernel", "text"), ("why it is not in the model", "text wrap")]

@@ -93,7 +93,7 @@ def _chain_rule(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:
 
 
 def _thinned(fixed: FloatArray) -> FloatArray:
-    """Keep the best sequences under each λ, each pair of λ, and on average. Any subset is sound."""
+    """Keep the best sequences under each λ, each pair of λ, and on average. Any subset is valid."""
     if len(fixed) <= _KEPT:
         return fixed
     L = fixed.shape[1]

@@ -453,7 +453,7 @@ class CovarianceState:
 
     @cached_property
     def pairs(self) -> Pairs | None:
-        """Last two visits of a state with k = 3; None without moves or a child without leaves."""
+        """Last two visits of a state with k = 3; None without moves, or if a child has no leaf."""
         if self.problem.free or not len(self.candidates):
             return None
         found: list[tuple[FloatArray | IntArray, ...]] = []

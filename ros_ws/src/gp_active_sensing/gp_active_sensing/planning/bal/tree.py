@@ -244,7 +244,7 @@ def published(tree: Tree, alpha: float, room: Room) -> None:
     block = tree.expand_root()
 
     def follow(block: StateBlock, slots: IntArray, made: int, place: int) -> StateBlock:
-        """Expand the first of a state's `slots`; queue the rest by the bounds of the second one."""
+        """Expand the first of a state's `slots`; queue the rest at the bounds of the second one."""
         ways, branches = np.unravel_index(slots[:2], block.taken.shape[1:])
         if len(slots) > 1:
             low, up = (b[0, ways[1], branches[1]] for b in (block.branch_lower, block.branch_upper))

@@ -61,7 +61,7 @@ class MoveLattice:
         return cls(cells, step, float(paces[0]), diagonal, number, _runs(following))
 
     def straight(self, a: int, b: int) -> IntArray | None:
-        """Return the places after a up to b on a straight line of moves, None without one."""
+        """Return the places after a up to b on a straight line of moves; None if no line exists."""
         offset = self.cells[b] - self.cells[a]
         length = int(np.abs(offset).max())
         unit = np.sign(offset)

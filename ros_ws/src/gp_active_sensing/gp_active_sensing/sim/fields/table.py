@@ -94,7 +94,7 @@ def table_truth(path: Path, config: FieldConfig, topology: Topology) -> GroundTr
 def _without_gaps(
     values: FloatArray, cells: _Cells, path: Path, config: FieldConfig, topology: Topology
 ) -> FloatArray:
-    """Return values with ``fill`` at places without any. Raises MapError if it is not given."""
+    """Return values with ``fill`` at places without values. Raises MapError if it is not given."""
     gaps = np.isnan(values[0])
     missing = [name for name, gap in zip(topology.names, gaps.tolist(), strict=True) if gap]
     if not missing:
