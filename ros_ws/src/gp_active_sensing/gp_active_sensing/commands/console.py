@@ -1,4 +1,4 @@
-"""Lines of the console for a run and a replay: progress, stages and the summary."""
+"""Console output of a run and a replay: progress, stages and the summary."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Show = Callable[[Mapping[str, Any]], None]
 WIDTH = 100
 """Largest number of characters in the line of a stage."""
 SLOW = 2.0
-"""Planning time from which on the console shows it [s]."""
+"""Least planning time that the console shows [s]."""
 
 _LATENCIES = (
     ("reading_to_belief", "reading in -> belief updated"),
@@ -41,7 +41,7 @@ def stage_line(record: Mapping[str, Any], scenario: Scenario) -> str:
     """Return the line of a stage of a scenario, with at most `WIDTH` characters.
 
     The reading has the digits that the sensor's noise justifies. The errors have the unit of the
-    reading. A part that does not fit is left out.
+    reading. Parts that do not fit into the line are left out.
     """
     used = [
         f"{_amount(done, total)}/{total:.0f} {unit}"
@@ -88,7 +88,7 @@ def _amount(done: float, total: float) -> str:
 
 
 def _value(value: float, noise_std: float) -> str:
-    """Return a reading with decimals down to the first digit of its noise."""
+    """Return a reading, rounded to the first digit of its noise."""
     if noise_std <= 0.0:
         return brief(value)
     return fixed(value, min(6, max(0, math.ceil(-math.log10(noise_std)))))
@@ -97,9 +97,9 @@ def _value(value: float, noise_std: float) -> str:
 def _believed(
     candidates: Iterable[tuple[str, Sequence[float], float]], scale_unit: str
 ) -> list[tuple[str, str, float]]:
-    """Return the most probable kernel, if named, and its length-scale, as (label, text, weight).
+    """Return the most probable named kernel and its length-scale, each as (label, text, weight).
 
-    Weights of candidates that differ only in signal or noise are summed.
+    The weights of candidates that differ only in signal or noise are summed.
     """
     best = most_probable(candidates)
     if best.kernel == NONE:
@@ -116,8 +116,8 @@ def summary_lines(
 
     Args:
         summary: content of ``summary.json``; {} = there is none.
-        main: name of the main quantity, for a run with several.
-        weighted: `map.weights` is set.
+        main: name of the main quantity, for a run with several quantities.
+        weighted: True = `map.weights` is set.
     """
     if not summary:
         return ["There is no summary: the run did not get to its end."]
@@ -316,7 +316,7 @@ class ReplayDisplay:
         self._progress.stop()
 
     def begin(self, mode: str, total: int) -> Callable[[int], None]:
-        """Show the kind of the replay; return a callback for the number of messages read."""
+        """Show the kind of the replay; return a callback that takes the number of read messages."""
         if mode in _HEADS:
             self._echo(_HEADS[mode])
             self._echo(f"{'stage':>5}  {'planner':<14}{'nat':>8}  {'probe':<14}{'nat':>8}  reading")

@@ -34,9 +34,9 @@ PACKAGES = {
     "gp_active_sensing_learning": "learning length-scales and kernels (`learn`, `model`)",
     "gp_active_sensing_bench": "experiments and benchmarks (`experiment`)",
 }
-"""Purpose of each package beside this one."""
+"""Purpose of each of the further packages."""
 HEAVY = frozenset({"sumo"})
-"""Extras whose pinned versions `make heavy` installs."""
+"""Extras that `make heavy` installs in pinned versions."""
 
 
 @click.command()
@@ -69,7 +69,7 @@ class Check:
         status: ok, missing or error.
         found: version or place; "" = none.
         remedy: advice; "" = none needed.
-        needed: the core does not work without it.
+        needed: True = the core does not work without it.
     """
 
     name: str
@@ -137,7 +137,7 @@ def _ros() -> Check:
 
 
 def _plugin_groups() -> bool:
-    """Return whether a plug-in may exist; importing the registries is slower."""
+    """Return whether a plug-in may exist, faster than by importing the registries."""
     try:
         return any(group.startswith(f"{PACKAGE}.") for group in metadata.entry_points().groups)
     except Exception:  # a damaged distribution; the registries name it

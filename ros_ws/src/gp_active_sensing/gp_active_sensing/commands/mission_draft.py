@@ -67,7 +67,7 @@ _FIELDS = {
     "sensor_msgs/msg/Illuminance": "illuminance",
     "sensor_msgs/msg/Range": "range",
 }
-"""Fields of the value for assumed message types."""
+"""Field of the measured value in each assumed message type."""
 _ASSUMED = "assumed; check it"
 
 
@@ -78,16 +78,16 @@ class MissionDraft:
     Args:
         given: options of the command.
         system: running ROS system; None = none.
-        asking: ask for missing values.
+        asking: True = ask the user for missing values.
         lines: lines to print with the results.
-        misfits: sentence for each answer that does not fit.
-        notes: comment for each parameter.
+        misfits: a sentence for each answer that does not fit the running system.
+        notes: comments in the file, by parameter.
         topics: types of each topic of the running system.
         probes: names of several probes.
         received: messages on each topic.
         needs: parameters that the rates of the topics require.
         speed: speed of the robot where the map has no limit [m/s]; None = not needed.
-        map_text: answer for the map.
+        map_text: the user's answer for the map.
     """
 
     given: dict[str, Any]
@@ -108,7 +108,7 @@ class MissionDraft:
     """Settings of the further quantities, by name."""
 
     def answer(self) -> None:
-        """Ask for missing values, check the running system, and compare."""
+        """Ask for missing values, inspect the running system, and compare the two."""
         self.probes = numbered(self.given["probes"]) if self.given["probes"] else ()
         if self.given.get("further") and "=" in (self.given["reading"] or ""):
             self.main, _, topic = self.given["reading"].partition("=")
@@ -147,7 +147,7 @@ class MissionDraft:
     def _ask(
         self, key: str, question: str, read: Callable[[str], T], default: str | None = None
     ) -> T:
-        """Parse an answer; ask again after an error."""
+        """Ask a question and parse the answer; ask again after an error."""
         if self.given[key] or not self.asking:
             return read(str(self.given[key] or default or ""))
 
@@ -174,7 +174,7 @@ class MissionDraft:
         return {key: self.given[key] for key in ("spacing", "radius", "frame")}
 
     def _find_speed(self) -> float | None:
-        """Return the speed for a budget in time, if the map has none."""
+        """Return the speed for a budget in time, if the map has no speed limits."""
         why, given = limitless(self.map.places), self.given["speed"]
         if given is not None:
             if not why:
@@ -227,7 +227,7 @@ class MissionDraft:
         return live_map(topic, None, **self._of_map())
 
     def _misfit(self, text: str) -> None:
-        """Record a misfit, and show it at once in a dialogue."""
+        """Record a misfit; in a dialogue, also show it at once."""
         if self.asking:
             echo(f"  {one_line(text)}")
         self.misfits.append(text)
@@ -250,7 +250,7 @@ class MissionDraft:
         self.pose = _checked(PoseConfig, "pose", **tf)
 
     def _stream(self, what: str, question: str, likely: list[str], usual: str) -> tuple[str, str]:
-        """Return topic and type of a stream; the default type is that of the running system."""
+        """Return topic and type of a stream; the default is the type in the running system."""
         if self.asking and not self.given[what] and likely:
             for name in likely[:12]:
                 echo(f"  {name} ({', '.join(self.topics[name])})")
@@ -273,7 +273,7 @@ class MissionDraft:
         return topic, type
 
     def _type_of(self, what: str, topic: str, given: str, usual: str) -> tuple[str, str]:
-        """Return the message type of a topic, and a note if it is a guess."""
+        """Return the message type of a topic, and a note if the type is a guess."""
         found = self.topics.get(self._names(topic)[0], ())
         if given or found:
             return given or found[0], ""
@@ -299,7 +299,7 @@ class MissionDraft:
         return [_from_root(probe_topic(probe, topic)) for probe in self.probes or ("",)]
 
     def _numbers(self, type: str) -> tuple[list[str], str]:
-        """Return the numeric fields of a message type if they are known, and the usual one."""
+        """Return the numeric fields of a message type, if known, and the usual field."""
         found: list[str] = []
         if self.system is not None:
             from gp_active_sensing.ros.to_messages import RosTypes
@@ -313,7 +313,7 @@ class MissionDraft:
     # -- the running system --------------------------------------------------------------------
 
     def _compare(self) -> None:
-        """Compare with the running system, and use its values for missing ones."""
+        """Compare the answers with the running system, and take missing values from it."""
         if self.system is None:
             self._need_datum()
             return
@@ -380,7 +380,7 @@ class MissionDraft:
             self.needs[key], self.notes[key] = value, note
 
     def _check_waypoint_listeners(self) -> None:
-        """Add a note if no node subscribes to the waypoints; it may start later."""
+        """Add a note if no node subscribes to the waypoints; the controller may start later."""
         from gp_active_sensing.ros import running_system
 
         if self.system is None:
@@ -400,7 +400,7 @@ class MissionDraft:
         return [f"pose: {problem}" for problem in problems if problem]
 
     def _why_no_transform(self, target: str, source: str) -> str:
-        """Return the reason why poses cannot be transformed; "" = they can."""
+        """Return the reason why poses cannot be transformed; "" = they can be."""
         from gp_active_sensing.ros import running_system
 
         if self.system is None:
@@ -410,7 +410,7 @@ class MissionDraft:
         )
 
     def _adopt(self, received: Received) -> None:
-        """Use the frame and the origin of received messages, if none are given."""
+        """Use the frame and the origin of received messages where the user gave none."""
         fix = self.pose.type == _FIX
         if not self.map.from_file and not self.given["frame"] and received.frame and not fix:
             self.map = read_map(self.map_text, **{**self._of_map(), "frame": received.frame})
@@ -445,7 +445,7 @@ class MissionDraft:
         return f"{'of ' + self.map.section['topic'] if now else ''}{now}{in_words(self.map.places)}"
 
     def text(self, start: str) -> str:
-        """Return the file."""
+        """Return the text of the parameter file."""
         parameters: dict[str, Any] = {f"map.{k}": v for k, v in self.map.section.items()}
         first = next(iter(parameters))
         self.notes[first] = self._describe_map()

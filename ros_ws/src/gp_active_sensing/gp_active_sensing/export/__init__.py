@@ -26,9 +26,9 @@ class Format(NamedTuple):
     Args:
         suffix: suffix of the files.
         render: returns the contents by file name, from a map and a name without suffix.
-        check: raises RunError for a map that the format cannot store, MissingDependencyError for a
-            missing library; so does `render`.
-        several: the format writes several files, with a word before the suffix of each.
+        check: raises RunError for a map that the format cannot store, and MissingDependencyError
+            for a missing library; `render` raises the same errors.
+        several: True = the format writes several files, with a word before the suffix of each.
         besides: suffixes of further files.
     """
 
@@ -72,14 +72,14 @@ def export_map(
 
     Args:
         field: map to write.
-        out: file; a format of several files adds the layer and ``_mean`` or ``_std`` to its name.
+        out: path of the file; a format of several files adds the layer, ``_mean`` or ``_std``.
         format: one of `FORMATS`.
         overwrite: replace existing files.
-        levels: levels of contours, for a further file ``_contours.geojson``; () = none.
+        levels: levels of contours, for a further file ``_contours.geojson``; () = no contours.
 
     Raises:
-        RunError: no such format, a map that the format cannot store, or a file that exists or
-            cannot be written.
+        RunError: the format is unknown or cannot store the map, or a file exists or is not
+            writable.
         MissingDependencyError: a library that the format needs is not installed.
     """
     check_out(out)

@@ -23,12 +23,12 @@ PROBABILITIES = (0.5, 0.9, 0.99)
 def as_contours(field: FieldMap, levels: Sequence[float]) -> str:
     """Return contour lines of the estimate, and areas beyond each limit of the map, as GeoJSON.
 
-    In an area the probability of a value above (or below) the limit is at least one of
-    `PROBABILITIES`. Lines and areas end at the centres of the outermost cells. Levels are in the
+    There is an area for each of `PROBABILITIES`: within it, a value beyond the limit has at least
+    this probability. Lines and areas end at the centres of the outermost cells. Levels are in the
     sensor's unit.
 
     Raises:
-        RunError: the map is no grid, or one cell wide.
+        RunError: the map is no grid, or is only one cell wide.
         MissingDependencyError: contourpy is missing, or pyproj for a map with a datum.
     """
     lattice = lattice_of(field.topology)

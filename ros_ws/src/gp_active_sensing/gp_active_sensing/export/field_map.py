@@ -20,11 +20,11 @@ from gp_active_sensing.types import FloatArray, IntArray
 
 
 class Limit(NamedTuple):
-    """Limit for a probability of values beyond it.
+    """Limit of the field; the map shows the probability of values beyond it.
 
     Args:
         value: limit in the sensor's unit.
-        above: values above the limit; False = below.
+        above: True = values above the limit are beyond it; False = values below.
     """
 
     value: float
@@ -50,13 +50,13 @@ class FieldMap:
         topology: places of the map.
         mean: (n,) estimate of the noise-free field, in the sensor's unit.
         std: (n,) standard deviation of the estimate, in the sensor's unit.
-        readings: (n,) number of readings of each place. On a finer map each reading counts at the
+        readings: (n,) number of readings of each place. On a finer map each reading counts for the
             point nearest to its place.
-        values: (n,) average of these readings, NaN without any.
-        unit: unit of the field, "" = unknown.
+        values: (n,) average of these readings; NaN = no reading.
+        unit: unit of the field; "" = unknown.
         quantity: name of the measured quantity.
         title: title of the run, for headers.
-        probabilities: (n,) probability of the noise-free field beyond each limit, by the name of
+        probabilities: (n,) probability that the noise-free field is beyond a limit, by the name of
             the limit, such as ``above_10``.
         further: maps of further quantities over the same places, by name.
     """
@@ -90,7 +90,7 @@ class FieldMap:
         `fine.fine_points` in place of the places.
 
         Raises:
-            RunError: no reading, or a spacing that makes no map.
+            RunError: there is no reading, or no map with this spacing.
         """
         observed = np.flatnonzero(belief.observed)
         if not len(observed):
@@ -126,7 +126,7 @@ class FieldMap:
         )
 
     def at_height(self, height: float) -> FieldMap:
-        """Return the layer near a height [m] as a map of its own.
+        """Return the layer near a height [m] as a separate map.
 
         Raises:
             RunError: no such layer; the message lists the layers.

@@ -37,7 +37,7 @@ def fine_points(topology: Topology, spacing: float) -> FinePoints:
     scattered places.
 
     Raises:
-        RunError: a spacing that is not above 0, makes no point, or makes too many points.
+        RunError: the spacing is not above 0, or gives no point or too many points.
     """
     if not (math.isfinite(spacing) and spacing > 0.0):
         msg = f"expected a spacing in metres, above 0, got {spacing:g}"
@@ -79,7 +79,7 @@ def _along_roads(topology: Topology, spacing: float) -> FinePoints:
 
 
 def _different(names: list[str]) -> list[str]:
-    """Return the names, all with a number if two are the same."""
+    """Return the names; if two of them are equal, each name gets a number."""
     if len(set(names)) == len(names):
         return names
     return [f"{name}#{number}" for number, name in enumerate(names)]
@@ -138,7 +138,8 @@ def _lattice(
 ) -> FloatArray:
     """Return the (m, 2) middles of squares between two corners, row by row.
 
-    The first square begins at the lower corner, or whole squares before it within the margin [m].
+    The first square begins at the lower corner, or before it by as many whole squares as fit into
+    the margin [m].
     """
     before = np.ceil(np.array(margin) / spacing - 1e-9)
     counts = np.ceil((high - low) / spacing - 1e-9) + 2.0 * before
@@ -153,7 +154,7 @@ def _lattice(
 def _made(
     topology: Topology, positions: FloatArray, heights: FloatArray | None, spacing: float
 ) -> FinePoints:
-    """Return points of a lattice as a map. Raises RunError for no point or too many."""
+    """Return the points of a lattice as a map. Raises RunError for no point or too many points."""
     _check_count(len(positions), spacing)
     if not len(positions):
         msg = f"map {topology.name!r}: no point at a spacing of {spacing:g} m; take a smaller one"

@@ -11,7 +11,7 @@ from gp_active_sensing.topology.segments import RoadMap, Segment
 
 
 def text_of(road_map: RoadMap) -> str:
-    """Return a road map as GeoJSON: one line per feature, coordinates in millimetres precision."""
+    """Return a road map as GeoJSON: one line per feature, coordinates rounded to millimetres."""
     header: dict[str, Any] = {
         "schema": 1,
         "name": road_map.name,

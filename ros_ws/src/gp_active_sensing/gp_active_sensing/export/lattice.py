@@ -14,7 +14,7 @@ from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import FloatArray, IntArray
 
 _NEAR = 0.25
-"""Largest distance of a height from its layer, as a share of the distance between layers."""
+"""Largest distance of a height from its layer, as a fraction of the distance between layers."""
 _OFF = 1e-3
 """Largest distance of a place from the centre of its cell [cell]."""
 MOST_CELLS = 25_000_000
@@ -50,7 +50,7 @@ class Lattice:
         return self.corner[1] + self.shape[0] * self.cell[1]
 
     def filled(self, values: npt.ArrayLike, empty: float = np.nan) -> FloatArray:
-        """Return values (n,) as (rows, columns) from south to north; `empty` without a place."""
+        """Return values (n,) as (rows, columns) from south to north; `empty` = no place."""
         raster = np.full(self.shape, empty, dtype=np.float64)
         raster[self.row, self.column] = values
         return raster
@@ -76,7 +76,7 @@ class Layer:
         return "" if self.height is None else f"z{self.height:.12g}m"  # no two are the same
 
     def named(self, what: str) -> str:
-        """Return a name with the part of the layer, such as ``z-3m_mean``."""
+        """Return a name after the layer's part, such as ``z-3m_mean``."""
         return f"{self.word}_{what}" if self.word else what
 
 
@@ -84,7 +84,7 @@ def layers_of(topology: Topology) -> tuple[Layer, ...]:
     """Return the layers of a map, the highest first; one layer for a map without heights.
 
     Raises:
-        RunError: the places are no cells of grids, but roads or scattered points.
+        RunError: the places are roads or scattered points instead of cells of grids.
     """
     cells = _cells(topology)
     rows, columns = cells.shape
@@ -138,7 +138,7 @@ def lattice_of(topology: Topology) -> Lattice:
     """Return the cells of a map of one grid.
 
     Raises:
-        RunError: the places are no cells of one grid, but roads, scattered points or layers.
+        RunError: the places are roads, scattered points or layers instead of cells of one grid.
     """
     layers = layers_of(topology)
     if len(layers) > 1:
@@ -186,7 +186,7 @@ def _off(values: FloatArray, first: float, step: float) -> float:
 
 
 def _share_beside(lattices: Sequence[Lattice]) -> float:
-    """Return the share of places with a neighbour to the east, west, north or south."""
+    """Return the fraction of places with a neighbour to the east, west, north or south."""
     beside = []
     for lattice in lattices:
         occupied = np.zeros((lattice.shape[0] + 2, lattice.shape[1] + 2), dtype=np.bool_)

@@ -60,4 +60,4 @@ MISSIONS: Mapping[str, Callable[[Point, Sequence[Point]], str]] = {
     "plan": as_plan,
     "waypoints": as_waypoints,
 }
-"""Formats by name, which is also the suffix of the file."""
+"""Formats by name; the name is also the suffix of the file."""

@@ -19,7 +19,7 @@ LEVELS = 100
 UNKNOWN = -1
 """Level of a cell without a place."""
 _SKEW = 1e-6
-"""Largest difference of width and height of a square cell, as a share of the width."""
+"""Largest difference between width and height of a square cell, as a fraction of the width."""
 
 
 class Limits(NamedTuple):
@@ -32,7 +32,7 @@ class Limits(NamedTuple):
 def limits_of(values: FloatArray, low: float | None = None, high: float | None = None) -> Limits:
     """Return the limits for levels of values (n,); the high limit is above the low one.
 
-    A limit of None is the smallest or the largest value.
+    A limit of None becomes the smallest or the largest value.
     """
     first = float(values.min()) if low is None else low
     last = float(values.max()) if high is None else high
@@ -74,8 +74,8 @@ def _of_squares(topology: Topology, lattice: Lattice) -> Lattice:
 def as_map_server(field: FieldMap, name: str) -> dict[str, str | bytes]:
     """Return images and YAML files of map_server for mean and deviation, by file name.
 
-    Each layer of the map has files of its own, with the same value for a level. In the mode ``raw``
-    a pixel is the level, 255 = no place. All file names begin with `name`.
+    Each layer of the map has its own files; a level means the same value in all of them. In the
+    mode ``raw`` a pixel is the level; 255 = no place. All file names begin with `name`.
 
     Raises:
         RunError: the map is no grid of squares.
@@ -116,7 +116,7 @@ def as_map_server(field: FieldMap, name: str) -> dict[str, str | bytes]:
 
 
 def _yaml(title: str, data: dict[str, Any]) -> str:
-    """Return data as YAML below a comment. Raises ConfigError if YAML reads other data."""
+    """Return data as YAML below a comment. Raises ConfigError if it is read back differently."""
     text = "\n".join([comment(title), *(f"{k}: {scalar(v)}" for k, v in data.items())]) + "\n"
     check_meaning(text, data, what=title)
     return text

@@ -17,10 +17,10 @@ _NO_DATA = -9999.0
 
 
 def as_ascii_grids(field: FieldMap) -> dict[str, str]:
-    """Return an ESRI ASCII grid for each of `FieldMap.quantities` and each layer, by name.
+    """Return an ESRI ASCII grid for each of `FieldMap.quantities` in each layer, by name.
 
-    Grids of all layers have the same rows and columns. Cells that are no squares have ``dx`` and
-    ``dy``, which GDAL reads. Coordinates are metres of the map.
+    Grids of all layers have the same rows and columns. Cells that are not square are described by
+    ``dx`` and ``dy``, which GDAL reads. Coordinates are metres of the map.
 
     Raises:
         RunError: the map is no grid.
@@ -50,7 +50,7 @@ def _ascii_grid(lattice: Lattice, values: FloatArray) -> str:
 def as_geotiff(field: FieldMap) -> bytes:
     """Return a GeoTIFF with a float32 band for each of `FieldMap.quantities`, and for readings.
 
-    Each layer has bands of its own, the highest layer first, tagged with the height. The
+    Each layer has its own bands, which are tagged with its height; the highest layer is first. The
     coordinate system is a transverse Mercator of WGS 84 about the map's datum. The GeoTIFF of a map
     without a datum has no coordinate system.
 
@@ -101,7 +101,7 @@ def as_geotiff(field: FieldMap) -> bytes:
 
 
 def check_geotiff(topology: Topology) -> None:
-    """Raise RunError for a map that is no grid, MissingDependencyError without rasterio."""
+    """Raise RunError for a map that is no grid, or MissingDependencyError without rasterio."""
     layers_of(topology)
     _rasterio()
 

@@ -32,7 +32,7 @@ def as_csv(field: FieldMap) -> str:
     """Return a table with a row per place: position, estimate, deviation, readings, weight.
 
     The columns ``longitude`` and ``latitude`` need a map with a datum, and pyproj. ``value`` is the
-    average of the readings, empty without any.
+    average of the readings; it is empty without a reading.
     """
     lonlat = None
     if field.topology.datum is not None:

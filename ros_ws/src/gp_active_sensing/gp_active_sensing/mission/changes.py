@@ -83,13 +83,11 @@ def change_map(
 ) -> None:
     """Replace the map of a mission; readings, metres and spent budget are kept.
 
-    The decision that is being computed is discarded. Drives over newly occupied places are given
-    up.
+    A decision that is being computed is discarded. Drives over occupied places are given up.
 
     Args:
         mission: the mission, in any state.
-        places: places of the newer map; the places of the previous map come first, in the same
-            order.
+        places: places of the newer map; those of the previous map come first, in the same order.
         fresh: belief over all places of the newer map, without readings.
         further: such beliefs of the further quantities, by name.
     """

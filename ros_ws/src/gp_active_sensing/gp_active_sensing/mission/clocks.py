@@ -18,8 +18,7 @@ class StepClock:
     """Monotonic clock whose time stands still during a step of the mission.
 
     How a message is used depends on its waiting time. The input log stores a single time for each
-    step. All messages of a step see this time, so that a replay assigns readings to the same
-    places.
+    step. All messages of a step see this time, so that a replay places readings equally.
     """
 
     def __init__(self, clock: Clock) -> None:

@@ -114,8 +114,7 @@ def places_ahead(
 ) -> tuple[int, ...]:
     """Return the waypoints to the next `count` places of a plan.
 
-    Each waypoint is in sight of the one before it. The last of `waypoints` is the first place of
-    the plan.
+    Each waypoint is in sight of the previous one. `waypoints` end at the first place of the plan.
     """
     found, seen = list(waypoints), observed.copy()
     for goal in plan.waypoints[1:count]:

@@ -89,8 +89,7 @@ class ExpertQueries:
 
         Args:
             now_ns: time of the node's clock [ns].
-            left: remaining number of readings of the probe; with 0 no question is asked. None = no
-                limit.
+            left: remaining readings of the probe; with 0 no question is asked. None = no limit.
             spare: returns how long the probe may wait and still reach its end place in time [s].
         """
         seconds, self._now_ns = 1e-9 * now_ns, now_ns

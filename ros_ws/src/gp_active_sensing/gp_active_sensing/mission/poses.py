@@ -20,8 +20,7 @@ class Pose:
 
     Args:
         variance: sum of the variances of x and y [m²]; 0 = not given, below 0 = invalid.
-        turn_variance: variance of the heading [rad²]; 0 = not given, below 0 = the quaternion is
-            invalid.
+        turn_variance: variance of the heading [rad²]; 0 = not given, below 0 = invalid quaternion.
         z: height [m]; NaN = not known.
         z_variance: variance of z [m²]; 0 = not given, below 0 = invalid.
         speed: speed of the twist in the same message [m/s]; NaN = not known.

@@ -517,8 +517,7 @@ class ProbeState:
         """Return why the probe must not continue to its waypoint; "" = it may.
 
         It must turn back if it used more than planned and the remaining budget is too small for the
-        rest of the way plus the way to the end place. Seconds count for a battery that is limited
-        in seconds.
+        rest of its way and the way home. Seconds count for a battery that is limited in seconds.
         """
         plan, drive, left = self.plan, self.drive, self.left
         if plan is None or left.end is None or drive.plan is not plan:

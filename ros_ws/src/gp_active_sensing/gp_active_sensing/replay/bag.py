@@ -31,7 +31,7 @@ DAMAGED = ("cannot be opened", "is damaged")
 
 
 class BagMessage(NamedTuple):
-    """Recorded message as raw CDR; `stamp_ns` is the time of its reception."""
+    """Recorded message as raw CDR; `stamp_ns` is the time at which it was recorded."""
 
     stamp_ns: int
     topic: str
@@ -65,11 +65,11 @@ class Loss:
 
 
 class Bag:
-    """Folder, ``.mcap``, ``.db3`` or shipped bag, opened by ``with Bag(path) as bag:``.
+    """Bag in a folder, an ``.mcap`` or a ``.db3`` file, opened by ``with Bag(path) as bag:``.
 
     Args:
         path: path of the bag.
-        salvage: read the intact parts of a damaged bag; then `loss` describes the damage.
+        salvage: True = read the intact parts of a damaged bag; `loss` then describes the damage.
 
     Raises:
         ReplayError: the bag is missing, damaged or of an unknown format; also during iteration.
@@ -80,13 +80,13 @@ class Bag:
         self.path = _shipped(Path(path))
         self.salvage = salvage
         self.loss: Loss | None = None
-        """Result of salvaging; None without it."""
+        """Result of salvaging; None without `salvage`."""
         self._stack = ExitStack()
         self._readers: list[Any] = []
         self._typestores: dict[str, Any] = {}
         """Type store of each topic, or its error."""
         self._foreign: dict[str, Any] = {}
-        """Standard types of each topic whose bag defines one of them differently."""
+        """Standard types by topic, for topics with a type that the bag defines differently."""
         self._cache: dict[str, object] = {}
         """Cache of the message converter in rosbags."""
         self._topics: tuple[BagTopic, ...] = ()
@@ -335,7 +335,7 @@ def _storage_files(path: Path) -> list[Path]:
 
 
 def _promised(path: Path) -> tuple[int | None, list[str]]:
-    """Return the number of messages in the metadata of a folder, and the faults of the metadata."""
+    """Return a folder's number of messages by its metadata, and the metadata's faults."""
     file = path / "metadata.yaml"
     if not path.is_dir():
         return None, []
@@ -352,7 +352,7 @@ def _promised(path: Path) -> tuple[int | None, list[str]]:
 
 @contextmanager
 def _explained(path: Path, what: str) -> Iterator[None]:
-    """Turn each error of a reader, of whatever class, into a `ReplayError`."""
+    """Convert every error of a reader, whatever its class, to a `ReplayError`."""
     try:
         yield
     except (ReplayError, GeneratorExit, MissingDependencyError):

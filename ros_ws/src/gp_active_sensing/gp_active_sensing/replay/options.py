@@ -38,9 +38,9 @@ class ReplayOptions:
         map_file: name or path of a road map.
         policy: name of another policy.
         budget: number of places to observe.
-        expansions: limit of each decision, in place of one in seconds.
+        expansions: limit of each decision in expansions, instead of a limit in seconds.
         seed: key of every random draw.
-        reading_topic, reading_field, pose_topic: as for the node; types are those of the bag.
+        reading_topic, reading_field, pose_topic: as for the node; their types are from the bag.
         overrides: ``a.b=value``.
     """
 
@@ -70,9 +70,9 @@ def settled(
     Args:
         given: the options.
         base: mission in the bag; None = none.
-        types: type of each topic in the bag, which is the default.
-        follow: the probe's way is fixed. Then the budget comes only from the parameter file and the
-            options.
+        types: type of each topic in the bag, used where no type is configured.
+        follow: True = the probe's way is fixed. The budget then comes only from the parameter file
+            and the options.
 
     Raises:
         ConfigError: all wrong keys and values, or no map.
@@ -130,11 +130,10 @@ def settled(
 def check_program(
     given: ReplayOptions, base: Recording | None, config: ActiveSensingConfig
 ) -> None:
-    """Refuse a program that only the bag names.
+    """Refuse to start a program that only the bag names.
 
     Raises:
-        ConfigError: a program chose the places of the recorded mission, and the options do not name
-            it.
+        ConfigError: a program chose the places of the recorded mission, and no option names it.
     """
     if base is None or given.scenario or given.params is not None or given.map_file:
         return  # the bag's configuration is not used
@@ -158,7 +157,7 @@ def topics_of(
     """Return the topics of each probe.
 
     Raises:
-        ConfigError: one topic for several probes.
+        ConfigError: several probes would have the same topic.
     """
     names = config.probes or ("",)
     usual = {"reading": config.reading.topic, "pose": config.pose.topic}
@@ -245,7 +244,7 @@ def _options(given: ReplayOptions, types: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _type_in(types: Mapping[str, str], topic: str) -> str:
-    """Return the type of a topic, also in a namespace; "" = not in the bag."""
+    """Return the type of a topic, which may be in a namespace; "" = not in the bag."""
     if topic.startswith("/"):
         return types.get(topic, "")
     return next((kind for name, kind in types.items() if name.endswith(f"/{topic}")), "")
@@ -258,7 +257,7 @@ def _policy_of(overrides: tuple[str, ...]) -> str:
 
 
 def _overlaid(base: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:
-    """Return nested data with overrides; another policy or kind of map replaces the section."""
+    """Return nested data with overrides; a new policy or kind of map replaces its whole section."""
     result = dict(base)
     for key, value in part.items():
         before = result.get(key)

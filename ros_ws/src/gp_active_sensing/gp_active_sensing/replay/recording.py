@@ -1,4 +1,4 @@
-"""Find the recorded mission in a bag: the frames on topic ``~/journal`` (`mission.input_log`)."""
+"""Find the recorded mission in a bag by the frames on ``~/journal`` (`mission.input_log`)."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Recording:
     """Recorded mission.
 
     Args:
-        config: its configuration.
-        scenario: its scenario; None = none.
+        config: configuration of the mission.
+        scenario: scenario of the mission; None = none.
         topics: topics of each probe.
         topic: topic of the frames.
         setup: first frame.
-        frames: frames of its journal.
+        frames: all frames of the mission's journal.
         lost: number of frames that are not in the bag.
     """
 
@@ -49,7 +49,7 @@ class Recording:
 
     @property
     def marks(self) -> list[str]:
-        """Marks of the used maps, in order; [] for a map from a file."""
+        """Checksums of the used maps, in order; [] for a map from a file."""
         if not (first := self.setup.get("map")):
             return []
         events = (event for frame in self.frames for event in frame.get("events", ()))
@@ -61,7 +61,7 @@ def find_recording(bag: Bag) -> Recording | None:
     """Return the longest mission in a bag; None = none.
 
     Raises:
-        ReplayError: a frame that cannot be read.
+        ReplayError: a frame cannot be read.
     """
     topics = [t.name for t in bag.topics if t.type == STRING]
     topics = [name for name in topics if name.rsplit("/", 1)[-1] == JOURNAL]

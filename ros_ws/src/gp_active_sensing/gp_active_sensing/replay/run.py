@@ -1,7 +1,7 @@
 """Replay a bag into a run directory.
 
 A recorded mission is repeated and compared (`replay.verify`). For any other bag the probe's way is
-fixed. At each place that it read, the mission computes where it would have sent the probe.
+fixed. At each place that the probe read, the mission computes where it would have sent the probe.
 """
 
 from __future__ import annotations
@@ -76,15 +76,15 @@ def replay_bag(
         path: rosbag2 folder, .mcap or .db3 file.
         out: new directory for the records.
         given: configuration.
-        salvage: read the intact parts of a damaged bag.
-        belief_only: estimate the map without planning.
+        salvage: True = read the intact parts of a damaged bag.
+        belief_only: True = estimate the map without planning.
         show: callback for each record.
-        begin: callback for the kind of replay and its number of messages or frames; returns a
-            callback for the number read so far.
+        begin: callback that takes the kind of replay and its number of messages or frames, and
+            returns a callback that takes the number read so far.
 
     Raises:
-        ReplayError: a bag that cannot be read, or lacks a topic or a reading.
-        ActiveSensingError: a configuration, map or directory that cannot be used.
+        ReplayError: the bag cannot be read, or lacks a topic or a reading.
+        ActiveSensingError: the configuration, the map or the directory cannot be used.
     """
     with Bag(path, salvage=salvage) as bag:
         recording = find_recording(bag)
@@ -175,7 +175,7 @@ def _build(
     first: FirstMap | None,
     journal: Sequence[Mapping[str, Any]] | None = None,
 ) -> MissionComponents:
-    """Return the mission; with a journal, the mission after a restart."""
+    """Return the mission; with a journal, the mission is restored from it."""
     if journal is not None:
         with RunDirectory.begin_again(config.run_dir) as run:
             lines = [seal(json_ready(dict(event)), n) for n, event in enumerate(journal, start=1)]
@@ -258,7 +258,7 @@ class _Player:
                     asked = self._do(step.job) or asked
 
     def _do(self, job: DecisionRequest) -> bool:
-        """Answer a request; return whether it asked for a decision."""
+        """Answer a request; return whether the request was for a decision."""
         if job.decide:
             job.loop.clock = time.monotonic
             plan = job.ask()
@@ -278,7 +278,7 @@ def _written(
     details: dict[str, Any],
     driven: Cost | None = None,
 ) -> Replayed:
-    """Write summary and final map; `driven` replaces the driven way of the mission."""
+    """Write summary and final map; `driven` replaces the mission's driven metres and seconds."""
     recorder = parts.recorder
     if recorder.run is None:
         msg = f"bag {bag.path}: the run directory is gone"

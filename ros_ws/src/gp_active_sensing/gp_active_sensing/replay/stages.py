@@ -21,8 +21,8 @@ def information(
 ) -> list[float]:
     """Return the information of one reading at each place [nat].
 
-    ``H[Z_x] - Σ_λ b(λ) ½ log(2πe σ_n²(λ))`` is the planners' reward for a reading. It is not
-    negative and does not depend on the unit, so that it can be compared and added.
+    ``H[Z_x] - Σ_λ b(λ) ½ log(2πe σ_n²(λ))`` is the planners' reward for a reading. The information
+    is not negative and does not depend on the unit, so that it can be compared and added.
     """
     if not places:
         return []
@@ -44,7 +44,7 @@ class Gained:
         planned: sum over the planned places.
         went: sum over the visited places.
         stages: number of stages.
-        agreed: number of stages with equal places.
+        agreed: number of stages whose planned and visited places are equal.
     """
 
     planned: float = 0.0
@@ -60,7 +60,7 @@ class ReplayStages:
         self._parts = parts
         self._show = show
         self._asked: dict[int, tuple[SensingLoop, tuple[int, ...]]] = {}
-        """Belief and pending places at each decision of an open stage."""
+        """Engine and pending places at each decision whose stage is not complete."""
         self.gained = Gained()
 
     def decided(self, loop: SensingLoop, pending: tuple[int, ...] = ()) -> None:

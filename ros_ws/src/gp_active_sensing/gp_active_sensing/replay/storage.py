@@ -1,10 +1,10 @@
 """Read storage files of bags within limits, and the intact parts of damaged files.
 
 A file may unpack to `FLOOR` bytes plus `RATIO` times its size. A chunk or message may unpack to
-`MOST_BYTES`, and a chunk to no more than its stated size.
+`MOST_BYTES`, and a chunk at most to its stated size.
 
 A damaged MCAP file is read from its beginning by mcap's stream reader. A damaged chunk is left out.
-Reading ends where records can no longer be separated. The messages are copied to a sound file.
+Reading ends where records can no longer be separated. The intact messages are copied to a new file.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ MOST_BYTES = 128 * 2**20
 FLOOR = 64 * 2**20
 """Unpacked size that every file may have [bytes]."""
 RATIO = 500
-"""Further unpacked size per byte of a file."""
+"""Additional unpacked size that is allowed per byte of a file."""
 MOST_DEFINITION = 256 * 2**10
-"""Largest number of characters in a message definition, with the types inside it."""
+"""Largest number of characters in a message definition, including those of the types inside it."""
 MOST_FIELDS = 2000
 """Largest number of fields of a type, counting each entry of arrays of messages and texts."""
 _WINDOW = 2**27
@@ -66,7 +66,7 @@ class UnpackingLimit:
 
 
 def unzstd(data: bytes, most: int) -> bytes:
-    """Unpack zstd data up to a size or up to the damage; the stated size does not count.
+    """Unpack zstd data up to `most` bytes or up to the damage, whatever size the data state.
 
     Raises:
         zstandard.ZstdError: nothing can be unpacked.
@@ -91,13 +91,13 @@ def unzstd(data: bytes, most: int) -> bytes:
 
 
 def unlz4(data: bytes, most: int) -> bytes:
-    """Unpack lz4 data up to a size. Raises RuntimeError when nothing can be unpacked."""
+    """Unpack lz4 data up to `most` bytes. Raises RuntimeError when nothing can be unpacked."""
     frame: Any = importlib.import_module("lz4.frame")
     return bytes(frame.LZ4FrameDecompressor().decompress(data, max_length=most))
 
 
 def bound_rosbags(reader: Any) -> None:
-    """Make the reader of rosbags respect these limits, and parse equal QoS profiles once."""
+    """Make the reader of rosbags respect these limits, and parse equal QoS profiles only once."""
     storage: Any = importlib.import_module("rosbags.rosbag2.storage_mcap")
     # One more byte than the stated size, so that rosbags notices a wrong size.
     storage.DECOMPRESSORS.update(
@@ -111,7 +111,7 @@ def bound_rosbags(reader: Any) -> None:
 
 
 def check_chunks(reader: Any) -> None:
-    """Check the unpacked sizes of chunks, and that no chunk is listed twice, by the index.
+    """Check by the index that chunks have allowed unpacked sizes and that none is listed twice.
 
     Raises:
         TooMuchError: a chunk fails the check.
@@ -138,12 +138,11 @@ def _message(data: bytes) -> bytes:
 def defined(kind: str, text: str, *, is_idl: bool) -> dict[str, Any]:
     """Return the definitions of a type and of those inside it, by name.
 
-    rosbags generates code from them, with a line for each field and each entry of an array of
-    messages.
+    rosbags generates code from them: a line for each field and each entry of an array of messages.
 
     Raises:
         TooMuchError: a text or a type is too large.
-        TypesysError: not a definition.
+        TypesysError: the text is not a definition.
     """
     from rosbags.typesys import get_types_from_idl, get_types_from_msg
 
@@ -343,7 +342,7 @@ def _records(stream: Any, size: int, damaged: Callable[[int], None]) -> Iterator
 
 
 def _unpacked(chunk: Any, missing: int, limit: UnpackingLimit, name: str, out: Salvage) -> bytes:
-    """Return the content of a chunk, as far as it can be unpacked."""
+    """Return the part of a chunk's content that can be unpacked."""
     data = bytes(chunk.data[: len(chunk.data) - missing])
     if missing:
         out.note(f"{name}: a chunk is cut off")

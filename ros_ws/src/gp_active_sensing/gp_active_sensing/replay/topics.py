@@ -38,7 +38,7 @@ _WORDS = {
     "byte": "octet",
     "char": "uint8",
 }
-"""Names of rosidl for types of message definitions."""
+"""Names of types in rosidl, by their names in message definitions."""
 
 
 class BagTypes:
@@ -135,12 +135,12 @@ class TopicReader:
         topics: topics of each probe.
         frame: frame of the map.
         datum: longitude and latitude of the map's origin [degree]; None = not known.
-        heights: the map has heights.
-        refuse: counts an unusable reading by kind, reason and probe; returns their number.
+        heights: True = the map has heights.
+        refuse: counts an unusable reading by kind, reason and probe; returns the count.
 
     Raises:
-        ConfigError: a message type or field that the bag does not have.
-        ReplayError: a definition of a type that cannot be read.
+        ConfigError: the bag does not have a message type or field.
+        ReplayError: the definition of a type cannot be read.
     """
 
     def __init__(
@@ -196,7 +196,7 @@ class TopicReader:
         self.unreadable: Counter[str] = Counter()
         """Number of messages by topic that cannot be decoded."""
         self.why = ""
-        """Reason for the first such message of a topic."""
+        """Reason why the first such message of a topic cannot be decoded."""
 
     def _check_types(self, types: Mapping[str, str]) -> None:
         by_name = {topic.name: topic.type for topic in self._bag.topics}
@@ -311,7 +311,7 @@ class BagMaps:
         """Return the first map with which a mission can begin.
 
         Raises:
-            ReplayError: there is none; the message has the reason for the last one.
+            ReplayError: there is no such map; the message has the problem of the last map.
         """
         why = "there is no message"
         for found in self._all():
@@ -323,7 +323,7 @@ class BagMaps:
         raise ReplayError(msg)
 
     def marked(self, marks: Collection[str]) -> dict[str, GridMap]:
-        """Return the maps with these marks.
+        """Return the maps with these checksums (`marks`).
 
         Raises:
             ReplayError: one of them is not in the bag.

@@ -1,8 +1,9 @@
 """Verify that a recorded mission repeats its decisions and readings.
 
-The frames of topic ``~/journal`` (`mission.input_log`) have the messages and the time of each step,
-and the time of each decision. Each decision is computed again with the same number of expansions.
-The mission then continues with the recorded decision, so that later decisions can be compared.
+The frames of topic ``~/journal`` (`mission.input_log`) contain the messages and the time of each
+step, and the time of each decision. Each decision is computed again with the same number of
+expansions. The mission then continues with the recorded decision, so that later ones can be
+compared.
 """
 
 from __future__ import annotations
@@ -57,9 +58,9 @@ from gp_active_sensing.util.ties import RELATIVE
 Line = Mapping[str, Any]
 ENDED = "the recording ends here"
 COMPARED = (ReadingUsed.KIND, ExpertAsked.KIND, ExpertAnswered.KIND)
-"""Kinds of events that must repeat, besides decisions."""
+"""Kinds of events, besides decisions, that must be equal in the repetition."""
 ABSOLUTE = 1e-12
-"""Difference up to which numbers count as equal."""
+"""Absolute difference up to which numbers count as equal."""
 _MOST_LISTED = 20
 """Largest number of described differences."""
 
@@ -67,9 +68,9 @@ _MOST_LISTED = 20
 def difference(recorded: Line, replayed: Line) -> str:
     """Return the first difference between two decisions; "" = they are equal.
 
-    Equal decisions have the same place of the probe and the same chosen place. Their costs agree to
-    `RELATIVE`. Their bounds agree to `RELATIVE` of the largest bound of both. Differences up to
-    `ABSOLUTE` do not count.
+    Equal decisions have the same place of the probe and the same chosen place. Their costs differ
+    by a relative error of at most `RELATIVE`. Their bounds differ by at most `RELATIVE` times the
+    largest bound of both decisions. Differences up to `ABSOLUTE` never count.
     """
     bounds = [d[key] for d in (recorded, replayed) for key in ("lower", "upper")]
     bounds += [x for d in (recorded, replayed) for c in d.get("candidates", ()) for x in c[1:]]
@@ -110,8 +111,8 @@ class Comparison:
         decisions: number of recorded decisions.
         decisions_equal: number of equal decisions, see `difference`.
         decisions_to_the_bit: number of decisions that are equal to the last digit.
-        planned_ahead: number of further decisions that an earlier version planned before their
-            readings came; they are not compared.
+        planned_ahead: number of decisions that an earlier version planned before their readings
+            came; these are not compared.
         readings: number of recorded used readings.
         readings_equal: number of repeated readings with equal place and value, up to rounding.
         readings_extra: number of repeated readings that were not recorded.
@@ -130,7 +131,7 @@ class Comparison:
     differences: list[str] = field(default_factory=list)
 
     def decision(self, stage: int, recorded: Line, replayed: Line) -> bool:
-        """Count a recorded decision; return whether it is repeated to the bit."""
+        """Count a recorded decision; return whether the repeated one is equal to the bit."""
         timed = {"plan_seconds": None}  # planning times differ
         exact = json.dumps(json_ready({**recorded, **timed})) == json.dumps(
             json_ready({**replayed, **timed})
@@ -144,7 +145,7 @@ class Comparison:
         return exact
 
     def no_decision(self, stage: int, why: str) -> None:
-        """Count a recorded decision that is not repeated."""
+        """Count a recorded decision that the repetition does not make."""
         self.decisions += 1
         self.differs(f"decision {stage}: {why}")
 
@@ -181,7 +182,7 @@ def _key(line: Line) -> tuple[Any, ...]:
 
 
 class ReproducibilityCheck:
-    """Repetition of a recorded mission; `build_on` restarts it after the events of a journal."""
+    """Repetition of a recorded mission; `build_on` builds it after the events of a journal."""
 
     def __init__(
         self,
@@ -203,7 +204,7 @@ class ReproducibilityCheck:
         self._recorded: list[Line] = []
         self._replayed: list[Line] = []
         self._offset = self._latest = 0.0
-        """Offset of the recorded clock after restarts [s], and latest time [s]."""
+        """Offset that is added to the recorded clock after restarts [s], and latest time [s]."""
         self._job: DecisionRequest | None = None
         self._query: ExpertRequest | None = None
         self.parts = parts
@@ -349,7 +350,7 @@ class ReproducibilityCheck:
         self.parts.mission.queried(job, event.places)
 
     def _on_answer(self, event: DecisionTaken | ReturnBegun | AnswerUnused) -> None:
-        """Compute an answer of the policy, and continue with the recorded one."""
+        """Compute an answer of the policy, compare it, and continue with the recorded answer."""
         job, self._job = self._job, None
         if job is None:
             why = "it was not asked for in the replay"
@@ -391,7 +392,7 @@ class ReproducibilityCheck:
         loop: SensingLoop,
         recorded: Plan,
     ) -> None:
-        """Continue with a recorded answer; `loop` is the engine after it."""
+        """Continue with a recorded answer; `loop` is the engine after this answer."""
         job = replace(job, loop=loop)
         used = self.parts.mission.decided(job, recorded)
         if used and isinstance(event, DecisionTaken):
@@ -402,7 +403,7 @@ class ReproducibilityCheck:
     def _compared(
         self, event: DecisionTaken, plan: Plan, trial: SensingLoop, job: DecisionRequest
     ) -> SensingLoop:
-        """Compare a decision; return the engine after the recorded one."""
+        """Compare a decision; return the engine after the recorded decision."""
         own = replace(event, plan=plan, policy_state=trial.policy_state, at=job.at)
         self.comparison.decision(event.stage, to_line(event), to_line(own))
         if plan.path == event.plan.path:

@@ -1,4 +1,4 @@
-"""Facts of a run beside its map: time, duration, sensor and rejected readings."""
+"""Facts of a run besides its map: time, duration, sensor and rejected readings."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Fact = tuple[str, str]
 """Label and value of a fact."""
 
 _CALENDAR = 1_000_000_000 * 10**9
-"""Smallest stamp that counts as a calendar time; simulations have smaller ones [ns]."""
+"""Smallest stamp that counts as a calendar time [ns]; simulations have smaller stamps."""
 
 
 @dataclass
 class Tally:
-    """Totals of the events of a run, updated one by one.
+    """Totals of the events of a run, updated event by event.
 
     Args:
         first_ns, last_ns: earliest and latest time of an event [ns]; 0 = not known.
@@ -33,13 +33,13 @@ class Tally:
     last_ns: int = 0
     used: int = 0
     moved: Counter[str] = field(default_factory=Counter)
-    """Number of times that the limits closed and opened a place."""
+    """Number of times that the limits closed a place, and that they opened one."""
     _gated: dict[tuple[str, int], list[ReadingGated]] = field(default_factory=dict)
-    """Gated readings by probe and stamp, until they are taken back."""
+    """Gated readings by probe and stamp, until they are used."""
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> Tally:
-        """Return the tally of all events, in their order."""
+        """Return the totals of events that are given in their order."""
         found = cls()
         for event in events:
             found.take(event)
@@ -61,11 +61,11 @@ class Tally:
 
     @property
     def set_aside(self) -> int:
-        """Number of gated readings that were not taken back."""
+        """Number of gated readings that were not used later."""
         return sum(map(len, self._gated.values()))
 
     def wildest(self, most: int) -> list[ReadingGated]:
-        """Return the gated readings that were not taken back, the largest outliers first."""
+        """Return the gated readings that were not used later, the largest outliers first."""
         gated = (event for events in self._gated.values() for event in events)
         return heapq.nsmallest(most, gated, key=lambda event: -(event.off or 0.0))
 

@@ -16,17 +16,17 @@ from gp_active_sensing.topology import Topology
 MOST = 6000
 """Approximate largest number of points."""
 _WORK = 5e9
-"""Largest product of points and squared number of read places, for about 2 s of computing."""
+"""Largest product of number of points and squared number of read places, for about 2 s of work."""
 _FINEST = 8.0
-"""Largest number of points along the side of a place."""
+"""Largest number of points of the finer map along the side of a place."""
 _LEAST = 1.5
-"""Smallest number of points along the side of a place."""
+"""Smallest number of points of the finer map along the side of a place."""
 
 
 def finer_spacing(topology: Topology, observed: int = 0) -> float | None:
     """Return the distance of the points of a finer map [m].
 
-    It is None on roads, lines and layers, and on maps with too many places.
+    The distance is None on roads, lines and layers, and on maps with too many places.
 
     Args:
         topology: the map.
@@ -46,8 +46,8 @@ def finer_map(topology: Topology, belief: Belief) -> dict[str, Any] | None:
     """Return mean and standard deviation of the noise-free field between the places.
 
     Returns:
-        Plain data, with the points as cells of a square lattice from its south-west corner. None
-        without a finer map, see `finer_spacing`.
+        Plain data, with the points as cells of a square lattice from its south-west corner. None if
+        there is no finer map, see `finer_spacing`.
     """
     observed = int(belief.observed.sum())
     spacing = finer_spacing(topology, observed) if observed else None

@@ -1,4 +1,4 @@
-"""HTML page in one file, with styles, scripts and colours; a browser loads nothing else."""
+"""HTML page in one file, with styles, scripts and colours; a browser loads no other file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DOUBT = ("#3d2c6e", "#6d2f86", "#a33a83", "#d64f6d", "#f07d55", "#f6b052", "#f8
 
 
 def colour_table(anchors: tuple[str, ...]) -> tuple[str, ...]:
-    """Return `_COUNT` colours ("#rrggbb") along straight lines between the anchors."""
+    """Return `_COUNT` colours ("#rrggbb"), interpolated linearly between the anchors."""
     corners = np.array([tuple(bytes.fromhex(anchor[1:])) for anchor in anchors])
     at = np.linspace(0.0, len(anchors) - 1.0, _COUNT)
     mixed = [np.interp(at, np.arange(len(anchors)), channel) for channel in corners.T]
@@ -54,14 +54,14 @@ def build_page(
     """Return a page.
 
     Args:
-        body: name of an HTML file among the assets; ``frame.html`` surrounds it.
+        body: name of an HTML file among the assets, which is placed inside ``frame.html``.
         scripts: names of the scripts, in the order of execution.
-        data: data of the scripts, as the JSON element ``#data``.
+        data: data for the scripts, stored in the JSON element ``#data``.
         connect: value of ``connect-src`` in the security policy; "" = none.
         images: value of ``img-src`` in the security policy; "" = none.
         styles: names of the style sheets among the assets.
         package: package whose folder ``assets`` is searched first.
-        slots: HTML of the slots in both files; the caller escapes all texts of a run.
+        slots: HTML of the slots in both HTML files; the caller escapes all texts of a run.
     """
     texts = [f"\n{_asset(name, package)}" for name in scripts]
     whole = _asset("frame.html").replace("$body", _asset(body, package))

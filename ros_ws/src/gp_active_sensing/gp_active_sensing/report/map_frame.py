@@ -14,14 +14,14 @@ from gp_active_sensing.topology.projection import geographic_of, local_system
 from gp_active_sensing.types import BoolArray, FloatArray
 
 MOST_LAYERS = 12
-"""Largest number of layers; with more heights, several share a layer."""
+"""Largest number of layers; with more heights, several heights share a layer."""
 _GAP = 0.2
 """Gap between two layers, as a fraction of the map's extent."""
 POWERS = tuple((i, j) for i in range(4) for j in range(4 - i))
-"""Exponents of x and y of each coefficient."""
+"""Exponents of x and y for each coefficient of a polynomial of third degree."""
 _SIDE = 9
 _ENOUGH = 1e-7
-"""Largest error of the polynomials, about a centimetre [degree]."""
+"""Largest error of the polynomials [degree], about a centimetre."""
 _MOST_POINTS = 60_000
 """Largest number of corners that a page draws."""
 _SAMPLES = 500
@@ -32,8 +32,8 @@ def layers_of(topology: Topology, side: float) -> dict[str, Any] | None:
     """Return the layout of the layers of a map; None for a map in the plane.
 
     Keys: ``of`` (n,) the layer of each place, ``labels`` in metres, ``shifts`` of the positions in
-    each layer [m], left and upper ``corners`` of each layer [m], and ``low`` and ``high`` of all
-    layers [m].
+    each layer [m], ``corners`` (left, upper) of each layer [m], and ``low`` and ``high``, the
+    bounds of all layers [m].
 
     Args:
         topology: the map.
@@ -104,8 +104,8 @@ def shore_of(topology: Topology, side: float) -> list[FloatArray]:
 
     Args:
         topology: the map.
-        side: distance of neighbouring places [m]; lines farther than two sides from all places are
-            left out.
+        side: distance between neighbouring places [m]; lines farther than twice this distance from
+            all places are left out.
     """
     ground = topology.ground
     if ground is None or not ground.bounded or topology.heights is not None:
@@ -136,7 +136,7 @@ def _walls(ground: FreeGround, low: FloatArray, high: FloatArray) -> list[FloatA
 
 
 def _runs(free: BoolArray) -> list[FloatArray]:
-    """Return the edges between rows, each as the (column, row) of its two ends."""
+    """Return the edges between free and blocked rows, each as the (column, row) of its two ends."""
     found = []
     for row, change in enumerate(free[1:] != free[:-1], start=1):
         ends = np.flatnonzero(np.diff(np.concatenate([[0], change.astype(np.int8), [0]])))

@@ -134,7 +134,7 @@ def road_picture(road_map: RoadMap) -> Figure:
 
 
 def _arrow(segment: Segment) -> tuple[float, float, float, float]:
-    """Return the middle of a drawn segment, and the unit vector of its direction there."""
+    """Return the middle of a drawn segment, and the unit vector of its direction at the middle."""
     left = length_of(segment.line) / 2.0
     for (x0, y0), (x1, y1) in pairwise(segment.line):
         leg = math.hypot(x1 - x0, y1 - y0)
@@ -148,7 +148,7 @@ def _arrow(segment: Segment) -> tuple[float, float, float, float]:
 def place_picture(places: Topology, title: str) -> Figure:
     """Return the picture of a map of places with moves; places outside the largest part are red.
 
-    It shows the shores, and the occupied cells as walls.
+    It shows shores, and occupied cells as walls.
 
     Raises:
         MissingDependencyError: matplotlib is missing.

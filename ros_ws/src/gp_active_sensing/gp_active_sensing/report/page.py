@@ -28,7 +28,7 @@ from gp_active_sensing.util.wording import describe_predictability
 MOST_BYTES = 5_000_000
 """Largest size of a page [bytes]; a longer run shows fewer maps and candidates."""
 ROWS = 1000
-"""Largest number of rows in the table of stages, spread evenly over the run."""
+"""Largest number of rows in the table of stages; the rows are spread evenly over the run."""
 SCRIPTS = (
     "base.js", "decode.js", "chart.js", "axes.js", "map.js", "field.js", "panels.js", "profile.js",
     "bars.js", "download.js", "quality.js", "page.js",
@@ -59,7 +59,7 @@ def write_report(run_dir: Path | str) -> Path:
 
 
 def _fill(seen: Sequence[tuple[RunData, Reconstruction]], finer: Sequence[Any], thin: int) -> str:
-    """Return the page; further quantities have only the data that differ from the main one."""
+    """Return the page; a further quantity has only the data that differ from the main quantity."""
     data, done = seen[0]
     payload, *further = (
         build_payload(each, steps, thin) | {"finer": one}
@@ -88,10 +88,10 @@ def slots(
 
     Args:
         data: the run.
-        done: its steps.
-        payload: as of `build_payload`; its maps need only ``steps`` and ``all``.
-        tally: totals of its events so far.
-        continues: the run is not over.
+        done: the steps of the run.
+        payload: result of `build_payload`; of its maps only ``steps`` and ``all`` are needed.
+        tally: totals of the run's events so far.
+        continues: True = the run is not over.
     """
     name = str(data.config.get("name") or data.topology.name)
     otherwise = "policy not said" if done.by_stage else "readings only"
@@ -181,7 +181,7 @@ def _notes(
 
 
 def _explained(data: RunData, done: Reconstruction) -> float | None:
-    """Return R² between readings and predictions, from the summary or computed again."""
+    """Return R² between readings and predictions from the summary, or else compute it."""
     if "explained" in data.summary:
         share = data.summary["explained"]
         return float(share) if isinstance(share, int | float) else None
@@ -326,7 +326,7 @@ _FOLLOWED = (
     ("probe went to", "went_name", ""),
     ("information there [nat]", "information.went", ".3f"),
 )
-"""Further columns of a mission with a freely moving probe."""
+"""Further columns of the table for a mission with a freely moving probe."""
 
 
 def stages_table(data: RunData) -> str:

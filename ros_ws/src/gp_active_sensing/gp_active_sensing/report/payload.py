@@ -24,7 +24,7 @@ from gp_active_sensing.types import CandidateValue, FloatArray, IntArray, Plan
 from gp_active_sensing.util.wording import counted
 
 LEVELS = 65535
-"""Largest level, so that values are resolved to 1/65535 of their range."""
+"""Largest level of packed values, for a resolution of 1/65535 of their range."""
 
 
 def pack(values: FloatArray, low: float, high: float) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def build_payload(data: RunData, done: Reconstruction, thin: int = 1) -> dict[st
 
 
 def quality_of(data: RunData, done: Reconstruction) -> dict[str, Any] | None:
-    """Return the quality of a map without a known truth; None with a truth.
+    """Return the quality of a map whose truth is not known; None if the truth is known.
 
     The cost is O(L D³), see `calibration_of`.
     """
@@ -163,7 +163,7 @@ def describe(data: RunData, done: Reconstruction) -> dict[str, Any]:
 def kept_of(steps: int, thin: int = 1) -> int:
     """Return the number of stored candidates of a decision in a run of some steps.
 
-    It changes by factors of 2, since each change rewrites all steps of a live page.
+    The number changes by factors of 2, since each change rewrites all steps of a live page.
     """
     most = CANDIDATES
     while most > 4 and most * steps > ALL_CANDIDATES:
@@ -174,7 +174,7 @@ def kept_of(steps: int, thin: int = 1) -> int:
 def floor_of(data: RunData, done: Reconstruction) -> tuple[float, int] | None:
     """Return the lower bound of the expected error and its number of readings.
 
-    It is None if it is not known, or zero.
+    The result is None if the bound is not known or is zero.
     """
     if "least_error" in data.summary:
         least, places = data.summary["least_error"], data.summary["least_places"]
@@ -201,15 +201,15 @@ def scale_unit(data: RunData) -> str:
 def scale_labels(unit: str, scales: Sequence[tuple[float, ...]]) -> list[str]:
     """Return each length-scale as text, with its unit.
 
-    On a map with heights, the text names the length-scale of the plane and that of the height.
+    On a map with heights, the text has the length-scales in the plane and in height.
     """
     return [_group_label(unit, [scale]) for scale in scales]
 
 
 def groups_of(done: Reconstruction) -> list[list[Scale]]:
-    """Return the groups of length-scales that are shown as one, smallest first.
+    """Return groups of length-scales that are shown together, smallest first.
 
-    Each length-scale is a group, unless a run has more than `SCALES`.
+    Each length-scale is its own group, unless a run has more than `SCALES` length-scales.
     """
     scales = sorted({scale for step in done.steps for scale in step.masses} | set(done.prior))
     if len(scales) <= SCALES:
@@ -236,7 +236,7 @@ def _group_label(unit: str, group: Sequence[Scale]) -> str:
 
 
 def _from_to(values: Sequence[float], to: str) -> str:
-    """Return a range of values as text; a single value if both ends look alike."""
+    """Return a range of values as text; a single value if both ends have the same text."""
     low, high = min(values), max(values)
     digits = 3 if to == _TO or low == high else 2  # several axes leave less room
     ends = [f"{v:.0f}" if v >= 100.0 else f"{v:.{digits}g}" for v in (low, high)]
@@ -349,8 +349,8 @@ def _best(candidates: Sequence[CandidateValue], chosen: int, kept: int) -> list[
 def _regret(steps: Sequence[ReportStep]) -> dict[str, list[float | None]] | None:
     """Return the regret at each step; None = not computed.
 
-    Keys: ``each`` of the stage, ``average`` so far, ``recommended`` of that place, and ``bound`` on
-    the average.
+    Keys: ``each``, the regret of the stage; ``average``, the average so far; ``recommended``, the
+    regret of the recommended place; and ``bound``, a bound on the average.
     """
     records = [step.record for step in steps]
     if not any(record.get("regret") is not None for record in records):
@@ -402,7 +402,7 @@ def _shore(topology: Topology, side: float) -> dict[str, Any] | None:
 
 
 def _packed(lines: Sequence[FloatArray]) -> dict[str, Any]:
-    """Return the consecutive corners of lines, and their smallest and largest [m]."""
+    """Return the consecutive corners of lines, and their smallest and largest coordinates [m]."""
     points = np.vstack(lines)
     low, high = points.min(axis=0).tolist(), points.max(axis=0).tolist()
     x, y = (pack(points[:, k : k + 1], low[k], high[k]) for k in (0, 1))
@@ -414,7 +414,7 @@ def _counts(lines: Sequence[FloatArray]) -> dict[str, Any]:
 
 
 def side_of(positions: FloatArray) -> float:
-    """Return the side of the squares that show the places: the distance of neighbours [m]."""
+    """Return the side of the squares that show the places [m]: the distance between neighbours."""
     from scipy.spatial import cKDTree
 
     positions = np.unique(np.round(positions, 6), axis=0)  # places may lie above each other

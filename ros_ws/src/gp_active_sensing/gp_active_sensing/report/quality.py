@@ -1,8 +1,9 @@
 """Quality of a map without a known truth, by leaving each place out.
 
 The readings of all other places predict each place, see `belief.leave_one_out`. For a correct
-belief, the probability u of a value below the reading is uniform. Then half of the places lie
-within their central 50 % intervals. The result does not apply to places far from all readings.
+belief, the predicted probability u of a value below the reading is uniformly distributed. Then half
+of the places lie within their central 50 % intervals. The result does not apply to places far from
+all readings.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from gp_active_sensing.belief import Belief
 from gp_active_sensing.types import FloatArray, IntArray
 
 MOST = 800
-"""Largest number of places with readings, since the cost is O(L D³)."""
+"""Largest number D of places with readings, since the cost is O(L D³) with L candidates."""
 FEW = 10
 """Smallest number of places for a verdict on the intervals."""
 SHARES = np.arange(5, 100, 5) / 100.0
@@ -45,7 +46,7 @@ class Calibration:
         return np.asarray(ndtri(np.clip(self.below, _END, 1.0 - _END)))
 
     def inside(self, share: float) -> float:
-        """Return the fraction of places within their central intervals of a probability."""
+        """Return the fraction of places whose reading is in its central interval (`share`)."""
         return float(np.mean(np.abs(self.below - 0.5) <= 0.5 * share))
 
     @property
@@ -80,7 +81,7 @@ class Calibration:
 def calibration_of(belief: Belief) -> Calibration | None:
     """Return the leave-one-place-out predictions; None if they are not computed.
 
-    They need readings that do not age, at 2 to `MOST` places.
+    They are computed only if readings do not age and are at 2 to `MOST` places.
     """
     if not 2 <= int(belief.observed.sum()) <= MOST:
         return None

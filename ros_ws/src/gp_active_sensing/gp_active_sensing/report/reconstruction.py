@@ -1,7 +1,7 @@
 """Reconstruct the steps or the map of a run, event by event.
 
-The belief receives each event once. A record may come after later stages, so that steps are built
-on request.
+The belief receives each event once. A record may come after later stages; therefore steps are built
+only on request.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ GROUPS = 200
 _OF_MAIN = (
     "value", "promised", "explained", "regret", "recommended", "rms", "nlpd", "coverage", "reading_"
 )  # fmt: skip
-"""Beginnings of those keys of a record that describe the main quantity."""
+"""Prefixes of the keys of a record that describe the main quantity."""
 VALUES = 4_000_000
 """Largest number of map values over all steps; beyond it some steps have no map."""
 
@@ -89,7 +89,7 @@ class GrowingStep:
         promised: promised error of the map; None = not known.
         scores: scores of the map; all None without a truth.
         mean, std, truth: (n,) maps; None = the step has no map.
-        version: value of `GrowingReconstruction.looks` for its map.
+        version: value of `GrowingReconstruction.looks` at the computation of its map.
     """
 
     chunk: StepEvents
@@ -119,7 +119,7 @@ class GrowingReconstruction:
         self, data: RunData, most: int | None = None, shown: Collection[int] | None = None
     ) -> None:
         self.data = data
-        """The run; a caller may replace it by one with newer records, summary and truth."""
+        """The run; a caller may replace it by a copy with newer records, summary and truth."""
         self._teller = _teller(data)
         self.parts: list[GrowingStep] = [GrowingStep(StepEvents(0))]
         """Data of each step; the last step is open."""
@@ -166,7 +166,7 @@ class GrowingReconstruction:
                 self._apply(event)
 
     def records(self, records: Iterable[Mapping[str, Any]], *, again: bool = False) -> None:
-        """Add records of stages; `again`: they replace the earlier ones."""
+        """Add records of stages; with `again` they replace the earlier records."""
         if again:
             self._records.clear()
         self._records |= {int(r["stage"]): r for r in records if isinstance(r.get("stage"), int)}
@@ -206,7 +206,7 @@ class GrowingReconstruction:
             self.parts[-1].expected = self._expected(sorted(places))
 
     def _expected(self, wanted: Sequence[int]) -> dict[int, tuple[float, float]]:
-        """Return the predicted readings at places, or anywhere for a freely moving probe."""
+        """Return the predicted readings at places; for a freely moving probe, at all places."""
         anywhere = self._follows and self._shown is None  # records have the visited place
         places = np.arange(self.data.topology.n) if anywhere else np.array(wanted)
         mean, variance = self.belief.predict(places, noisy=True)
@@ -348,7 +348,7 @@ class GrowingReconstruction:
 
 
 def _merged(first: GrowingStep, second: GrowingStep) -> GrowingStep:
-    """Return the second of two steps with the events of both."""
+    """Return the second of two steps, with the events of both steps."""
     second.used = first.used + second.used
     second.chunk.driven += first.chunk.driven
     second.chunk.metres += first.chunk.metres
@@ -370,12 +370,12 @@ def map_of_run(
         run_dir: directory of a simulation, mission or replay.
         stage: number of the last stage in the map; None = all readings.
         spacing: distance of the points of the map [m]; None = the places.
-        limits: limits whose probabilities the map has.
+        limits: limits for which the map has probabilities.
         quantity: name of a quantity; "" = the main one, with mean and deviation of the others.
 
     Raises:
-        RunError: not a run directory, no such stage or quantity, no reading up to the stage, or no
-            map of that spacing.
+        RunError: there is no run directory, no such stage or quantity, no reading up to the stage,
+            or no map with this spacing.
         ActiveSensingError: the map cannot be found or read.
     """
     data = load_run(run_dir)

@@ -28,7 +28,7 @@ from gp_active_sensing.types import BoolArray
 
 
 class _ProbeAtEnd(NamedTuple):
-    """Probe at the end of a journal: its last decision, first place and position."""
+    """Probe at the end of a journal, with its last decision, first place and position."""
 
     decision: DecisionTaken | ReturnBegun
     first: int | None
@@ -38,7 +38,7 @@ class _ProbeAtEnd(NamedTuple):
 def route_left(run_dir: Path, altitude: float = 0.0) -> dict[str, tuple[Point, list[Point]]]:
     """Return the position and the remaining waypoints of each probe, by its name.
 
-    The waypoints are the unread places of the last decision, and the way to the end place.
+    The waypoints lead to the unread places of the last decision, then to the end place.
 
     Args:
         run_dir: run directory.
@@ -69,7 +69,7 @@ def route_left(run_dir: Path, altitude: float = 0.0) -> dict[str, tuple[Point, l
 
 
 def _probes_of(data: RunData) -> tuple[dict[str, _ProbeAtEnd], BoolArray]:
-    """Return the probes at the end of a run, and (n,) which places were read."""
+    """Return the probes at the end of a run, and flags (n,) of the places that were read."""
     observed = np.zeros(data.topology.n, dtype=np.bool_)
     probes: dict[str, _ProbeAtEnd] = {}
     for event in parse_events(data.events):

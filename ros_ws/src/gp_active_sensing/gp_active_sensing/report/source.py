@@ -31,22 +31,22 @@ from gp_active_sensing.util.wording import symbol
 
 @dataclass(frozen=True)
 class RunData:
-    """Run with its map and truth, as loaded from its directory.
+    """Run with its map and its true field, as loaded from its directory.
 
     Args:
         path: run directory.
         config: content of ``config.yaml``.
         topology: the map.
-        belief: settings of the belief before the first reading.
+        belief: configuration of the belief before the first reading.
         truth: noise-free field; None = not known.
         events: events of the journal, in order.
         records: record of each stage.
         summary: content of ``summary.json``; {} = the run did not end.
         notes: remarks for the reader, such as a half-written line.
-        drift: drift that the policy sets; None = that of `belief`.
+        drift: drift of the field that the policy sets; None = use the drift of `belief`.
         objective: "maximise" or "minimise"; "" = neither.
-        sensor: simulated sensor of the truth; None = none.
-        first: first map of a mission whose map came by a topic; None = `topology`.
+        sensor: simulated sensor that measures the true field; None = none.
+        first: first map of a mission whose map came from a topic; None = `topology`.
         of: name of the selected further quantity; "" = the main one.
     """
 
@@ -65,11 +65,11 @@ class RunData:
     first: Topology | None = None
     of: str = ""
     whole: RunData | None = None
-    """Same run with its main quantity selected; None = this object."""
+    """The same run with its main quantity selected; None = this object."""
 
     @property
     def linked_to(self) -> RunData | None:
-        """Same run with the linked quantity selected; None = no link."""
+        """The same run with the linked quantity selected; None = no link."""
         if self.whole is None:
             return None
         sections = further_sections(self.config)
@@ -83,7 +83,7 @@ class RunData:
 
     @property
     def quantities(self) -> tuple[str, ...]:
-        """Names of the quantities, the main one first; () for a single one."""
+        """Names of the quantities, the main one first; () for a single quantity."""
         further = tuple(further_sections(self.config))
         return (self.main, *further) if further else ()
 
@@ -152,7 +152,7 @@ class RunData:
     def fresh_belief(self) -> Belief:
         """Return the belief before the first reading, over all places of the last map.
 
-        The candidates are those of the first map.
+        The candidates of the belief are those computed for the first map.
         """
         first = self.topology if self.first is None else self.first
         belief = self._belief_on(first)
@@ -201,10 +201,10 @@ def load_run(run_dir: Path, *, follow: bool = False) -> RunData:
 
     Args:
         run_dir: the directory.
-        follow: leave out events, records and summary, which a follower reads as they are written.
+        follow: True = leave out events, records and summary, which a follower reads later.
 
     Raises:
-        RunError: not a run directory, or its configuration has no map or belief.
+        RunError: it is not a run directory, or its configuration has no map or belief.
         ActiveSensingError: the map cannot be found or read.
     """
     run = RunDirectory.open(run_dir)
@@ -254,7 +254,7 @@ def load_run(run_dir: Path, *, follow: bool = False) -> RunData:
 def _maps(
     config: MapConfig, run_dir: Path, events: Sequence[Mapping[str, Any]] | None
 ) -> tuple[Topology, Topology | None]:
-    """Return the last map of a run, and the first one if the map came by a topic."""
+    """Return the last map of a run, and the first map if the map came from a topic."""
     if not isinstance(config, OccupancyConfig) or not config.topic:
         return build_topology(config, base_dir=run_dir), None
     first, last = kept_places(config, run_dir, 1), None
@@ -265,7 +265,7 @@ def _maps(
 
 
 def truth_of(run: RunDirectory, topology: Topology) -> tuple[GroundTruth | None, str]:
-    """Return the truth and ""; or None and the reason."""
+    """Return the true field and "", or None and the reason why it is not known."""
     config = run.config
     if not isinstance(config.get("field"), Mapping):
         return None, ""

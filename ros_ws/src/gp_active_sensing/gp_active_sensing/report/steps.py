@@ -1,4 +1,4 @@
-"""Steps of a run: their events, and the state after each."""
+"""Steps of a run: their events, and the state after each step."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from gp_active_sensing.types import FloatArray, Plan, Reading
 
 
 class JournalTeller:
-    """Condition of a belief on the readings of a journal.
+    """Updater of a belief with the readings of a journal.
 
     Args:
-        belief: the belief, which is changed.
+        belief: the belief to update; with a `source`, a copy of it is updated.
         topology: the map.
         quantity: name of the quantity; "" = the main one.
-        source: teller of the linked quantity; None = no link.
+        source: updater of the linked quantity; None = no link.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class JournalTeller:
         self.belief: Belief = belief if source is None else belief.copy()
         self._topology, self.quantity = topology, quantity
         self._stays: dict[tuple[str, int], tuple[Reading, int]] = {}
-        """Last average and number of readings of the stay of each probe at each place."""
+        """Last average and number of readings of each stay, by probe and place."""
 
     def tell(
         self, readings: Sequence[ReadingUsed], *, expert: bool = False
@@ -76,7 +76,7 @@ class JournalTeller:
             follow(self.belief, self._template, self._source.belief)
 
     def finish(self) -> bool:
-        """Update the link as at the end of a mission; return whether the map changed."""
+        """Update the link between quantities now; return whether the map changed."""
         source = self._source
         return source is not None and follow(self.belief, self._template, source.belief, now=True)
 
@@ -107,7 +107,8 @@ class ReportStep:
         number: number of the stage, or number of readings so far.
         seconds: time of the mission [s].
         metres: driven distance [m].
-        plan: decision before the step; None = none. Without a waypoint, the way to the end place.
+        plan: decision before the step; None = no decision. A plan without a waypoint is the way to
+            the end place.
         at: place of the probe at the decision; None = not known.
         record: line of the stage in ``records.jsonl``; {} = none.
         readings: (place, mean, count) of the readings of this step.
@@ -166,9 +167,9 @@ class Reconstruction:
     Args:
         by_stage: True if a step is a stage, False if it is a group of readings.
         steps: steps in order; the first is before all events.
-        shown: (m,) numbers of the steps with a map, including the last step.
+        shown: (m,) numbers of the steps with a map; the last step is among them.
         mean, std: (m, n) estimate and uncertainty of the noise-free field.
-        truth: (m, n) noise-free field, (1, n) if it is constant; None = not known.
+        truth: (m, n) noise-free field at these steps, (1, n) if it is constant; None = not known.
         belief: belief after the last reading.
         prior: weights of the length-scales before the first reading.
         prior_kernels: weights of the kernels before the first reading; {} for a single kernel.
@@ -208,7 +209,7 @@ class StepEvents:
 
     @property
     def so_far(self) -> Mapping[str, Any]:
-        """Keys that replace the record of a stage without one."""
+        """Keys that replace the record of a stage that has no record yet."""
         return {"blocked": self.blocked, **({"probe": self.probe} if self.probe else {})}
 
     def apply(self, event: Event) -> None:
@@ -232,7 +233,7 @@ class StepEvents:
 
 
 def masses(belief: Belief, weights: FloatArray) -> dict[tuple[float, ...], float]:
-    """Return (L,) weights summed by length-scale.
+    """Return the weights (L,) of the candidates, summed by length-scale.
 
     Candidates without spatial correlation are left out.
     """
@@ -246,7 +247,7 @@ def masses(belief: Belief, weights: FloatArray) -> dict[tuple[float, ...], float
 
 
 def kernel_masses(belief: Belief, weights: FloatArray) -> dict[str, float]:
-    """Return (L,) weights summed by kernel; {} for a single kernel."""
+    """Return the weights (L,) of the candidates, summed by kernel; {} for a single kernel."""
     total: dict[str, float] = {}
     for candidate, weight in zip(belief.hyperparameters, weights.tolist(), strict=True):
         total[candidate.kernel] = total.get(candidate.kernel, 0.0) + weight

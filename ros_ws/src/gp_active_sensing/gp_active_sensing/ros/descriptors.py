@@ -224,8 +224,7 @@ def leaves_of(
 
     Args:
         root: the dataclass.
-        sections: dataclass of each mapping with free keys (``policy``), without ``name``; None =
-            not known.
+        sections: dataclass of each mapping with free keys (``policy``); None = not known.
         names: keys of each field that maps names to dataclasses (``readings``), by field.
         prefix: prefix of the parameters' names.
     """

@@ -1,8 +1,7 @@
 """Arguments and processes of the three launches.
 
 This module imports neither ROS nor ``launch``. `launch_actions` converts the processes to actions
-of ``ros2 launch``. `runner` starts the same processes without ``ros2``, after an installation by
-pip.
+of ``ros2 launch``. `runner` starts the same processes without ``ros2``, for installations by pip.
 """
 
 from __future__ import annotations

@@ -127,8 +127,7 @@ def why_silent(node: Any, topic: str, expected: str, start: str, setting: str) -
 class MessageGate:
     """Decoder of messages with limits of size and rate.
 
-    A message beyond the limits is only counted, so that a publisher cannot use up the node's time
-    or memory.
+    A message beyond the limits is only counted: no publisher can use up the node's time or memory.
 
     Args:
         refuse: called with reason and text for a rejected message.

@@ -64,8 +64,7 @@ class Received:
     def gap(self) -> float:
         """Time between two messages [s, real time]; NaN = fewer than two messages.
 
-        If the silence at the end is longer, it is returned instead, for topics without a constant
-        rate.
+        A longer silence at the end is returned instead, for topics without a constant rate.
         """
         if len(self.times) < 2:
             return math.nan

@@ -203,8 +203,7 @@ class ProcessGroup:
     Args:
         programs: programs with their commands, in the order of their start.
         environment: environment of the children; None = that of this process.
-        on_line: called with (name, line) for each line of output, from several threads, one at a
-            time.
+        on_line: called with (name, line) for each line of output; in several threads in turn.
         grace, patience, rest: replace `END_SECONDS`, `KILL_SECONDS`, `RESPAWN_SECONDS` [s].
 
     Attributes:

@@ -9,8 +9,8 @@ stands for a minute at its end place gets another battery. With an expert in the
 ``expert/query`` on ``expert/answer`` (sensor_msgs/PointCloud2).
 
 The clock advances by equal steps and does not wait for other nodes. A time is published after all
-messages with earlier stamps. Under load the clock is slower than ``speed_factor``, without skipped
-steps.
+messages with earlier stamps. Under load the clock is slower than ``speed_factor``; it skips no
+step.
 
 The readings are ``sensor_msgs/msg/Temperature`` for any unit of the field: it is the smallest
 standard message with a stamp, a value and a variance.

@@ -165,8 +165,7 @@ def limits_message(limits: Mapping[str, Limits]) -> Float64MultiArray:
 def values_cloud(points: Points, header: Header) -> PointCloud2:
     """Return the message of a question to an expert, or of its answer.
 
-    `points` are from `messages.point_cloud`. The header has the time of the question, or that of
-    the values.
+    `points` are from `messages.point_cloud`. The header has the time of the question or the values.
     """
     columns, data = layout(points)
     fields = [(c.name, c.offset, c.code) for c in columns]

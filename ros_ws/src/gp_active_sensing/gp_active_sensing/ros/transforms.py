@@ -72,8 +72,7 @@ class TransformBuffer:
     def at(self, target: str, source: str, stamp_ns: int) -> Any:
         """Return the transform at a time [ns], or else the newest one. Raises `error`.
 
-        The newest one is used since a localisation rarely updates its transform: a pose may be
-        newer.
+        A localisation rarely updates its transform, so a pose may be newer than all transforms.
         """
         if stamp_ns > 0:
             with contextlib.suppress(self.error):

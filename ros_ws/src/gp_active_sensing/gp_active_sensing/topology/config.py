@@ -50,8 +50,7 @@ def build_topology(config: MapConfig, *, base_dir: Path | None = None) -> Topolo
     """Build the map of a configuration; a relative `file` is searched in `base_dir` first.
 
     Raises:
-        ConfigError: an outline or obstacles that are no polygons, unknown features, or invalid
-            weights.
+        ConfigError: outline or obstacles that are no polygons, unknown features, or wrong weights.
         MapError: a map file that cannot be used.
         ResourceError: a map file that cannot be found.
     """

@@ -251,8 +251,8 @@ def _cells_between(starts: FloatArray, ways: FloatArray) -> FloatArray:
 def inflated(taken: BoolArray, cell: tuple[float, float], inflation: float) -> BoolArray:
     """Return flags (rows, columns) of taken cells, and of cells near the edge of a taken cell.
 
-    A cell is near if its middle is at most `inflation` [m] away. `cell` is the width and height of
-    a cell [m].
+    A cell is near if its middle is at most `inflation` [m] away. `cell` is its width and height
+    [m].
     """
     if not (inflation > 0.0 and taken.any()):
         return taken
@@ -385,7 +385,7 @@ Outline: TypeAlias = "Sequence[tuple[float, float]] | Polygon | MultiPolygon"
 """Two opposite corners of a rectangle, corners of a polygon, or a polygon of shapely [m]."""
 
 _HAIR = 1e-9
-"""Largest distance of a place beyond an outline by rounding, as a fraction of its size."""
+"""Largest rounding error of a place on an outline's edge, as a fraction of the outline's size."""
 
 
 def polygon(outline: Outline, key: str, problems: list[str]) -> Any:

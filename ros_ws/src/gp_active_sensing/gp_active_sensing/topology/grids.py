@@ -519,7 +519,7 @@ def usual_map(
 class _AreaLayout:
     """Outline, obstacles and regions of a map in metres, from its keys and files.
 
-    `path` is the file of the map, None = no file. `notes` and `datum` are those of its cells.
+    `path` is the file of the map, None = no file. `notes` and `datum` belong to the cells in it.
     `metres` is the first key with coordinates in metres; "" = none so far.
     """
 

@@ -24,8 +24,8 @@ logger = logging.getLogger(__name__)
 def place_of(reading: Reading, topology: Topology, snap_distance: float) -> int:
     """Return the place of a reading, by its location or its position.
 
-    A position may be up to `snap_distance` [m] from its place. The fields of the reading may have
-    any type.
+    A position may be up to `snap_distance` [m] from its place. The reading's fields may have any
+    type.
 
     Raises:
         ReadingError: the reading is unusable; the error has a reason code for the counts.
@@ -126,8 +126,8 @@ def check_start(topology: Topology, start: Start | None) -> int | None:
 def place_near(topology: Topology, position: tuple[float, float], key: str) -> int:
     """Return the index of the place nearest to x, y [m], or to longitude, latitude [degree].
 
-    On a map with a datum, a position is in degrees if such degrees lie on the map. `key` begins the
-    message.
+    On a map with a datum, a position is in degrees if the degrees lie on the map. `key` begins
+    errors.
 
     Raises:
         ConfigError: every place is farther than both the distance between neighbouring places and

@@ -33,7 +33,7 @@ KINDS = ("line", "grid", "points", "roads")
 
 @dataclass(frozen=True)
 class AreaConfig:
-    """An area and the weight of its places."""
+    """Configuration of an area and of the weight of its places."""
 
     outline: str | tuple[tuple[float, float], ...] = param(
         help="two opposite corners of a rectangle, the corners of a polygon, or a file of areas",
@@ -282,7 +282,7 @@ def _no_reach(config: MapConfig) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class FileConfig(_WithFeatures, _WithLargest, _OfFile):
-    """Map of a file whose name does not determine its kind."""
+    """Configuration of a map in a file whose name does not determine the kind of map."""
 
     def of_content(self, path: Path) -> MapConfig:
         """Return the configuration of the kind that the content of the file at a path shows.
@@ -297,7 +297,7 @@ class FileConfig(_WithFeatures, _WithLargest, _OfFile):
 
 @dataclass(frozen=True)
 class LineConfig(_Regular, _WithCount):
-    """Places along x."""
+    """Configuration of a line of places along x."""
 
     KIND: ClassVar = "line"
 
@@ -309,7 +309,7 @@ class LineConfig(_Regular, _WithCount):
 
 @dataclass(frozen=True)
 class PointsConfig(_WithCount):
-    """Drawn points with free moves."""
+    """Configuration of randomly drawn points with free moves."""
 
     KIND: ClassVar = "points"
 
@@ -334,7 +334,7 @@ class PointsConfig(_WithCount):
 
 @dataclass(frozen=True)
 class StationsConfig(_WithFeatures, _WithClimb, _OfFile):
-    """Places of a table, or points of a file."""
+    """Configuration of the places of a table, or of the points of a file."""
 
     KIND: ClassVar = "points"
     WHAT: ClassVar = " with a file"
@@ -362,7 +362,7 @@ class StationsConfig(_WithFeatures, _WithClimb, _OfFile):
 
 @dataclass(frozen=True)
 class RoadsConfig(_WithFeatures, _WithLargest, _OfFile):
-    """Segments of roads."""
+    """Configuration of a road map, whose places are segments."""
 
     KIND: ClassVar = "roads"
 
@@ -383,7 +383,7 @@ class RoadsConfig(_WithFeatures, _WithLargest, _OfFile):
 
 @dataclass(frozen=True)
 class GridConfig(_Regular, _WithLargest, _OfFile):
-    """Cells of a grid; base of `AreasConfig`, `OccupancyConfig` and `RasterConfig`."""
+    """Configuration of a grid; base of `AreasConfig`, `OccupancyConfig` and `RasterConfig`."""
 
     KIND: ClassVar = "grid"
 
@@ -446,7 +446,7 @@ class GridConfig(_Regular, _WithLargest, _OfFile):
 
 @dataclass(frozen=True)
 class AreasConfig(GridConfig, _WithClimb):
-    """Cells of a rectangle or of areas."""
+    """Configuration of a grid on a rectangle or on areas."""
 
     WHAT: ClassVar = " that is not made of an occupancy map or a raster"
 
@@ -485,7 +485,7 @@ def _no_climb(config: _WithClimb) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class OccupancyConfig(GridConfig):
-    """Free cells of an occupancy grid, from a file of map_server or from a topic."""
+    """Configuration of a grid on the free cells of an occupancy grid, from a file or a topic."""
 
     WHAT: ClassVar = " from an occupancy map"
 
@@ -534,7 +534,7 @@ class OccupancyConfig(GridConfig):
 
 @dataclass(frozen=True)
 class RasterConfig(GridConfig, _WithClimb):
-    """Cells of a raster that have data."""
+    """Configuration of a grid on those cells of a raster that have data."""
 
     WHAT: ClassVar = " from a raster"
 

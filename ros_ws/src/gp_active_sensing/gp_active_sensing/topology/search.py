@@ -58,7 +58,7 @@ class MoveArrays:
     def graph(self, by: str, *, back: bool = False) -> Any:
         """Return the (n, n) sparse matrix of costs in "metres" or "seconds".
 
-        Of several moves between two places, only the cheapest is kept. With `back` all moves are
+        Of several moves between two places, the cheapest is kept. With `back` all moves are
         reversed.
         """
         if (by, back) not in self._graphs:
@@ -77,7 +77,7 @@ class MoveArrays:
         return self._graphs[by, back]
 
     def direct(self, a: IntArray, b: IntArray) -> IntArray:
-        """(k,) index of the first move from a[i] to b[i] for places `a`, `b` (k,), -1 = none."""
+        """Return the index (k,) of the first move from each `a` (k,) to `b` (k,); -1 = none."""
         if self._pairs is None:
             key = self.source * self.n + self.to
             order = np.argsort(key, kind="stable")

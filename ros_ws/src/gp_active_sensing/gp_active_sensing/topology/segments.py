@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Point: TypeAlias = tuple[float, float]
 
 FEATURES: tuple[str, ...] = ("x", "y", "length", "lanes", "speed_limit", "direction")
-"""Columns of a segment: x, y of its middle [m], length [m], lanes, limit [m/s], direction."""
+"""Columns of a segment: middle [m], length [m], lanes, limit [m/s], direction (cosine, sine)."""
 RELATIONAL = "relational"
 """Name for features that are coordinates of an embedding of the road graph."""
 

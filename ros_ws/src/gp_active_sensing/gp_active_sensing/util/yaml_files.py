@@ -172,8 +172,7 @@ def load_yaml(path: Path) -> dict[str, Any]:
     """Return the mapping in a YAML file.
 
     Raises:
-        ConfigError: the file cannot be read, is not YAML, is beyond a limit, or has no mapping at
-            the top.
+        ConfigError: the file cannot be read, is not YAML, is beyond a limit, or is no mapping.
     """
     data = parse_yaml(read_text(path), source=str(path))
     if not isinstance(data, dict):

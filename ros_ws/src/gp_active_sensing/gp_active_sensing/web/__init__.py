@@ -1,1 +1,1 @@
-"""Watch a mission in a browser while it goes on; needs the extra ``web`` (tornado)."""
+"""Watch a running mission in a browser; needs the extra ``web`` (tornado)."""

@@ -33,7 +33,7 @@ class WatchOptions:
     Args:
         host: address to listen on.
         port: TCP port; 0 = any free one.
-        private: without the token, show nothing.
+        private: True = show nothing without the token.
         viewers: largest number of viewers at the same time.
         names: further host names of this server.
         tiles: address of map tiles with {z}, {x} and {y}; "" = no base map.
@@ -65,7 +65,7 @@ def origin_of_tiles(template: str) -> str:
     """Return the origin of map tiles for a Content-Security-Policy; "" without tiles.
 
     Raises:
-        RunError: not an address of tiles.
+        RunError: the text is not an address of tiles.
     """
     if not template:
         return ""
@@ -80,13 +80,13 @@ def origin_of_tiles(template: str) -> str:
 
 
 def state_folder() -> Path:
-    """Return this user's folder for state between two starts."""
+    """Return this user's folder for data that are kept between two starts."""
     home = os.environ.get("XDG_STATE_HOME")
     return (Path(home) if home else Path.home() / ".local" / "state") / "gp_active_sensing"
 
 
 def token_in(path: Path) -> str:
-    """Return the token in a file, or make one; only the owner may read the file.
+    """Return the token in a file, or create the file; only its owner may read it.
 
     Raises:
         RunError: the file cannot be read or written, has no token, or others can read it.
@@ -136,7 +136,7 @@ class Access:
     Args:
         token: token for commands; "" = no commands.
         names: host names of this server, besides its addresses.
-        private: without the token, show nothing.
+        private: True = show nothing without the token.
     """
 
     token: str = ""
@@ -147,7 +147,7 @@ class Access:
     def of_host(
         cls, host: str, token: str, names: Iterable[str] = (), *, private: bool = False
     ) -> Access:
-        """Return the checks for a server at a host; the names of this machine are added."""
+        """Return the checks for a server at a host; this machine's names are also allowed."""
         mine = set() if is_loopback(host) else {socket.gethostname(), host}
         mine |= {f"{name}.local" for name in mine if "." not in name and ":" not in name}
         known = {"localhost", *mine, *names}

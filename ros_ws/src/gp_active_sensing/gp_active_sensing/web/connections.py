@@ -12,11 +12,11 @@ from tornado import httpserver, iostream
 logger = logging.getLogger(__name__)
 
 BACK_OFF_SECONDS = 0.1
-"""Pause after a failure to accept a connection [s]."""
+"""Pause after a connection could not be accepted [s]."""
 SPARE = 8
 """Number of file descriptors left to the rest of the process."""
 IDLE_SECONDS = 20.0
-"""Longest time of a connection without a request [s]."""
+"""Longest time for which a connection may send no request [s]."""
 MOST_BYTES = 1 << 16
 """Largest size of a buffered request [bytes]."""
 
@@ -24,7 +24,7 @@ MOST_BYTES = 1 << 16
 class BoundedServer(httpserver.HTTPServer):
     """HTTP server that closes its oldest connection for a new one when it is full.
 
-    Connections under `keep` stay open. Therefore idle connections never block new viewers.
+    Connections marked by `keep` stay open. Idle connections therefore never block new viewers.
     """
 
     def initialize(self, *args: Any, **options: Any) -> None:
@@ -35,11 +35,11 @@ class BoundedServer(httpserver.HTTPServer):
         self._kept: set[iostream.IOStream] = set()
 
     def keep(self, stream: iostream.IOStream) -> None:
-        """Never close a connection for a new one."""
+        """Mark a connection that is never closed for a new one."""
         self._kept.add(stream)
 
     def release(self, stream: iostream.IOStream) -> None:
-        """Close a connection, also one under `keep`."""
+        """Close a connection, even if it is marked by `keep`."""
         self._kept.discard(stream)
         self._open.pop(stream, None)
         stream.close()
@@ -63,7 +63,7 @@ class BoundedServer(httpserver.HTTPServer):
             self.handle_stream(stream, address)
 
     async def _make_room(self, most: int) -> None:
-        """Wait until fewer than `most` connections are open; close those without `keep`."""
+        """Close the oldest connections not marked by `keep`, until fewer than `most` are open."""
         while True:
             self._open = {stream: None for stream in self._open if not stream.closed()}
             self._kept &= self._open.keys()

@@ -34,10 +34,10 @@ from gp_active_sensing.web.mission_state import MissionState
 BLOCK = 1 << 16
 """Number of bytes in one read."""
 MOST_OF_LINE = 1 << 26
-"""Largest length of a line [bytes]."""
+"""Largest accepted length of a line [bytes]."""
 
 Stamp = tuple[int, int, int]
-"""Identity and change time of a file: device, number, time [ns]."""
+"""Identity and change time of a file: device, inode, time [ns]."""
 
 
 def stamp_of(path: Path) -> Stamp | None:
@@ -61,7 +61,7 @@ class LineTail:
     def read(self) -> tuple[bool, list[bytes]]:
         """Return whether the file begins again, and the next lines without their ends.
 
-        It begins again if another file lies at the path, or if the file became shorter.
+        A file begins again if another file is at its path, or if it became shorter.
 
         Raises:
             RunError: the file cannot be read, or a line is too long.
@@ -108,9 +108,9 @@ class Followed:
     """Mission that is followed.
 
     Args:
-        data: its configuration, map and truth, without events.
-        growing: its steps so far.
-        mission: its state.
+        data: configuration, map and truth of the mission, without events.
+        growing: steps of the mission so far.
+        mission: state of the mission.
         damaged: number of unusable lines of the journal.
         records: record of each stage.
     """
@@ -144,11 +144,11 @@ class Followed:
 class RunFollower:
     """Follower of a run directory, step by step.
 
-    It begins again if the mission is replaced, its journal is repaired, or its map has grown. Then
-    `number` grows. While a run with a larger map is read again, `found` keeps its old state.
+    It starts again if the mission is replaced, its journal is repaired, or its map has grown;
+    `number` then increases. While a larger map is read again, `found` keeps its state.
 
     Args:
-        path: the directory, which may not exist yet; None = `to` gives it later.
+        path: the directory, which may not exist yet; None = it is set later by `to`.
     """
 
     def __init__(self, path: Path | None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -157,13 +157,13 @@ class RunFollower:
         self.found: Followed | None = None
         """Followed mission; None = none."""
         self.problem = ""
-        """Reason for the lack of a mission; "" = there is one."""
+        """Reason why no mission is followed; "" = one is followed."""
         self.number = 0
-        """Number of missions in `found` so far."""
+        """Number of missions that `found` has had so far."""
         self._reading: Followed | None = None
         """Mission that is being read: `found`, or its replacement."""
         self._goal = 0
-        """Number of journal lines that a replacement needs."""
+        """Number of journal lines after which a replacement becomes `found`."""
         self._clock = clock
         self._config: Stamp | None = None
         self._outgrown = False
@@ -172,15 +172,15 @@ class RunFollower:
         self._truth: Stamp | None = None
         self._journal = self._records = LineTail(Path())
         self._lines: deque[bytes] = deque()
-        """Lines of the journal that were read and not applied."""
+        """Lines of the journal that were read but not applied yet."""
 
     @property
     def loading(self) -> bool:
-        """True while the journal of a completed run is being read."""
+        """True while the journal of a run that has ended is being read."""
         return bool(self._lines and self.found and self.found.data.summary)
 
     def to(self, path: Path | None, problem: str = "") -> None:
-        """Follow another directory from the next call on; None = none, for the reason `problem`."""
+        """Follow another directory from the next `advance` on; None = none, since `problem`."""
         self._wanted = path, problem
 
     def _move(self) -> bool:
@@ -197,7 +197,7 @@ class RunFollower:
         return False
 
     def _forget(self, goal: int = 0) -> None:
-        """Follow no mission; the next one needs `goal` lines of its journal."""
+        """Follow no mission; the next one is shown after `goal` lines of its journal."""
         self.found = self._reading = self._config = None
         self._goal = goal
 
@@ -236,7 +236,7 @@ class RunFollower:
         return changed and self._reading is self.found
 
     def _begin(self, path: Path, config: Stamp | None) -> Followed:
-        """Begin to read a run."""
+        """Start reading a run."""
         data = load_run(path, follow=True)
         self._config, self._outgrown = config, False
         self._journal, self._records = LineTail(path / JOURNAL), LineTail(path / RECORDS)

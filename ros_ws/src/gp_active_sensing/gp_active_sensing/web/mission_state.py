@@ -1,4 +1,4 @@
-"""State of a mission for the head of the live page, from the events of its journal."""
+"""State of a mission for the top of the live page, from the events of its journal."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ REASONS = {
     "mission_over": "the mission was over",
     "unknown_probe": "from an unknown probe",
 }
-"""Words for reasons; another reason is shown as it is."""
+"""Displayed words for reasons; any other reason is shown unchanged."""
 OVERDRAWN = 1.02
-"""Driven distance above which the budget counts as exceeded, as a multiple of the budget."""
+"""Ratio of the driven distance to the budget above which the budget counts as exceeded."""
 
 _MEMORY_SECONDS = 30.0
 """Averaging time of the speed [s]."""
 _STANDING = 0.2
-"""Speed below which a probe counts as standing, as a fraction of the planned speed."""
+"""Fraction of the planned speed below which a probe counts as standing."""
 
 
 @dataclass
@@ -89,11 +89,11 @@ class SpeedLog:
 
 @dataclass(frozen=True)
 class Approach:
-    """Remaining part of a way.
+    """Remaining part of a probe's way.
 
     Args:
         metres: remaining distance [m].
-        bearing: direction of the end, clockwise from north, or from the map's y axis [degree].
+        bearing: direction of the way's end, clockwise from north or from the map's y axis [degree].
         seconds: time until arrival [s]; None = unknown.
         north: True if the bearing is from true north, for a map with a datum.
     """
@@ -151,9 +151,9 @@ class MissionState:
     used: int = 0
     """Number of used readings."""
     where: dict[str, Whereabouts] = field(default_factory=dict)
-    """Known whereabouts of the probes."""
+    """Last known position and odometer of each probe."""
     gone: dict[str, str] = field(default_factory=dict)
-    """Reason for each probe that takes no part."""
+    """Reason why a probe takes no part, by name."""
     plans: dict[str, Plan] = field(default_factory=dict)
     """Current plan of each probe; a plan without a waypoint leads to the end place."""
     read_ns: dict[str, int] = field(default_factory=dict)
@@ -166,7 +166,7 @@ class MissionState:
     battery: dict[str, float] = field(default_factory=dict)
     """Known charges of the batteries, 0 to 1."""
     seconds_left: dict[str, float] = field(default_factory=dict)
-    """Remaining time of each probe with a limit, at its last decision [s]."""
+    """Remaining time of each probe with a time limit, at its last decision [s]."""
     closed: set[int] = field(default_factory=set)
     """Places that the limits have closed."""
 
@@ -236,7 +236,7 @@ class MissionState:
             self.speeds.take(name, where.pose[0], where.odometer)
 
     def _running(self) -> None:
-        """Set the state to running at a decision; a simulation has no other sign."""
+        """Set the state to running at a decision, since simulations do not report the state."""
         if self.state == "begun":
             self.state = "running"
 
@@ -259,7 +259,7 @@ class MissionState:
         written: float | None,
         quantity: str = "",
     ) -> dict[str, Any]:
-        """Return the content of the page's head as plain data.
+        """Return the content of the top of the page as plain data.
 
         Args:
             done: steps of the run.
@@ -392,7 +392,7 @@ def _duration(seconds: float) -> str:
 def _first_promise(done: Reconstruction) -> float | None:
     """Return the first promised error with two places or more.
 
-    Before, it only reflects the prior.
+    With fewer places the promised error only reflects the prior.
     """
     known = (s.promised for s in done.steps if s.observed > 1 and s.promised is not None)
     return next(known, None)
@@ -401,7 +401,7 @@ def _first_promise(done: Reconstruction) -> float | None:
 def _known(
     done: Reconstruction, topology: Topology, unit: str, aim: Aim | None, quantity: str
 ) -> str:
-    """Return sentences on the expected error of the map and its maximum."""
+    """Return sentences on the expected error of the map and on the map's maximum."""
     last, std = done.steps[-1], done.std[-1]
     after = f" {unit}" if unit else ""
     read = f"{last.observed} of {topology.n} places are read."

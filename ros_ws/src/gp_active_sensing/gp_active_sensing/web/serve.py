@@ -1,4 +1,4 @@
-"""Serve the live page until a signal or the end of a block."""
+"""Serve the live page until a signal comes or a ``with`` block ends."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def make_server(
 
 @contextlib.contextmanager
 def served(server: WatchServer) -> Iterator[None]:
-    """Serve the page from a thread during a block. Raises the errors of the thread."""
+    """Serve the page from a thread during a ``with`` block. Raises the errors of the thread."""
     loop, stop = asyncio.new_event_loop(), asyncio.Event()
     failed: list[BaseException] = []
 

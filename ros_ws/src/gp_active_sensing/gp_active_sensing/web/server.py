@@ -43,13 +43,13 @@ POLL_SECONDS = 0.25
 SLICE_SECONDS = 1.0
 """Longest time of reading a journal between two updates of the page [s]."""
 PING_SECONDS = 10.0
-"""Time between two messages to a viewer [s]; a page without them reports a lost connection."""
+"""Time between two messages to a viewer [s]; without them a page reports a lost connection."""
 SLOW_SECONDS = 60.0
-"""Longest time in which a viewer must take a message or answer [s]."""
+"""Longest time that a viewer may take to receive a message or to answer [s]."""
 PATIENCE_LOOKS = 8
 """Number of checks without a mission before the console reports the reason."""
 MORE_CONNECTIONS = 64
-"""Number of connections besides those of the viewers."""
+"""Largest number of connections in addition to those of the viewers."""
 NO_CONTROL = "there is no running node here to command: this page follows a run directory"
 NO_TOKEN = "you may look and not command: open the address with the token, printed at the start"
 PRIVATE = "this page is private: open the address with the token, printed when it was started"
@@ -78,10 +78,10 @@ class _Shared:
     policy: str
     server: BoundedServer = field(init=False)
     viewers: dict[str, _Viewer] = field(default_factory=dict)
-    """Viewers without the token, by the names of their streams."""
+    """Viewers without the token, by the name of their stream."""
 
     def full(self) -> str:
-        """Make room for a viewer; return the reason if there is none, else ""."""
+        """Make room for a viewer; return the reason if this is impossible, else ""."""
         self.viewers = {n: v for n, v in self.viewers.items() if not v.stream.closed()}
         if len(self.viewers) < self.options.viewers:
             return ""
@@ -97,7 +97,7 @@ class WatchServer:
     """Server that follows a run and serves its page.
 
     Args:
-        run_dir: run directory, which may not exist yet; None = `follower.to` gives it later.
+        run_dir: run directory, which may not exist yet; None = it is set later by `follower.to`.
         options: address and access of the page.
         command: executes commands; None = the page has no commands.
         report: shows a line on the console.
@@ -213,7 +213,7 @@ class WatchServer:
             await asyncio.sleep(max(POLL_SECONDS, took))
 
     def _look(self) -> dict[str, str] | None:
-        """Return the parts of the page if they may have changed, else None."""
+        """Return the parts of the page if they may have changed; None = they have not."""
         try:
             news = self.follower.advance(SLICE_SECONDS)
             return self._view.parts() if news or self._view.due else None
@@ -223,7 +223,7 @@ class WatchServer:
 
 
 def _quiet(handler: web.RequestHandler) -> None:
-    """Log no request, since its address may contain the token."""
+    """Log no request, since the address of a request may contain the token."""
 
 
 def _asset(name: str) -> str:
@@ -255,7 +255,7 @@ class _Handler(web.RequestHandler):
     """Handler with the checks and headers of every request."""
 
     entrance = False
-    """True for a handler that a private page does not protect."""
+    """True for a handler that is open without a token even if the page is private."""
 
     def initialize(self, shared: _Shared) -> None:
         self.shared = shared
@@ -288,7 +288,7 @@ class _Handler(web.RequestHandler):
         self.finish(f"{why}\n")
 
     def may_command(self) -> bool:
-        """Return whether the request has the token; no browser adds this header by itself."""
+        """Return whether the request has the token in a header, which no browser adds itself."""
         kind, _, bearer = self.request.headers.get("Authorization", "").partition(" ")
         return kind.lower() == "bearer" and self.shared.access.accepts(bearer.strip())
 
@@ -308,7 +308,7 @@ class _Handler(web.RequestHandler):
 
 
 class _Page(_Handler):
-    """Page without data of the mission."""
+    """HTML page, without data of the mission."""
 
     entrance = True
 
@@ -319,7 +319,7 @@ class _Page(_Handler):
 
 
 class _Hello(_Handler):
-    """Answer whether there is room for a viewer, with the viewer's permissions."""
+    """Answer on whether there is room for a viewer, with the viewer's permissions."""
 
     def get(self) -> None:
         if not self.may_command() and (full := self.shared.full()):
@@ -341,7 +341,7 @@ class _Seen(_Handler):
 
 
 class _Table(_Handler):
-    """Costly part of the page, which the page requests only while it is open."""
+    """Costly part of the page, which the page requests only while this part is open."""
 
     async def get(self, name: str) -> None:
         shared, loop = self.shared, asyncio.get_running_loop()

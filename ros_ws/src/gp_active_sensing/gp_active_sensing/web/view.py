@@ -43,14 +43,14 @@ _NOTHING = object()
 """Key of a result that was never computed."""
 
 _WORDS = {"begun": "under way", "running": "under way", "ended": "finished"}
-"""Words for states; another state is shown as it is."""
+"""Displayed words for states; any other state is shown unchanged."""
 
 
 class Paced(Generic[T]):
-    """Cache of a costly result, which is computed again after a change and a pause.
+    """Cache of a costly result, which is computed again after a change, but only after a pause.
 
     Args:
-        share: largest fraction of the time for computing.
+        share: largest fraction of the time that is spent on computing the result.
     """
 
     def __init__(self, clock: Callable[[], float], share: float = 0.05) -> None:
@@ -61,7 +61,7 @@ class Paced(Generic[T]):
         self._next = -math.inf
 
     def get(self, of: Hashable, work: Callable[[], T], *, last: bool = False) -> T | None:
-        """Return the result or an earlier one; the `last` result is always computed."""
+        """Return the present result or an earlier one; with `last` the present result."""
         self._wanted = of
         if of != self._of and (last or self._clock() >= self._next):
             began = self._clock()
@@ -118,7 +118,7 @@ class _QuantityParts:
     def _least(
         self, found: Followed, growing: GrowingReconstruction, done: Reconstruction
     ) -> tuple[float, int] | None:
-        """Return the lower bound of the expected error; None while it is for fewer places."""
+        """Return the lower bound of the expected error; None if the bound is for fewer places."""
         data = growing.data
         is_final = "least_error" in data.summary  # in the summary of the mission
         key, last = (growing.looks, is_final), found.mission.over or is_final
@@ -129,7 +129,7 @@ class _QuantityParts:
     def _how_good(
         self, found: Followed, growing: GrowingReconstruction, done: Reconstruction
     ) -> dict[str, Any] | None:
-        """Return the newest or an earlier quality of the map by leaving out places."""
+        """Return the map's quality by leaving out places, the newest or an earlier result."""
         key, last = growing.looks, found.mission.over or bool(found.data.summary)
         return self._quality.get(key, lambda: quality_of(growing.data, done), last=last)
 
@@ -171,8 +171,7 @@ class _QuantityParts:
 class LiveView:
     """Parts of the live page, with a cache of unchanged parts.
 
-    The cost of an update grows linearly with the numbers of steps and places. Costlier parts are
-    `Paced`.
+    The cost of an update is linear in the numbers of steps and places. Costlier parts are `Paced`.
     """
 
     def __init__(self, follower: RunFollower, clock: Callable[[], float] = time.monotonic) -> None:
@@ -319,8 +318,8 @@ def as_text(value: Any) -> str:
 class Board:
     """Parts of a page by name, each as JSON with the number of its last change.
 
-    A viewer sends the number of the last change that it has. It gets the newest state of each later
-    part, so that no queue is needed.
+    A viewer sends the number of the last change that it has. It gets the newest state of each part
+    that changed later, so that no queue is needed.
     """
 
     def __init__(self) -> None:
@@ -329,7 +328,7 @@ class Board:
         self._name = secrets.token_hex(6)
         self._parts: dict[str, str] = {}
         self._since: dict[str, int] = {}
-        """Number of the last change of each part, including its removal."""
+        """Number of the last change of each part; a removal also counts as a change."""
         self._changed = asyncio.Condition()
         self.closed = False
         """True after `close`."""
@@ -356,7 +355,7 @@ class Board:
         return True
 
     async def after(self, version: int, seconds: float) -> bool:
-        """Wait for a newer version or for some seconds; return whether there is one."""
+        """Wait for a newer version for at most `seconds`; return whether there is one."""
 
         def news() -> bool:
             return self.closed or self.version > version
@@ -369,7 +368,7 @@ class Board:
         return self.version > version
 
     def since(self, version: int) -> str:
-        """Return the changes since a version as a JSON object; since -1, all parts."""
+        """Return the changes since a version as a JSON object; for version -1, all parts."""
         changed = [k for k, at in self._since.items() if at > version]
         parts = ",".join(f"{as_text(k)}:{self._parts[k]}" for k in changed if k in self._parts)
         gone = [k for k in changed if k not in self._parts] if version >= 0 else []

@@ -57,8 +57,7 @@ class Backlog:
     ) -> Collection[Envelope]:
         """Queue messages; return the messages that may be used now.
 
-        During the release, each call returns as many messages as it gets, or `most` if it gets
-        none.
+        During the release, a call returns as many messages as it gets, or `most` if it gets none.
         """
         if not self.going_on:
             return messages
@@ -127,7 +126,7 @@ class DuplicateFilter:
         self._single: Counter[tuple[int, float]] = Counter()
         self._windows: deque[tuple[int, int]] = deque(maxlen=most)
         self._spans: tuple[list[int], list[int]] | None = None
-        """Sorted first stamps of windows, and latest stamp up to each window; None = outdated."""
+        """Sorted first stamps of windows, and running maximum of last stamps; None = outdated."""
 
     def __len__(self) -> int:
         return self._single.total() + len(self._windows)
@@ -169,6 +168,6 @@ class DuplicateFilter:
 
 
 def _spans(windows: Collection[tuple[int, int]]) -> tuple[list[int], list[int]]:
-    """Return the sorted first stamps of windows, and the latest last stamp up to each window."""
+    """Return the sorted first stamps of windows, and the running maximum of their last stamps."""
     begins, ends = zip(*sorted(windows), strict=True) if windows else ((), ())
     return list(begins), list(itertools.accumulate(ends, max))

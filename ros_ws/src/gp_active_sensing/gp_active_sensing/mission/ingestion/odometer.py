@@ -55,7 +55,7 @@ class Odometer:
     Args:
         most: largest standard deviation of noise [m].
         length: returns the length of a displacement (x, y, z) [m].
-        twists: True = speeds are measured; False = they are used after the first above 0.1 m/s.
+        twists: True = speeds are measured; False = they are used after one above 0.1 m/s came.
     """
 
     def __init__(

@@ -31,8 +31,7 @@ class NoiseLevel:
     """Estimator of the variance of a reading from differences between consecutive readings.
 
     The estimate is the median over blocks of differences. A glitch ("no data" as -999) affects only
-    one or two blocks. Readings with a coarse resolution, which are mostly equal, also give a
-    variance.
+    one or two blocks. Readings of a coarse resolution, mostly equal, also give a variance.
     """
 
     def __init__(self) -> None:

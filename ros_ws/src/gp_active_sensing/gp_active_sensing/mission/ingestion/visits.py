@@ -8,8 +8,7 @@ A point represents the cell around it. A probe on its way to the point takes its
 the border of the cell. If this reading ended the stage, the probe would turn before the point. All
 its readings would then be half a cell off. So the first readings of a place wait until the probe is
 near the point, comes no nearer, or has left the cell (`ClosestPoint`). The probe's distance is
-computed at the newest pose's stamp minus the delay of readings: all readings up to that time have
-come.
+computed at the newest pose's stamp minus the delay: all readings up to then have come.
 
 A slow sensor must settle at a place before its readings count (`SettlingTimer`). With
 `reading.window` the readings of a place within a time are averaged (`AveragingWindow`).

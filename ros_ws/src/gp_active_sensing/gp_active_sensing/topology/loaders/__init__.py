@@ -41,8 +41,7 @@ A reader takes a path and returns a `RoadMap` (roads), a `Drawing` (areas), an `
 notes (cells), or a `PlaceTable` (points). A reader of a raster takes a path and the name of a band,
 and returns a `RasterFile` and its unit.
 
-Every reader raises MapError with all problems of a file, and MissingDependencyError where a library
-is missing.
+Every reader raises MapError with all problems of a file, or MissingDependencyError for a library.
 """
 loaders: Registry[Any] = Registry("map format", group="gp_active_sensing.map_loaders")
 """Readers by kind of content and ending, such as "areas .kml".
@@ -217,7 +216,7 @@ def read_json(path: Path) -> Any:
 
 
 def declared_crs(whole: Mapping[str, Any]) -> str:
-    """Return the coordinate system that GeoJSON declares: in our header, or as before 2016."""
+    """Return the coordinate system that GeoJSON declares, in our header or as before 2016."""
     header, crs = whole.get("gp_active_sensing"), whole.get("crs")
     old = crs.get("properties") if isinstance(crs, dict) else None
     own = header.get("crs") if isinstance(header, dict) else None

@@ -78,9 +78,8 @@ class Areas:
 def read_areas(path: Path, *, datum: Point | None = None, crs: str = "") -> Areas:
     """Read the areas of a file.
 
-    `datum` is the longitude and latitude of the frame's origin [degree]; None = the middle of the
-    areas, if they are in degrees. `crs` is the coordinate system; "" = the one that the file
-    declares.
+    `datum` is longitude and latitude of the frame's origin [degree]; None = the middle of areas in
+    degrees. `crs` is the coordinate system; "" = the one that the file declares.
 
     Raises:
         MapError: no such file, no polygon, or polygons that cannot be used.

@@ -93,8 +93,7 @@ class Drafts:
 
         `names` are the id, the start junction and the end junction. `tags` may have length [m],
         lanes, speed_limit [m/s], successors, name and road_class. `keys` are the names of tags in
-        the file, for messages. `extra` has further numbers. With a `line` of () no segment is
-        added.
+        the file, for messages. `extra` has further numbers. A `line` of () adds no segment.
         """
         before = len(self.problems)
         own, start, end = (

@@ -379,7 +379,7 @@ class RasterCells:
         return np.isnan(self.raster.values)
 
     def blocked(self, inflation: float = 0.0) -> BoolArray:
-        """(rows, columns) cells nearer than `inflation` [m] to a cell without data or the edge."""
+        """Return flags (rows, columns) of cells within `inflation` [m] of missing data or edges."""
         if not inflation:
             return self.empty
         edged = np.pad(self.empty, 1, constant_values=True)

@@ -91,7 +91,7 @@ class Sites:
 
 
 class PlaceTable(NamedTuple):
-    """Table of places as text; each row has its position in the file. A `crs` of "" is unknown."""
+    """Table of places as text; each row has its position in the file. `crs` "" = not known."""
 
     header: Sequence[str]
     rows: Iterable[tuple[int | str, Sequence[str]]]
@@ -143,9 +143,9 @@ _NOWHERE = 1.0
 _NOWHERE_METRES = 1e5
 """Least distance of all other places from 0, 0 for a place there to be dropped [m]."""
 _SAME = 0.05
-"""Largest difference between a place's local metres and its degrees [m]."""
+"""Largest distance between the positions of a place by local metres and by degrees [m]."""
 _ABOUT = 100.0
-"""Largest difference between a place's UTM coordinates and its degrees [m]."""
+"""Largest distance between the positions of a place by UTM coordinates and by degrees [m]."""
 
 
 class SitesReader:
