@@ -240,11 +240,11 @@ class SensorMonitor:
     def __init__(self, quantity: str = "") -> None:
         self._quantity = quantity
         self.received = False
-        """Set once a finite reading was received, even if it has no place."""
+        """True once a finite reading was received, even if it has no place."""
         self.silent: list[int] = []
         """Places that were set aside without a reading since the last used reading."""
         self._received_since = False
-        """Set when a reading was received since the last used reading."""
+        """True when a reading was received since the last used reading."""
         self._used_ns: int | None = None
 
     def record(self, messages: Collection[Envelope]) -> None:

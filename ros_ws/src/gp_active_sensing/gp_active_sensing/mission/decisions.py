@@ -36,7 +36,7 @@ class Decisions:
         """Number of decisions so far."""
         self.last_plan: Plan | None = None
         self.running = False
-        """Set while a decision is being computed."""
+        """True while a decision is being computed."""
         self.number = 0
         """Number of the newest job; an answer to an older job is dropped."""
         self.whom = ""

@@ -63,7 +63,7 @@ class ExpertQueries:
         """Time at which the present wait ends [s]; None = no answer is awaited."""
         self._times_missing = 0
         self._ask_again = False
-        """Set after a restart with an open question; places without an answer are asked again."""
+        """True after a restart with an open question; places without an answer are asked again."""
 
     def outgoing(self) -> tuple[int, ...]:
         """Return and clear the places to ask about now; () = none."""

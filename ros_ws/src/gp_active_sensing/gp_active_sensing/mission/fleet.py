@@ -211,7 +211,7 @@ class Fleet:
         self._last_ns = {name: then + step_ns for name, then in self._last_ns.items()}
 
     def replay(self, probe: ProbeState, why: str, now_ns: int) -> None:
-        """Set whether a probe takes part to the state before a restart."""
+        """Restore whether a probe takes part, as before a restart."""
         if not why:
             self._reset(probe, now_ns)
         probe.gone, self._gone_ns[probe.name] = why, now_ns

@@ -145,7 +145,7 @@ class Mission:
         for probe in probes:
             probe.ingestion.pipeline.latency = self.reading_latency  # main quantity only
         self.showing = False
-        """Set while a display of the belief is requested; the display resets it."""
+        """True while a display of the belief is requested; the display resets it."""
         self.map: GrowingMap | None = None
         """Live map; None = the map does not change."""
         self.nothing_since_ns: int | None = None
@@ -164,7 +164,7 @@ class Mission:
         """Number of messages of unknown probes, by name."""
         self.now_ns = 0
         self._ticking = False
-        """Set when the node's clock has a time."""
+        """True when the node's clock has a time."""
         self._ended_ns: int | None = None
         self._shown, self._shown_at = 0, clock()
         self._noted: StatusNoted | None = None

@@ -125,14 +125,14 @@ class ProbeState:
         self._looked_ns = 0
         """Stamp of the last pose that was compared with the first waypoint [ns]."""
         self.content = False
-        """Set when its controller has reported the arrival at a waypoint on the way."""
+        """True when its controller has reported the arrival at a waypoint on the way."""
         self.send_again = False
         self.sent_ns = 0
         """Stamp of its waypoint: time of the decision, or of the request to repeat a visit [ns]."""
         self.resting = ""
         """Reason why the probe rests without a decision; "" = it does not rest."""
         self.home = False
-        """Set when the probe is at its end place."""
+        """True when the probe is at its end place."""
         self.gone = NO_POSE if name else ""
         """Reason why the probe takes no part; "" = it takes part."""
         self.last_message = clock()

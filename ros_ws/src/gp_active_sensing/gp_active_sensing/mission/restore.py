@@ -418,7 +418,7 @@ class JournalGaps:
     def __init__(self, mission: Mission) -> None:
         self._mission = mission
         self.found = False
-        """Set after the first gap."""
+        """True after the first gap."""
         self._readings = 0
         """Largest number of lost readings since the last decision."""
         self._unsettled: set[str] = set()

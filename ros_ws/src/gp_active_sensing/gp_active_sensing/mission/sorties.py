@@ -34,9 +34,9 @@ class Sortie:
         self.whole = Budget(None, whole.metres, whole.seconds)
         self.number = 1
         self.due = False
-        """Set when the battery must be changed at the end place."""
+        """True when the battery must be changed at the end place."""
         self.waiting = False
-        """Set while the probe waits for another battery at the end place."""
+        """True while the probe waits for another battery at the end place."""
         self.stages = 0
         """Number of places visited since the battery change."""
         self.level = math.nan

@@ -98,7 +98,7 @@ class Backlog:
     def _sort(self) -> None:
         """Sort the queue by stamp, and set all arrivals to the present time.
 
-        A reading whose pose is in a later batch then still waits for it.
+        A reading therefore still waits if its pose is in a later batch.
         """
         now = self._clock()
         found = sorted(self._kept, key=lambda message: message.what.stamp_ns)

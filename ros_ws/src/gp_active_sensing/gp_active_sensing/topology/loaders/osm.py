@@ -230,8 +230,8 @@ def _stretches(
 def _with_restrictions(road_map: RoadMap, listed: Sequence[_Restriction]) -> RoadMap:
     """Return the map with the successors that turn restrictions leave.
 
-    Other successors are the default ones, with U-turns at dead ends. A segment without any other
-    successor keeps its U-turns.
+    Without a restriction, a segment has the default successors, with U-turns at dead ends. A
+    segment without any other successor keeps its U-turns.
     """
     if not listed:
         return road_map
