@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -32,29 +33,47 @@ GALLERY = {
 """Pictures of the first page, with their captions."""
 
 API = {
-    "Loop": ["gp_active_sensing.loop.SensingLoop"],
-    "Readings, plans and budgets": ["gp_active_sensing.types"],
-    "Maps": ["gp_active_sensing.topology.base", "gp_active_sensing.topology.grids"],
-    "Belief": ["gp_active_sensing.belief.belief", "gp_active_sensing.belief.config"],
-    "Policies": ["gp_active_sensing.planning.base", "gp_active_sensing.planning.tour"],
-    "Kernels": ["gp_active_sensing.kernels.base"],
-    "Simulation": ["gp_active_sensing.sim.scenario", "gp_active_sensing.sim.runner"],
-    "Export": ["gp_active_sensing.export.field_map"],
-    "Configuration": ["gp_active_sensing.config", "gp_active_sensing.errors"],
+    "Loop": ["loop.SensingLoop"],
+    "Readings, plans and budgets": [
+        "types.Reading", "types.Plan", "types.PlanLimit", "types.Budget",
+        "planning.request.QuantityBelief",
+    ],
+    "Maps": [
+        "topology.map_config.MapConfig", "topology.config.build_topology", "topology.grids.make_grid",
+        "topology.grids.make_occupancy_map", "topology.geometry.OccupancyGrid",
+        "topology.loaders.load_roads", "topology.roads.Roads",
+    ],
+    "Belief": ["belief.config.BeliefConfig", "belief.build.belief_on", "belief.belief.Belief"],
+    "Policies": ["planning.build_policy"],
+    "Simulation": ["sim.scenario.load_scenario", "sim.driver.run_scenario"],
+}  # fmt: skip
+"""Names that the package offers, by chapter: where each is defined."""
+MEMBERS = {
+    "loop.SensingLoop": "[ask, tell, moved, belief_of, amend, reject, advance, wants, costs]"
 }
-"""Modules of the API reference, by chapter."""
+"""Members that the API reference shows, where a class has more for the nodes' use."""
+MODULES = (
+    "types", "topology.base", "topology.grids", "planning.base", "planning.tour", "kernels.base",
+    "sim.scenario", "sim.runner", "export.field_map", "config", "errors",
+)  # fmt: skip
+"""Modules for authors of plug-ins."""
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     """Add the first page, the API reference, and every file that a page links to."""
     files.append(File.generated(config, "index.md", content=_first_page()))
     files.append(File.generated(config, "api.md", content=_api_page()))
+    files.append(File.generated(config, "modules.md", content=_modules_page()))
     waiting = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
     seen = set(waiting)
     while waiting:
         page = waiting.pop()
         for _, target, _, _ in LINK.findall(FENCE.sub("", page.read_text("utf-8"))):
-            path = (page.parent / target).resolve() if target and "://" not in target else page
+            path = (
+                (page.parent / target).resolve()
+                if target and "://" not in target
+                else page
+            )
             path = path / "README.md" if path.is_dir() else path
             inside = path.is_relative_to(ROOT) and path.is_file()
             if path in seen or not inside or path.is_relative_to(ROOT / "docs"):
@@ -70,13 +89,26 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, *, page: Any, **_: object) -> str:
     """Rewrite the links of a page to their paths in the site."""
     source = page.file.src_uri
-    folder = "" if source in ("index.md", "api.md") else posixpath.dirname(source)
-    in_docs = "/" not in source and source not in ("index.md", "api.md", "CONTRIBUTING.md")
+    folder = (
+        ""
+        if source in ("index.md", "api.md", "modules.md")
+        else posixpath.dirname(source)
+    )
+    in_docs = "/" not in source and source not in (
+        "index.md",
+        "api.md",
+        "modules.md",
+        "CONTRIBUTING.md",
+    )
     in_docs = in_docs and source != "CHANGELOG.md"
     parts = re.split(r"(^`{3,}.*?^`{3,}\s*$)", markdown, flags=re.MULTILINE | re.DOTALL)
     for number in range(0, len(parts), 2):
-        parts[number] = LINK.sub(lambda link: _moved(link, folder, in_docs), parts[number])
-    for number in range(1, len(parts), 2):  # the tests need the words after the language
+        parts[number] = LINK.sub(
+            lambda link: _moved(link, folder, in_docs), parts[number]
+        )
+    for number in range(
+        1, len(parts), 2
+    ):  # the tests need the words after the language
         parts[number] = re.sub(r"\A(`{3,}\w+) .*", r"\1", parts[number])
     return "".join(parts)
 
@@ -115,12 +147,41 @@ def _first_page() -> str:
 
 
 def _api_page() -> str:
-    lines = ["# API reference", "", "`import gp_active_sensing as gas` offers these names:", ""]
+    lines = [
+        "# API reference",
+        "",
+        "`import gp_active_sensing as gas` offers these names.",
+        "",
+    ]
     source = ROOT / "ros_ws/src/gp_active_sensing/gp_active_sensing/__init__.py"
-    names = re.findall(r'^    "(\w+)",$', source.read_text("utf-8"), re.MULTILINE)
-    lines += [", ".join(f"`{name}`" for name in names if not name.startswith("_")) + ".", ""]
-    for chapter, modules in API.items():
+    offered = set(
+        re.findall(r'^    "([A-Za-z]\w+)",$', source.read_text("utf-8"), re.MULTILINE)
+    )
+    shown = {name.rpartition(".")[2] for names in API.values() for name in names}
+    if shown != offered:
+        raise PluginError(
+            f"site_hooks.API and __all__ differ: {sorted(shown ^ offered)}"
+        )
+    for chapter, names in API.items():
         lines += [f"## {chapter}", ""]
-        for module in modules:
-            lines += [f"::: {module}", "    options:", "      heading_level: 3", ""]
+        for name in names:
+            members = MEMBERS.get(name)
+            lines += _entry(name, *([f"members: {members}"] if members else []))
     return "\n".join(lines)
+
+
+def _modules_page() -> str:
+    lines = ["# Modules", "", "For authors of policies, map formats and kernels.", ""]
+    for name in MODULES:
+        lines += _entry(name, "show_root_full_path: true", level=2)
+    return "\n".join(lines)
+
+
+def _entry(name: str, *options: str, level: int = 3) -> list[str]:
+    words = [f"heading_level: {level}", *options]
+    return [
+        f"::: gp_active_sensing.{name}",
+        "    options:",
+        *(f"      {w}" for w in words),
+        "",
+    ]

@@ -463,7 +463,7 @@ def load_raster_cells(
     if raster.crs or crs:
         return made
     beside = path.with_suffix(".prj").name
-    note = f"neither the file nor {beside} beside it gives a coordinate system; set map.crs"
+    note = f"read as metres: neither the file nor {beside} beside it has a coordinate system"
     return replace(made, notes=(*made.notes, note))
 
 
