@@ -102,7 +102,7 @@ MISFITS = (
     (("--pose", "/fix", "--pose-type", "nav_msgs/msg/Odometry"), "--pose-type sensor_msgs/msg"),
     (("--reading-type", "sensor_msgs/msg/Imu", "--field", "x"), "/ctd/temperature is of type"),
     (("--field", "temprature"), "'temperature'"),
-    (("--reading", "/ctd/levels", "--field", "data[7]"), "no number, which is not used"),
+    (("--reading", "/ctd/levels", "--field", "data[7]"), "data[7] of /ctd/levels is nan"),
     (("--frame", "map"), "pose: /odom is in frame 'odom', the map in 'map': give --frame odom"),
     (("--map", "town", "--pose", "/fix"), "give --datum LATITUDE,LONGITUDE of its origin"),
     (("--pose", "/fix", "--datum", "40,-70"), "m from the nearest place of the map"),
