@@ -32,8 +32,8 @@ class FinePoints(NamedTuple):
 def fine_points(topology: Topology, spacing: float) -> FinePoints:
     """Return the points of a map at another spacing [m].
 
-    Roads get points along each segment. Other maps get a square lattice: inside the cells of a
-    grid, inside the ground of a map with an outline or obstacles, or inside the convex hull of
+    Roads get points along each segment. Other maps get a square lattice. It lies inside the cells
+    of a grid, inside the ground of a map with an outline or obstacles, or inside the convex hull of
     scattered places.
 
     Raises:
@@ -138,8 +138,8 @@ def _lattice(
 ) -> FloatArray:
     """Return the (m, 2) middles of squares between two corners, row by row.
 
-    The first square begins at the lower corner, or before it by as many whole squares as fit into
-    the margin [m].
+    The lattice begins at the lower corner, extended by the whole squares that fit into the margin
+    [m].
     """
     before = np.ceil(np.array(margin) / spacing - 1e-9)
     counts = np.ceil((high - low) / spacing - 1e-9) + 2.0 * before

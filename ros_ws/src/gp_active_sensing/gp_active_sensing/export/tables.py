@@ -53,7 +53,7 @@ def check_geojson(topology: Topology) -> None:
 
 
 def as_geojson(field: FieldMap) -> str:
-    """Return a FeatureCollection [RFC 7946] with a line per road, square per cell, or point.
+    """Return a FeatureCollection [RFC 7946] of places: lines of roads, squares of cells, or points.
 
     Coordinates are longitude and latitude if the map has a datum, otherwise metres as declared in
     the header. A road or cell across the meridian of 180 degrees is cut. Points of a map with

@@ -158,7 +158,7 @@ class Value:
 
 
 class ValueReader:
-    """Reader of values, variances and stamps in messages, by section `key` of the configuration.
+    """Reader of values, variances and stamps in messages; section `key` configures it.
 
     ``value = scale * field + offset``; the variance is multiplied by scale².
 

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 class BlockedPlaces:
-    """Updates `SensingLoop.blocked` and `SensingLoop.shut`; used under the mission's lock.
+    """Blocker of places and moves in a `SensingLoop`; used under the mission's lock.
 
     A place that was blocked more than `mission.retries` times is set aside. A move is shut if a
     probe stalls before it, or if a controller took a far longer way around it.

@@ -62,7 +62,7 @@ class GoalChecker:
 
 
 _CELL = 2.0
-"""Side of the cells that detect new ground, in steps: position noise stays within few cells."""
+"""Side of the cells that detect new ground, in units of `step`; noise stays in few cells."""
 
 
 class ProgressChecker:
@@ -141,7 +141,7 @@ class FurtherMonitor:
     def __init__(self, quantities: Iterable[str], lead: str = "") -> None:
         self._lead = lead
         self._without: dict[str, set[int]] = {name: set() for name in quantities}
-        """Places with a reading of the main quantity since the last reading of each further one."""
+        """For each further quantity, the places of main readings since its last reading."""
 
     def note(self, used: Iterable[Reading]) -> None:
         """Record readings that were used."""

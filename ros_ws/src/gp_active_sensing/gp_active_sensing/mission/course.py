@@ -1,8 +1,8 @@
 """Turn the way of a decision into waypoints, each in sight of the one before it.
 
 ``next_waypoint``, ``~/plan``, goals of Nav2 and simulated robots use these waypoints. On a map with
-ground (an area, a grid) a probe drives straight from one waypoint to the next, so the line between
-them must stay on the ground. On maps without ground every place of the way is a waypoint.
+ground (an area, a grid) a probe drives straight from one waypoint to the next. The line between
+them must therefore stay on the ground. On maps without ground every place of the way is a waypoint.
 """
 
 from __future__ import annotations

@@ -14,15 +14,15 @@ from gp_active_sensing.topology.shut import is_doorway, with_shut
 from gp_active_sensing.types import Budget, Plan
 
 _FAR, _FAR_STEPS = 1.5, 2.0
-"""Multiple of the planned way plus number of spacings, beyond which a drive is far too long."""
+"""Limit of a drive's length: multiple of the planned way, and number of spacings added to it."""
 _AGAIN = 1.25
-"""Ratio of a drive's length to its length at the last check, from which it is checked again."""
+"""Ratio of a drive's present length to its length at the last check that causes a new check."""
 _MOST_TRIED = 32
 """Largest number of moves that are tried as the shut move."""
 _DIFFERS = 0.35
 """Largest relative difference between a drive and the way on the map that explains it."""
 _LONGER = 1.25
-"""Least ratio of the length of a way without the shut move to its length with the move."""
+"""Least factor by which a way gets longer when the shut move is removed from the map."""
 _AHEAD = 3
 """Number of moves ahead of a stalled probe among which a shut doorway is searched."""
 

@@ -85,7 +85,7 @@ class ExpertQueries:
     def ready(
         self, now_ns: int, left: int | None = None, spare: Callable[[], float] = lambda: math.inf
     ) -> bool:
-        """Return whether a due decision may be taken; if it had no question yet, start one.
+        """Return whether a due decision may be taken; without a question so far, start one.
 
         Args:
             now_ns: time of the node's clock [ns].

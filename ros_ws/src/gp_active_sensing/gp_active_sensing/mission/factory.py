@@ -84,7 +84,7 @@ class MissionComponents:
     recorder: Recorder
     matcher: MapMatcher
     belief: BeliefConfig
-    """Initial configuration, for a belief over kernels with the checksum of the kernels' file."""
+    """Initial configuration; a belief over kernels also has the checksum of the kernels' file."""
     map: MapConfig
     """Initial map, with the computed spacing and origin."""
     places: Mapping[str, Any]

@@ -224,7 +224,7 @@ class Fleet:
         logger.info("%s takes part", probe.name)
 
     def _reset(self, probe: ProbeState, now_ns: int) -> None:
-        """Forget a probe's position. Metres driven after it left are not charged."""
+        """Forget a probe's position. Metres driven after the probe left are not charged."""
         probe.at = None
         probe.sensor.forget()
         if probe.gone.startswith((LEFT, CHANGING)):

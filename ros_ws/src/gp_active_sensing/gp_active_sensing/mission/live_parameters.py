@@ -1,4 +1,4 @@
-"""Parameters that may be changed during a mission, and their effect. No ROS here."""
+"""Parameters that may be changed during a mission, and their effect, without ROS."""
 
 from __future__ import annotations
 

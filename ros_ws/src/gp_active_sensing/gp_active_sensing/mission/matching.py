@@ -1,7 +1,7 @@
 """Match a pose to the nearest place; a pose on a road, by distance and heading.
 
 `Topology.snap` matches a single position. For a moving probe, its heading, its last place and the
-places of its planned way also count: they decide between the roads that meet at a crossing.
+places of its planned way also count. They decide between the roads that meet at a crossing.
 """
 
 from __future__ import annotations

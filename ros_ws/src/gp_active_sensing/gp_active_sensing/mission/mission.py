@@ -7,7 +7,7 @@ ended the last waypoint stays published; readings are counted, not used ========
 ====================================================================================
 
 The probes of a mission share one engine and one budget of readings. One decision is computed at a
-time, with the other probes' waypoints pending. There is no ROS in this module: time and messages
+time, with the other probes' waypoints pending. There is no ROS in this module. Time and messages
 are arguments, so that tests need no clock, and bags use the same code as robots. Functions in
 `mission.changes` change a running mission.
 """

@@ -201,7 +201,7 @@ class ProbeState:
         return Sorties(self.left_in_all.minus(cost=owed), self.sortie.fresh())
 
     def renew(self, number: int) -> None:
-        """Begin the sortie of this number, with another battery."""
+        """Begin the sortie with this number and another battery."""
         self.sortie.change(number)
         self.home, self.resting = False, ""
         self.since = self._clock()

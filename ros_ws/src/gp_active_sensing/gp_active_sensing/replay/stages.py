@@ -41,8 +41,8 @@ class Gained:
     """Information at the planned and the visited places, over stages with a reading [nat].
 
     Args:
-        planned: sum over the planned places.
-        went: sum over the visited places.
+        planned: information, summed over the planned places.
+        went: information, summed over the visited places.
         stages: number of stages.
         agreed: number of stages whose planned and visited places are equal.
     """

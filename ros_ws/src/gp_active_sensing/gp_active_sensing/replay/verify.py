@@ -204,7 +204,7 @@ class ReproducibilityCheck:
         self._recorded: list[Line] = []
         self._replayed: list[Line] = []
         self._offset = self._latest = 0.0
-        """Offset that is added to the recorded clock after restarts [s], and latest time [s]."""
+        """Offset that is added to the recorded clock after restarts, and latest time [s]."""
         self._job: DecisionRequest | None = None
         self._query: ExpertRequest | None = None
         self.parts = parts

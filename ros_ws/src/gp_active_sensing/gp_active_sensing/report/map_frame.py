@@ -31,9 +31,9 @@ _SAMPLES = 500
 def layers_of(topology: Topology, side: float) -> dict[str, Any] | None:
     """Return the layout of the layers of a map; None for a map in the plane.
 
-    Keys: ``of`` (n,) the layer of each place, ``labels`` in metres, ``shifts`` of the positions in
-    each layer [m], ``corners`` (left, upper) of each layer [m], and ``low`` and ``high``, the
-    bounds of all layers [m].
+    Keys: ``of`` (n,) is the layer of each place, ``labels`` are in metres, ``shifts`` move the
+    positions in each layer [m]. ``corners`` (left, upper) belong to each layer [m], ``low`` and
+    ``high`` to all layers [m].
 
     Args:
         topology: the map.

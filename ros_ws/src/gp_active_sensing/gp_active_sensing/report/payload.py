@@ -349,8 +349,8 @@ def _best(candidates: Sequence[CandidateValue], chosen: int, kept: int) -> list[
 def _regret(steps: Sequence[ReportStep]) -> dict[str, list[float | None]] | None:
     """Return the regret at each step; None = not computed.
 
-    Keys: ``each``, the regret of the stage; ``average``, the average so far; ``recommended``, the
-    regret of the recommended place; and ``bound``, a bound on the average.
+    Keys: ``each``, the regret of the stage; ``average``, the average so far. ``recommended`` is the
+    regret of the recommended place, and ``bound`` a bound on the average.
     """
     records = [step.record for step in steps]
     if not any(record.get("regret") is not None for record in records):

@@ -152,7 +152,7 @@ class GrowingReconstruction:
         return self._teller.belief
 
     def finish(self) -> None:
-        """Update the link with all readings, as at the end of a mission."""
+        """Update the link between quantities with all readings, as at the end of a mission."""
         self._changed |= self._teller.finish()
 
     def take(self, events: Iterable[Event]) -> None:

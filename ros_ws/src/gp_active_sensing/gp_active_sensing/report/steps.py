@@ -118,7 +118,7 @@ class ReportStep:
         observed: number of places with a reading.
         scores: scores of the map; all None without a truth.
         promised: promised error of the map; None = not known.
-        limits: places that the limits closed (True) or opened after its readings.
+        limits: places that the limits closed (True) or opened after the readings of the step.
     """
 
     number: int

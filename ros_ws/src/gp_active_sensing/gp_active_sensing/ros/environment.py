@@ -154,8 +154,8 @@ def require_ros_in(module: str) -> None:
     During the imports of a program, Ctrl-C ends the process without a traceback.
 
     Raises:
-        MissingDependencyError: see `require_ros`, if the module was imported by other code.
-        SystemExit: with the same message, if the module is the program.
+        MissingDependencyError: the nodes cannot run, and other code imported the module.
+        SystemExit: the nodes cannot run, and the module is the program.
     """
     script = Path(getattr(sys.modules["__main__"], "__file__", None) or "").name
     is_program = module == "__main__" or script in _PROGRAMS
@@ -203,7 +203,7 @@ def _sourced(environ: Mapping[str, str]) -> tuple[str, ...]:
 def node_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return environment variables that nodes need and that are not set.
 
-    With the package's profile, Fast DDS finds peers within 0.25 s, otherwise in up to 3 s. BLAS
+    With the package's profile, Fast DDS finds peers within 0.25 s, without it in up to 3 s. BLAS
     gets one thread: this is faster for small matrices and makes results equal to the bit.
     """
     added = {name: "1" for name in THREAD_VARIABLES if name not in environment}

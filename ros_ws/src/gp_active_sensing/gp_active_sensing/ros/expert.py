@@ -1,8 +1,8 @@
 """Expert on topics: questions on ``expert/query``, answers on ``expert/answer``.
 
-The node ``active_sensing`` asks (`ExpertClient`), and the simulator answers (`ExpertServer`). An
-answer that is too large, too frequent or invalid is only counted, as for readings and poses
-(`ros.subscriptions`).
+The node ``active_sensing`` sends questions (`ExpertClient`), and the simulator sends answers
+(`ExpertServer`). An answer that is too large, too frequent or invalid is only counted, as for
+readings and poses (`ros.subscriptions`).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ OK, WARN = 0, 1
 
 
 class ExpertClient:
-    """Publisher of a mission's questions, which puts received answers into the mission's inbox."""
+    """Publisher of a mission's questions, and receiver of answers for the mission's inbox."""
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ _NEAR = 1.0
 def places_at(topology: Topology, points: Points) -> list[int]:
     """Return the places of a question's points; points without a place are left out.
 
-    Points at one position are assigned in turn to the places there (the two directions of a road).
+    Two points at one position get the two places there: the directions of a road.
     """
     found: list[int] = []
     for x, y, z in zip(*(points[axis].tolist() for axis in "xyz"), strict=True):

@@ -161,7 +161,7 @@ class Arguments:
         return given or str(self.in_file.get(stream, {}).get("topic") or usual)
 
     def node(self, name: str, given: Mapping[str, Any], **more: Any) -> Process:
-        """Return a node of this package with those of the given parameters that are not None.
+        """Return a node of this package with the given parameters that are not None.
 
         Raises:
             ConfigError: ROS cannot read the parameter file.

@@ -1,8 +1,8 @@
 """Base class of the nodes, with guards around lifecycle, callbacks and process.
 
-rclpy of Jazzy has four defects: an invalid lifecycle request raises out of ``spin()``; an exception
-in ``on_configure`` is not reported; an exception in a callback ends ``spin()``; SIGTERM during
-``spin()`` sometimes raises. `GuardedNode` handles the first three defects, `run_node` the last one.
+rclpy of Jazzy has four defects. An invalid lifecycle request raises out of ``spin()``. An exception
+in ``on_configure`` is not reported. An exception in a callback ends ``spin()``. SIGTERM sometimes
+raises in ``spin()``. `GuardedNode` handles the first three defects, `run_node` the last one.
 """
 
 from __future__ import annotations

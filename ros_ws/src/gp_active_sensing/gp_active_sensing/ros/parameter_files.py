@@ -52,8 +52,8 @@ def keys_in_files(words: Sequence[str], name: str) -> dict[str, bool]:
     """Return the keys in a node's parameter files.
 
     Returns:
-        For each dotted key, True if it is under the node's name, and False if it is only under a
-        name for several nodes such as ``/**``.
+        For each dotted key: True = under the node's name; False = only under a name for several
+        nodes, such as ``/**``.
     """
     found: dict[str, bool] = {}
     for path in given_files(words):

@@ -4,9 +4,9 @@ A dataclass field ``a.b`` becomes the parameter ``a.b``; the policy's fields bec
 ``policy.<field>``. ROS has fewer types of values than YAML, so there are conventions:
 
 - None: the parameter is *not set*. To remove a scenario's value, give ``.nan`` for a number, ``""``
-  for a text, and ``[]`` for a list. A running node needs ``[.nan]`` for a list.
-- A list of lists, or a value of several types: the parameter is a list of numbers, or a text with
-  the value in YAML such as ``"[[0, 1], [2, 3]]"``.
+  for a text, and ``[]`` for a list. For a list, a running node needs ``[.nan]``.
+- A list of lists, or a value of several types: the parameter is a list of numbers or a YAML text
+  such as ``"[[0, 1], [2, 3]]"``.
 - Integers are accepted for floats, and floats for integers if the conversion is exact.
 - Keys of other nodes (``/**`` of a parameter file) are ignored. A misspelt key is reported as a
   problem, and so is any unknown key under the node's name.

@@ -241,7 +241,7 @@ class Subscriptions:
             self._inbox.put(raw, received, probe)
 
     def _mount(self, probe: str, sensor: str, section: str) -> tuple[float, ...]:
-        """Return a sensor's position by tf: ahead, left, and on a map with heights above [m]."""
+        """Return a sensor's position by tf [m]: ahead, left, and above on a map with heights."""
         assert self._buffer is not None, "made when it was configured"
         body = self._bodies.get(probe) or probe_topic(probe, self._pose.child_frame)
         body, sensor = body.lstrip("/"), sensor.lstrip("/")

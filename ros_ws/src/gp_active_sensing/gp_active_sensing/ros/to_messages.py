@@ -197,11 +197,11 @@ def weights_message(
     """Return the weights of the hyper-parameter vectors, with labels.
 
     Entry i of ``data`` belongs to ``layout.dim[i].label``, such as ``length_scale=150 signal_std=14
-    noise_std=2``; each dimension has size 1. A belief over kernels adds the kernel:
-    ``kernel=PER+SE length_scale=150 …``. ``kernel=none`` means no spatial correlation, without a
-    length-scale. Other components follow: ``place_std=3`` for a variation between places,
-    ``attribute_std=2`` for attributes in the mean, ``long_std=1`` for a long-range component,
-    ``amplitude_slopes=0.35/0`` for an amplitude that changes along x and y.
+    noise_std=2``; each dimension has size 1. A belief over kernels adds the kernel: ``kernel=PER+SE
+    length_scale=150 …``. ``kernel=none`` means no spatial correlation, without a length-scale.
+    Labels of other components follow. ``place_std=3`` is a variation between places,
+    ``attribute_std=2`` belongs to attributes in the mean. ``long_std=1`` is a long-range component,
+    and ``amplitude_slopes=0.35/0`` an amplitude that changes along x and y.
     """
     message = Float64MultiArray()
     for candidate in hyperparameters:

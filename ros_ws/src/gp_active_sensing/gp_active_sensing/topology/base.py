@@ -50,8 +50,8 @@ class Topology:
     """A finite set of n places and the moves between them; base class of all maps.
 
     Maps are immutable. Places are the indices 0 … n-1. The arguments are attributes. Further
-    attributes are `n`, `points` (n, 2 or 3: positions and heights [m]) and `weights` (n,), the
-    importance of each place in the error of the map, at least one of them above 0. All arrays are
+    attributes are `n`, `points` (n, 2 or 3: positions and heights [m]) and `weights` (n,). A weight
+    is the importance of a place in the error of the map; at least one is above 0. All arrays are
     read-only. A subclass implements `neighbours`, `candidates`, `route`, `reachable`, `ways_to` and
     `ways_from`.
 
@@ -86,7 +86,7 @@ class Topology:
     turn_excess = 0.0
     """Largest excess of a move's length over the straight line [m]."""
     notes: tuple[str, ...] = ()
-    """Sentences on the roles, assumptions and omissions when the map was made."""
+    """Sentences on how the map was made: roles, assumptions and omissions."""
 
     def __init__(
         self,
@@ -664,7 +664,7 @@ class FreeTopology(Topology):
         readings: int,
         unavailable: Collection[int] = (),
     ) -> BoolArray:
-        """Return flags (n,) of all unobserved places; of none if `readings` is 0."""
+        """Return flags (n,) of all unobserved places; all are False if `readings` is 0."""
         self._check(at, observed)
         mask = np.zeros(self.n, dtype=np.bool_)
         if readings > 0:

@@ -158,7 +158,7 @@ class FreeGround:
         return other
 
     def in_sight(self, start: FloatArray, ends: FloatArray) -> BoolArray:
-        """Return flags (m,) of the `ends` (m, 2) [m] in a passable straight line from `start`."""
+        """Return flags (m,) of `ends` (m, 2) [m] that a passable straight line joins to `start`."""
         points = np.vstack([start[None, :2], ends[:, :2]])
         pairs = np.column_stack([np.zeros(len(ends), np.int64), np.arange(1, len(points))])
         return self.passable(points, pairs)
@@ -389,7 +389,7 @@ _HAIR = 1e-9
 
 
 def polygon(outline: Outline, key: str, problems: list[str]) -> Any:
-    """Return the shape of an outline; if it has none, add its fault to `problems`, return None."""
+    """Return an outline's shape; if it has none, add its fault to `problems` and return None."""
     import shapely
 
     shape: Any

@@ -62,7 +62,7 @@ def make_points(
     name: str = "points",
     frame: str = "map",
 ) -> FreeTopology:
-    """Make a map of points of a scrambled Sobol sequence; any point may be next.
+    """Make a map of points of a scrambled Sobol sequence; any point may follow any other.
 
     Features are the coordinates x1 … xd in the box from `low` (d,) to `high` (d,). `seed` is the
     key of the draw, `speed` the speed of the probe [m/s].
@@ -401,10 +401,10 @@ def make_occupancy_map(
 ) -> Places:
     """Make a map of places on the free ground of an occupancy grid, see `OccupancyGrid.blocked`.
 
-    The place in column c and row r of the lattice is at `anchor` + `spacing` (c, r) [m] and has the
-    name "c{c}r{r}"; c and r may be below 0. A move joins two neighbours if the straight line
-    between them touches no blocked cell. Everything outside the grid is blocked. The largest
-    connected part is kept. All other arguments are those of `make_grid`.
+    The place in column c and row r of the lattice is at `anchor` + `spacing` (c, r) [m]. Its name
+    is "c{c}r{r}"; c and r may be below 0. A move joins two neighbours if the straight line between
+    them touches no blocked cell. Everything outside the grid is blocked. The largest connected part
+    is kept. All other arguments are those of `make_grid`.
 
     Places with names in `keep` come first, in this order. A blocked place among them stays, without
     a move to it. New places follow if a way joins them to the largest group of kept places.

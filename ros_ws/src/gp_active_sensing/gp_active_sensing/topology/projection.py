@@ -146,8 +146,8 @@ def place(
     """Return lines in local metres; refuse lines whose unit is not the declared one.
 
     `lengths` are the stated lengths of the lines [m]: None = not stated; () = none is stated.
-    `allow_small` also accepts a map of a few metres; a map may have any size. The other arguments
-    and the errors are those of `locate`.
+    `allow_small` also accepts maps of a few metres; large maps always pass. The other arguments and
+    the errors are those of `locate`.
     """
     points = np.array([point for line in lines for point in line], dtype=np.float64)
     drawn, stated = _totals(lines, lengths)

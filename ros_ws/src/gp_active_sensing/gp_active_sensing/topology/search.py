@@ -90,8 +90,7 @@ class MoveArrays:
     def tree(self, root: int, by: str, *, back: bool = False) -> WaysFrom:
         """Return the cheapest ways from a place; with `back` those to the place.
 
-        Of equally cheap ways to a place, the one whose last crossed place is cheapest to reach
-        counts; if several are equally cheap, the first.
+        Among equally cheap ways to a place, the one with the cheapest last crossed place counts.
         """
         from scipy.sparse import csgraph
 
@@ -195,7 +194,7 @@ class WaysFrom:
 def nearest_ring(
     following: Sequence[Sequence[int]], at: int, crossable: bytes | bytearray
 ) -> list[int]:
-    """Return, sorted, the places that are the fewest moves away among those that are not crossable.
+    """Return the nearest places that are not crossable, sorted; nearest = fewest moves away.
 
     The moves lead through crossable places. `following` (n,) lists the places that are one move
     from each place; `crossable` (n,) is 1 for crossable places.

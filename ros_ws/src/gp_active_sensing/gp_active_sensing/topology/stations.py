@@ -168,7 +168,7 @@ def moves_along(
     """Return the moves of direct ways between places at (n, 2 or 3) points [m].
 
     The cost of a move is the cost of the cheapest way, which may lead past other places. `speeds`
-    apply to ways without seconds; `where` and `names` are for messages.
+    give the seconds of ways without them; `where` and `names` are for messages.
 
     Raises:
         MapError: some places are not joined to the others by any way.

@@ -22,7 +22,7 @@ DATA_VARIABLE = "GPAS_DATA"
 
 _PACKAGE = "gp_active_sensing"
 _OTHERS = {"experiments": "gp_active_sensing_bench"}
-"""Package of each kind that is not in this one."""
+"""Package of each kind of resource that this package does not have."""
 _SUFFIXES = {
     "bags": (".mcap", ".db3"),
     "experiments": (".yaml", ".yml"),

@@ -161,7 +161,7 @@ class Table:
                     yield line, cells
 
     def column(self, name: str, hint: str = "") -> int:
-        """Return the index of a column; `hint` ends the error for a missing one.
+        """Return the index of a column; `hint` is added to the error for a missing column.
 
         Raises:
             ActiveSensingError, of class `error`: no column or several columns have the name.

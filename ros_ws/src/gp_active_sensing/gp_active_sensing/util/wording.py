@@ -111,9 +111,9 @@ def describe_predictability(share: float) -> str:
 
 
 class PredictabilityMonitor:
-    """Monitor that reports once when readings stop or resume to predict each other.
+    """Monitor that reports once when readings stop predicting each other, or start again.
 
-    They count as stopped at an R² of 0 and as resumed at 0.1.
+    Predictability counts as lost at an R² of 0 and as regained at 0.1.
     """
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ from tornado import httpserver, iostream
 logger = logging.getLogger(__name__)
 
 BACK_OFF_SECONDS = 0.1
-"""Pause after a connection could not be accepted [s]."""
+"""Pause after a failure to accept a connection [s]."""
 SPARE = 8
 """Number of file descriptors left to the rest of the process."""
 IDLE_SECONDS = 20.0

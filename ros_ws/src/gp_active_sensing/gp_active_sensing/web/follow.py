@@ -145,7 +145,7 @@ class RunFollower:
     """Follower of a run directory, step by step.
 
     It starts again if the mission is replaced, its journal is repaired, or its map has grown;
-    `number` then increases. While a larger map is read again, `found` keeps its state.
+    `number` then increases. While a run with a larger map is read again, `found` stays the same.
 
     Args:
         path: the directory, which may not exist yet; None = it is set later by `to`.

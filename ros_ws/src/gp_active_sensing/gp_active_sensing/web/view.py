@@ -182,7 +182,7 @@ class LiveView:
         self._shown: dict[str, _QuantityParts] = {}
         """Parts of each quantity, by name; "" = the main one."""
         self._tables: dict[str, str] = {}
-        """Requested tables since the last change."""
+        """Content of the tables that were requested since the last change, by name."""
 
     @property
     def due(self) -> bool:

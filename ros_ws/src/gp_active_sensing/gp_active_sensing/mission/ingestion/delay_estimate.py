@@ -62,7 +62,7 @@ def log_likelihood(profile: FloatArray) -> FloatArray:
 def common_delay(likelihoods: Iterable[FloatArray]) -> tuple[float, float, float]:
     """Return the common delay and its standard error [s], and its log-likelihood ratio [nat].
 
-    The ratio compares the delay with no delay.
+    The ratio is that of the delay's likelihood to the likelihood of delay 0.
 
     Args:
         likelihoods: result of `log_likelihood` for each block; at least one.
@@ -184,7 +184,7 @@ def _evidence(positions: FloatArray, values: FloatArray, length: float) -> list[
 
 
 class DelayEvidence:
-    """Combines the evidence of blocks about the delay, in small steps."""
+    """Combiner of the blocks' evidence about the delay, in small steps."""
 
     def __init__(self) -> None:
         self.samples = 0

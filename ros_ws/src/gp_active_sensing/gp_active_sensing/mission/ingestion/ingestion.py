@@ -26,7 +26,7 @@ from gp_active_sensing.util.wording import moment
 logger = logging.getLogger(__name__)
 
 _NOISE, _ROAD = 0.2, 10.0
-"""Largest noise of a pose, in distances between places; value of this distance on roads [m]."""
+"""Largest noise of a pose, in distances between places, and the distance that roads use [m]."""
 
 
 class Ingestion(ReadingIntake):

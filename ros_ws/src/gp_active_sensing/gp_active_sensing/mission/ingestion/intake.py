@@ -82,7 +82,7 @@ class ReadingIntake:
         gate = OutlierGate(loop, reading.gate, reading.gate_places, kept)
         window = None if reading.window is None else AveragingWindow(reading.window)
         self.nearing = None if reading.window is not None else ClosestPoint(matcher.spacing)
-        """Queue of first readings until the probe is near its place; None with `reading.window`."""
+        """Queue of a place's first readings while the probe approaches; None with a window."""
         self.pipeline = ReadingPipeline(
             loop, gate, window, clock=clock, journal=journal, unit=reading.unit
         )
@@ -207,7 +207,7 @@ class ReadingIntake:
     def _come_nearer(self, received: float) -> list[PendingReading]:
         """Return the readings of points that need not wait any more.
 
-        They depend on the probe's position at the newest pose's stamp minus the delay: all readings
+        The probe's position at the newest pose's stamp minus the delay decides, since all readings
         up to that stamp have come.
         """
         pose, match = self.track.newest, None if self.off_map else self.here

@@ -1,22 +1,22 @@
 r"""Compute the metres that a probe drives from noisy poses.
 
-The sum of distances between poses is correct for exact poses only: white noise of standard
+The sum of distances between poses is correct for exact poses only. White noise of standard
 deviation σ adds about 1.8 σ with each pose of a standing probe. So the way is counted in chords
 from an anchor. The anchor moves when the distance to the probe is larger than noise explains:
 
 - Exact poses (no estimated noise, no covariance): every pose becomes the anchor, unless the
   measured velocity is 0.
-- Moving: chords of at least :math:`6\sigma`; one of measured length D counts
-  :math:`D - \sigma^2/D`, since noise across a chord lengthens it by that in the mean.
+- Moving: chords of at least :math:`6\sigma`; a chord of measured length D counts
+  :math:`D - \sigma^2/D`, since noise lengthens it by :math:`\sigma^2/D` on average.
 - At rest (no new anchor for some time): the anchor follows the poses slowly, so that a drift of the
   localisation does not count. A drive starts at a distance of :math:`16\sigma` from the anchor, or
   of most of the spacing if this is less.
 
 σ is the white noise per axis, estimated from the second differences :math:`e_k = p_k - 2p_{k-1} +
-p_{k-2}` of poses that come regularly: for white noise :math:`E[e_k \cdot e_{k-1}] = -8\sigma^2`
-(two axes), while driving at a steady speed, starting, braking and turning make that product 0 or
-positive. Until σ is estimated, a fraction of the published standard deviation is used. The
-published value also lengthens the chords of poses that are smooth but drift.
+p_{k-2}` of poses at regular times. For white noise :math:`E[e_k \cdot e_{k-1}] = -8\sigma^2` (two
+axes). A steady speed, starting, braking and turning make that product 0 or positive. Until σ is
+estimated, a fraction of the published standard deviation is used. The published value also
+lengthens the chords of poses that are smooth but drift.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Odometer:
     Args:
         most: largest standard deviation of noise [m].
         length: returns the length of a displacement (x, y, z) [m].
-        twists: True = speeds are measured; False = they are used after one above 0.1 m/s came.
+        twists: True = speeds are measured and used; False = used after one above 0.1 m/s came.
     """
 
     def __init__(

@@ -61,7 +61,7 @@ class OutlierGate:
         self.places = places
         self.capacity = capacity
         self.noise: Callable[[], float] = lambda: 0.0
-        """Returns the least noise variance of a reading that brings none; 0 = not known.
+        """Returns the least noise variance of a reading without a variance; 0 = not known.
 
         The noise of the belief is not used, since it is the noise of averages.
         """

@@ -233,7 +233,7 @@ class ReadingPipeline:
         return True
 
     def _noise_of_one(self, reading: Reading) -> float | None:
-        """Return the variance for readings that bring none; 0 = not known, None = no averages."""
+        """Return the variance for readings without one; 0 = not known, None = no averages."""
         belief = self.loop.belief
         if not belief.scale_known:
             return None if belief.drift.changing else 0.0

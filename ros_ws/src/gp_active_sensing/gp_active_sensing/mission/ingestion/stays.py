@@ -2,8 +2,8 @@
 
 A place represents a cell of a grid or a segment of a road. The readings of a fast sensor in one
 cell have a common error, since none is taken at the place's point. Used as independent readings,
-they would make the belief overconfident. So the belief has one reading for each stay, the average,
-which each further reading updates.
+they would make the belief overconfident. So the belief has one reading for each stay: the average,
+updated by each further reading.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class NoiseLevel:
     """Estimator of the variance of a reading from differences between consecutive readings.
 
     The estimate is the median over blocks of differences. A glitch ("no data" as -999) affects only
-    one or two blocks. Readings of a coarse resolution, mostly equal, also give a variance.
+    one or two blocks. Readings of a coarse resolution also give a variance, though most are equal.
     """
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ class StayAverage:
         self.position_variance = self.height_variance = 0.0
         """Average variances of the positions [m²]; errors of positions are common to a stay."""
         self.variance: float | None = 0.0
-        """Average noise variance of the readings; None = a reading brings none."""
+        """Average noise variance of the readings; None = a reading has no variance."""
         self.first_ns = self.last_ns = reading.stamp_ns
         self.further = False
         """True for a later part of a stay that was cut for its length."""
@@ -167,8 +167,8 @@ GAP_SECONDS = 5.0
 _LEAST = 1e-24
 """Least variance of an average, as a fraction of 1 + the square of its value."""
 _AT = 0.08
-"""Largest distance of a reading from the place's point that counts as none, in units of `near`: 1 %
-of the distance between places."""
+"""Largest distance of a reading from the place's point that counts as 0, in units of `near`: 1 % of
+the distance between places."""
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ class Stays:
     """Averages of the readings of stays at places.
 
     Args:
-        noise_of_one: returns the noise variance of a reading that brings none.
+        noise_of_one: returns the noise variance of a reading without a variance.
         place_at: returns the point of a place: (x, y), or (x, y, z) on a map with heights [m].
         longest: returns the longest duration of a stay [s]. Longer stays are cut into parts, since
             in a changing field readings must count by their age.
@@ -232,7 +232,7 @@ class Stays:
         self._place_at = place_at
         self.near: Callable[[int], float] = lambda place: math.inf
         """Returns the distance from a place's point at which a reading has a quarter of the weight
-        [m]; inf = all have equal weight, as on a road, whose value is the average along it."""
+        [m]. It is inf if all weights are equal, as on a road, whose value is an average."""
         self.stretch = 1.0
         """Horizontal metres that count as one metre of height."""
         self._longest = longest

@@ -8,7 +8,7 @@ A point represents the cell around it. A probe on its way to the point takes its
 the border of the cell. If this reading ended the stage, the probe would turn before the point. All
 its readings would then be half a cell off. So the first readings of a place wait until the probe is
 near the point, comes no nearer, or has left the cell (`ClosestPoint`). The probe's distance is
-computed at the newest pose's stamp minus the delay: all readings up to then have come.
+computed at the newest pose's stamp minus the delay, since all readings up to that time have come.
 
 A slow sensor must settle at a place before its readings count (`SettlingTimer`). With
 `reading.window` the readings of a place within a time are averaged (`AveragingWindow`).
@@ -156,7 +156,7 @@ publishers send no poses of a standing probe."""
 
 
 _LONGEST = 60.0
-"""Largest time of a reading after the newest pose; a later stamp counts as wrong [s]."""
+"""Largest time from the newest pose to a reading; a later stamp counts as wrong [s]."""
 
 
 @dataclass
@@ -311,7 +311,7 @@ class AveragingWindow:
     """Average of the readings of one place within a time window, in constant memory.
 
     The average counts as one reading. Its noise variance is the mean noise variance of the
-    readings, if all bring one. Its stamp is that of its last reading.
+    readings, if all have one. Its stamp is that of its last reading.
 
     Args:
         seconds: length of the window by stamps [s]; 0 = no averaging.

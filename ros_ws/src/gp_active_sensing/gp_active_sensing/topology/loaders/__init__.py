@@ -69,7 +69,7 @@ SHOWN_PROBLEMS = 10
 
 
 def ends_of(*kinds: str) -> tuple[str, ...]:
-    """Return the endings of file names for kinds of content, such as "roads" and "areas"."""
+    """Return the file name endings of some kinds of content, such as "roads" and "areas"."""
     named = [name.rpartition(" ") for name in loaders]
     return tuple(end for kind, _, end in named if (kind or "roads") in kinds)
 

@@ -254,7 +254,7 @@ def _closed(line: Any) -> FloatArray | None:
 def _in_metres(
     found: Drawing, crs: str, path: Path, datum: Point | None, *, chosen: bool
 ) -> tuple[list[Any], Point | None, Point | None, list[str]]:
-    """Return the shapes in local metres in their order, the datum, the home position and notes."""
+    """Return shapes in local metres (order as in the file), datum, home position and notes."""
     import shapely
 
     shapes = np.array([shape.geometry for shape in found.shapes], dtype=object)

@@ -450,7 +450,7 @@ def load_raster_cells(
 ) -> RasterCells:
     """Read a raster (see `read_raster`) and project it to local metres.
 
-    `datum` is longitude and latitude of the origin of the map's frame; None = the origin of a
+    `datum` is longitude and latitude of the origin of the map's frame. None = the origin of a
     raster in a local frame (an export), or else the middle of the data. `crs` overrides the
     coordinate system; "" = the declared one.
 

@@ -1,8 +1,8 @@
 """Features of GIS files: KML, KMZ, shapefiles and GeoPackages with GDAL (pyogrio), and GeoJSON.
 
-GDAL chooses a driver by content, and some descriptions of layers refer to other files. pyogrio
-cannot choose the driver, so the content is checked before. GDAL also reads a wrong coordinate as 0,
-so the coordinates of KML are checked before.
+GDAL chooses a driver by content, and some descriptions of layers refer to other files. With pyogrio
+the driver cannot be chosen, so the content is checked before. GDAL also reads a wrong coordinate as
+0, so the coordinates of KML are checked before.
 """
 
 from __future__ import annotations
