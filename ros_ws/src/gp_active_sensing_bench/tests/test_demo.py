@@ -23,7 +23,7 @@ def test_without_ros_it_says_so_and_runs_the_engine(
         assert run(monkeypatch, "--scenario", "line", "--budget", "2") == 0
         said = capsys.readouterr().out
         assert "Without ROS nodes: ROS 2 is not found: install it" in said
-        assert "stage   2/2" in said
+        assert "2/2 places" in said
         folder = tmp_path / "runs" / f"demo-line-{number:03d}"
         assert f"records: {folder}" in said
         assert (folder / "records.jsonl").is_file()
