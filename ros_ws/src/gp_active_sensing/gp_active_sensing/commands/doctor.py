@@ -34,7 +34,7 @@ PACKAGES = {
     "gp_active_sensing_learning": "learning length-scales and kernels (`learn`, `model`)",
     "gp_active_sensing_bench": "experiments and benchmarks (`experiment`)",
 }
-"""Purpose of each of the further packages."""
+"""Purpose of each package besides the core."""
 HEAVY = frozenset({"sumo"})
 """Extras that `make heavy` installs in pinned versions."""
 
@@ -137,7 +137,7 @@ def _ros() -> Check:
 
 
 def _plugin_groups() -> bool:
-    """Return whether a plug-in may exist, faster than by importing the registries."""
+    """Return whether a plug-in may exist; this check is faster than an import of the registries."""
     try:
         return any(group.startswith(f"{PACKAGE}.") for group in metadata.entry_points().groups)
     except Exception:  # a damaged distribution; the registries name it

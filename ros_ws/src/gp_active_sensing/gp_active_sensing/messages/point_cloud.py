@@ -27,7 +27,7 @@ _KINDS = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 8: "f8"
 """numpy type of each code of ``sensor_msgs/PointField``."""
 _CODES = {kind: code for code, kind in _KINDS.items()}
 _NEAR = 1e-3
-"""Largest rounding error of positions that are sent as float32 for viewers [m]."""
+"""Largest rounding error of positions sent as float32 [m]."""
 
 
 @dataclass(frozen=True)

@@ -191,7 +191,7 @@ class Decisions:
         return True
 
     def take(self, job: DecisionRequest, plan: Plan, now_ns: int) -> bool:
-        """Process the plan for a job; return whether it is used."""
+        """Use the plan for a job unless it is obsolete; return whether it is used."""
         self.running = False
         probe = self.fleet.probes[job.probe]
         if probe.gone:

@@ -18,7 +18,7 @@ _FAR, _FAR_STEPS = 1.5, 2.0
 _AGAIN = 1.25
 """Ratio of a drive's present length to its length at the last check that causes a new check."""
 _MOST_TRIED = 32
-"""Largest number of moves that are tried as the shut move."""
+"""Largest number of moves that a search for the shut move tries."""
 _DIFFERS = 0.35
 """Largest relative difference between a drive and the way on the map that explains it."""
 _LONGER = 1.25

@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 _MOMENT = 1e-6
-"""Least time that counts as a wait [s]."""
+"""Least remaining time for which a decision still waits [s]."""
 
 
 class ExpertQueries:

@@ -440,7 +440,7 @@ class Mission:
             yield from self._check_time()
 
     def _check_time(self) -> Iterator[MissionOutput]:
-        """Act on time limits: blocked places, silent probes, batteries, and pending decisions."""
+        """Check the time limits of blocked places, silent probes, batteries and decisions."""
         if self.blocked.expire(self.now_ns) or self._miss_passed():
             self.choose_again()
         silent_now = set(self.fleet.silent(self.now_ns))
@@ -495,7 +495,7 @@ class Mission:
         self.rest_no_more()
 
     def _miss_passed(self) -> bool:
-        """Settle passed places; return whether a place got no reading in time."""
+        """Record the results of passed places; return whether a place got no reading in time."""
         missed = 0
         for probe in self.probes.values():
             probe.settle_read()
@@ -520,7 +520,7 @@ class Mission:
         return [stage for probe in flowing for stage in probe.stages.unrecorded]
 
     def _check_probe(self, probe: ProbeState, received: float | None) -> Iterator[MissionOutput]:
-        """Act on a probe's position and readings, unless missed messages are still awaited."""
+        """End a probe's complete stage or drive, unless missed messages are still awaited."""
         if probe.gone or probe.ingestion.catch_up.going_on:
             return
         driving = probe.plan is not None
@@ -638,7 +638,7 @@ class Mission:
         self.pause(f"the clock went back by {back:.3f} s")
 
     def _lose_ground(self, probe: ProbeState) -> None:
-        """React to a probe off the map as configured by `mission.off_map`."""
+        """Log that a probe is off the map; pause or turn it back as in `mission.off_map`."""
         if not (alarm := probe.alarm):
             return
         logger.error("%s (pose.off_map is %g m)", alarm, probe.ground.limit)
@@ -703,7 +703,7 @@ class Mission:
     # -- decisions -----------------------------------------------------------------------------
 
     def decided(self, job: DecisionRequest, plan: Plan) -> bool:
-        """Process the plan for a job; return whether it is used, also to end the mission."""
+        """Use the plan for a job, perhaps to end the mission; return whether it is used."""
         with self.lock:
             if job.number != self.decisions.number or self.state != "running":
                 return False

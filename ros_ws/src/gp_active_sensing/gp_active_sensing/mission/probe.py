@@ -562,7 +562,7 @@ class ProbeState:
 
     @property
     def needs_start(self) -> bool:
-        """True while the end place, which is the first place, is not known."""
+        """True while the end place is not known, since it is the first place."""
         return self._back_to_start and self.own_budget.end is None
 
     def note_start(self, at: int | None) -> None:

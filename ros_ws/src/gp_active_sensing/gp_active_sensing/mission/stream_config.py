@@ -28,7 +28,7 @@ TWISTS = {
 }
 """Path of the linear velocity in each message type with a twist."""
 LEAST_MAX_RATE = 2000.0
-"""Lower bound on the limit of the rate of used messages [Hz]."""
+"""Largest rate of used messages of a stream with a low expected rate [Hz]."""
 MOST_BYTES = {"reading": 1_048_576, "pose": 65_536, "answer": 1_048_576}
 """Largest size of a message that is decoded, by stream [bytes]."""
 MOST_ANSWERS = 100.0
@@ -36,7 +36,7 @@ MOST_ANSWERS = 100.0
 _DEGREE = 111_320.0
 """Approximate length of a degree of latitude [m]."""
 _FASTER = 10.0
-"""Ratio of the largest used rate of a stream to its expected rate."""
+"""Largest rate of used messages of other streams, as a multiple of the expected rate."""
 
 
 def topic_param(name: str, more: str = "") -> Any:
@@ -352,6 +352,6 @@ def most_per_second(stream: ReadingConfig | PoseConfig) -> float:
 
 
 WAITING_SECONDS = 2.0
-"""Capacity of the queue of readings without a pose, in seconds at the largest used rate [s]."""
+"""Time that the queue of readings without a pose can hold at the largest used rate [s]."""
 KEPT_SECONDS = 2.0
-"""Capacity of the store of gated readings, in seconds at the largest used rate [s]."""
+"""Time that the store of gated readings can hold at the largest used rate [s]."""

@@ -33,7 +33,7 @@ class Tally:
     last_ns: int = 0
     used: int = 0
     moved: Counter[str] = field(default_factory=Counter)
-    """Number of times that the limits closed a place, and that they opened one."""
+    """Number of places that the limits closed (``closed``) or opened (``opened``)."""
     _gated: dict[tuple[str, int], list[ReadingGated]] = field(default_factory=dict)
     """Gated readings by probe and stamp, until they are used."""
 

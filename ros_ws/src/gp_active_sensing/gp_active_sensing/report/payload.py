@@ -24,7 +24,7 @@ from gp_active_sensing.types import CandidateValue, FloatArray, IntArray, Plan
 from gp_active_sensing.util.wording import counted
 
 LEVELS = 65535
-"""Largest level of packed values, for a resolution of 1/65535 of their range."""
+"""Largest level of packed values; the resolution is 1/65535 of their range."""
 
 
 def pack(values: FloatArray, low: float, high: float) -> dict[str, Any]:
@@ -82,7 +82,7 @@ Scale: TypeAlias = tuple[float, ...]
 
 
 def build_payload(data: RunData, done: Reconstruction, thin: int = 1) -> dict[str, Any]:
-    """Return the data of a page; `thin` divides the numbers of maps and candidates."""
+    """Return the data of a page, with numbers of maps and candidates divided by `thin`."""
     maps = _maps(done, thin)
     while _size(maps) > MAP_BYTES and len(maps["steps"]) > 2:
         thin *= 2

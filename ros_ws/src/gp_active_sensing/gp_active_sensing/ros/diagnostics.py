@@ -114,7 +114,7 @@ def sortie_values(probe: ProbeState) -> dict[str, object]:
 
 
 def rejection_problems(rejected: Mapping[str, int]) -> list[str]:
-    """Return the problems of rejected messages, by reason."""
+    """Return a text on the number of unrequested rejections; [] = there are none."""
     total = sum(count for word, count in rejected.items() if word not in ASKED_FOR)
     return [f"{total} rejected"] if total else []
 

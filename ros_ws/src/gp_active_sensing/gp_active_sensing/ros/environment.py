@@ -1,4 +1,4 @@
-"""Check for a usable ROS 2 before rclpy is imported, and exit codes of nodes.
+"""Check for a usable ROS 2 before the import of rclpy; define the exit codes of nodes.
 
 rclpy comes from a sourced installation (``/opt/ros/...``) or from the wheels of the extra
 ``[ros]``. With both, two copies of the same C libraries are loaded in an undefined order. This is

@@ -72,7 +72,7 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
         super().__init__(name, **options)
         words = [*sys.argv[1:], *(options.get("cli_args") or ())]
         self.keys_in_files = keys_in_files(words, self.get_name())
-        """Flags of the keys in parameter files: True if a key is given under this node's name."""
+        """Keys in parameter files; True = the key is given under this node's name."""
         self.file_folders = tuple(path.parent for path in given_files(words))
         """Folders of the parameter files; files that parameters name are searched for there."""
         self._stop_forwarding = forward_logs(self.get_logger())

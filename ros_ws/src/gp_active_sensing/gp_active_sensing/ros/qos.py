@@ -21,7 +21,7 @@ from gp_active_sensing.messages.conversions import RateLimit
 MIN_DEPTH = 10
 MAX_DEPTH = 10_000
 QUEUE_SECONDS = 2.0
-"""Capacity of a subscription's queue, in seconds at its expected rate [s]."""
+"""Time that a subscription's queue can hold at the expected rate [s]."""
 CATCH_UP_DEPTH = 1000
 """Least number of stored messages that are requested from a publisher."""
 

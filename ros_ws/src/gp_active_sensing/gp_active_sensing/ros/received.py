@@ -22,11 +22,11 @@ _SPAN = 1.0
 _SEVERAL = 2.5
 """Factor on the time between two messages, so that one lost message is tolerated."""
 _OLD = 0.8
-"""Ratio of the time between poses to `pose.max_age` above which a larger age is proposed."""
+"""If the time between poses exceeds this fraction of `pose.max_age`, a larger age is proposed."""
 _ONE = 1.2
 """Waiting time of a reading for a pose, as a multiple of the time between poses."""
 _FASTER = 1.1
-"""Ratio of the received to the expected rate above which a larger one is proposed."""
+"""Ratio of the received to the expected rate above which a larger expected rate is proposed."""
 
 Needs = dict[str, tuple[float, str]]
 """Proposed value and comment by parameter, for a rate."""

@@ -207,7 +207,7 @@ def running_system() -> Iterator[RunningSystem]:
 
 _WAYPOINT = "geometry_msgs/msg/PoseStamped"
 _NEARLY = 1.1
-"""Factor on `SLOWEST` up to which slower poses are tolerated on maps without roads."""
+"""Tolerated time between poses on maps without roads, as a multiple of `SLOWEST`."""
 
 Topics = Mapping[str, tuple[str, ...]]
 """Types of each topic by name."""

@@ -77,7 +77,7 @@ class _Simulated:
 
 
 class SimulatorNode(GuardedNode):
-    """Simulator node, which starts by itself; its topics are in the module's docstring.
+    """Simulator node that configures and activates itself; the module lists its topics.
 
     Attributes:
         players: simulated probes by name ("" = without a namespace); {} while the node is not

@@ -216,8 +216,8 @@ class Topology:
     ) -> BoolArray:
         """Return flags (n,) of the unobserved places that may be among the next `readings` places.
 
-        The result may be a superset. Crossing observed or unavailable places costs no reading, so
-        pass the same `unavailable` as to `candidates`.
+        The result may be a superset. Pass the same `unavailable` as to `candidates`, since crossing
+        these places costs no reading.
         """
         raise NotImplementedError
 
@@ -555,8 +555,8 @@ class GraphTopology(Topology):
     ) -> BoolArray:
         """Return the (n,) unobserved places after at most `decisions` decisions.
 
-        Each decision leads to a place within reach, or to a place behind observed places. As a
-        bound, the next decision may start from any place that was crossed on the way.
+        Each decision leads to a place within reach, or to a place behind observed places. The
+        result is a superset: a decision may start from any place crossed on the way.
         """
         known = set(stood)
         for _ in range(decisions):

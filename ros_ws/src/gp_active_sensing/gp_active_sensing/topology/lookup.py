@@ -126,8 +126,8 @@ def check_start(topology: Topology, start: Start | None) -> int | None:
 def place_near(topology: Topology, position: tuple[float, float], key: str) -> int:
     """Return the index of the place nearest to x, y [m], or to longitude, latitude [degree].
 
-    On a map with a datum, a position is in degrees if the degrees lie on the map. `key` begins
-    errors.
+    On a map with a datum, a position is in degrees if the degrees lie on the map. `key` begins the
+    error messages.
 
     Raises:
         ConfigError: every place is farther than both the distance between neighbouring places and

@@ -31,11 +31,11 @@ LONLAT = "EPSG:4326"
 DEGREE = 111_320.0
 """Approximate length of a degree of latitude [m]."""
 _TINY = 0.05
-"""Largest median length of segments that indicates degrees declared as metres [m]."""
+"""Median length of segments below which the declared metres must be degrees [m]."""
 _FACTOR = 50.0
-"""Least ratio of drawn to stated lengths that indicates a wrong unit."""
+"""Ratio between drawn and stated lengths from which on the unit must be wrong."""
 _LONGEST = 100e3
-"""Largest median length of segments in degrees [m]; longer ones indicate metres."""
+"""Median length of segments above which the declared degrees must be metres [m]."""
 _FAR = 500e3
 """Largest extent of a map; lengths in a larger map have a relative error above 0.001 [m]."""
 _BEYOND = 1e9
@@ -314,7 +314,7 @@ def looks_like_degrees(points: FloatArray) -> bool:
 
 
 def _in_range(points: FloatArray, where: str, crs: str) -> FloatArray:
-    """Return degrees with longitudes of -180 … 180, for longitudes of -180 … 180 or 0 … 360."""
+    """Return degrees with longitudes of -180 … 180; longitudes of 0 … 360 are converted."""
     x, y = np.abs(points).max(axis=0)
     if x <= 360.0 and y <= 90.0 and (x <= 180.0 or points[:, 0].min() >= 0.0):
         wrapped = np.where(points[:, 0] > 180.0, points[:, 0] - 360.0, points[:, 0])

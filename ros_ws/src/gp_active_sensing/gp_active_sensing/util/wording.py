@@ -22,7 +22,7 @@ def shown(value: object, unit: str = "") -> str:
 
     Args:
         value: a text, a truth value, None, a number, or a sequence or mapping of these. Numbers
-            get six digits.
+            have six significant digits.
         unit: unit of numbers; "" = none.
     """
     if value is None:

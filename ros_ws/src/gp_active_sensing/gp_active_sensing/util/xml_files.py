@@ -37,9 +37,9 @@ def elements(
 ) -> Iterator[ET.Element]:
     """Yield the XML elements of the wanted names, each when its end is read.
 
-    The file may be compressed with gzip. Names have no namespace. An element inside another wanted
-    element is not yielded. Elements in `opened` are yielded at their start, with attributes only.
-    The name of the outermost element must be `root`.
+    The file may be compressed with gzip. The wanted names have no namespace. An element inside
+    another wanted element is not yielded. Elements in `opened` are yielded at their start, with
+    attributes only. The name of the outermost element must be `root`.
 
     Raises:
         MapError: the file cannot be read, is damaged, cut short or too large, is no XML, has

@@ -164,7 +164,7 @@ class MissionState:
     rejected: dict[str, Mapping[str, int]] = field(default_factory=dict)
     """Number of rejected readings by probe and reason."""
     battery: dict[str, float] = field(default_factory=dict)
-    """Known charges of the batteries, 0 to 1."""
+    """Last known charge of each probe's battery, 0 to 1."""
     seconds_left: dict[str, float] = field(default_factory=dict)
     """Remaining time of each probe with a time limit, at its last decision [s]."""
     closed: set[int] = field(default_factory=set)

@@ -47,7 +47,7 @@ _WORDS = {"begun": "under way", "running": "under way", "ended": "finished"}
 
 
 class Paced(Generic[T]):
-    """Cache of a costly result, which is computed again after a change, but only after a pause.
+    """Cache of a costly result; after a change and a pause the result is computed again.
 
     Args:
         share: largest fraction of the time that is spent on computing the result.
@@ -171,7 +171,8 @@ class _QuantityParts:
 class LiveView:
     """Parts of the live page, with a cache of unchanged parts.
 
-    The cost of an update is linear in the numbers of steps and places. Costlier parts are `Paced`.
+    The cost of an update is linear in the numbers of steps and places. Costlier parts have a
+    `Paced` cache.
     """
 
     def __init__(self, follower: RunFollower, clock: Callable[[], float] = time.monotonic) -> None:

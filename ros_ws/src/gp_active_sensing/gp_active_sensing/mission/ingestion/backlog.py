@@ -28,7 +28,7 @@ class Backlog:
     After a restart of the node, publishers with transient local durability send stored messages,
     one topic after the other and mixed with new messages. The queue sorts them by stamp, so that a
     reading comes after the poses of its time. It releases them in batches, so that commands can
-    take effect in between. Newer messages follow.
+    take effect in between. Messages that arrive later are released after them.
 
     Args:
         clock: monotonic clock [s].
@@ -111,11 +111,12 @@ MOST_KNOWN = 10_000
 
 
 class DuplicateFilter:
-    """Filter for readings that were used before a restart. Each is matched once.
+    """Filter for readings that were used before a restart. Each stored reading is matched once.
 
-    A reading is identified by its stamp and value. For an averaging window the journal has the
-    first and last stamp; all readings between these stamps match. The filter stores the newest
-    events of the journal by their order, not by their stamps, since a clock may be set back.
+    Two readings with the same stamp and value count as the same reading. For an averaging window
+    the journal has the first and last stamp; all readings between these stamps match. The filter
+    stores the newest events of the journal by their order, not by their stamps, since a clock may
+    be set back.
 
     Args:
         most: largest number of stored readings, and of stored windows.
@@ -150,7 +151,7 @@ class DuplicateFilter:
             self.add((reading.stamp_ns, reading.value))
 
     def holds(self, stamp_ns: int, value: float) -> bool:
-        """Return whether a reading is stored; drop a stored reading."""
+        """Return whether a reading is stored; if it is, drop it from the store."""
         if not self._single and not self._windows:
             return False
         left = self._single.get((stamp_ns, value), 0)

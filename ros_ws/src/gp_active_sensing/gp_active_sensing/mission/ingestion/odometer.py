@@ -27,9 +27,9 @@ from collections.abc import Callable, Sequence
 from gp_active_sensing.mission.poses import Pose
 
 _CHORD, _START = 6.0, 16.0
-"""Least distance from the anchor that counts, in motion and at rest [standard deviations]."""
+"""Least chord from the anchor that is counted, in motion and at rest [standard deviations]."""
 _CLAIMED_CHORD, _CLAIMED_START = 0.5, 2.0
-"""Least distance that counts, in motion and at rest [published standard deviations]."""
+"""Least chord that is counted, in motion and at rest [published standard deviations]."""
 _GUESS = 0.25
 """White noise before it is estimated, as a fraction of the published standard deviation."""
 _FOLLOWS = 10.0
@@ -46,7 +46,7 @@ _LEARNT, _MEMORY = 12, 32
 _NONE = 1e-6
 """Largest noise that counts as rounding [m]."""
 _STANDS, _DRIVES = 0.03, 0.1
-"""Largest speed of a standing probe, and least speed from which on twists are used [m/s]."""
+"""Largest speed of a standing probe, and least speed that shows that twists are real [m/s]."""
 
 
 class Odometer:

@@ -24,7 +24,7 @@ FASTEST = 150.0
 Judgement = Literal["", "jumped", "relocated"]
 """Class of a pose: normal (""), unusable, or the first one after a relocation."""
 _NEAR, _PUSH = 5.0, 10.0
-"""Largest distance that is never a jump [m], and largest acceleration of a probe [m/s²]."""
+"""Distance up to which a pose is never a jump [m], and largest acceleration of a probe [m/s²]."""
 _CALM, _REGULAR = 20, 1.25
 """Number of poses after which a stream is calm, and longest time between two of these poses [s]."""
 _AGREE, _LASTS = 3, 3.0

@@ -266,7 +266,7 @@ class Stays:
         """Add a reading of the journal.
 
         With `gap`, events before it may be lost, so that an average without a known stay begins a
-        stay. For `begins` see `take`.
+        stay. With `begins` the reading begins a stay.
 
         Raises:
             RunError: there is no stay at its place, and no gap.

@@ -8,7 +8,7 @@ A point represents the cell around it. A probe on its way to the point takes its
 the border of the cell. If this reading ended the stage, the probe would turn before the point. All
 its readings would then be half a cell off. So the first readings of a place wait until the probe is
 near the point, comes no nearer, or has left the cell (`ClosestPoint`). The probe's distance is
-computed at the newest pose's stamp minus the delay, since all readings up to that time have come.
+computed for the newest pose's stamp minus the delay.
 
 A slow sensor must settle at a place before its readings count (`SettlingTimer`). With
 `reading.window` the readings of a place within a time are averaged (`AveragingWindow`).
@@ -147,7 +147,7 @@ class SegmentCoverage:
 _NEAR = 0.1
 """Largest distance of a probe at a place, in distances between neighbouring places."""
 _STEP = 0.02
-"""Least approach that counts, in distances between neighbouring places."""
+"""Least decrease of the distance for an approach, in distances between neighbouring places."""
 _PATIENCE = 1.0
 """Time without an approach after which readings are used [s]."""
 _SILENCE = 3.0
@@ -210,8 +210,8 @@ class ClosestPoint:
     def stand(self, stamp_ns: int, received: float) -> list[PendingReading]:
         """Return the waiting readings of the place at which the probe stands.
 
-        The stamp of a reading shows for how long no pose came. After 3 s without one, the probe
-        counts as standing. A stamp far ahead of the poses is ignored.
+        The time from the newest pose to the reading is the time without a pose. After 3 s without
+        one, the probe counts as standing. A stamp far ahead of the poses is ignored.
         """
         if self._here is None:
             return []
@@ -222,7 +222,7 @@ class ClosestPoint:
         return self._release(place, received) if _SILENCE <= since <= _LONGEST else []
 
     def restart(self) -> None:
-        """Forget the probe's position, after a jump of stamps. Readings still wait."""
+        """Forget the probe's position, after a jump of stamps. The readings stay in the queue."""
         self._here = None
         for approach in self._approaches.values():
             approach.nearest, approach.since_ns, approach.until_ns = math.inf, 0, 0
