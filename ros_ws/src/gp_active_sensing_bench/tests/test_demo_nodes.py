@@ -156,7 +156,7 @@ def test_a_signal_ends_everything_and_leaves_a_readable_directory(
     tmp_path: Path, demos: list[Demo]
 ) -> None:
     demo = start(demos, tmp_path, "--budget", "25")
-    demo.read_until("stage   2/25")
+    demo.read_until(" 2/25 places")
     assert len(demo.descendants()) == (4 if can_serve() else 3)
     demo.process.send_signal(signal.SIGTERM)
     assert demo.wait() == 128 + signal.SIGTERM, demo.said
