@@ -109,7 +109,7 @@ def removed_hint(cls: type, key: str) -> str:
 
 
 def is_accepted(cls: type, key: str, value: Any) -> bool:
-    """Return whether a removed dotted key has the value in ``WERE``, which changes nothing."""
+    """Return whether a removed dotted key has its value in ``WERE``; such a key is accepted."""
     first, _, rest = key.partition(".")
     if not rest:
         were = getattr(cls, "WERE", {})

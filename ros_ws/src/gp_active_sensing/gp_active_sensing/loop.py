@@ -169,7 +169,7 @@ class SensingLoop:
         self.turn_radius = turn_radius
         self.aim = aim
         self.blocked: set[int] = set()
-        """Unreachable places at present; the driver updates the set."""
+        """Places that cannot be reached at present; the driver updates the set."""
         self.closed: frozenset[int] = frozenset()
         """Occupied places of the present map; see `move_to`."""
         self.policy_state: PolicyState = None
@@ -199,7 +199,7 @@ class SensingLoop:
         """Replace the map; its first places are the present places, in order.
 
         Readings, spent budget and reservations stay. Earlier snapshots keep the map with which they
-        were made. After an error nothing has changed.
+        were made. An error leaves the loop unchanged.
 
         Args:
             topology: the new map.
@@ -826,7 +826,7 @@ class SensingLoop:
     ) -> None:
         """Replay a decision from before a restart, with its policy state and its way.
 
-        With `again`, the goal was an observed place.
+        `again` is True if the goal was already observed.
         """
         self.decisions += 1
         self.reservations.make(probe, path, self.lead_of(carried), again=again)
@@ -904,7 +904,7 @@ class FurtherReceiver:
         return due or not self.belief.observed[location]
 
     def tell(self, readings: Iterable[Reading | PlacedReading]) -> TellReport:
-        """Use readings. The report has the places that this quantity newly observed."""
+        """Use readings. The report has the places that got their first reading of this quantity."""
         before = self.belief.observed.copy()
         with suppress(ActiveSensingError):
             # Weights computed before each reading make a restart round as the first run did.

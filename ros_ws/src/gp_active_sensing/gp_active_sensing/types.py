@@ -15,7 +15,7 @@ IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 MEAN, WORST = "mean", "worst"
 OF = (MEAN, WORST)
-"""Scope of an error of the map: the root mean over the places, or the worst place."""
+"""Possible scopes of a map error: root mean square over the places, or the worst place."""
 Off: TypeAlias = float | tuple[float, float]
 """Distance from a place's point [m]; on a map with heights, horizontal and vertical distance."""
 Clock: TypeAlias = Callable[[], float]

@@ -111,7 +111,7 @@ def left_of(field: Field, readings: Readings, k: int) -> np.ndarray:
 
 
 def taken(name: str, field: Field, number: int, count: int, site: str) -> Readings:
-    """Return up to `count` readings of distinct places; each place has its noise."""
+    """Return up to `count` readings of distinct places; each place has noise of its own."""
     rng = rng_of(name, number)
     noisy = field.values + field.noise * rng.standard_normal(field.topology.n)
     known = field.known

@@ -121,7 +121,7 @@ def driven() -> list[str]:
 
 
 def source_of(name: str) -> str:
-    """Return the source of a data set, which is left out as a whole, such as a raster."""
+    """Return the source of a data set, such as a raster; validation leaves out whole sources."""
     return {"lab humidity": "lab temperature", "sim/town_slots": "sim/town"}.get(
         name, name.split(",")[0]
     )

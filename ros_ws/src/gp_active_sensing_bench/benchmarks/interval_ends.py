@@ -30,7 +30,7 @@ RULES = {
 
 
 class Stage(NamedTuple):
-    """State of a mission at one stage; probabilities are 0 while the promise is above the error.
+    """State of a mission at one stage; probabilities are 0 while the promise exceeds the request.
 
     Args:
         moves: number of moves so far.

@@ -37,7 +37,7 @@ from gp_active_sensing.types import Budget, Plan, PlanLimit, Reading
 
 LEVELS = (0.5, 0.9, 0.95)
 EVENLY = "evenly spaced"
-"""Label of the best of all evenly spaced routes in hindsight."""
+"""Label of the evenly spaced route with the smallest error, which is known only in hindsight."""
 DENSEST = "evenly spaced, densest"
 """Label of the evenly spaced route nearest to all places on average, known before a mission."""
 MOST_ROUTES = 30

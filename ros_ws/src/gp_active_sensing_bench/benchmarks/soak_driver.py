@@ -42,7 +42,7 @@ WAITING_PAUSE = 0.05
 """Real time between two batches while waiting for the node [s]."""
 POLL = 0.002
 MOST_SETTLING = 2.0
-"""Longest times of waiting until a node is idle [s]."""
+"""Longest time of waiting until a node is idle [s]."""
 FUTURE_NS = 3_600_000_000_000
 STRANGERS = ("pose in a wrong frame", "pose from the future", "pose of NaN", "pose of noise",
              "reading of NaN", "reading from the future", "reading of noise", "reading cut off",

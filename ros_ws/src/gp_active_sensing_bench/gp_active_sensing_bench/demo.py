@@ -101,10 +101,10 @@ def run_with_ros(
         run_dir: new directory for the records.
         speed_factor: simulated seconds per second.
         timeout: longest duration [s].
-        say: shows a line.
+        say: function that shows a line.
 
     Returns:
-        0 finished, 1 failed or took too long, 128 + n after signal n.
+        0 = finished, 1 = failed or took too long, 128 + n = ended by signal n.
     """
     from gp_active_sensing.ros.runner import make_group
 

@@ -67,7 +67,7 @@ def read_experiment(
         source: origin of the data, for messages.
         base_dir: first folder of the search for the scenario's file.
         name: default name of the experiment.
-        check_worlds: also build the map, field and belief of each configuration, to find errors.
+        check_worlds: True to also build each configuration's map, field and belief, to find errors.
 
     Raises:
         ConfigError: there are wrong keys or values; the error lists all of them with their paths.

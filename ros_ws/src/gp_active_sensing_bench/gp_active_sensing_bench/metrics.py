@@ -86,7 +86,7 @@ def metric_of(name: str) -> Metric:
 
 
 def metrics_of(names: Sequence[str], records: Sequence[Record]) -> tuple[str, ...]:
-    """Return the names of metrics; with several quantities, those of maps for each quantity.
+    """Return the names of metrics; with several quantities, each quantity has its own map metrics.
 
     With several quantities, relative errors are included for each quantity and for all together.
     """

@@ -25,8 +25,8 @@ class CheckpointDirectory:
     """Folders of a learning process.
 
     Args:
-        checkpoint: checkpoint of the optimisation; kept if the learning is not complete.
-        rows: rows of a long log; always removed.
+        checkpoint: folder of the optimisation's checkpoint; kept if the learning is not complete.
+        rows: folder for the rows of a long log; always removed.
     """
 
     checkpoint: Path

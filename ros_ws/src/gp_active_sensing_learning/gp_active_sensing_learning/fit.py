@@ -97,10 +97,10 @@ def learn(
     """Return the hyper-parameters of largest posterior density.
 
     The density is the marginal likelihood of the readings, with the mean integrated out, times
-    log-normal priors. The prior of the length-scale is the default prior for the map. The priors of
-    `signal_std`, `noise_std` and `place_std` have medians of 1, 0.3 and 0.3 standard deviations of
-    the readings and a logarithmic standard deviation of 1. L-BFGS searches the optimum from several
-    starts. `place_std` is learned if the noise is known or places were read repeatedly, see
+    log-normal priors. The prior of the length-scale is the default prior for the map. The prior
+    medians of `signal_std`, `noise_std` and `place_std` are 1, 0.3 and 0.3 standard deviations of
+    the readings. Their logarithms have a standard deviation of 1. L-BFGS searches the optimum from
+    several starts. `place_std` is learned if the noise is known or places were read repeatedly, see
     `build_problem`.
 
     Args:
@@ -183,7 +183,7 @@ def _search(model: Model, start: FloatArray) -> tuple[float, FloatArray]:
 
 
 def _without(model: Model, at: FloatArray) -> float:
-    """Return the least negative log posterior without `place_std`, starting at the full optimum.
+    """Return the minimum of minus the log posterior without `place_std`, from the full optimum.
 
     One start adds the independent component to the noise, another one shortens the length-scales.
     """
@@ -226,8 +226,8 @@ _LEAST, _MOST = math.log(2.0), math.log(8.0)
 def factors(estimate: HyperParameterEstimate, way: str) -> FloatArray:
     """Return the (K,) factors on the estimated length-scales for the candidates Λ.
 
-    grid: log-spaced about the estimate, two standard errors to either side; paper: 1, 4, 6, …, 14,
-    that is ℓ* and 2(i+1)ℓ* for i = 1 … 6 [Hoang2014, Sec. 4.2]; point: 1.
+    grid: log-spaced about the estimate, to two standard errors on either side. paper: 1, 4, 6, …,
+    14, that is ℓ* and 2(i+1)ℓ* for i = 1 … 6 [Hoang2014, Sec. 4.2]. point: 1.
 
     Raises:
         ConfigError: `way` is unknown.
@@ -248,13 +248,13 @@ def belief_section(
 ) -> BeliefConfig:
     """Return the prior belief of a mission from an estimate; `way` is as in `factors`.
 
-    Signal and noise count as known. `place_std` has the estimated value if the readings support it,
-    and zero as a second candidate if they do not. If they cannot separate it from the noise, it
-    gets half of the unexplained variance, see `_parts`.
+    Signal and noise count as known. If the readings support `place_std`, it has the estimated
+    value; otherwise zero is a second candidate. If they cannot separate it from the noise, it gets
+    half of the unexplained variance, see `_parts`.
 
     The mean has the estimated value. On another day it may differ by as much as the field does from
-    place to place, so its standard deviation is that of the field. For a linear mean it is at least
-    the largest slope, because it is also the standard deviation of the slopes.
+    place to place. Its standard deviation is therefore that of the field. For a linear mean it is
+    at least the largest slope, because it is also the standard deviation of the slopes.
     """
     scales = [
         tuple(_rounded(factor * ell) for ell in estimate.length_scales)

@@ -7,8 +7,8 @@ covariance, the ELBO is
 
 The prior limits how far a large local ELBO moves g, so that q* is less extreme than softmax(L). For
 two kernels with a difference of 20 nats, q* of the better one is 0.81, 0.92 and 0.97 for s = 0.5, 1
-and 2. If two kernels have equal local ELBOs, thousands of nats above all others, the best Gaussian
-prefers one of them, because raising one g costs less than raising both. For s = 1 and a third
+and 2. Two kernels may have equal local ELBOs, thousands of nats above all others. The best Gaussian
+then prefers one of them, because raising one g costs less than raising both. For s = 1 and a third
 kernel 5000 nats below, q* is 0.88 and 0.12. softmax(L) shows the tie.
 """
 

@@ -119,7 +119,7 @@ def predict(
         seed: seed of the samples.
 
     Returns:
-        Mean and variance in the unit of the outputs and its square.
+        Mean in the unit of the outputs, and variance in the square of this unit.
 
     Raises:
         ValueError: inputs have a wrong shape or are not finite, or a kernel does not exist.

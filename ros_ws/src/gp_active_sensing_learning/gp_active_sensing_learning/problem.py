@@ -109,8 +109,8 @@ class MarginalLikelihoodProblem:
     def starts(self, count: int) -> FloatArray:
         """Return (count, size) starting points, logarithms in the order of `stds`.
 
-        Length-scales are quantiles of the prior. In turn, the noise is low and `place_std` high, or
-        the noise high and `place_std` low.
+        Length-scales are quantiles of the prior. The starts alternate between a low noise with a
+        high `place_std`, and the reverse.
         """
         from scipy.stats import norm
 

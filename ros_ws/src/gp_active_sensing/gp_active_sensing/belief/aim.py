@@ -36,9 +36,9 @@ def met(aim: Aim, belief: Belief, topology: Topology, closed: Collection[int] = 
     """Return the reason why a map is good enough; "" while it is not.
 
     The promised error must not exceed the error of the aim. With probability `SURE` the actual
-    error must not exceed it either (`assurance`). While the scale is unknown, `FEWEST` places and
-    every part of the map (`not_seen`) must have readings, because any field may look flat in a few
-    readings.
+    error must not exceed it either (`assurance`). A mission with an unknown scale needs `FEWEST`
+    places and every part of the map (`not_seen`) to have readings. Otherwise any field may look
+    flat in a few readings.
     """
     few = int(np.count_nonzero(belief.readings)) < FEWEST
     if (few and not belief.scale_known) or not_seen(belief, topology, closed):
@@ -60,7 +60,7 @@ def not_seen(
     """Divide a map into `FEWEST` equally large parts, and return those without a reading.
 
     The belief assumes that λ and the scale are the same all over the map. Only a reading in each
-    part can test this assumption. The result is empty if the scale is known.
+    part can test this. The result is empty if the scale is known.
 
     Places without a weight belong to no part. Parts with `closed` places only are left out.
     """
@@ -86,9 +86,9 @@ def assurance(belief: Belief, weights: FloatArray, error: float, of: str = MEAN)
         E[X] = c \operatorname{tr}(W C) + \delta^T W \delta, \qquad
         Var[X] = 2 c^2 \operatorname{tr}(W C W C) + 4 c\, \delta^T W C W \delta .
 
-    X is approximated by a gamma distribution with this mean and variance [Satterthwaite1946]. The
-    probability of :math:`X \le` `error`² is summed over λ, with the belief's weights, and over c,
-    with :math:`Q_\lambda / c \sim \chi^2_\nu` (see `prior.integrate_scale`).
+    X is approximated by a gamma distribution with this mean and this variance [Satterthwaite1946].
+    The probability of :math:`X \le` `error`² is summed over λ, with the belief's weights, and over
+    c, with :math:`Q_\lambda / c \sim \chi^2_\nu` (see `prior.integrate_scale`).
 
     For `WORST` it is the probability that no place has an expected squared error above `error`².
 
@@ -107,9 +107,9 @@ def assurance(belief: Belief, weights: FloatArray, error: float, of: str = MEAN)
 class AimForecast:
     """Forecast of whether a map will be good enough after a reduction of its variance.
 
-    The squared error under each λ and factor c (see `assurance`) is assumed to be proportional to
-    the mean variance of the map under that λ. This includes the differences between the candidates'
-    means. Future changes of the weights of λ and c are neglected.
+    Under each λ and factor c (see `assurance`), the squared error is assumed to be proportional to
+    the mean variance of the map. This includes the differences between the candidates' means.
+    Future changes of the weights of λ and c are neglected.
 
     Args:
         aim: largest error of the map.

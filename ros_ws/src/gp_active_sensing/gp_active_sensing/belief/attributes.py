@@ -16,7 +16,7 @@ from gp_active_sensing.topology.segments import numbers_of
 from gp_active_sensing.types import FloatArray
 
 _CLIPPED = 3.0
-"""Largest absolute value in a standardised column, which limits the effect of outliers."""
+"""Largest absolute value in a standardised column; the limit reduces the effect of outliers."""
 _RARE = 0.02
 """Smallest fraction of the places for each of the two values of a column of zeros and ones."""
 _LEVELS = 12
@@ -43,8 +43,8 @@ class Attributes:
     ) -> Attributes:
         """Return the attributes of n places; those that do not vary are left out.
 
-        Numbers are (n,), NaN where a place has none. A number that some places lack has a second
-        column, which marks the places with a value.
+        Numbers are (n,), NaN where a place has none. A number that some places lack gets a second
+        column of ones (places with a value) and zeros.
         """
         made = {name: _of_numbers(values) for name, values in numbers.items()}
         made |= {name: _of_categories(words) for name, words in (categories or {}).items()}

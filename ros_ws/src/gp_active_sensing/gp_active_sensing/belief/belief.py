@@ -92,8 +92,8 @@ class Belief:
         mean: prior mean of the field.
         weights: (L,) prior belief b(λ); None = uniform.
         transform: transform of readings before conditioning. None = selected by the readings (see
-            `adapt`), if the scale is unknown, the mean vague and the field without drift; else the
-            identity.
+            `adapt`) if the scale is unknown, the mean vague and the field without drift. Otherwise
+            None = identity.
         scale_known: False if covariance and noise are known up to a common factor only. The factor
             is integrated out for each λ (`prior.integrate_scale`). The mean is known or vague.
         noise_known: False if the candidates' noise is a guess. Repeated readings of a place then
@@ -183,7 +183,7 @@ class Belief:
 
     @property
     def noise_variance(self) -> FloatArray:
-        """(L,) noise variance σ_n² of a reading without a variance of its own.
+        """(L,) noise variance σ_n² of a reading that has no variance of its own.
 
         It is at least `factor.LEAST_NOISE` times the field's variance.
         """
@@ -507,7 +507,7 @@ class Belief:
         return PlacedReading(reading, reading.location, *checked)
 
     def _without_scale(self, value: float, noise_variance: float | None) -> float | None:
-        """Centre a vague mean on the first reading, and return the noise variance to use.
+        """Centre a vague mean on the first reading, and return the noise variance of the reading.
 
         With an unknown scale and drift, a reading's own noise variance is not used.
         """
@@ -578,7 +578,7 @@ class Belief:
     def _evidence_of(self, transform: Transform) -> float:
         """Return the log-evidence of the initial candidates together, under a transform.
 
-        Adapted candidates would favour the present transform.
+        Candidates that have adapted would favour the present transform.
         """
         covariance, prior = self._every
         data = self._data.copy()
@@ -892,7 +892,7 @@ class Belief:
     def probability_between(self, low: float, high: float) -> FloatArray:
         """Return the (n,) probability that the noise-free field lies between two values.
 
-        The values are in the sensor's unit; an infinite one is no limit. With an unknown scale,
+        The values are in the sensor's unit; infinite values are allowed. With an unknown scale,
         each candidate has a Student distribution, with heavier tails than in `mixture`.
         """
         mean, variance = self.marginals()
@@ -926,8 +926,8 @@ class Belief:
     def settled(self) -> bool:
         """True if the belief's variances exist.
 
-        With an unknown scale they need three readings more than the mean has coefficients. Before
-        that, they have the right order of magnitude at best.
+        With an unknown scale they exist once there are three readings more than coefficients of the
+        mean. Before that, only the order of magnitude of the variances is right.
         """
         return self._updated.freedom > _FREEDOM
 

@@ -35,7 +35,7 @@ class CollapsedReadings:
     Readings without a variance of their own have the belief's noise σ_n²(λ). They are stored as
     count, mean and centred sum of squares. Readings with their own variance are stored as
     precision, weighted mean, weighted centred sum of squares and sum of log-variances. Centred sums
-    (Welford's update) stay exact for large values with small differences, such as air pressure.
+    (Welford's update) stay exact for large values with small differences, for example air pressure.
 
     For readings z_i ~ N(f, σ_i²) of one place, with P = Σ 1/σ_i² and z̄ = Σ (z_i/σ_i²) / P,
     ``Π_i N(z_i; f, σ_i²) = exp(log_within) · exp(-P (z̄ - f)²/2)``.

@@ -81,15 +81,15 @@ class Conditioning:
     ``τ = -2 Δ / log(1 - ε)`` for steps of Δ seconds. The field decorrelates about its prior mean;
     the mean's coefficients do not change. Rows stay valid as time passes.
 
-    Under any other ageing a reading of age a counts as a present one with a larger noise variance:
-    ``v + rate² a²``, or v / w with a weight w(a) ≤ 1 [Mauduit2025, Eqs. 10-12; Deng2022]. A weight
-    w is an exponent of the likelihood,
+    Under any other ageing, the noise variance of a reading grows with its age a. It becomes ``v +
+    rate² a²``, or v / w with a weight w(a) ≤ 1 [Mauduit2025, Eqs. 10-12; Deng2022]. A weight w is
+    an exponent of the likelihood,
 
     .. math:: N(z; f, v)^{w} \propto N(z; f, v / w),
 
     so that a reading with w = 0 does not affect the evidence of λ or the scale. (With the density
     N(z; f, v/w), old readings would favour the λ with the least noise.) An update at a later time
-    costs O(L |D|³ + L |D|² n). With a window it costs nothing while the same readings count.
+    costs O(L |D|³ + L |D|² n). With a window, an update is free while the same readings count.
 
     Args:
         covariance: prior covariance between locations under each λ.
@@ -154,7 +154,7 @@ class Conditioning:
         self._least: FloatArray | None = None
         """(L,) variance that the resolution adds to a place's average, at a scale of 1."""
         self.republished = 0
-        """Number of readings that repeated the previous one of their place."""
+        """Number of readings that repeated the previous reading of their place."""
         self._newest: dict[int, tuple[float, float | None, float, int]] = {}
         """Latest reading by place: value, variance, time [s] and number of repetitions."""
         self._counting = b""
@@ -162,7 +162,7 @@ class Conditioning:
         self._made = -math.inf
         """Time of the last update, with ageing [s]."""
         self._all = np.zeros(3)
-        """With ageing: number, mean and centred sum of squares of all readings so far."""
+        """With ageing: number, mean and centred sum of squares of all readings since the start."""
         self.begin(covariance)
         self._present = self._at_present(np.zeros(0, dtype=np.int64)) if self._ages else None
         self._reset_summary()
@@ -352,11 +352,11 @@ class Conditioning:
         seconds: float,
         off: Off | None,
     ) -> bool:
-        """Store a reading as the latest of its place; return whether it repeats the one before.
+        """Store a reading as the latest of its place; return whether it repeats the previous one.
 
-        A driver that is faster than its sensor publishes a value again within `_REPEATED` seconds,
-        equal to the last digit. A sensor with a coarse resolution also produces equal values, so
-        its readings never count as repeated. Neither do readings with equal times.
+        A driver that is faster than its sensor publishes the same value again within `_REPEATED`
+        seconds. A sensor with a coarse resolution also produces equal values, so its readings never
+        count as repeated. Neither do readings with equal times count as repeated.
         """
         if self._history is not None or off is not None:
             return False
@@ -650,7 +650,7 @@ class Conditioning:
         return Beside(steepness, noisy)
 
     def _find_unit(self) -> None:
-        """Estimate the noise, and the scale of the readings' own variances if it is unknown.
+        """Estimate the noise, and an unknown scale of the readings' own variances.
 
         An estimate that has changed rebuilds all rows.
         """
@@ -688,7 +688,7 @@ class Conditioning:
             self._stale = dict.fromkeys(self.order)
 
     def _hidden(self, least: FloatArray, noise: FloatArray, mean: FloatArray) -> FloatArray:
-        """Return the (L, k) variance due to rounding to steps d, after the transform.
+        """Return the (L, k) variance, after the transform, that is due to rounding to steps d.
 
         Noise with a standard deviation of d/2 or more averages the rounding out: the result is 0.
 
@@ -730,7 +730,7 @@ class Conditioning:
         self.factor.append(places, precision, mean)
 
     def _double(self, places: IntArray) -> bool:
-        """Append second rows for the readings that came since the rows of `places` were made.
+        """Append second rows for the readings that came after the rows of `places` were made.
 
         Returns:
             False, without a change, if the precision of a place with an amended reading has not

@@ -43,8 +43,8 @@ LONG = 1.0
 NONE_SHARES = ((0.0, 0.95, 0.05), (0.0, 0.7, 0.3))
 """Fractions as in `SHARES` for a field without spatial correlation."""
 NONE_WEIGHT = 0.15
-"""Prior weight of no spatial correlation, relative to another kernel. It is small because a few
-readings of a flat stretch favour a model without length-scales."""
+"""Prior weight of the model without spatial correlation, relative to another kernel. It is small
+because a few readings of a flat stretch favour a model without length-scales."""
 NOISE_SHARES = (0.01, 0.03, 0.12, 0.5)
 """Candidate ratios of the noise's to the field's standard deviation, if only one is known."""
 OWN_SHARES = (0.002, 0.05, 0.5)
@@ -91,7 +91,7 @@ def parts_of_noise(noise: float, kernel: str) -> tuple[HyperParameters, ...]:
 
 
 def with_attribute_parts(parts: tuple[HyperParameters, ...]) -> tuple[HyperParameters, ...]:
-    """Return `parts`, and copies with attributes of the two parts of largest independent component.
+    """Return `parts`, and copies with attributes of the two with the largest place component.
 
     Attributes explain rough variation, which the other candidates hardly have.
     """
@@ -338,7 +338,7 @@ class BeliefConfig:
         return self.transform or "identity"
 
     def parts(self, kernel: str = "", typical: float = 1.0) -> tuple[HyperParameters, ...]:
-        """Return the standard deviations that every length-scale of a kernel is combined with.
+        """Return the standard deviations that are combined with every length-scale of a kernel.
 
         If none is configured, they divide a variance of 1 as in `SHARES`. Attributes are excluded.
 

@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 _ROOM = 512
 """Largest number of slots without pruning."""
 _EXACT = 2.0**52
-"""Slot number above which floats are not integers: each such time is a separate slot."""
+"""Slot number above which floats skip integers: each such time is a separate slot."""
 
 
 class DatedReadings:
@@ -263,7 +263,7 @@ class SlotCovariance:
 
 
 class VisitTimes:
-    """Latest time, and the time of a probe's latest reading of each place.
+    """Latest time of all, and for each place the time of a probe's latest reading.
 
     Args:
         n: number of places.

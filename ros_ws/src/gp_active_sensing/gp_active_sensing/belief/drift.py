@@ -35,8 +35,8 @@ class DriftConfig:
     - weights: ``v exp(a / time_scale)`` [Deng2022];
     - kernel: v, with correlation ``exp(-|t - t'| / time_scale)`` between the field at two times
       [Bogunovic2016; Mauduit2025, Eq. 8];
-    - window, restart: v, independent of age. Only readings younger than `window` (restart: since
-      its last multiple) count [Zhou2021]. Places without such a reading are unobserved.
+    - window, restart: v, independent of age. Only readings younger than `window` count [Zhou2021];
+      for restart, those since its last multiple. Places without such a reading are unobserved.
     """
 
     kind: str = param(

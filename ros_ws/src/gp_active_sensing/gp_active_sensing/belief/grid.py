@@ -29,7 +29,7 @@ _SMALL = 0.05
 _AGAIN = 1.25
 """Growth factor of the number of observed places after which the candidates adapt again."""
 _SPACING, _EXTENT = 0.7, 1.0
-"""Smallest initial length-scale (in spacings of places), and largest (in extents of the map)."""
+"""Smallest (in spacings of places) and largest (in extents of the map) initial length-scale."""
 _LITTLE = 0.05
 """Posterior weight of a kernel below which its length-scales do not adapt."""
 _NOTHING = 1e-3
@@ -39,14 +39,14 @@ _FEWER = 0.75
 _SAME = 1e-6
 """Distance, in extents of the map, below which two places count as one."""
 _LEAST, _MOST = 0.25, 4.0
-"""Smallest length-scale (in spacings of the places), and largest (in extents of the map). Smaller
-ones make places independent, larger ones make the field constant."""
+"""Smallest (in spacings of places) and largest (in extents of the map) length-scale of a grid.
+Smaller ones make places independent, larger ones make the field constant."""
 SLOPE, STEEPEST = 0.35, 2
 """Step of an amplitude's slope along an axis, and largest number of steps along all axes. With one
 step and evenly spread places the amplitude at one side of the map is 3.4 times that at the other.
 """
 VARYING, SLOPE_STEPS = 0.1, 1.5
-"""Prior mass of a small slope relative to no slope, and standard deviation of slopes in steps."""
+"""Prior mass of a small slope relative to no slope, and standard deviation of slopes [steps]."""
 _LONG = 0.125
 """Smallest extent of an axis, relative to the longest axis, along which the amplitude changes."""
 _BOTH_ENDS = 0.9
@@ -104,7 +104,7 @@ class LengthScaleGrid:
         """Return a grid adapted to a posterior (K,), and the reason; `self` and "" if it fits.
 
         An end with much mass extends the grid within its limits. A point with most of the mass
-        refines the grid around it. Each new point replaces one with little mass.
+        refines the grid around it. Each new point replaces a point with little mass.
         """
         points = list(self.points)
         if len(points) < 3:
@@ -407,7 +407,7 @@ class CandidateGrid:
     def axes_read(self, visited: BoolArray) -> tuple[bool, ...]:
         """Return a mask (p,) of the axes along which the readings reach both ends of the map.
 
-        An extrapolated amplitude would keep a robot away from regions where it is small.
+        Otherwise an extrapolated small amplitude would keep a robot away from a region.
 
         Args:
             visited: (n,) places with readings.

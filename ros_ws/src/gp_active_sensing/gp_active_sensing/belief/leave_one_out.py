@@ -6,8 +6,8 @@ mean μ and covariance S [Rasmussen2006, Sec. 5.4.2]:
 
 .. math:: S = (A_{II})^{-1}, \quad z_I - \mu = S \alpha_I .
 
-The weights of the candidates also leave the place out:
-:math:`b_{-i}(\lambda) \propto b(\lambda) / p(z_i | z_{-i}, \lambda)`.
+The weights of the candidates also ignore the readings of the place: :math:`b_{-i}(\lambda) \propto
+b(\lambda) / p(z_i | z_{-i}, \lambda)`.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ def leave_one_out(data: Conditioning, prior: FloatArray) -> LeaveOneOut:
     """Return the predictions of each place from the readings of all others.
 
     The result is exact, even with several readings of a place. The mean's coefficients and the
-    scale are integrated out. Values that were estimated before conditioning do not change: the
-    centre of a vague mean, the scale of the readings' own variances, and the slope of the field.
+    scale are integrated out. Three earlier estimates do not change: the centre of a vague mean,
+    the scale of the readings' own variances, and the slope of the field.
 
     O(L D³), one candidate at a time.
 
@@ -216,8 +216,8 @@ class Explained:
     """Fraction of the variance of the places' average readings that the other places explain.
 
     A computation costs O(L D³) for D places. The next computation follows after a tenth more
-    places, and at least five. A place thus costs O(10 L D²). Beyond `MANY` places the computations
-    are rarer, so that this cost does not grow.
+    places, and at least five. The cost of each added place is thus O(10 L D²). Above `MANY` places
+    the computations are rarer, and the cost per place does not grow.
 
     Args:
         share: result of the last computation, see `LeaveOneOut.explained`; None = not known.

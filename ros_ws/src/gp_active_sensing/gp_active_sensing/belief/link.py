@@ -11,12 +11,11 @@ r_B is an independent field with the candidates of B's belief. Given the reading
 
 .. math:: K_r + s_c^2\, (a a^T + C / s_A^2).
 
-B is approximated by a Gaussian process with this covariance. The column a acts as a shrinkage term
-of B's mean, and the uncertainty of A's map adds to that of B. :math:`m_A` is the mean of
-:math:`\mu` over the places, and :math:`s_A^2` the mean of
-:math:`(\mu - m_A)^2 + \operatorname{diag} C`. The link thus explains :math:`s_c^2` of a place's
-variance, on average. :math:`s_c^2` is one of `SHARES` times the variance of r_B, weighted by the
-evidence; 0 is no link.
+B is approximated by a Gaussian process that has this covariance. The column a acts as a shrinkage
+term of B's mean, and the uncertainty of A's map adds to that of B. :math:`m_A` is the mean of
+:math:`\mu` over the places, and :math:`s_A^2` the mean of :math:`(\mu - m_A)^2 +
+\operatorname{diag} C`. The link thus explains :math:`s_c^2` of a place's variance, on average.
+:math:`s_c^2` is one of `SHARES` times the variance of r_B, weighted by the evidence; 0 is no link.
 
 If A and B were read at the same places with the same precision, A's map adds no information
 (autokrigeability) [Wackernagel2003]. A link is therefore made only if A was read at more places.

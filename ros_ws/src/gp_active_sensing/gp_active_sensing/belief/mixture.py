@@ -14,14 +14,14 @@ from gp_active_sensing.belief.prior import IDENTITY, Transform
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 WIDEST, FAR = 2.0, 4.0
-"""Limits of a component under a logarithm: its variance (relative to that of the mixture), and its
-mean (above that of the mixture, in standard deviations of the mixture)."""
+"""Limits for components under a logarithm: largest variance (in variances of the mixture), and
+largest mean (in the mixture's standard deviations above its mean)."""
 _NEGLIGIBLE = 1e-10
 """Total weight of components that are left out of a distribution function."""
 _CLOSE = 1e-9
 """Largest error of a quantile, as a probability."""
 _STEPS = 100
-"""Largest number of steps to a quantile; bisection alone needs about half as many."""
+"""Largest number of steps to a quantile; bisection alone needs about 50."""
 _ROOT_2PI = math.sqrt(2.0 * math.pi)
 
 

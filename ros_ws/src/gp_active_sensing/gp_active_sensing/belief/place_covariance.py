@@ -229,7 +229,8 @@ _NEAREST = 4
 _ABOVE = 2
 """Number of places above and below a place from which a vertical slope is computed."""
 _STEEP = 2.0
-"""Smallest ratio of the two distances, in steps of the map, of a horizontal or vertical step."""
+"""Smallest ratio of the two distances [steps of the map] that makes a step horizontal or
+vertical."""
 
 
 class Steepness:

@@ -9,8 +9,8 @@ average over fields drawn from the belief. A mission that checks the promise rep
 when the promise happens to be low. `aim.assurance` is therefore an additional condition.
 
 `floor_of` computes a lower bound of the promised error for any choice of k places. For one
-candidate λ, let M be the prior covariance of the places including the unknown mean, W the diagonal
-matrix of their weights, and :math:`m_1 \ge m_2 \ge \dots` the eigenvalues of
+candidate λ, let M be the prior covariance of the places including the unknown mean, and W the
+diagonal matrix of their weights. Let :math:`m_1 \ge m_2 \ge \dots` be the eigenvalues of
 :math:`W^{1/2} M W^{1/2}`. Readings of precisions :math:`p_1 \ge \dots \ge p_k` at any k places
 leave a posterior covariance C with
 

@@ -13,15 +13,15 @@ _DECIMAL: FloatArray = np.array(
 )
 """Common rounding steps of sensors and drivers, in the readings' unit, the largest first."""
 _ON = 0.8
-"""Smallest fraction of readings that are multiples of a step; averages over stays may not be."""
+"""Smallest fraction of readings that are multiples of a step; averages over stays need not be."""
 _EXACT = 4e-7
-"""Relative rounding of a message of single precision."""
+"""Relative rounding error of a message in single precision."""
 _APART = 10.0
-"""Smallest step, in rounding errors of the largest reading."""
+"""Smallest step, in multiples of the rounding error of the largest reading."""
 _FEW = 8
-"""Smallest number of different values that identify a step above 1, or of no common size."""
+"""Smallest number of different values that identify a step that is above 1 or not of `_DECIMAL`."""
 _LEAST = 3
-"""Smallest number of different values for other steps; all values if there are fewer."""
+"""Smallest number of different values for other steps, unless the readings have fewer."""
 _MANY = 256
 """Largest number of different values that are counted."""
 

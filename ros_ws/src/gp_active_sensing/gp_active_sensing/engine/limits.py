@@ -29,7 +29,7 @@ class LimitsConfig:
 
     - it is declared safe and unobserved,
     - it is observed, and within the limits with a probability of at least one half, or
-    - it is unobserved, and within the limits with at least `probability`.
+    - it is unobserved, and within the limits with a probability of at least `probability`.
     """
 
     at_least: float | None = param(

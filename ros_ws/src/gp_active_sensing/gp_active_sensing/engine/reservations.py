@@ -19,8 +19,8 @@ class BudgetReservations:
     """Ways of the last plans, and observed goals that will get another reading.
 
     A way belongs to the quantity that completes the visits of its probe; "" = the main quantity. A
-    place on it without a reading of that quantity costs a reading of the budget. A goal that was
-    observed when it was chosen costs another reading at its next visit.
+    place on this way without a reading of that quantity costs a reading of the budget. A goal that
+    was observed when it was chosen costs another reading at its next visit.
     """
 
     def __init__(self) -> None:

@@ -24,8 +24,8 @@ REJECTED = "rejected_"
 class QueryLog:
     """Log of the questions to an expert and their answers; one question is open at a time.
 
-    A question is open from `begin` to `settle`. A later answer is used as a reading and counted as
-    late. Times are seconds of the driver's clock.
+    A question is open from `begin` to `settle`. A later answer is still used as a reading, and
+    counted as late. Times are seconds of the driver's clock.
 
     =====================  =========================================================================
     reason                 reason why an answer is not used

@@ -44,7 +44,7 @@ FORMAT = "gp_active_sensing kernel model"
 VERSION = 1
 """Version of the format; a reader rejects a newer one."""
 _NAME = 8 * MOST
-"""Longest name of a kernel [characters]: five for each base kernel, a sign and brackets."""
+"""Longest name of a kernel [characters]; the factor 8 = five characters, a sign and brackets."""
 _LOG, _DOUBT = 50.0, 10.0
 """Largest absolute value and largest standard deviation of an entry of θ, a logarithm."""
 _FAR, _LARGE = 1e9, 1e15

@@ -30,7 +30,7 @@ class CorruptModelError(ValueError):
 
 
 def check_plain(value: Any, where: str, depth: int = 0) -> None:
-    """Reject a value that JSON cannot store: NaN, invalid Unicode, or too deep a nesting."""
+    """Reject a value that JSON cannot store: NaN, invalid Unicode, or very deep nesting."""
     if depth > _DEEPEST:
         msg = f"{where[:60]}: expected at most {_DEEPEST} levels"
         raise CorruptModelError(msg)

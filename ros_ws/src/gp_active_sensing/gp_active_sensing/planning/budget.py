@@ -29,7 +29,7 @@ _TOLERANCE = 1e-9
 class FeasibleMove(NamedTuple):
     """Drive to `place` that a probe can afford.
 
-    `reads` has the places on the drive that may get their first reading, `place` among them.
+    `reads` contains the places on the drive that may get their first reading, and `place`.
     """
 
     place: int
@@ -45,9 +45,9 @@ class BudgetConstraint:
     """Constraint of a budget on the drives on a map.
 
     A drive to x is allowed if it fits into the remaining metres and seconds together with a way
-    from x to ``budget.end``. It is the way of least seconds or of least metres. The remaining
-    readings must also cover every unobserved place on the drive. A probe that obeys the constraint
-    can always reach the end place.
+    from x to ``budget.end``. The way to the end place is that of least seconds or of least metres.
+    The remaining readings must also cover every unobserved place on the drive. A probe that obeys
+    the constraint can always reach the end place.
 
     Raises:
         PlanningError: the end place is not on the map.
@@ -310,8 +310,8 @@ def reachable_goals(request: PlanRequest) -> ReachableGoals:
     The way to each place is the cheapest in seconds, or in metres if only metres are limited. It
     may cross any place. The budget has to cover the way, the readings on it, and the way from the
     goal to the end place. Pending and unavailable places are no goals, and crossing them costs no
-    reading. To observe its own road again, a probe drives a loop. The time is O(n) without moves,
-    otherwise that of one search over the moves.
+    reading. A probe on a road drives a loop to observe that road again. The time is O(n) without
+    moves, otherwise that of one search over the moves.
 
     Raises:
         PlanningError: the end place is not on the map.

@@ -23,16 +23,16 @@ _LIKE = (
     (11, 1.0, 0.75, 5.5, 0.1),
     (17, 0.7, 0.5, 6.1, 0.2),
 )
-"""Quadrature rules for similar components: number of points, step, least deviation of a component,
-largest distance of a mean plus four deviations, and largest width of the bracket [nat]. Lengths are
-in standard deviations of the mixture. Errors are below 2e-4 nat."""
+"""Quadrature rules for similar components. Each has a number of points, a step, the least deviation
+of a component, the largest distance of a mean plus four deviations, and the largest width of the
+bracket [nat]. Lengths are in standard deviations of the mixture. Errors are below 2e-4 nat."""
 _REACH, _STEP = 5.0, 1.0
 """Range beyond each mean [the component's deviations] and width of an equal step [the least
 deviation]."""
 _NODES = (8, 12, 16, 20, 24, 32)
 """Possible numbers of equal steps."""
 _GROWTH, _CENTRE = 0.25, 3.5
-"""Growth of steps per distance from the narrowest component, and range without it [deviations]."""
+"""Growth of steps with the distance from the narrowest component; range without it [deviations]."""
 _GROWING = (24, 32, 48, 64, 96, 128)
 """Possible numbers of growing steps."""
 _OFFSETS = np.array([-6.5, -3.0, 0.0, 3.0, 6.5])
@@ -216,9 +216,9 @@ def entropy_between(b: FloatArray, v: FloatArray, known: Bracket) -> FloatArray:
 def _missing(b: FloatArray, c: FloatArray, std: FloatArray, n: int, h: float) -> FloatArray:
     """Return ``∫ p log(p / N(0, 1))`` of K mixtures (L, K) of mean 0 and variance 1.
 
-    The rule has n points (odd) with distance h. Both densities are multiplied by √2π. The ratio of
-    a component's density at neighbouring points changes by a constant factor from point to point,
-    so three exponentials give the densities at all points.
+    The rule has n points (odd) with distance h. Both densities are multiplied by √2π. The density
+    of a component changes from point to point by a ratio that itself changes by a constant factor.
+    Three exponentials thus give the densities at all points.
     """
     L, K = c.shape
     half = (n - 1) // 2

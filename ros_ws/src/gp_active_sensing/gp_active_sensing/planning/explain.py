@@ -58,7 +58,7 @@ def why(plan: Plan, names: Sequence[str], policy: str) -> str:
 
 
 def on_route(start: str, plan: Plan, names: Sequence[str]) -> str:
-    """Return `start`, a route's next place, and the number of later places, without a full stop."""
+    """Return `start`, the next place of a route, and the number of later places, as a clause."""
     more = len(plan.waypoints) - 1
     after = f"; {more} more to read after it" if more else ""
     return f"{start}: {called(names[plan.waypoints[0]])}{after}"
@@ -120,7 +120,7 @@ def outcome(
 
 
 def elsewhere(record: Mapping[str, Any], names: Sequence[str]) -> tuple[str, ...]:
-    """Return sentences about the visited place, with its information and that of the chosen place.
+    """Return sentences about a visited place: its information, and that of the chosen place.
 
     Args:
         record: record of a stage, from a replay that followed the probe.

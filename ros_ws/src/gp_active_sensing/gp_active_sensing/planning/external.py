@@ -201,7 +201,7 @@ class Running:
         """Ask the program. Start it first if necessary, and send it the map if it is new.
 
         Args:
-            policy: command of the program, and additional wait after a start.
+            policy: policy with the command of the program, and the additional wait after a start.
             topology: map of the question.
             question: function from the time limit of the answer [s] to the question.
             seconds: longest wait for the answer [s].

@@ -73,7 +73,7 @@ class PlannerProgram:
             raise ProgramError(msg) from error
         self.pid: int = self._process.pid
         self.owner = os.getpid()
-        """Id of the process that started the program; a forked copy does not end it."""
+        """Id of the process that started the program; its forked copies do not end the program."""
         self.answered = 0
         self._lock = threading.RLock()
         self._closed = self._ended = False

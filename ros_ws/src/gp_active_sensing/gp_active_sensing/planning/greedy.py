@@ -77,8 +77,8 @@ def thaw(frozen: dict[str, Any], belief: Belief) -> FloatArray:
 def _candidates(belief: Belief) -> FloatArray:
     """Return the parameters of the candidates (L, …) without the common scale.
 
-    The columns are length-scales, signal and noise. With independent variances or attributes, the
-    total variance is added; with attributes, a further column adds the variance of the attributes.
+    The columns are length-scales, signal and noise. Candidates with independent variances or
+    attributes have a column with the total variance; attributes add a column with their variance.
     """
     candidates = belief.covariance.hyperparameters
     scales = length_scales_of(candidates)
@@ -361,7 +361,7 @@ class IntegratedVariance:
 
 @dataclass(frozen=True)
 class RandomChoice:
-    """Random choice of a candidate with equal probabilities."""
+    """Random choice among the candidates with equal probabilities."""
 
     @staticmethod
     def explain(plan: Plan, names: Sequence[str]) -> str:

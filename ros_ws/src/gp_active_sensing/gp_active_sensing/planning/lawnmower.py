@@ -112,7 +112,7 @@ class _Layer:
     ) -> None:
         self.by = unit_of(remaining)
         self.sparse = ground.topology.free and remaining.readings is not None
-        """True if only readings are limited and places on the way are not observed."""
+        """True if readings are the only limit and places on the way are not observed."""
         self.expanded = 0
         self._ground = ground
         self._at = at

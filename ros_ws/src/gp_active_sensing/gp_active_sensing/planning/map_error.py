@@ -51,13 +51,13 @@ _ROUNDING = 1e-12
 _NO_VARIANCE = 1e-300
 """Variance below which a reading has no information."""
 _KNOWN = 1e-12
-"""Variance below which a place is known, as a fraction of the largest variance."""
+"""Variance below which a place counts as known, as a fraction of the largest variance."""
 _WORTHWHILE = 1e-9
 """Least relative improvement of an exchange; smaller ones are rounding errors."""
 _FEW = 48
 """Largest number of places for an estimate of a quantity's variance over the map."""
 _LEAST = 1e-100
-"""Smallest variance of a quantity over the map, for equal readings everywhere."""
+"""Smallest variance of a quantity over the map; it applies if all readings are equal."""
 _FLAT = 1e-9
 """Smallest variance over the map, as a fraction of the variance at a place."""
 

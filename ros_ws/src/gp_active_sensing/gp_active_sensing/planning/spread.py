@@ -24,7 +24,7 @@ from gp_active_sensing.types import BoolArray, FloatArray
 MOST = 300
 """Largest number of places of one set."""
 _MANY = 8
-"""Number of places of a set from which on parts of the map are not tried."""
+"""Smallest number of places of a set for which parts of the map are not tried."""
 _SHARES = (1.0, 0.5, 0.25)
 """Largest fractions of the remaining budget for the way to a place and from there home."""
 

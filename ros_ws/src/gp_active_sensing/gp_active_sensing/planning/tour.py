@@ -68,8 +68,8 @@ class Tour:
     rest of the route is planned again. New routes are searched when a tenth of a limit is used.
 
     Every route and the way home obey the limits on metres, seconds and readings. Without limits a
-    route has at most 400 readings. Several probes share the readings, and each avoids the routes of
-    the others. For several quantities the value is the weighted mean of the relative reductions.
+    route has at most 400 readings. Several probes share the readings, and each avoids the others'
+    routes. For several quantities the value is the weighted mean of the relative reductions.
     """
 
     several: ClassVar[bool] = True
@@ -187,7 +187,7 @@ class Tour:
         return replace(plan, seconds=clock() - started), routes.state()
 
     def _goals(self, request: PlanRequest, reach: ReachableGoals, unread: BoolArray) -> IntArray:
-        """Return the affordable unread places; if some are left, also those of later sorties."""
+        """Return the affordable unread places; if there are any, also those of later sorties."""
         goals = reach.locations[unread[reach.locations]]
         sorties, end = request.sorties, request.remaining.end
         if sorties is None or end is None or not goals.size:
@@ -368,7 +368,7 @@ class _Routes:
         return None
 
     def without(self, probes: Collection[int]) -> int:
-        """Return the number of probes, given by waypoint or place, without a route."""
+        """Return the number of the probes, given by waypoint or place, that have no route."""
         return sum(place not in self.by_goal for place in probes)
 
     def of_others(self, at: int | None) -> tuple[int, ...]:
@@ -478,7 +478,7 @@ def _left(driver: RouteDriver) -> _Left:
 
 
 def _at_once(driver: RouteDriver) -> Driven:
-    """Return the route to the one place with the largest error reduction per cost."""
+    """Return the route to the place with the largest reduction of the error per cost."""
     field = driver.field
     far = driver.distances.row(driver.at)[field.places] if driver.at is not None else 0.0
     scale = float(np.median(far)) + 1e-9 if driver.at is not None else 1.0

@@ -154,7 +154,7 @@ def _arcs(x: FloatArray, y: FloatArray, r: float) -> tuple[_Ways, _Ways]:
 
 
 def _full(angle: FloatArray) -> FloatArray:
-    """Return angles of 0 … 2π; an angle just below 2π becomes 0."""
+    """Return angles in 0 … 2π; an angle just below 2π becomes 0."""
     found = np.mod(angle, _TURN)
     return np.where(found > _TURN - 1e-9, 0.0, found)
 

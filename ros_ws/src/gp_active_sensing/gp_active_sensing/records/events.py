@@ -251,8 +251,8 @@ class SortieChanged(Event):
     """Start or end of a sortie at the end place.
 
     Args:
-        number: number of the sortie, from 1.
-        over: True at its end, False at its start.
+        number: number of the sortie, counted from 1.
+        over: True at the end of the sortie, False at its start.
     """
 
     KIND = "sortie"
@@ -458,7 +458,7 @@ class BudgetChanged(Event):
         metres, seconds: limits of each probe; None = unlimited.
         error: error of the map that ends the mission; None = no such error.
         error_of: measure of that error; "" = the default.
-        errors: errors of the maps of further quantities, by name.
+        errors: errors of the maps of further quantities that end the mission, by name.
     """
 
     KIND = "budget"

@@ -54,7 +54,7 @@ class SensorLaw(Protocol):
 
 @dataclass(frozen=True)
 class FieldKnowledge:
-    """Ground truth of a simulated mission; empty on a robot.
+    """Knowledge about the true field of a simulated mission; empty on a robot.
 
     Args:
         truth: noise-free field; None = not known.

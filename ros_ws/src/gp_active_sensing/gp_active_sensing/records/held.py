@@ -147,7 +147,7 @@ class LockedFiles:
         return self._folder / name
 
     def _is_gone(self, name: str) -> bool:
-        """Return whether a file was certainly removed."""
+        """Return whether it is certain that a file was removed."""
         try:
             return not is_at(self.streams[name], self._at(name))
         except OSError:

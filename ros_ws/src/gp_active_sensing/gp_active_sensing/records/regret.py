@@ -157,9 +157,9 @@ def regret_summary(
         at_seconds: end of the mission in its time [s].
 
     Returns:
-        ``objective, decisions, average, cumulative, simple`` (the smallest regret of a stage),
-        ``recommended`` (name) with its true value and regret, the ``best`` place with its value,
-        and the ``bound`` on the cumulative regret (None = not known).
+        Keys ``objective``, ``decisions``, ``average``, ``cumulative`` and ``simple`` (the smallest
+        regret of a stage), then ``recommended`` (name), ``best`` and the ``bound`` on the
+        cumulative regret (None = not known).
     """
     counted = [record for record in records if record.get("regret") is not None]
     if not counted:

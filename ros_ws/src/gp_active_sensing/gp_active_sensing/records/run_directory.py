@@ -101,7 +101,7 @@ class RunDirectory:
         return run
 
     def _begin(self) -> None:
-        """Write the configuration into a directory without a run."""
+        """Write the configuration into a directory that has no run."""
         try:
             there = [entry for entry in self.path.iterdir() if entry.name not in (MODEL, LOCK)]
             # Temporary files of a killed process.

@@ -1,9 +1,9 @@
 """Map of a run: its configuration, a fingerprint of its places, its occupancy grids.
 
-The first event of a run has the spacing and the origin that the configuration left open, as
-``map``, and a fingerprint of the places, as ``places``. Other places, as from a changed file or
-another version, are an error. The run directory stores the occupancy grids of a mission as files of
-map_server (mode raw).
+The configuration may leave spacing and origin open; the first event of a run has them as ``map``.
+It also has a fingerprint of the places as ``places``. Other places are an error; a changed file or
+another version may cause them. The run directory stores the occupancy grids of a mission as files
+of map_server (mode raw).
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ NO_LONGER = (
 )
 """Message for a map with other places than those of its run."""
 _OFF = 0.05
-"""Largest deviation of positions between two machines [m], at most 0.001 times the map's extent."""
+"""Largest deviation of positions between two machines [m]; at most 0.001 of the map's extent."""
 
 
 def mark_of_places(topology: Topology) -> dict[str, Any]:

@@ -40,8 +40,8 @@ class RunCourse:
         rejected_by_reason: number of unused messages by reason.
         dropped: number of messages of each kind that a full inbox lost.
         dropouts: number of readings that the sensor did not give; None on a robot.
-        delays: estimated delay of the stamps of each probe: `seconds`, standard `error`,
-            `evidence` [nat], and the delay `set` in the configuration.
+        delays: estimated delay of the stamps of each probe. Keys are `seconds`, standard `error`,
+            `evidence` [nat], and the configured delay `set`.
         expert: numbers of questions and answers: places asked, answered and unanswered at the
             decision, used, late, rejected by reason; {} = no expert.
         latency: median, p99 and max from a message to its effect [ms]; {} in a simulation.
@@ -95,7 +95,7 @@ class RunSummary(RunCourse):
         rmse: root mean squared error over all places, by `map.weights`.
         promised_error: the belief's estimate of `rmse`, see `Belief.promise`; None = too few
             readings.
-        promised_worst: largest standard deviation of a place.
+        promised_worst: largest of the standard deviations that the belief has at the places.
         least_error: lower bound of `promised_error` for any route with `least_places` readings, see
             `Belief.floor`; None = not computed.
         least_places: number of these readings; None with `least_error`.

@@ -25,7 +25,7 @@ from gp_active_sensing.util.files import differences
 
 
 def check_same(run: RunDirectory, scenario: Scenario) -> None:
-    """Check that a directory has a run of a scenario. Raises RunError if it has none."""
+    """Check that a directory contains a run of a scenario. Raises RunError if it does not."""
     stored = scenario_from_mapping(run.config, source=str(run.path / CONFIG))
     different = sorted(differences(to_mapping(stored), to_mapping(scenario)))
     if different:

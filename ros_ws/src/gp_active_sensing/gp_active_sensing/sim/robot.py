@@ -37,7 +37,7 @@ class Observation:
         pose: x, y [m], heading [rad], and z [m] on a map with heights.
         speed: mean speed since the previous observation [m/s].
         readings: readings since the previous observation.
-        way: poses since the previous observation, at each corner, half and end of a place.
+        way: poses since the previous observation, at the corners, middle and end of each place.
     """
 
     stamp_ns: int
@@ -80,7 +80,7 @@ class SharedWorld:
     Args:
         passed: (n,) True for a place that a probe has passed.
         visits: number of readings taken at each place; it keys the noise of the sensor.
-        goals: current goal of each probe, by name.
+        goals: current goal of each probe, by the probe's name.
     """
 
     passed: BoolArray

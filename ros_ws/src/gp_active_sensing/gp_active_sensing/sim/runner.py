@@ -173,7 +173,7 @@ class SimulationRunner:
         probes: names; empty = one without a name; None = those of the scenario.
         starts: starts of the first probes, see `build_players`.
         period: time between two poses [s]; None = time jumps to the next event.
-        parameters: of the node; they replace the scenario's, section by section.
+        parameters: parameters of the node; they replace those of the scenario, section by section.
         driver: name of the driver in the records.
         clock: monotonic clock for planning times [s].
         open_run: opens the run to write to; a resumed run takes decisions from its journal.

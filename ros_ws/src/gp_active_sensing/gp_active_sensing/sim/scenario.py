@@ -242,7 +242,7 @@ def scenario_from_mapping(
 
 
 def with_policy(mapping: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return scenario data with another policy, which keeps the parameters that it knows.
+    """Return scenario data with another policy; parameters that this policy also has are kept.
 
     Raises:
         UnknownNameError: no policy has this name.

@@ -16,7 +16,7 @@ from gp_active_sensing.sim.fields.config import HUGE
 from gp_active_sensing.types import FloatArray, Reading
 
 _STREAM = 0x5E2501
-"""Second key of the sensor's draws, besides the seed."""
+"""Constant of the sensor's random key, beside the seed."""
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 RANDOM = "random"
 """Word for a start that the seed chooses, unless a place has this name."""
 _STREAM = 0x57A27
-"""Second key of the draw of the start, besides the seed."""
+"""Constant of the random key for the start, beside the seed."""
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ class World:
         start: index of the first place; None = the probe is at no place yet.
         speed: speed of the probe [m/s], or "limit".
         budget: budget of the mission, including its end place.
-        crosses: True to take the cheapest way, like policies that choose among all places.
+        crosses: True if the probe takes the cheapest way, across any places.
         traffic: running SUMO with the probe (`gp_active_sensing_bench.traffic.live.LiveTraffic`);
             None = none.
         turn_radius: smallest radius of a curve of the probe [m]; 0 = it turns on the spot.
@@ -296,8 +296,8 @@ def knowledge_of(world: World, scenario: Scenario) -> FieldKnowledge:
 def way_to(world: World, at: int | None, goal: int, passed: BoolArray) -> Route | None:
     """Return the way to a waypoint; None = there is none.
 
-    It leads through passed places. If there is no such way, or if the way home is cheaper, it
-    leads through any place. With `World.crosses` it is the cheapest way.
+    The way leads through passed places only. If there is no such way, or if the way to the end
+    place is cheaper, it leads through any place. With `World.crosses` it is the cheapest way.
 
     Args:
         world: map, budget and end place.

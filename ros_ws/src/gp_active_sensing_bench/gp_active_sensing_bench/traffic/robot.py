@@ -56,7 +56,7 @@ class TrafficRobot(SimulatedRobot):
         self._sumo_ns = EPOCH_NS
         """Time of SUMO's last step, at or after the clock [ns]."""
         self._progress = (0.0, 0.0)
-        """Driven places of the path before and after that step."""
+        """Driven places of the path before and after SUMO's last step."""
         self._left_ns = EPOCH_NS
 
     @property

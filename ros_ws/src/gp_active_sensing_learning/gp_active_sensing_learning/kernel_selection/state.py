@@ -97,7 +97,7 @@ class State:
 
 
 def theta_root(raw: Any, used: Any, *, point: bool) -> Any:
-    """Return C_θ (K, P, P) from the raw form; zeros where θ is padding, or a point."""
+    """Return C_θ (K, P, P) from the raw form; zeros for padding of θ, and for a point estimate."""
     if point:
         return torch.zeros_like(raw)
     diagonal = torch.exp(torch.diagonal(raw, dim1=1, dim2=2))

@@ -263,9 +263,9 @@ FIRST = 24
 """Number of the most probable kernels that are compared with each other."""
 _NATS = 1.0
 _PREDICTION = 0.1
-"""Largest root mean squared difference of equal predictions, in standard deviations."""
+"""Largest difference (RMS) of predictions that count as equal, in standard deviations."""
 _COVARIANCE = 0.01
-"""Largest relative difference of equal covariances, in the Frobenius norm."""
+"""Largest relative difference of covariances that count as equal, in the Frobenius norm."""
 _POINTS = 60
 
 

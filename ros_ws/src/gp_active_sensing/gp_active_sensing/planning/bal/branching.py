@@ -25,7 +25,7 @@ _CHUNK = 1 << 17
 _LARGE_CHUNK = 2_000_000
 """Largest number of entries of a temporary array."""
 _MEDIANS = 1e-3
-"""Margin of the bound for two readings, because cells replace a reading by a median [nat]. It is
+"""Margin of the bound for two readings [nat]; cells replace a reading by a median. The margin is
 four times the largest excess in 24,000 states of `tests/reference/test_bounds_random.py`."""
 
 

@@ -27,8 +27,8 @@ _OFF = 0.01
 _SKEW, _EXCESS = 0.4, 0.8
 """Largest skewness and excess kurtosis for which boundaries come from four moments."""
 _AWAY, _NARROW = 1.5, 0.5
-"""Largest offset of a mean and least width of a component for boundaries from four moments
-[standard deviations of the mixture]."""
+"""Largest offset of a mean, and least width of a component, for boundaries from four moments. Both
+are in standard deviations of the mixture."""
 _NEGLIGIBLE = 1e-6
 """Weight, relative to the largest, below which a component does not shape the cells."""
 

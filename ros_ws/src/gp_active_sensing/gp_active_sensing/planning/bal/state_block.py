@@ -19,7 +19,7 @@ class StateBlock:
         sequence: covariances after the visited places.
         parent: block whose branches at candidate `move` are these states; None at the root.
         row: (r,) row of each state's parent in the parent block.
-        branch: (r,) branch of the parent's state.
+        branch: (r,) branch of the parent's state that leads to each state.
         reach: (r,) probability of the readings, given the moves.
         mean: (r, L, m) posterior means of ``sequence.locations``.
         weights: (r, L) belief.

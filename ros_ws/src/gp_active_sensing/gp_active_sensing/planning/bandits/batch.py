@@ -119,8 +119,8 @@ class Batch(Bandit):
     """Base of policies that choose goals for several probes together.
 
     A new policy overrides `choose`. Probes that wait at the same time get goals chosen together.
-    The goals are assigned so that the ways have the least total cost. A probe that waits alone gets
-    one more member of the present batch.
+    Goals are assigned to the probes so that the total cost of the ways is least. A probe that waits
+    alone gets one more member of the present batch.
     """
 
     in_rounds: ClassVar[bool] = False

@@ -1,6 +1,7 @@
 """Batches by a determinantal point process (DPP). [Contal2013; Kathuria2016].
 
-The first member has the largest upper bound. The others come from the region of the possible
+The first member has the largest upper bound of all places. The others come from the region of the
+possible
 maximum: the set of largest determinant (UCB-PE, EST-PE), or a DPP sample.
 """
 

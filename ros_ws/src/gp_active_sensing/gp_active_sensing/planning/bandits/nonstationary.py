@@ -211,9 +211,9 @@ class SparqGpUcb(Stepwise, Bandit):
     """Largest upper confidence bound from recent readings and an expert's fresh values.
 
     A reading of age a in steps has the noise variance ``σ² (a² + 1)``. Readings with a variance
-    above ``σ² log t`` are dropped, except the newest. Before decision t, the expert is asked about
-    ``⌈c log^d t⌉`` visited places or stations, spread by a Q-DPP. An answer ages like a reading.
-    Without answers, recent readings decide alone. [Mauduit2025, Algorithm 1]
+    above ``σ² log t`` are dropped; the newest reading is kept. Before decision t, the expert is
+    asked about ``⌈c log^d t⌉`` visited places or stations, spread by a Q-DPP. An answer ages like a
+    reading. Without answers, the policy uses recent readings only.
     """
 
     delta: float = param(

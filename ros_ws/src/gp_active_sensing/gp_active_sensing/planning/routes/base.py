@@ -39,8 +39,8 @@ class Pass:
 
     Args:
         budget: part of the remaining budget for the pass, including the way home.
-        stops: required stops, one in each part of the map without a reading, if the map is good
-            enough elsewhere; () = no required stops.
+        stops: required stops, one in each part of the map without a reading; () = no required
+            stops. They are used if the map is good enough elsewhere.
     """
 
     budget: Budget
@@ -90,8 +90,8 @@ def next_pass(
 
     A tour contains one place of each part of the map without a reading (see `not_seen`), and the
     first places of a greedy design. The budget of the pass is the cost of the shortest tour with a
-    forecast that meets the aim (see `AimForecast`). Doubling and bisection find this tour. It has
-    at most as many places as there are observed places; further passes follow. If no affordable
+    forecast that meets the aim (see `AimForecast`). Doubling and bisection find this tour. This
+    tour has at most as many places as have been observed; further passes follow. If no affordable
     tour is forecast to meet the aim, the pass gets the whole budget. With fewer than `FEWEST`
     observed places or an unknown scale there is no forecast. The tour then visits only the parts
     without a reading, or `FEWEST` places if there is no such part.
@@ -102,7 +102,8 @@ def next_pass(
         candidates: largest number of λ, equal to that of the driver's map error.
         more: function that returns whether another tour may be evaluated.
         elsewhere: places that other probes are going to observe.
-        probes: number of probes without a route, and this one. Each takes the parts nearest to it.
+        probes: number of probes without a route, including this one. Each takes the parts nearest
+            to it.
     """
     field, whole = driver.field, driver.budget
     most = len(field.places)

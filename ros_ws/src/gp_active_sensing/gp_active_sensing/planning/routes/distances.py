@@ -18,13 +18,13 @@ from gp_active_sensing.topology.search import Move, MoveArrays, Moves
 from gp_active_sensing.types import Budget, Cost, FloatArray, IntArray, Route
 
 _KEPT_NUMBERS = 8_000_000
-"""Largest number of entries of the stored searches of a map; limited searches: half as many."""
+"""Largest number of entries of a map's stored searches; half as many for limited searches."""
 _KEPT_WAYS = 200_000
 """Largest number of places on the stored ways of a map."""
 _SMALL = 2000
 """Number of places of a map up to which every search covers the whole map."""
 _DETOUR = 2.0
-"""Ratio of a way to the straight distance up to which the first limited search looks."""
+"""Largest ratio of a way to the straight distance in the first limited search."""
 
 
 def unit_of(budget: Budget) -> str:

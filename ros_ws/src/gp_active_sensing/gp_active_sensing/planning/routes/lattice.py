@@ -75,8 +75,8 @@ class MoveLattice:
     def metres(self, a: IntArray, b: IntArray) -> FloatArray:
         """(k,) length of the shortest way between places in closed form, else infinite [m].
 
-        The closed form holds where a way of two straight lines is free: along a column and a row
-        or, with diagonal moves, along a diagonal and then a column or a row.
+        The closed form holds where a way of two straight lines is free. The lines follow a column
+        and a row. With diagonal moves, they follow a diagonal, and a column or a row.
         """
         offset = self.cells[b] - self.cells[a]
         far, unit = np.abs(offset), np.sign(offset)

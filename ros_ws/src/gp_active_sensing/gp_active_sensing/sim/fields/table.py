@@ -32,7 +32,7 @@ _EMPTY = ("",)
 
 @dataclass(frozen=True)
 class _Cells:
-    """Contents of a table: (k,) values of each place, NaN = empty; k slots, () = no times."""
+    """Contents of a table: (k,) values of each place at k times; NaN = empty, () = no times."""
 
     rows: Mapping[str, Sequence[float] | FloatArray]
     slots: tuple[Slot, ...]
