@@ -48,7 +48,7 @@ class Decisions:
         self.round: set[str] = set()
         """Names of the probes that still need a decision in this round (`mission.together`)."""
         self.refusal = ""
-        """Reason why the newest plan is refused, which pauses the mission; "" = it is not refused.
+        """Reason why the newest plan is refused; a refusal pauses the mission; "" = no refusal.
         """
         self.no_way = ""
         """Reason why the probe cannot drive the newest plan from its position; "" = it can."""

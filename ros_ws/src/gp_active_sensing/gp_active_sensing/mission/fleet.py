@@ -1,4 +1,4 @@
-"""Probes of a mission, which take part, join, leave or fall silent."""
+"""State of each probe of a mission: it takes part, joins, leaves or is silent."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from gp_active_sensing.records.events import Event, RosterChanged
 logger = logging.getLogger(__name__)
 
 LEFT = "left: "
-"""Prefix of the reason why a probe left that rejoins only on request."""
+"""Prefix of the reason why a probe left; such a probe rejoins only on request."""
 OFF_LIST = "taken off the list"
 """Reason of a probe that was removed from the parameter `probes`."""
 ALARM_SECONDS = 10.0
 """Time without a pose after which an alarm begins [s]; longer for a probe with rarer poses."""
 SILENT = "silent for"
-"""Prefix of the reason why a probe was dropped that rejoins with its next message."""
+"""Prefix of the reason why a silent probe was dropped; it rejoins with its next message."""
 
 
 def resting_reason(probes: Iterable[ProbeState]) -> str:
@@ -134,7 +134,7 @@ class Fleet:
         self.probes = {**self.probes, probe.name: probe}
 
     def pose_came(self, probe: ProbeState, stamp_ns: int, now_ns: int) -> None:
-        """Record a pose of a probe, which takes part from its first usable pose on."""
+        """Record a pose of a probe; the probe takes part from its first usable pose on."""
         newest = probe.ingestion.track.newest
         if newest is None or newest.stamp_ns < stamp_ns:
             return  # the pose was not usable

@@ -50,7 +50,7 @@ class MissionMap:
     Args:
         section: keys of the section `map` whose values are not defaults.
         places: the places; None = no map has come on the topic yet.
-        from_file: the map is from a file or a topic, which may have a frame and an origin.
+        from_file: the map is from a file or a topic; it may have a frame and an origin.
     """
 
     section: Mapping[str, Any]

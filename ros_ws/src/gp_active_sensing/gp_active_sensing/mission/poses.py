@@ -170,7 +170,7 @@ class PoseTrack:
         return _between(before, following, stamp_ns)
 
     def may_come(self, stamp_ns: int) -> bool:
-        """Return whether no pose at or after a stamp [ns] has come yet."""
+        """Return whether a pose at or after a stamp [ns] is still to come."""
         return not self._stamps or self._stamps[-1] < stamp_ns
 
 

@@ -65,7 +65,7 @@ class ProbeState:
         arrival_radius: distance to a waypoint within which the probe has arrived [m].
         own_budget: metres, seconds and end place of the probe; readings belong to the mission.
         back_to_start: True = the end place is the place of the first decision.
-        off_map: distance from the ground that is an alarm [m]; None = see `GroundMonitor`.
+        off_map: distance from the ground that starts an alarm [m]; None = see `GroundMonitor`.
         flows: True = the probe is sent on when it arrives, before the reading has come.
         sortie: range of its battery; None = the battery lasts for the mission.
         carried: names of the quantities that the probe measures; None = all.

@@ -109,7 +109,7 @@ class Recorder:
         self._unwritten: deque[Mapping[str, Any]] = deque()
         """Events that are not written yet."""
         self._forgotten = 0
-        """Number of dropped events, which an event ``gap`` reports in the journal."""
+        """Number of dropped events; an event ``gap`` in the journal reports it."""
         self._forgotten_readings = 0
         self.muted = False
         """True during a restore, so that no event is written twice."""

@@ -202,7 +202,7 @@ class StageRecords:
                 self._unwritten.popleft()
 
     def keep(self, stages: Collection[int]) -> None:
-        """Drop the records of all other stages: a power cut removed their end from the journal."""
+        """Drop the records of all other stages, whose end a power cut removed from the journal."""
         if self._run is None or self.stages <= set(stages):
             return
         with self._lock:

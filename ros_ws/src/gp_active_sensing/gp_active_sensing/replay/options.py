@@ -244,7 +244,7 @@ def _options(given: ReplayOptions, types: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _type_in(types: Mapping[str, str], topic: str) -> str:
-    """Return the type of a topic, which may be in a namespace; "" = not in the bag."""
+    """Return the type of a topic, perhaps in a namespace; "" = the topic is not in the bag."""
     if topic.startswith("/"):
         return types.get(topic, "")
     return next((kind for name, kind in types.items() if name.endswith(f"/{topic}")), "")

@@ -54,7 +54,7 @@ def build_page(
     """Return a page.
 
     Args:
-        body: name of an HTML file among the assets, which is placed inside ``frame.html``.
+        body: name of an HTML asset, whose content is placed inside ``frame.html``.
         scripts: names of the scripts, in the order of execution.
         data: data for the scripts, stored in the JSON element ``#data``.
         connect: value of ``connect-src`` in the security policy; "" = none.

@@ -148,7 +148,7 @@ def _arrow(segment: Segment) -> tuple[float, float, float, float]:
 def place_picture(places: Topology, title: str) -> Figure:
     """Return the picture of a map of places with moves; places outside the largest part are red.
 
-    It shows shores, and occupied cells as walls.
+    It shows shores; occupied cells are drawn as walls.
 
     Raises:
         MissingDependencyError: matplotlib is missing.

@@ -89,7 +89,7 @@ def slots(
     Args:
         data: the run.
         done: the steps of the run.
-        payload: result of `build_payload`; of its maps only ``steps`` and ``all`` are needed.
+        payload: result of `build_payload`; it may lack all maps but ``steps`` and ``all``.
         tally: totals of the run's events so far.
         continues: True = the run is not over.
     """

@@ -39,7 +39,7 @@ PERIOD = 2.0
 
 
 class MapTopic:
-    """Subscription of the map, which updates the map of the mission.
+    """Subscription of the map's topic; each message updates the map of the mission.
 
     Args:
         begin: builds the mission with the first map; called in the node's executor.

@@ -133,8 +133,8 @@ NODES: dict[str, type] = {
 def owner_of(key: str, *, besides: type) -> str:
     """Return the name of the node that has a parameter; "" = no node of this package has it.
 
-    All keys below ``policy.`` and ``readings.`` belong to `active_sensing`. The node with the
-    dataclass `besides` is left out.
+    All keys below ``policy.`` and ``readings.`` belong to `active_sensing`. `besides` is the
+    dataclass of a node that does not count.
     """
     others = {name: root for name, root in NODES.items() if root is not besides}
     if key.startswith(("policy.", "readings.")) and "active_sensing" in others:
@@ -168,9 +168,10 @@ class ParameterTree:
         self._wrong: dict[str, Any] = {}
         self._problems: list[str] = []
         self.locked: Callable[[], bool] = lambda: False
-        """Returns whether the node is configured, so that only live parameters may change."""
+        """Returns whether only live parameters may change, since the node is configured."""
         self.checks: dict[str, Callable[[Any], str]] = {}
-        """Functions by live parameter, which return why a value is not possible now; "" = it is."""
+        """Functions by live parameter; each returns why a value is impossible now; "" = it is
+        possible."""
         self.given = self._take_overrides()
         node.add_pre_set_parameters_callback(self._of_right_type)
         node.add_on_set_parameters_callback(self._on_set)

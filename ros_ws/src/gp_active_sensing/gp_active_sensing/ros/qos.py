@@ -169,7 +169,7 @@ def first_line(error: Exception) -> str:
 
 
 SILENCE_SECONDS = 5.0
-"""Silence of a pose topic after which it is reported [s, real time]."""
+"""Time without a message after which a silent pose topic is reported [s, real time]."""
 LONGEST_QUEUED = 60.0
 """Largest plausible time of a message in a queue [s]; a longer time means a changed clock."""
 

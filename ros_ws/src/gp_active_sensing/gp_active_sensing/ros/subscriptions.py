@@ -175,7 +175,7 @@ class Subscriptions:
         self._listen_beside("battery", probe, _BATTERY, 1.0, take)
 
     def _listen_to_twist(self, probe: str) -> None:
-        """Subscribe to the velocity of a probe, which is added to its poses."""
+        """Subscribe to the velocity of a probe; its poses get this velocity."""
         twists = self._twists[probe] = Twists(self._pose.twist_type)
 
         def take(message: Any, received: float) -> None:
@@ -241,7 +241,7 @@ class Subscriptions:
             self._inbox.put(raw, received, probe)
 
     def _mount(self, probe: str, sensor: str, section: str) -> tuple[float, ...]:
-        """Return a sensor's position by tf [m]: ahead, left, and above on a map with heights."""
+        """Return a sensor's position from tf [m]: ahead, left, and above on a map with heights."""
         assert self._buffer is not None, "made when it was configured"
         body = self._bodies.get(probe) or probe_topic(probe, self._pose.child_frame)
         body, sensor = body.lstrip("/"), sensor.lstrip("/")

@@ -483,7 +483,7 @@ def inside_of(shape: Any, points: FloatArray) -> BoolArray:
 
 
 def _touched(shape: Any, points: FloatArray, *, if_none: bool) -> BoolArray:
-    """Return flags (m,) of the points (m, 2) that touch a shape; `if_none` if there is no shape."""
+    """Return flags (m,) of the points (m, 2) on a shape; without a shape all are `if_none`."""
     if shape is None:
         return np.full(len(points), if_none)
     import shapely

@@ -15,7 +15,7 @@ KINDS: tuple[str, ...] = (
     *("maps", "sim", "experiments", "config", "launch", "rviz", "foxglove"),
     "bags",
 )
-"""Kinds of resources, which are names of folders."""
+"""Kinds of resources; each kind is the name of a folder."""
 
 DATA_VARIABLE = "GPAS_DATA"
 """Environment variable with the folder of the user's data."""

@@ -333,7 +333,7 @@ class RunFollower:
         return changed
 
     def _take_truth(self, found: Followed) -> None:
-        """Read the truth of live traffic, which grows with the mission."""
+        """Read the new part of the truth of live traffic; the truth grows with the mission."""
         path = found.data.path
         stamp = stamp_of(path / TRUTH)
         if stamp == self._truth:

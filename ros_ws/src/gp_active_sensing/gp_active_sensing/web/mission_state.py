@@ -303,7 +303,7 @@ class MissionState:
         return [(REASONS.get(w, w.replace("_", " ")), n) for w, n in total.most_common() if n]
 
     def _names(self) -> list[str]:
-        """Return the names of the probes; "" only for a single probe."""
+        """Return the names of the probes; [""] for a single probe without a name."""
         names = {*self.where, *self.plans, *self.gone, *self.seconds_left}
         return sorted(names - {""} or names)
 

@@ -171,8 +171,7 @@ class _QuantityParts:
 class LiveView:
     """Parts of the live page, with a cache of unchanged parts.
 
-    The cost of an update is linear in the numbers of steps and places. Costlier parts have a
-    `Paced` cache.
+    The cost of an update is linear in the numbers of steps and places. Costly parts are `Paced`.
     """
 
     def __init__(self, follower: RunFollower, clock: Callable[[], float] = time.monotonic) -> None:

@@ -113,10 +113,9 @@ MOST_KNOWN = 10_000
 class DuplicateFilter:
     """Filter for readings that were used before a restart. Each stored reading is matched once.
 
-    Two readings with the same stamp and value count as the same reading. For an averaging window
-    the journal has the first and last stamp; all readings between these stamps match. The filter
-    stores the newest events of the journal by their order, not by their stamps, since a clock may
-    be set back.
+    Readings of one stamp and value are the same. For an averaging window the journal has the first
+    and last stamp; all readings between these stamps match. The filter stores the newest events of
+    the journal by their order, not by their stamps, since a clock may be set back.
 
     Args:
         most: largest number of stored readings, and of stored windows.

@@ -45,7 +45,7 @@ _BESIDE = 0.4
 
 
 class ReadingIntake:
-    """Receiver of the readings of a quantity, which finds their places; every loss is counted.
+    """Receiver of the readings of a quantity; it finds their places and counts every loss.
 
     Args:
         coverage: fraction of a road segment that must be driven for its readings to count.

@@ -156,7 +156,7 @@ class ReadingPipeline:
         return due
 
     def _count_gated(self) -> None:
-        """Update the number of gated readings, which decreases when some are used."""
+        """Update the number of gated readings; it decreases when some are used."""
         self.rejected["gated"] = len(self.gate) + self.gate.forgotten
         if not self.rejected["gated"]:
             del self.rejected["gated"]

@@ -192,7 +192,7 @@ class Stored:
         return self.placed.reading
 
     def to_record(self) -> StayRecord | None:
-        """Return the fields of an event; None = an unchanged first reading of a stay."""
+        """Return the fields of an event; None = the first reading of a stay, unchanged."""
         if self.before is None and self.reading.off is None:
             return None
         mean = self.reading
@@ -403,7 +403,7 @@ class Stays:
         return variance, self._written(reading.location, across, up)
 
     def _written(self, place: int | None, across: float, up: float) -> Off:
-        """Return a distance from a place's point with six digits: [m], or across and up [m]."""
+        """Return a distance from a place's point [m] with six digits; in 3D (across, up) [m]."""
         assert place is not None
         metres = float(f"{across:.6g}")
         return metres if len(self._place_at(place)) == 2 else (metres, float(f"{up:.6g}"))

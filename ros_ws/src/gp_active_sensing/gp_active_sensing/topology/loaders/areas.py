@@ -150,7 +150,7 @@ _FIRST = {
     role: re.compile(rf"{words}( ?(zones?|areas?|polygons?|regions?))( .*)|{words} ?[:(] ?.*")
     for role, words in _WORDS.items()
 }
-"""Patterns of names that begin with a role as title: "Exclusion zone by the weir", "rock: low"."""
+"""Patterns of names that begin with a role's word: "Exclusion zone by the weir", "rock: low"."""
 _WATERS = (
     r"(lakes?|bay|ponds?|islands?|creek|river|lagoon|cove|loch|tarn|reservoir|harbou?r|marsh|basin"
     r"|waters?|quarry|canal|sound|reef|beach|dam)"

@@ -153,7 +153,7 @@ class Drafts:
         self.count(f"left out: {what}")
 
     def count(self, sentence: str) -> None:
-        """Count repetitions of a sentence, which becomes a single note."""
+        """Count repetitions of a sentence; all of them become one note."""
         self._counts[sentence] += 1
 
     def text(self, value: Any, key: str, where: str) -> str:

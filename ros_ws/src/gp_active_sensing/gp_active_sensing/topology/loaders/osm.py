@@ -104,7 +104,7 @@ class _Way(NamedTuple):
 
 
 class _Restriction(NamedTuple):
-    """Turn from one way to another at a node, which is forbidden or the only allowed turn."""
+    """Turn from one way to another at a node; it is forbidden, or the only allowed turn."""
 
     first: int
     via: int

@@ -60,7 +60,7 @@ def load(path: Path, *, crs: str = "") -> RoadMap:
 
 
 def is_edges(path: Path) -> bool:
-    """Return whether the first line of a table has columns of edges, or no columns of places."""
+    """Return whether a table has edges; False = its columns are those of places, not of edges."""
     check_file(path, MOST_TEXT)
     with Table(path, MapError) as table:
         titles = {title.lower() for title in table.header}

@@ -390,7 +390,7 @@ _ZONE = {
 def _columns_of(
     path: str, header: Sequence[str], own: Mapping[str, str]
 ) -> tuple[dict[str, tuple[int, str]], float]:
-    """Return index and title of each column, and the factor from its heights to metres upwards.
+    """Return index and title of each column, and the factor that converts heights to z [m].
 
     The keys are name, x and y or lon and lat, and z.
 
