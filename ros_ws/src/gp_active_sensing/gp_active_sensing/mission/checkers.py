@@ -15,7 +15,7 @@ from gp_active_sensing.types import FloatArray, Plan, Reading
 
 
 class GoalChecker:
-    """Checker of a probe's arrival at its waypoint and of the wait for a reading there.
+    """Checker of a probe's arrival at its waypoint, and of its wait for a reading.
 
     Args:
         radius: distance to the waypoint within which the probe has arrived [m].

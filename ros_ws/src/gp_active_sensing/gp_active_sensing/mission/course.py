@@ -140,7 +140,7 @@ def _way_on(
 
 
 def way_in_sight(topology: Topology, start: FloatArray, goal: int) -> tuple[int, ...]:
-    """Return the shortest way from a position (2,) [m] whose consecutive places are in sight.
+    """Return the shortest way from a position (2,) [m], each place in sight of the previous one.
 
     This is an A* search over all places, without regard to the moves of the map. Each expanded
     place costs O(n) lines of sight. Returns () when there is no such way.

@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 LEFT = "left: "
 """Prefix of the reason why a probe left; such a probe rejoins only on request."""
 OFF_LIST = "taken off the list"
-"""Reason of a probe that was removed from the parameter `probes`."""
+"""Reason why a probe takes no part: it was removed from the parameter `probes`."""
 ALARM_SECONDS = 10.0
 """Time without a pose after which an alarm begins [s]; longer for a probe with rarer poses."""
 SILENT = "silent for"

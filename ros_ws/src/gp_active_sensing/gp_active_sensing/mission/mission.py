@@ -99,7 +99,7 @@ class GrowingMap(Protocol):
 
 
 def _same(message: Envelope, following: Envelope) -> bool:
-    """Return whether two consecutive messages are readings of the same probe and stamp."""
+    """Return whether two consecutive messages are readings of one probe with one stamp."""
     one, other = message.what, following.what
     if isinstance(one, RawAnswer) or not isinstance(other, RawReading):
         return False

@@ -118,7 +118,7 @@ class PoseTrack:
 
         A single stamp in the far future would make all later poses too old. After `WRONG_STAMPS`
         consecutive old poses in order of their stamps, the track is cleared and restarts with them.
-        The track is kept if a pose of the present time `now_ns` [ns] would not be too old for it.
+        The track is not cleared if it would accept a pose of the present time `now_ns` [ns].
         """
         oldest_ns = self._stamps[-1] - self._history_ns if self._stamps else pose.stamp_ns
         if pose.stamp_ns < oldest_ns:

@@ -1,4 +1,4 @@
-"""Messages that were received on a topic for a short time, and parameters for their rate."""
+"""Messages received on a topic for a short time, and parameters that their rate requires."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SPAN = 1.0
 _SEVERAL = 2.5
 """Factor on the time between two messages, so that one lost message is tolerated."""
 _OLD = 0.8
-"""If the time between poses exceeds this fraction of `pose.max_age`, a larger age is proposed."""
+"""Fraction of `pose.max_age` above which the time between poses needs a larger age."""
 _ONE = 1.2
 """Waiting time of a reading for a pose, as a multiple of the time between poses."""
 _FASTER = 1.1

@@ -1,7 +1,7 @@
 """Maps: places, their features and attributes, and the moves between them.
 
 The methods of `GraphTopology` run inside a planner's tree search, for a few neighbours at a time.
-Python lists and bytes are faster there than arrays and graph libraries.
+In this search, Python lists and bytes are faster than arrays and graph libraries.
 """
 
 from __future__ import annotations

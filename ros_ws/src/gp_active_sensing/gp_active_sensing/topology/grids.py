@@ -497,7 +497,7 @@ def usual_map(
 ) -> tuple[float, Places]:
     """Return the default spacing of a map on an occupancy grid [m], and that map.
 
-    It is the round spacing, not finer than the cells, whose number of places is nearest to
+    It is the round spacing of at least a cell that gives the number of places nearest to
     `USUAL_PLACES`. The places are counted, since walls and doors remove more places than their area
     suggests. `build` makes the map with a spacing.
 

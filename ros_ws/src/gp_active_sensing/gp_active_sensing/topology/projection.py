@@ -304,7 +304,7 @@ def _totals(
 
 
 def looks_like_degrees(points: FloatArray) -> bool:
-    """Return whether coordinates (n, 2) can be degrees and would have the extent of a map."""
+    """Return whether coordinates (n, 2) are in the range of degrees and not too far apart."""
     low, high = points.min(axis=0), points.max(axis=0)
     within = low[0] >= -180.0 and high[0] <= 360.0 and low[1] >= -90.0 and high[1] <= 90.0
     lonlat = (points[:, 0] + 180.0) % 360.0 - 180.0

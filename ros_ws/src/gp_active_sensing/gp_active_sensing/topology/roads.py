@@ -394,9 +394,9 @@ def embed(
     Classical scaling [Torgerson1952] of the shortest paths δ: with J = I - 11ᵀ/n the points are the
     eigenvectors of ``-½ J δ² J`` times the roots of their eigenvalues. Negative eigenvalues of
     shortest paths are left out, so any stationary kernel of the points is positive semi-definite.
-    Beyond `exact` places the same is done for landmarks; each is the place farthest from the
-    earlier landmarks. The other places follow from their paths to the landmarks [deSilva2004].
-    O(n³), or O(k n log n + k³) with k landmarks. Large results are cached on disk.
+    Beyond `exact` places only landmarks are scaled so; each is the place farthest from the earlier
+    ones. The other places follow from their paths to the landmarks [deSilva2004]. O(n³), or O(k n
+    log n + k³) with k landmarks. Large results are cached on disk.
 
     Args:
         links: links of a connected graph, see `join_parts`.

@@ -11,7 +11,7 @@ def nearby_groups(points: FloatArray, places: IntArray, count: int) -> list[IntA
     """Return `count` groups of nearby places, of about equal size, some perhaps empty.
 
     `points` (n, 2 or 3) are all points of the map [m]. Places are ordered along a space-filling
-    curve [Morton1966]. Heights and positions have the same number of steps, since a field often
+    curve [Morton1966]. The curve has as many steps in height as in x and y, since a field often
     changes faster with height.
     """
     low, span = points[places].min(axis=0), np.ptp(points[places], axis=0)

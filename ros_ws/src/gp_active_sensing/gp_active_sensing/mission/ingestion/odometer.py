@@ -46,7 +46,7 @@ _LEARNT, _MEMORY = 12, 32
 _NONE = 1e-6
 """Largest noise that counts as rounding [m]."""
 _STANDS, _DRIVES = 0.03, 0.1
-"""Largest speed of a standing probe, and least speed that shows that twists are real [m/s]."""
+"""Largest speed of a standing probe; speed that must occur before twists are used [m/s]."""
 
 
 class Odometer:

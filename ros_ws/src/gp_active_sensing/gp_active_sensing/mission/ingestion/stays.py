@@ -60,7 +60,7 @@ class NoiseLevel:
 
 
 _SURE = 3.0
-"""Least deviation of a sample variance from the sensor's variance [standard errors]."""
+"""Least deviation of a sample variance from the sensor's variance that counts [standard errors]."""
 
 
 class StayAverage:

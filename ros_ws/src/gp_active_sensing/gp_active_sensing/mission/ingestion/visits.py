@@ -151,8 +151,8 @@ _STEP = 0.02
 _PATIENCE = 1.0
 """Time without an approach after which readings are used [s]."""
 _SILENCE = 3.0
-"""Least time from the newest pose to a reading for the probe to count as standing [s]. Some
-publishers send no poses of a standing probe."""
+"""Time without a pose after which the probe counts as standing [s]. Some publishers send no poses
+of a standing probe."""
 
 
 _LONGEST = 60.0

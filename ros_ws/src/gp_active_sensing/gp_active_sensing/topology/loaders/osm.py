@@ -80,8 +80,8 @@ def limit_of(tags: Mapping[str, str], *, backward: bool) -> float | None:
 def lanes_of(tags: Mapping[str, str], *, backward: bool, both: bool) -> float | None:
     """Return the number of lanes in a direction, None if unknown.
 
-    The tag `lanes` counts the lanes of both directions. A direction without a tag of its own gets
-    half of them.
+    The tag `lanes` counts the lanes of both directions. A direction without its own tag gets half
+    of the lanes.
     """
     own = _count(tags.get("lanes:backward" if backward else "lanes:forward", ""))
     if own is not None:
