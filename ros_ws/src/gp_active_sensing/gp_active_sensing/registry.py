@@ -51,7 +51,7 @@ class Registry(Generic[T]):
         self._factories[name] = factory
 
     def factory(self, name: str) -> Callable[..., T]:
-        """Return the factory with a name.
+        """Return the factory of a name.
 
         Raises:
             UnknownNameError: the name is unknown; the message has the nearest match and all names.

@@ -56,7 +56,7 @@ class Mixture:
         return mixture.Mixture(self.weights, self.mean, self.variance, self.transform).moments()[0]
 
     def cdf(self, values: np.ndarray) -> np.ndarray:
-        """Return the (m,) probabilities of values up to the given ones."""
+        """Return the (m,) probabilities that the true values are at most the given values."""
         seen = self.transform.seen(values)
         return np.asarray(self.weights @ ndtr((seen - self.mean) / self._deviation(values)))
 

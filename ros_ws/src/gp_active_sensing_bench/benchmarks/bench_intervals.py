@@ -1,8 +1,8 @@
 """Promised and actual errors, along routes and with many readings of a place by a good sensor.
 
 The report has promised and actual error, and the fraction of true values inside the 90 % intervals,
-at places without a reading. The belief is the default. Fields, starts and noise depend only on the
-draw.
+at places without a reading. Missions use the default belief. Fields, starts and noise depend only
+on the draw.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Error of the map for a budget of metres: our policies and planners of other projects.
 
-Fields, starts, noise and metres are equal for all. The belief is the default.
+Fields, starts, noise and metres are equal for all. All use the default belief.
 """
 
 from __future__ import annotations

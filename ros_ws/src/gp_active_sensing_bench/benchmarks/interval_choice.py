@@ -217,7 +217,7 @@ def rows_of(draws: int) -> list[Row]:
 
 
 class Figures(NamedTuple):
-    """Means over some rows; for the ratio its median, and the fraction above `TOO_LARGE`.
+    """Means over some rows; for the ratio the median, and the fraction above `TOO_LARGE`.
 
     `beyond` is the fraction of actual errors above the error promised with probability `SURE`.
     """

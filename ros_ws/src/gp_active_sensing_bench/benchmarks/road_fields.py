@@ -81,7 +81,7 @@ BELIEFS: dict[str, dict[str, Any]] = {
 PAPER = (60, 120, 180, 240)
 """Budgets of the paper, for 775 segments."""
 SENSORS = (25, 50, 75, 100)
-"""Budgets with the same fractions of 325 sensors."""
+"""Budgets for the 325 sensors of San Jose, with the same fractions as in `PAPER`."""
 DRAWS = 40
 REACH = 3000.0
 """Largest distance to a next sensor in San Jose [m]; moves along freeways would leave no choice."""

@@ -50,7 +50,7 @@ STRANGERS = ("pose in a wrong frame", "pose from the future", "pose of NaN", "po
 
 
 def truth(x: float, y: float) -> float:
-    """Return the field [degC] at the place of a position [m]."""
+    """Return the true field [degC] at the place that contains a position [m]."""
     x, y = SPACING * round(x / SPACING), SPACING * round(y / SPACING)
     return 20.0 + 3.0 * math.sin(x / 18.0) * math.cos(y / 23.0)
 

@@ -97,7 +97,7 @@ def run_with_ros(
 
     Args:
         scenario: the scenario.
-        name_or_path: its name or path for the nodes.
+        name_or_path: name or path of the scenario, for the nodes.
         run_dir: new directory for the records.
         speed_factor: simulated seconds per second.
         timeout: longest duration [s].

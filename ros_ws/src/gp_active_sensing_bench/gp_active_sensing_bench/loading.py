@@ -176,7 +176,7 @@ class _ExperimentReader:
                 self.problems.append(f"{key}.{label}: expected a mapping {what}, got {got}")
 
     def _overrides(self, given: Any) -> dict[str, dict[str, Any]]:
-        """Return the overrides of each configuration by label, as values by ``a.b``."""
+        """Return the overrides of each configuration by label, as values by dotted key."""
         found: dict[str, dict[str, Any]] = {}
         for label, overrides in self._mappings("configurations", given, "of keys of the scenario"):
             found[label] = flat_overrides(overrides)

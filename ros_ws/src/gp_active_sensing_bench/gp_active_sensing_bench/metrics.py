@@ -133,7 +133,7 @@ def _scales(value: Any) -> tuple[float, ...]:
 
 
 def _same(first: tuple[float, ...], second: tuple[float, ...]) -> bool:
-    """Compare length-scales; a single one holds for all features."""
+    """Return whether length-scales are equal; a single one applies to all features."""
     fit = len({len(first), len(second)} - {1}) < 2
     return fit and np.allclose(first, second, rtol=1e-9, atol=0.0)
 

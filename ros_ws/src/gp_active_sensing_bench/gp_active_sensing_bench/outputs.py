@@ -112,7 +112,7 @@ def write_outputs(directory: Path | str, loaded: Loaded | None = None) -> Experi
 
     Args:
         directory: directory of the experiment, which may be incomplete.
-        loaded: its content; None = read it.
+        loaded: content of the directory; None = read it.
 
     Raises:
         RunError: not an experiment's directory, or it cannot be written.

@@ -115,7 +115,7 @@ def _repeated(key: str, values: Any) -> list[str]:
 
 
 def flat_overrides(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return flat or nested overrides as values by ``a.b``."""
+    """Return flat or nested overrides as values by dotted key, such as ``a.b``."""
     flat: dict[str, Any] = {}
     for key, value in given.items():
         if isinstance(value, Mapping) and value:

@@ -116,7 +116,7 @@ def load_records(directory: Path | str) -> Loaded:
 
     Raises:
         RunError: the directory is missing or not an experiment's, or a line is damaged.
-        ConfigError: its ``experiment.yaml`` cannot be used.
+        ConfigError: the ``experiment.yaml`` of the directory cannot be used.
     """
     return ExperimentDirectory.open(directory).load()
 

@@ -1,4 +1,4 @@
-"""Sets of candidate kernels: all up to some size, and those of the paper. [Teng2020]."""
+"""Sets of candidate kernels: all kernels up to some size, or those of the paper. [Teng2020]."""
 
 from __future__ import annotations
 

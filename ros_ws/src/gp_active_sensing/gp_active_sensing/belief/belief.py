@@ -98,7 +98,7 @@ class Belief:
             is integrated out for each λ (`prior.integrate_scale`). The mean is known or vague.
         noise_known: False if the candidates' noise is a guess. Repeated readings of a place then
             correct it.
-        grid: description of candidates that adapt to the readings (`adapt`); None = fixed ones.
+        grid: description of adaptive candidates (see `adapt`); None = fixed candidates.
         drift: ageing of readings; by default they do not age, and time has no effect.
     """
 
@@ -257,7 +257,7 @@ class Belief:
         Args:
             covariance: prior covariance under each of L candidates.
             weights: (L,) prior weights of the candidates.
-            grid: description of candidates that adapt to the readings; None = fixed ones.
+            grid: description of candidates that adapt to the readings; None = fixed candidates.
         """
         found = Belief(
             covariance,

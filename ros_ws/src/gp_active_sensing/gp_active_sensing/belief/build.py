@@ -304,7 +304,7 @@ def _of_history(config: BeliefConfig, places: Sequence[str] | None) -> Belief:
 
 
 def _log_scales(candidates: CandidateGrid) -> None:
-    """Log the length-scales from the map; kernels with equal ones share a line."""
+    """Log the length-scales from the map, with one line for all kernels that share them."""
     listed: dict[str, list[str]] = {}
     for kernel in candidates.kernels:
         if kernel.kernel == NONE:

@@ -179,7 +179,7 @@ class Conditioning:
         self.coefficient_covariance: FloatArray = np.tile(np.eye(q), (L, 1, 1))
 
     def move_to(self, covariance: LocationCovariance, mean: PriorMean) -> None:
-        """Extend to more places; the present ones come first and keep their readings.
+        """Extend to more places; the present places come first and keep their readings.
 
         Args:
             covariance: prior covariance between all places.

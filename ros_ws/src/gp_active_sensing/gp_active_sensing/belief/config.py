@@ -46,7 +46,7 @@ NONE_WEIGHT = 0.15
 """Prior weight of the model without spatial correlation, relative to another kernel. It is small
 because a few readings of a flat stretch favour a model without length-scales."""
 NOISE_SHARES = (0.01, 0.03, 0.12, 0.5)
-"""Candidate ratios of the noise's to the field's standard deviation, if only one is known."""
+"""Candidate ratios of noise to field (standard deviations), if only one of the two is known."""
 OWN_SHARES = (0.002, 0.05, 0.5)
 """Candidate fractions of the field's variance in the independent component, for a known noise."""
 ATTRIBUTE_SHARE = 0.3

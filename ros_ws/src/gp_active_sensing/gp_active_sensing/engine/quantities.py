@@ -38,7 +38,7 @@ def by_name(
 def may_follow(name: str, main: Belief, quantities: Mapping[str, QuantityBelief]) -> bool:
     """Return whether a quantity with the link `AUTO` may be linked to the main quantity.
 
-    The link is not possible if either quantity changes in time, or if another one is linked to it.
+    The link is not possible if a quantity changes in time, or if another quantity links to it.
     """
     changing = main.drift.changing or quantities[name].belief.drift.changing
     return not changing and all(q.link != name for q in quantities.values())

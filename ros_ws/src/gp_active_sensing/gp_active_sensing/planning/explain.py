@@ -65,7 +65,7 @@ def on_route(start: str, plan: Plan, names: Sequence[str]) -> str:
 
 
 def value_unit(policy: str) -> str:
-    """Return the unit of the values of the policy with a name; "" = unknown."""
+    """Return the unit of a policy's values, given the policy's name; "" = unknown."""
     return str(getattr(_class_of(policy), "unit", ""))
 
 
@@ -82,7 +82,7 @@ def gap_of(policy: str, lower: float, upper: float) -> float | None:
 
 
 def _class_of(policy: str) -> object:
-    """Return the class of the policy with a name; None if it is not installed."""
+    """Return the class of a policy, given its name; None if it is not installed."""
     try:
         return policies.factory(policy)
     except ActiveSensingError:

@@ -119,7 +119,7 @@ def _belief_fields(belief: Belief) -> dict[str, Any]:
 
 
 class Answer(NamedTuple):
-    """Choice of a program.
+    """Choice that a program made.
 
     Args:
         candidate: index of the chosen candidate.
@@ -265,7 +265,7 @@ def _forget(key: tuple[int, int]) -> None:
 
 @dataclass(frozen=True)
 class External:
-    """Choice of another program from map and belief as JSON.
+    """Policy in which another program chooses the place, from map and belief as JSON.
 
     The program runs without a shell, with the rights of the user who runs the mission. It receives
     all data with every decision, so it needs no memory and can be restarted at any time. After a

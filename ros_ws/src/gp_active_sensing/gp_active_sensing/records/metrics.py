@@ -176,7 +176,7 @@ class Scorer:
         Args:
             belief: the belief, which is not changed.
             seconds: time of the comparison in the mission [s].
-            found: its mixture at the places, if known.
+            found: mixture of the belief at the places, if known.
             places: places of the comparison, see `sampled`; None = all.
         """
         found = belief.mixture(places) if found is None else found

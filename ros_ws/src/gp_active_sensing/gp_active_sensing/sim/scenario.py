@@ -185,7 +185,7 @@ def load_scenario(
         policy: name of another policy; it keeps the parameters that it knows.
 
     Raises:
-        ResourceError: it does not exist; the message lists the shipped ones and the nearest match.
+        ResourceError: the scenario does not exist; the message lists the shipped ones.
         ConfigError: wrong keys or values, all with their paths; or `overrides` name another policy.
     """
     path = find_resource("sim", str(name_or_path))

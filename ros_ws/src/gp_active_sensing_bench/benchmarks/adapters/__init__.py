@@ -19,7 +19,7 @@ ADAPTERS = {
     "sgptools": ("sgptools", "sgp.py"),
     "sgptools online": ("sgptools", "sgp.py", "online"),
 }
-"""Environment, program and its arguments of each adapter, by label."""
+"""Environment, program and arguments of the program, for each adapter by label."""
 
 
 def environments() -> dict[str, dict[str, Any]]:

@@ -71,7 +71,7 @@ class ProbeVehicle:
         self._count = 0
         self._seen: tuple[float, str, float, float] | None = None
         self.notes: list[str] = []
-        """Unusual events of the vehicle, in order."""
+        """Sentences on unusual events of the vehicle, in order."""
         self._kind = _vehicle_type(session)
 
     @property

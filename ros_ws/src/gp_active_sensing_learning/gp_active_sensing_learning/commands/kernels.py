@@ -46,7 +46,7 @@ class KernelOptions:
     pose_topic: str | None
 
     def asked(self, data: str, **more: Any) -> RowRequest:
-        """Return the request for the data, from these options and the other ones of `learn`."""
+        """Return the request for the data, from these options and all other options of `learn`."""
         from gp_active_sensing_learning.data.request import RowRequest
 
         return RowRequest(

@@ -36,8 +36,8 @@ def load_rows(
 ) -> Dataset:
     """Read the requested rows.
 
-    With a map (named, or of the scenario, run or bag) the inputs are the features of the place of
-    each reading. With `asked.inputs` the inputs are these columns.
+    With a map the inputs are the features of each reading's place. With `asked.inputs` the inputs
+    are these columns.
 
     Args:
         asked: the user's options.

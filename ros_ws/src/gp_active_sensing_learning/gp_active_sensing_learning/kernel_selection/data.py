@@ -116,7 +116,7 @@ class Data:
             start += _BLOCK - start % _BLOCK
 
     def sample(self, stage: int, size: int) -> tuple[FloatArray, FloatArray]:
-        """Return the rows of a stage from which bounds are estimated, always the same ones."""
+        """Return the rows of a stage from which bounds are estimated; they are always the same."""
         n = self.rows_of(stage)
         chosen = self.order[:n]
         if size < n:

@@ -245,7 +245,7 @@ _WORDS = {
     "PER": "roughness within a period",
     "LIN": "length of the slope",
 }
-"""Names for length-scales of base kernels that are not lengths of variation."""
+"""Names of length-scales that are not lengths of variation, by base kernel."""
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ def table_truth(path: Path, config: FieldConfig, topology: Topology) -> GroundTr
 
     Args:
         path: the table.
-        config: its columns, slots, scale, offset and fill.
+        config: columns, slots, scale, offset and fill of the table.
         topology: the map.
 
     Returns:
