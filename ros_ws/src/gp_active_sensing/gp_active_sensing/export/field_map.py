@@ -44,7 +44,7 @@ def _beyond(found: Mixture, limits: Sequence[Limit]) -> Iterator[FloatArray]:
 
 @dataclass(frozen=True)
 class FieldMap:
-    """Map from a belief.
+    """Estimate, standard deviation and readings at each place, from a belief.
 
     Args:
         topology: places of the map.

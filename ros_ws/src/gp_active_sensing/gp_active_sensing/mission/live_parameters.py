@@ -1,4 +1,4 @@
-"""Parameters that may be changed during a mission, and their effect, without ROS."""
+"""Parameters that may be changed during a mission, and their effect on it."""
 
 from __future__ import annotations
 

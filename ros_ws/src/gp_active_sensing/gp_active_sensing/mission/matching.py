@@ -1,4 +1,4 @@
-"""Match a pose to the nearest place; a pose on a road, by distance and heading.
+"""Match a pose to the nearest place; on roads distance and heading decide.
 
 `Topology.snap` matches a single position. For a moving probe, its heading, its last place and the
 places of its planned way also count. They decide between the roads that meet at a crossing.

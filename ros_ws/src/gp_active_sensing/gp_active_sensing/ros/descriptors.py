@@ -225,7 +225,7 @@ def leaves_of(
     Args:
         root: the dataclass.
         sections: dataclass of each mapping with free keys (``policy``); None = not known.
-        names: keys of each field that maps names to dataclasses (``readings``), by field.
+        names: for each field that maps names to dataclasses (``readings``), its keys.
         prefix: prefix of the parameters' names.
     """
     for field, hint in declared(root):

@@ -37,7 +37,7 @@ REQUIRED = (
     "lifecycle_msgs",
     "rosgraph_msgs",
 )
-"""Python packages the nodes import."""
+"""Python packages that the nodes import."""
 
 _PROGRAMS = ("active_sensing", "simulator", "bag_player", "live_page")
 _PROFILE_VARIABLES = ("FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE")

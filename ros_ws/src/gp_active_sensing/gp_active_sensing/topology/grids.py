@@ -406,8 +406,8 @@ def make_occupancy_map(
     them touches no blocked cell. Everything outside the grid is blocked. The largest connected part
     is kept. All other arguments are those of `make_grid`.
 
-    Places with names in `keep` come first, in this order. A blocked place among them stays, without
-    a move to it. New places follow if a way joins them to the largest group of kept places.
+    Places with names in `keep` come first, in this order. If it is blocked, such a place stays
+    without a move to it. New places follow if a way joins them to the largest group of kept places.
 
     Raises:
         ConfigError: a spacing of 0 or less, more than `MOST_CELLS` cells, or a name in `keep` of

@@ -401,8 +401,8 @@ def embed(
     Args:
         links: links of a connected graph, see `join_parts`.
         weights: (m,) weights of the links, above 0.
-        share: least explained share, the sum of the d eigenvalues divided by that of all positive
-            eigenvalues.
+        share: least explained share: the sum of the d eigenvalues, divided by the sum of all
+            positive ones.
         exact: number of places up to which all paths are computed.
     """
     key = {

@@ -104,7 +104,7 @@ class ReadingIntake:
 
     @property
     def delay(self) -> float:
-        """Delay of the sensor: age of a reading at its stamp [s]."""
+        """Delay of the sensor: time from the measurement to the stamp of a reading [s]."""
         return self._delay
 
     @delay.setter
