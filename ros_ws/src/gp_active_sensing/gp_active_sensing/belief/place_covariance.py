@@ -229,8 +229,7 @@ _NEAREST = 4
 _ABOVE = 2
 """Number of places above and below a place from which a vertical slope is computed."""
 _STEEP = 2.0
-"""Smallest ratio of the two distances [steps of the map] that makes a step horizontal or
-vertical."""
+"""Smallest ratio of the two distances [map steps] that makes a step horizontal or vertical."""
 
 
 class Steepness:

@@ -102,8 +102,7 @@ def next_pass(
         candidates: largest number of λ, equal to that of the driver's map error.
         more: function that returns whether another tour may be evaluated.
         elsewhere: places that other probes are going to observe.
-        probes: number of probes without a route, including this one. Each takes the parts nearest
-            to it.
+        probes: number of probes without a route, including this one. Each takes its nearest parts.
     """
     field, whole = driver.field, driver.budget
     most = len(field.places)
