@@ -219,7 +219,7 @@ _CORNER = math.sqrt(0.5)
 """Distance of a square cell's corner from its centre, in distances between places."""
 
 MUTE = "no reading"
-"""Prefix of the reason for a pause, or for the rest of a probe, when a sensor is silent."""
+"""Prefix of the reason why a mission pauses, or a probe rests, if a sensor is silent."""
 SHOWN = 5
 """Largest number of silent places that a message names."""
 

@@ -280,7 +280,7 @@ class Topology:
         """Return the place nearest to a position; of equally near places the first.
 
         The result is None if this place is farther than `max_distance` [m] or the position is not
-        finite. Without `z` heights do not count.
+        finite. Heights count only if `z` is given.
         """
         if not (math.isfinite(x) and math.isfinite(y)):
             return None

@@ -97,7 +97,7 @@ Ways = dict[tuple[int, int], tuple[float, float]]
 
 
 def read_distances(path: Path, names: Sequence[str]) -> Ways:
-    """Read a table of the ways between places with some names.
+    """Read a table of the ways between places; `names` are the names of the places.
 
     Columns are `from`, `to` and `metres`; `seconds` and `oneway` are optional. A way that is listed
     in one direction counts for both, unless `oneway` is 1, true or yes.

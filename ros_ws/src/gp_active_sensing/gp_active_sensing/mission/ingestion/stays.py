@@ -212,9 +212,9 @@ class Stays:
         longest: returns the longest duration of a stay [s]. Longer stays are cut into parts, since
             in a changing field readings must count by their age.
         place: checks an average and returns it; raises ReadingError if the belief rejects it.
-        parts: returns the number of parts of a cut stay that count at a time. The parts have a
-            common error from their distance to the place's point. To count it once, the distance
-            of each later part is multiplied by the square root of this number.
+        parts: returns how many parts of one cut stay count at the same time. The parts have a
+            common error from their distance to the place's point. To count it once, the distance of
+            each later part is multiplied by the square root of this number.
     """
 
     def __init__(

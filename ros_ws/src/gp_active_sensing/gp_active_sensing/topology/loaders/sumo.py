@@ -55,7 +55,7 @@ class _Net:
         self._links: list[tuple[str, str, str, str, str]] = []
         self._connected = False
         self._closed = set[str]()
-        """Lanes within junctions that are closed to cars."""
+        """Lanes that are closed to cars and lie within junctions."""
 
     def connection(self, element: ET.Element) -> None:
         keys = ("from", "fromLane", "to", "toLane", "via")
