@@ -134,7 +134,7 @@ def _best_gaussian(L: FloatArray, s: float, seed: int) -> tuple[FloatArray, Floa
 
 
 def _raised(L: FloatArray, s: float, points: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the optimum from a continuation that scales the bounds up from almost equal ones."""
+    """Return the optimum after the bounds were scaled up stepwise from almost equal values."""
     mean, precision = np.zeros(L.size), np.eye(L.size) / s**2
     share = min(1.0, 1.0 / max(-float(L[-1]), 1.0))
     while share < 1.0:

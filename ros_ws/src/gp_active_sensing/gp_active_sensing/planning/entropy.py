@@ -216,9 +216,9 @@ def entropy_between(b: FloatArray, v: FloatArray, known: Bracket) -> FloatArray:
 def _missing(b: FloatArray, c: FloatArray, std: FloatArray, n: int, h: float) -> FloatArray:
     """Return ``∫ p log(p / N(0, 1))`` of K mixtures (L, K) of mean 0 and variance 1.
 
-    The rule has n points (odd) with distance h. Both densities are multiplied by √2π. The density
-    of a component changes from point to point by a ratio that itself changes by a constant factor.
-    Three exponentials thus give the densities at all points.
+    The rule has n points (odd) with distance h. Both densities are multiplied by √2π. From point to
+    point, a component's density is multiplied by a ratio, and this ratio by a constant. Three
+    exponentials thus give the densities at all points.
     """
     L, K = c.shape
     half = (n - 1) // 2

@@ -84,10 +84,10 @@ class Spread(RoutePolicy):
 
     The set begins with the place of the probe. Each further place is the farthest from all earlier
     and all observed places (see `FarthestPoints`). Bisection finds the largest set whose tour fits
-    into the remaining budget, with the way home and all readings on the way. On a map without moves
-    with a limit on readings only, the set has as many places as readings. If few places of the
-    whole map fit, parts of the map are tried also. The chosen tour has the least mean distance
-    from the places of the map.
+    into the remaining budget, with the way home and all readings on the way. If readings are the
+    only limit on a map without moves, the set has as many places as readings. If few places of the
+    whole map fit, parts of the map are tried also. The chosen tour has the least mean distance from
+    the places of the map.
 
     After a visit of the whole set, another set follows for the remaining budget. If an error of
     the map ends the mission, the set fits into one pass. Several probes share a set. The state is
