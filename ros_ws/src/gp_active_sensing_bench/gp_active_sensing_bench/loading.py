@@ -317,7 +317,7 @@ def _merged(mapping: dict[str, Any], flat: Mapping[str, Any]) -> dict[str, Any]:
     """Put values of dotted keys such as ``a.b`` into nested data.
 
     Raises:
-        ConfigError: a key that leads through a value.
+        ConfigError: a part of a key is a value, not a section.
     """
     for key, value in flat.items():
         target: Any = mapping

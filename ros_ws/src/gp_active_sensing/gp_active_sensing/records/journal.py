@@ -165,7 +165,7 @@ _STRICT = json.JSONDecoder(parse_constant=_finite, parse_float=_finite)
 
 
 def read_journal(path: Path, *, lines: bool = False) -> Journalled:
-    """Return the contents of a journal, if requested with its lines; a missing file is empty.
+    """Return the contents of a journal, with its lines if requested; a missing file is empty.
 
     Raises:
         RunError: the journal cannot be read, or two processes wrote to it.

@@ -236,7 +236,7 @@ def _place_column(table: Table, given: str) -> str:
 def _named(
     chunk: Chunk, rows: IntArray, at: int, places: Mapping[str, int], unknown: dict[str, int]
 ) -> IntArray:
-    """Return the places named in rows; -1 for no name or an unknown one, added to `unknown`."""
+    """Return the places named in rows; -1 without a known name. Add unknown names to `unknown`."""
     found: list[int] = []
     for k in rows.tolist():
         name = chunk.rows[k][at].strip()
