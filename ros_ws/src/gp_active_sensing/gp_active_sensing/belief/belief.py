@@ -592,10 +592,9 @@ class Belief:
     def _adapt_grid(self) -> str:
         if self.grid is None:
             return ""
-        observed = int(np.count_nonzero(self.visited))
         # After a logarithm, a large amplitude at one side would make the mean there explode.
-        axes = self.grid.axes_read(self.visited) if self.transform is IDENTITY else ()
-        grid, why = self.grid.adapted(self.weights, observed, axes)
+        tilt = self.transform is IDENTITY
+        grid, why = self.grid.adapted(self.weights, self.visited, tilt=tilt)
         if why:
             self._use(grid)
         return why

@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 _JITTERS = (0.0, 1e-10, 1e-8, 1e-6)
 """Jitter on the diagonal, relative to the prior variance, tried until a factorisation succeeds."""
 LEAST_NOISE = 1e-12
-"""Least noise variance of a row, relative to the prior variance; less is below rounding."""
+"""Smallest noise variance of a row, relative to the prior variance; less is below rounding."""
 
 
 class Factor:

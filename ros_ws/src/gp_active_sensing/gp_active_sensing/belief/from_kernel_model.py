@@ -172,7 +172,7 @@ OWN_SHARES = (0.2, 0.8)
 """Fractions of the learned noise variance in the independent component, equally probable. If each
 place is read once, only the sum of this component and the noise is determined."""
 _SMALLEST = 1e-9
-"""Least standard deviation of the field, in normalised units."""
+"""Smallest standard deviation of the field, in normalised units."""
 
 
 def learned_belief(

@@ -404,7 +404,7 @@ class CandidateGrid:
         same = all(new.parts == old.parts for new, old in zip(kernels, self.kernels, strict=True))
         return None if same else replace(self, kernels=kernels)
 
-    def axes_read(self, visited: BoolArray) -> tuple[bool, ...]:
+    def _axes_read(self, visited: BoolArray) -> tuple[bool, ...]:
         """Return a mask (p,) of the axes along which the readings reach both ends of the map.
 
         Otherwise an extrapolated small amplitude would keep a robot away from a region.
@@ -419,16 +419,22 @@ class CandidateGrid:
         return tuple((long & (read >= _BOTH_ENDS * extent)).tolist())
 
     def adapted(
-        self, weights: FloatArray, observed: int, axes: Sequence[bool] = ()
+        self, weights: FloatArray, visited: BoolArray, *, tilt: bool
     ) -> tuple[CandidateGrid, str]:
         """Return a grid adapted to the posterior weights (L,), and the reason.
 
         Each change requires a quarter more observed places than the change before, which prevents
-        oscillation. Amplitudes may begin to change along the `axes` (p,). See
-        `LengthScaleGrid`.
+        oscillation. See `LengthScaleGrid`.
+
+        Args:
+            weights: (L,) posterior weights of the candidates.
+            visited: (n,) places with readings.
+            tilt: True = amplitudes may begin to change over the map.
         """
+        observed = int(np.count_nonzero(visited))
         if observed < self.due:
             return self, ""
+        axes = self._axes_read(visited) if tilt else ()
         ends = np.cumsum([len(kernel) for kernel in self.kernels])[:-1]
         shares = np.split(weights, ends)
         moved = [k.adapted(mine, axes) for k, mine in zip(self.kernels, shares, strict=True)]

@@ -36,7 +36,7 @@ from gp_active_sensing.belief.belief import Belief
 from gp_active_sensing.belief.grid import CandidateGrid
 from gp_active_sensing.belief.prior import HyperParameters, LocationCovariance, Points
 from gp_active_sensing.errors import ConfigError
-from gp_active_sensing.types import FloatArray, IntArray
+from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 AUTO = "auto"
 """Value of `link` for a link to the main quantity, if both quantities can be linked."""
@@ -175,11 +175,11 @@ class LinkedGrid(CandidateGrid):
         return LinkedCovariance(covariance, self.link), np.outer(_PRIOR, prior).ravel()
 
     def adapted(
-        self, weights: FloatArray, observed: int, axes: Sequence[bool] = ()
+        self, weights: FloatArray, visited: BoolArray, *, tilt: bool
     ) -> tuple[CandidateGrid, str]:
         """Return a grid adapted to the posterior, and the reason; see `CandidateGrid.adapted`."""
         both = weights.reshape(len(SHARES), -1).sum(axis=0)
-        return super().adapted(both, observed, axes)
+        return super().adapted(both, visited, tilt=tilt)
 
 
 def check_linked(template: Belief, source: Belief) -> None:

@@ -133,7 +133,7 @@ Key = TypeVar("Key")
 
 @dataclass(frozen=True)
 class Probable:
-    """Most probable kernel, and most probable length-scale with that kernel.
+    """Kernel with the largest weight, and its length-scale with the largest weight.
 
     Args:
         kernel: name of the kernel; "" if the candidates have no names.

@@ -527,7 +527,7 @@ def noise_estimate(
 
 
 _FLOOR = 1e-24
-"""Least mean square of the residuals, relative to the mean square of the readings."""
+"""Smallest mean square of the residuals, relative to the mean square of the readings."""
 
 
 class Scaled(NamedTuple):

@@ -74,7 +74,7 @@ class Resolution:
 
     @property
     def variance(self) -> float:
-        """Least variance of the field at a place: d²/12."""
+        """Smallest variance of the field at a place: d²/12."""
         return self.step**2 / 12.0
 
     def _find(self) -> float:

@@ -29,7 +29,7 @@ Show = Callable[[Mapping[str, Any]], None]
 WIDTH = 100
 """Largest number of characters in the line of a stage."""
 SLOW = 2.0
-"""Least planning time that the console shows [s]."""
+"""Smallest planning time that the console shows [s]."""
 
 _LATENCIES = (
     ("reading_to_belief", "reading in -> belief updated"),

@@ -16,7 +16,7 @@ from gp_active_sensing.topology.base import GraphTopology
 from gp_active_sensing.types import BoolArray, IntArray
 
 _READ = 0.5
-"""Least probability, of being within the limits, at which an observed place is open."""
+"""Smallest probability, of being within the limits, at which an observed place is open."""
 _STEPS = 2.5
 """Default radius of the safe area about a start [median distances to the nearest place]."""
 
@@ -57,7 +57,7 @@ class LimitsConfig:
 
     @property
     def low(self) -> float:
-        """Least value of an open place; -inf = no limit."""
+        """Smallest value of an open place; -inf = no limit."""
         return -math.inf if self.at_least is None else self.at_least
 
     @property

@@ -19,7 +19,7 @@ from gp_active_sensing.types import FloatArray
 
 _Values = Iterator[Any]
 _LEAST = 1e-20
-"""Least squared distance in torch, because the root has an infinite derivative at 0."""
+"""Smallest squared distance in torch, because the root has an infinite derivative at 0."""
 
 
 @runtime_checkable

@@ -22,7 +22,7 @@ _MOST_TRIED = 32
 _DIFFERS = 0.35
 """Largest relative difference between a drive and the way on the map that explains it."""
 _LONGER = 1.25
-"""Least factor by which a way gets longer when the shut move is removed from the map."""
+"""Smallest factor by which a way gets longer when the shut move is removed from the map."""
 _AHEAD = 3
 """Number of moves ahead of a stalled probe among which a shut doorway is searched."""
 

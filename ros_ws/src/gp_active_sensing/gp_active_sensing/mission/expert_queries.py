@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 _MOMENT = 1e-6
-"""Least remaining time for which a decision still waits [s]."""
+"""Smallest remaining time for which a decision still waits [s]."""
 
 
 class ExpertQueries:

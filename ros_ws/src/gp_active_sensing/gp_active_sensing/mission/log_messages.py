@@ -39,7 +39,7 @@ def budget_text(budget: Budget, aim: Aim | None = None) -> str:
 
 
 NEW = 0.3
-"""Least change of a delay for a new log message [s]."""
+"""Smallest change of a delay for a new log message [s]."""
 logger = logging.getLogger(__name__)
 
 

@@ -68,9 +68,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 STATUS_SECONDS = 1.0
-"""Least time between two events with the positions of the probes [s, real time]."""
+"""Smallest time between two events with the positions of the probes [s, real time]."""
 SHOW_SECONDS = 2.0
-"""Least time between two displays of the belief without a decision [s, real time]."""
+"""Smallest time between two displays of the belief without a decision [s, real time]."""
 AGAIN = "blocked places are tried again"
 """Suffix of the reason why a mission waits: places are blocked."""
 AWAY = "away, and waited for"

@@ -121,7 +121,7 @@ class ProbeState:
         self.waypoints: tuple[int, ...] = ()
         """Waypoints of the rest of its way, each in sight of the previous one, up to the target."""
         self._nearest = math.inf
-        """Least distance from the first waypoint so far [m]."""
+        """Smallest distance from the first waypoint so far [m]."""
         self._looked_ns = 0
         """Stamp of the last pose that was compared with the first waypoint [ns]."""
         self.content = False

@@ -14,13 +14,13 @@ CHANGING = "changes its battery"
 _MARGIN = 1.5
 """Expected excess of future drives over their plans, as a multiple of the mean excess so far."""
 _STEP = 0.005
-"""Least change of the charge that is recorded; the charge is between 0 and 1."""
+"""Smallest change of the charge that is recorded; the charge is between 0 and 1."""
 _LEARNT = 0.03
-"""Least used charge (0 to 1) from which the charge per metre is estimated."""
+"""Smallest used charge (0 to 1) from which the charge per metre is estimated."""
 _RECENT = 0.1
 """Used charge (0 to 1) over which the newest charge per metre is estimated."""
 _CHARGED = 0.1
-"""Least rise of the charge (0 to 1) that counts as a new or recharged battery."""
+"""Smallest rise of the charge (0 to 1) that counts as a new or recharged battery."""
 
 
 class Sortie:

@@ -30,7 +30,7 @@ _LOOK_AHEAD = "is removed; take policy tour for a whole route, or bal for some r
 _NEGLIGIBLE = 1e-9
 """Weight below which a candidate λ is ignored in averages."""
 _FLOOR = 1e-9
-"""Least noise variance for an inverse, as a fraction of the prior variance."""
+"""Smallest noise variance for an inverse, as a fraction of the prior variance."""
 _BATCH = 8.0
 """Time per entry of many small inverses, relative to the time per entry of a large inverse."""
 _NUMBERS = 2_000_000
@@ -61,9 +61,12 @@ def thaw(frozen: dict[str, Any], belief: Belief) -> FloatArray:
     weights = np.array(frozen["weights"])
     if "candidates" not in frozen:
         return weights
-    now = np.hstack([np.log(_candidates(belief)), _slopes(belief)])
-    slopes = np.zeros((len(weights), _slopes(belief).shape[1]))
-    then = np.hstack([np.log(frozen["candidates"]), frozen.get("slopes", slopes)])
+    kept = np.array(frozen.get("slopes", np.zeros((len(weights), 0))))
+    slopes = _slopes(belief, kept.shape[1])
+    if not kept.size:
+        kept = np.zeros((len(weights), slopes.shape[1]))
+    then = np.hstack([np.log(frozen["candidates"]), kept])
+    now = np.hstack([np.log(_candidates(belief)), slopes])
     if then.shape == now.shape and np.array_equal(then, now):
         return weights
     apart = np.square(then[:, None] - now[None]).sum(axis=2)
@@ -92,10 +95,10 @@ def _candidates(belief: Belief) -> FloatArray:
     return np.hstack(columns)
 
 
-def _slopes(belief: Belief) -> FloatArray:
-    """Return the slopes (L, p) of the candidates' amplitudes, in steps."""
+def _slopes(belief: Belief, width: int = 0) -> FloatArray:
+    """Return the slopes (L, p) of the candidates' amplitudes, in steps; p is at least `width`."""
     candidates = belief.covariance.hyperparameters
-    width = max(len(h.amplitude_slopes) for h in candidates)
+    width = max(width, *(len(h.amplitude_slopes) for h in candidates))
     return np.array([h.amplitude_slopes or (0.0,) * width for h in candidates]) / SLOPE
 
 

@@ -20,9 +20,9 @@ _CLIPS = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 _QUANTILES = 160
 """Number of equally probable values of a normal variable in an expectation."""
 _NEAR_BEST = 0.95
-"""Least difference of a pair's correlations, as a fraction of the largest difference."""
+"""Smallest difference of a pair's correlations, as a fraction of the largest difference."""
 _LEAST_DIFFERENCE = 1e-6
-"""Least difference of correlations that a test can use."""
+"""Smallest difference of correlations that a test can use."""
 _ANCHORS = 400
 """Largest number of places whose partners are searched."""
 _NUMBERS = 2_000_000

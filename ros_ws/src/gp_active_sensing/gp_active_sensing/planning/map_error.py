@@ -47,13 +47,13 @@ _MANY = 2000
 _NUMBERS = 4_000_000
 """Largest number of entries of a temporary array."""
 _ROUNDING = 1e-12
-"""Least noise for an inverse, as a fraction of the largest variance."""
+"""Smallest noise for an inverse, as a fraction of the largest variance."""
 _NO_VARIANCE = 1e-300
 """Variance below which a reading has no information."""
 _KNOWN = 1e-12
 """Variance below which a place counts as known, as a fraction of the largest variance."""
 _WORTHWHILE = 1e-9
-"""Least relative improvement of an exchange; smaller ones are rounding errors."""
+"""Smallest relative improvement of an exchange; smaller ones are rounding errors."""
 _FEW = 48
 """Largest number of places for an estimate of a quantity's variance over the map."""
 _LEAST = 1e-100

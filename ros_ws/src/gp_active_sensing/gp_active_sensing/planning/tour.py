@@ -42,7 +42,7 @@ _FIRST = 12
 _BRIEF = 0.4
 """Time limit of a decision below which the plan uses fewer λ and places [s]."""
 _FEWEST = 48
-"""Least number of places for a plan."""
+"""Smallest number of places for a plan."""
 _HURRY = 0.1
 """Fraction of a decision's time after which a design starts with a small tour."""
 _GROWTH = 3.0
@@ -88,7 +88,7 @@ class Tour:
     renew: ClassVar[float] = 0.1
     """Used fraction of a limit after which new routes are searched."""
     margin: ClassVar[float] = 0.01
-    """Least relative reduction of the remaining variance by a new route that replaces the last."""
+    """Smallest relative reduction of the remaining variance for which a new route is taken."""
 
     crosses = True
     """True: the way to the next place may cross observed places."""

@@ -206,7 +206,7 @@ class Turning(Topology):
     straight: Topology
     """Map without a turning radius."""
     turn_radius: float
-    """Least radius of a curve [m]."""
+    """Smallest radius of a curve [m]."""
     turn_at: int | None
     """Place of the probe; None = not on the map yet."""
     turn_heading: float

@@ -35,7 +35,7 @@ LOOK_SECONDS = 0.05
 """Interval between checks for the first map [s, real time]."""
 JOIN_SECONDS = 1.0
 PERIOD = 2.0
-"""Least time between two used maps [s]; of the maps in between, the newest is used."""
+"""Smallest time between two used maps [s]; of the maps in between, the newest is used."""
 
 
 class MapTopic:

@@ -388,7 +388,7 @@ PACKAGE = "gp_active_sensing"
 
 
 REPEAT_SECONDS = 1.0
-"""Least time between two equal warnings or errors in the log [s]."""
+"""Smallest time between two equal warnings or errors in the log [s]."""
 
 
 class _RosHandler(logging.Handler):

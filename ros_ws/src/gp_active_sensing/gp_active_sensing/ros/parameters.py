@@ -148,7 +148,7 @@ def _names(root: type) -> frozenset[str]:
 
 
 _NEAR = 0.75
-"""Least similarity of a misspelt key and a known one."""
+"""Smallest similarity of a misspelt key and a known one."""
 _FOREIGN = ("use_sim_time", "start_type_description_service", "qos_overrides")
 
 

@@ -23,7 +23,7 @@ MAX_DEPTH = 10_000
 QUEUE_SECONDS = 2.0
 """Time that a subscription's queue can hold at the expected rate [s]."""
 CATCH_UP_DEPTH = 1000
-"""Least number of stored messages that are requested from a publisher."""
+"""Smallest number of stored messages that are requested from a publisher."""
 
 
 def sensor(rate: float, *, reliable: bool = False, catch_up: bool = False) -> QoSProfile:

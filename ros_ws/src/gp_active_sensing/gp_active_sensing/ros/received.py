@@ -16,9 +16,9 @@ LISTEN_SECONDS = 12.0
 SLOWEST = 5.0
 """Longest time between poses with which readings can be placed [s]."""
 _ENOUGH = 3
-"""Least number of messages from which a rate is computed."""
+"""Smallest number of messages from which a rate is computed."""
 _SPAN = 1.0
-"""Least time between the first and last message from which a rate is computed [s]."""
+"""Smallest time between the first and last message from which a rate is computed [s]."""
 _SEVERAL = 2.5
 """Factor on the time between two messages, so that one lost message is tolerated."""
 _OLD = 0.8

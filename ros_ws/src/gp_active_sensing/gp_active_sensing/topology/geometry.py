@@ -268,7 +268,7 @@ UNKNOWN: tuple[str, ...] = ("blocked", "free")
 MOST_GROUND = 25_000_000
 """Largest number of cells of an occupancy grid; distances from walls take 16 bytes per cell."""
 OCCUPIED = 65
-"""Least occupancy of an occupied cell, as in map_server [%]."""
+"""Smallest occupancy of an occupied cell, as in map_server [%]."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -769,7 +769,7 @@ def of_occupancy(config: OccupancyConfig, path: Path, base_dir: Path | None) -> 
 # -- lost ground -----------------------------------------------------------------------------------
 
 _LEAST = 0.01
-"""Least fraction of lost ground or places that is reported."""
+"""Smallest fraction of lost ground or places that is reported."""
 _FINER = (0.8, 0.65, 0.5, 0.35, 0.25)
 """Factors of finer spacings that are tried to keep lost places."""
 

@@ -319,13 +319,13 @@ def keep_largest(road_map: RoadMap, u_turns: str = "dead_ends") -> RoadMap:
 VERSION = 2
 """Version of the computation, for the cache."""
 FLOOR = 0.01
-"""Least weight of a link, relative to the median of the weights above zero."""
+"""Smallest weight of a link, relative to the median of the weights above zero."""
 EXACT = 3000
 """Largest number of places for which the paths of all pairs are computed."""
 LANDMARKS = 600
 """Number of landmarks whose paths are computed on a larger map."""
 KEPT = 300
-"""Least number of places from which on the result is cached on disk."""
+"""Smallest number of places from which on the result is cached on disk."""
 MOST = 24
 """Largest number of dimensions of an embedding."""
 

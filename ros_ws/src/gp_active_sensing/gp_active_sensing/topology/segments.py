@@ -127,7 +127,7 @@ def _last_leg(line: Sequence[Point]) -> tuple[Point, Point]:
 MIDDLE = 0.5
 """Default position of a segment's value, as a fraction of the segment's length."""
 _SHORTEST = 0.01
-"""Least distance of a segment's value from either end, as a fraction of the segment's length."""
+"""Smallest distance of a segment's value from either end, as a fraction of the segment's length."""
 
 
 def part_of(pairs: IntArray, n: int) -> IntArray:

@@ -89,7 +89,7 @@ _NO = {"0", "false", "no", ""}
 _ROUNDING = 1e-9
 """Relative difference of costs that counts as rounding."""
 _SHORT = 0.99
-"""Least length of a way, as a fraction of the straight line."""
+"""Smallest length of a way, as a fraction of the straight line."""
 
 
 Ways = dict[tuple[int, int], tuple[float, float]]

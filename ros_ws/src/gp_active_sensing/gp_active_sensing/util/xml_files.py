@@ -29,7 +29,7 @@ MOST_RATIO = 30
 MOST_TAGS = 100_000
 """Largest number of tags of a file of any size."""
 BYTES_PER_TAG = 8
-"""Least number of bytes per tag of a file with more than `MOST_TAGS`."""
+"""Smallest number of bytes per tag of a file with more than `MOST_TAGS`."""
 
 
 def elements(

@@ -232,7 +232,7 @@ _NOISES = (0.05, 0.3)
 _ROWS, _INDUCING = 192, 24
 """Largest numbers of rows and of inducing inputs for the bounds of candidate starts."""
 _APART = 0.3
-"""Least root mean square difference of θ between two starts, in prior standard deviations."""
+"""Smallest root mean square difference of θ between two starts, in prior standard deviations."""
 
 
 def best_starts(

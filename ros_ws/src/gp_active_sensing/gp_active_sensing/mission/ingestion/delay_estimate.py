@@ -97,11 +97,11 @@ FULL = 50
 AHEAD = 30.0
 """Largest time by which a reading's stamp may be after the newest pose [s]."""
 APART = 0.5
-"""Least time between two readings of a block [s]."""
+"""Smallest time between two readings of a block [s]."""
 STANDING = 3.0
 """Time at rest after which readings are ignored [s]."""
 MOVING = 0.05
-"""Least movement between two readings of a probe that is not at rest [m]."""
+"""Smallest movement between two readings of a probe that is not at rest [m]."""
 _LENGTHS = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0)
 """Length-scales that are tried, as fractions of the extent of a block."""
 _NOISES = (0.001, 0.01, 0.1, 1.0)
@@ -109,15 +109,15 @@ _NOISES = (0.001, 0.01, 0.1, 1.0)
 KEPT = 40
 """Number of newest blocks that are used, since a delay may change during a mission."""
 BLOCKS = 3
-"""Least number of blocks for an estimate."""
+"""Smallest number of blocks for an estimate."""
 ENOUGH = BLOCKS * FULL
-"""Least number of readings for an estimate."""
+"""Smallest number of readings for an estimate."""
 EVIDENCE = 8.0
-"""Least log-likelihood ratio of a reported delay to delay 0 [nat]."""
+"""Smallest log-likelihood ratio of a reported delay to delay 0 [nat]."""
 ERRORS = 3.0
-"""Least reported delay, as a multiple of its standard error."""
+"""Smallest reported delay, as a multiple of its standard error."""
 LEAST = 0.2
-"""Least reported delay [s]."""
+"""Smallest reported delay [s]."""
 
 
 @dataclass(frozen=True)

@@ -27,9 +27,9 @@ from collections.abc import Callable, Sequence
 from gp_active_sensing.mission.poses import Pose
 
 _CHORD, _START = 6.0, 16.0
-"""Least chord from the anchor that is counted, in motion and at rest [standard deviations]."""
+"""Smallest chord from the anchor that is counted, in motion and at rest [standard deviations]."""
 _CLAIMED_CHORD, _CLAIMED_START = 0.5, 2.0
-"""Least chord that is counted, in motion and at rest [published standard deviations]."""
+"""Smallest chord that is counted, in motion and at rest [published standard deviations]."""
 _GUESS = 0.25
 """White noise before it is estimated, as a fraction of the published standard deviation."""
 _FOLLOWS = 10.0
@@ -42,7 +42,7 @@ _RESTS, _RESTS_PER_METRE = 3.0, 20.0
 _REGULAR = 1.25
 """Longest time between poses from which noise is estimated [s]."""
 _LEARNT, _MEMORY = 12, 32
-"""Least number of second differences for an estimate, and number of averaged ones."""
+"""Smallest number of second differences for an estimate, and number of averaged ones."""
 _NONE = 1e-6
 """Largest noise that counts as rounding [m]."""
 _STANDS, _DRIVES = 0.03, 0.1

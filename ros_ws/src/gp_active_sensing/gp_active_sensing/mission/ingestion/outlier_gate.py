@@ -30,11 +30,11 @@ from gp_active_sensing.types import FloatArray, Reading
 KEPT = 4000
 """Largest number of stored gated readings: two seconds of the fastest sensor."""
 AGREEING = 3
-"""Least number of gated readings that must agree."""
+"""Smallest number of gated readings that must agree."""
 AGREEING_SECONDS = 1.0
-"""Least time between the first and last of the agreeing readings, by their stamps [s]."""
+"""Smallest time between the first and last of the agreeing readings, by their stamps [s]."""
 _LOOK_NS = 100_000_000
-"""Least time between two comparisons of the gated readings of a place [ns]."""
+"""Smallest time between two comparisons of the gated readings of a place [ns]."""
 
 
 @dataclass

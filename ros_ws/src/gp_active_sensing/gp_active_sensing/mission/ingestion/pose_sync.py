@@ -28,7 +28,7 @@ _NEAR, _PUSH = 5.0, 10.0
 _CALM, _REGULAR = 20, 1.25
 """Number of poses after which a stream is calm, and longest time between two of these poses [s]."""
 _AGREE, _LASTS = 3, 3.0
-"""Least number of poses at another position, and least time there [s], for a relocation."""
+"""Smallest number of poses at another position, and least time there [s], for a relocation."""
 
 
 class PoseFilter:

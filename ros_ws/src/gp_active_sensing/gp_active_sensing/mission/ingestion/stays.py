@@ -60,7 +60,7 @@ class NoiseLevel:
 
 
 _SURE = 3.0
-"""Least deviation of a sample variance from the sensor's variance that counts [standard errors]."""
+"""Smallest deviation of a sample variance from the sensor's that counts [standard errors]."""
 
 
 class StayAverage:
@@ -165,7 +165,7 @@ def noise_of(count: float, sample: float, noise: float) -> float:
 GAP_SECONDS = 5.0
 """Longest gap in a stay [s]: at a border, poses alternate between two places."""
 _LEAST = 1e-24
-"""Least variance of an average, as a fraction of 1 + the square of its value."""
+"""Smallest variance of an average, as a fraction of 1 + the square of its value."""
 _AT = 0.08
 """Largest distance of a reading from the place's point that counts as 0, in units of `near`: 1 % of
 the distance between places."""

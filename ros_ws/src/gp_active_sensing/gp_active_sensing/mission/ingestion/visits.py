@@ -147,7 +147,7 @@ class SegmentCoverage:
 _NEAR = 0.1
 """Largest distance of a probe at a place, in distances between neighbouring places."""
 _STEP = 0.02
-"""Least decrease of the distance for an approach, in distances between neighbouring places."""
+"""Smallest decrease of the distance for an approach, in distances between neighbouring places."""
 _PATIENCE = 1.0
 """Time without an approach after which readings are used [s]."""
 _SILENCE = 3.0

@@ -19,7 +19,7 @@ from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing.util.ties import by_size
 
 _LEAST = 1e-9
-"""Least standard deviation in a quotient, as a fraction of the range of means and deviations."""
+"""Smallest standard deviation in a quotient, as a fraction of the range of means and deviations."""
 _FAR = 1e6
 """Distance below the incumbent beyond which only the tail's leading term is computed
 [standard deviations]."""

@@ -22,7 +22,7 @@ from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 from gp_active_sensing.util.ties import by_size, first_best
 
 LEAST_NOISE = 1e-8
-"""Least noise of the kernel, as a fraction of the largest variance of the region."""
+"""Smallest noise of the kernel, as a fraction of the largest variance of the region."""
 _NEGLIGIBLE = 1e-12
 """Weight below which a candidate λ is ignored."""
 

@@ -14,7 +14,7 @@ from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.ties import first_best
 
 SHARE = 1.0 - math.exp(-1.0)
-"""Least ratio of the greedy information gain to the largest gain. [Nemhauser1978]."""
+"""Smallest ratio of the greedy information gain to the largest gain. [Nemhauser1978]."""
 _LEAST_WEIGHT = 1e-3
 """Weight below which a candidate's information gain is ignored."""
 

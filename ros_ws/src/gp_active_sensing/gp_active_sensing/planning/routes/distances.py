@@ -82,7 +82,7 @@ class Distances:
 
     @cached_property
     def least(self) -> Cost:
-        """Least metres and least seconds of a move; 0 on a map without moves."""
+        """Smallest metres and least seconds of a move; 0 on a map without moves."""
         if self._arrays is None or not len(self._arrays.to):
             return Cost(0.0, 0.0)
         return Cost(float(self._arrays.metres.min()), float(self._arrays.seconds.min()))

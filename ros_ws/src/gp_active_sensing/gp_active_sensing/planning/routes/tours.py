@@ -32,7 +32,7 @@ _BEGIN = 12
 _TRIED = 6
 """Largest number of inserted and of replaced places that one improvement step tries."""
 _WORTH = 1e-6
-"""Least relative reduction of the remaining mean variance by a change of a route."""
+"""Smallest relative reduction of the remaining mean variance by a change of a route."""
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ MOST_NUMBER = 1e9
 MOST_TURNS = 10_000
 """Largest number of pairs of arriving and leaving segments at a junction."""
 SHORTEST = 1e-3
-"""Least length of a segment [m]; a shorter segment counts as one without length."""
+"""Smallest length of a segment [m]; a shorter segment counts as one without length."""
 KMH = 1.0 / 3.6
 """One kilometre per hour [m/s]."""
 MPH = 1609.344 / 3600.0

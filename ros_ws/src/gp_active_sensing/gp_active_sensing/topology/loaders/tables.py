@@ -139,9 +139,9 @@ _MOST_COLUMNS, _MOST_PLACES = 1_000, 1_000_000
 _AT_ONCE = 300
 """Number of rows per chunk; with 1,000 rows, garbage collection would take three times as long."""
 _NOWHERE = 1.0
-"""Least distance of the other places from 0, 0 that makes a place at 0, 0 an error [degree]."""
+"""Smallest distance of the other places from 0, 0 that makes a place at 0, 0 an error [degree]."""
 _NOWHERE_METRES = 1e5
-"""Least distance of the other places from 0, 0 that makes a place at 0, 0 an error [m]."""
+"""Smallest distance of the other places from 0, 0 that makes a place at 0, 0 an error [m]."""
 _SAME = 0.05
 """Largest distance between the positions of a place by local metres and by degrees [m]."""
 _ABOUT = 100.0

@@ -225,6 +225,9 @@ def test_frozen_mass_stays_with_its_amplitude() -> None:
     assert moved[[bool(h.amplitude_slopes) for h in belief.hyperparameters]].sum() == 0.0
     again = json.loads(json.dumps(freeze(belief, belief.weights)))
     np.testing.assert_allclose(thaw(again, belief), belief.weights)
+    level = belief.level()
+    assert thaw(again, level).shape == level.weights.shape, "slopes that have left the belief"
+    assert thaw(again, level).sum() == pytest.approx(1.0)
 
 
 def test_frozen_mass_stays_with_its_length_scale_when_the_candidates_move() -> None:
