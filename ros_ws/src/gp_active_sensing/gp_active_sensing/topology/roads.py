@@ -125,7 +125,10 @@ class Roads(GraphTopology):
         if unlimited:
             logger.warning(
                 "map %r: %d of %d segments have no speed limit; taking %g m/s",
-                *(self.name, unlimited, self.n, speed),
+                self.name,
+                unlimited,
+                self.n,
+                speed,
             )
         parts = self.components
         if parts.outside:
@@ -133,7 +136,9 @@ class Roads(GraphTopology):
                 "map %r: %d of %d segments lie outside the largest part with a way from each to "
                 "each (%s%d segments lead nowhere); map.largest_component: true leaves them out, "
                 "map.u_turns: always may join them",
-                *(self.name, len(parts.outside), self.n),
+                self.name,
+                len(parts.outside),
+                self.n,
                 f"{parts.weak} parts are not joined at all; " if parts.weak > 1 else "",
                 len(parts.traps),
             )
@@ -221,7 +226,9 @@ class Roads(GraphTopology):
         if missing := [name for name in _DEFAULT if name not in have]:
             logger.warning(
                 "map %r: not every segment has %s; the relational features are made of %s",
-                *(self.name, ", ".join(missing), ", ".join(self._chosen)),
+                self.name,
+                ", ".join(missing),
+                ", ".join(self._chosen),
             )
         plain = [name for name in self._chosen if name != "direction"]
         columns = self.columns(plain)[0] if plain else np.zeros((links.n, 0))
@@ -238,14 +245,19 @@ class Roads(GraphTopology):
             logger.warning(
                 "map %r: no move joins its %d parts; for the relational features each is joined to "
                 "the largest where it comes nearest",
-                *(self.name, parts + 1),
+                self.name,
+                parts + 1,
             )
         made, share = embed(*join_parts(links, weights, points[:, :2]))
         n, d = made.shape
         logger.info(
             "map %r: relational features made of %s: %d places in %d dimensions, which explain "
             "%.1f %% of the squared distances",
-            *(self.name, ", ".join(self._chosen), n, d, 100.0 * share),
+            self.name,
+            ", ".join(self._chosen),
+            n,
+            d,
+            100.0 * share,
         )
         return made, tuple(f"mds_{k + 1}" for k in range(d))
 
