@@ -25,7 +25,7 @@ from gp_active_sensing.util.files import differences
 
 
 def check_same(run: RunDirectory, scenario: Scenario) -> None:
-    """Check that a directory contains a run of a scenario. Raises RunError if it does not."""
+    """Raise RunError if a directory contains a run of another scenario."""
     stored = scenario_from_mapping(run.config, source=str(run.path / CONFIG))
     different = sorted(differences(to_mapping(stored), to_mapping(scenario)))
     if different:
@@ -37,13 +37,13 @@ def check_same(run: RunDirectory, scenario: Scenario) -> None:
 
 
 def with_model_of(scenario: Scenario, run_dir: Path | None) -> Scenario:
-    """Return the scenario with the content of its belief's kernel model.
+    """Return the scenario with the content of the kernel model that its belief names.
 
-    A resumed run uses its stored copy of the model.
+    A resumed run uses the copy of the model in its directory.
 
     Raises:
         ConfigError: the model does not exist.
-        RunError: a run directory that cannot be read.
+        RunError: the run directory cannot be read.
     """
     belief = scenario.belief
     if belief.model is None:
@@ -57,7 +57,7 @@ def with_model_of(scenario: Scenario, run_dir: Path | None) -> Scenario:
 logger = logging.getLogger(__name__)
 
 PATIENCE = 10_000.0
-"""Longest simulated time without a driving probe [s]."""
+"""Longest simulated time without a driving probe or a new waypoint [s]."""
 
 OnStage = Callable[[Mapping[str, Any]], None]
 """Callback for the record of each completed stage."""
@@ -78,13 +78,13 @@ def run_scenario(
     on_stage: OnStage | None = None,
     clock: Clock = time.monotonic,
 ) -> RunSummary:
-    """Run a scenario until its budget is spent or no place can be reached, see `SimulationRunner`.
+    """Run a scenario until its budget is spent or no place can be reached.
 
     Args:
         scenario: the scenario.
         out_dir: run directory; new or empty unless `resume`.
-        resume: continue the run in `out_dir` with the decisions of its journal. With a limit in
-            expansions the result equals that of an uninterrupted run to the bit.
+        resume: continue the run in `out_dir` with the decisions of its journal. If
+            `limit.expansions` is set, the result equals an uninterrupted run to the bit.
         on_stage: callback for the record of each stage.
         clock: monotonic clock for planning times [s].
 
@@ -92,8 +92,8 @@ def run_scenario(
         The summary, which is also written to ``summary.json``.
 
     Raises:
-        RunError: the directory cannot be used or has a run of another scenario, or a file could
-            not be written.
+        RunError: the directory cannot be used or has a run of another scenario, or a file could not
+            be written.
         ActiveSensingError: a scenario whose map, table or start cannot be used.
     """
     out_dir = Path(out_dir)
@@ -117,7 +117,7 @@ def run_scenario(
         try:
             runner = SimulationRunner(scenario, driver="sim", clock=clock, open_run=open_run)
         except BaseException:
-            for folder in made:  # the run directory itself was removed
+            for folder in made:  # the run directory itself is removed already
                 with suppress(OSError):
                     folder.rmdir()
             raise
@@ -158,14 +158,14 @@ def _play(runner: SimulationRunner, scenario: Scenario) -> None:
 
 
 def _earlier(scenario: Scenario, out_dir: Path) -> EarlierRun | None:
-    """Return the run in a directory; None for an empty or missing one."""
+    """Return the run in a directory; None if the directory is empty or missing."""
     if out_dir.is_dir() and not any(p for p in out_dir.iterdir() if not p.name.startswith(".")):
         return None
     with ExitStack() as stack:
         run = stack.enter_context(RunDirectory.begin_again(out_dir))
         check_same(run, with_model_of(scenario, out_dir))
         run.hold()
-        run.repair(until_damage=True)  # what was simulated after it is simulated again
+        run.repair(until_damage=True)  # the lost steps are simulated again
         earlier = EarlierRun(run, run.events())
         run.forget_records()
         stack.pop_all()
@@ -173,21 +173,20 @@ def _earlier(scenario: Scenario, out_dir: Path) -> EarlierRun | None:
 
 
 def _write_partial_summary(runner: SimulationRunner, error: BaseException) -> None:
-    """Write the summary of a run that an error ended."""
     status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
     reason = str(error) or type(error).__name__
     run = runner.parts.recorder.run
-    assert run is not None  # it has a directory
+    assert run is not None  # created before the simulation starts
     try:
         summary = dataclasses.replace(_summary(runner, status), reason=reason)
         run.write_summary(summary.to_mapping())
     except Exception:
-        # The first error is reported; this one often has the same cause, such as a full disk.
+        # Report the first error; this error often has the same cause, such as a full disk.
         logger.exception("%s: no summary could be written", run.path)
 
 
 def _summary(runner: SimulationRunner, status: str) -> RunSummary:
-    """Return the summary without latencies and with the dropouts of the sensors."""
+    """Return the summary without latencies, with the number of sensor dropouts."""
     summary = runner.parts.recorder.summarise(runner.mission, status)
     expert = summary.expert and {**summary.expert, "waited_seconds": runner.waited}
     return dataclasses.replace(summary, latency={}, dropouts=runner.dropouts, expert=expert)

@@ -22,14 +22,14 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class _Leg:
-    """Way to the end of one place.
+    """Path of the probe to the end of one place.
 
     Args:
         place: index of the place.
-        points: (m, d) corners of the way [m].
-        lengths: (m,) length of the way up to each corner [m].
-        begins: length of the way before the place itself [m].
-        heading: heading at the end [rad]; None = that of the waypoint.
+        points: (m, d) corners of the path [m].
+        lengths: (m,) path length up to each corner [m].
+        begins: path length before the place itself [m].
+        heading: heading at the end [rad]; None = heading of the place's waypoint.
     """
 
     place: int
@@ -44,26 +44,26 @@ class _Leg:
 
     @property
     def half(self) -> float:
-        """Length of the way up to the second half of the place [m]; for a point, all of it."""
+        """Path length up to the middle of the place [m]."""
         return 0.5 * (self.begins + self.metres)
 
     @cached_property
     def marks(self) -> tuple[float, ...]:
-        """Lengths of the way at its corners, and at the `_MARKS` of the place [m]."""
+        """Path lengths up to the corners and to the `_MARKS` of the place [m]."""
         own = self.metres - self.begins
         parts = [self.begins + part * own for part in _MARKS] if own > 0.0 else []
         return (*self.lengths.tolist(), *parts)
 
 
 class SimulatedProbe:
-    """Probe that moves along routes; it passes a place at the end of the place's line.
+    """Probe that drives along routes; it passes a place at the end of the place's line.
 
     Args:
         topology: the map.
         start: first place of the probe; None = the first route begins at its first place.
-        speed: metres per second, or "limit" for the speed that the map gives each route.
-        turn_radius: smallest radius of a curve [m]; 0 = the probe turns on the spot. On roads it
-            has no effect.
+        speed: speed [m/s], or "limit" for the map's speed of each route.
+        turn_radius: smallest radius of a curve [m]; 0 = the probe turns on the spot. On roads the
+            radius is ignored.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class SimulatedProbe:
         self.speed = speed
         self._radius = 0.0 if topology.roads else turn_radius
         self.at = start
-        """Last place that was passed; None = no place yet."""
+        """Last place that the probe passed; None = no place yet."""
         self._legs: list[_Leg] = []
         self._done = 0.0
         self._rate = math.inf
@@ -90,7 +90,10 @@ class SimulatedProbe:
 
     @property
     def pose(self) -> tuple[float, ...]:
-        """x, y [m], heading [rad], and z [m] on a map with heights; first the pose of place 0."""
+        """Pose: x, y [m], heading [rad], and z [m] on a map with heights.
+
+        A probe without a start is at place 0 before its first route.
+        """
         return self._at(0) if self._pose is None else self._pose
 
     def _at(self, place: int) -> tuple[float, ...]:
@@ -99,12 +102,12 @@ class SimulatedProbe:
 
     @property
     def arrived(self) -> bool:
-        """True if no part of a route is left to drive."""
+        """True if the probe has no route left to drive."""
         return not self._legs
 
     @property
     def may_read(self) -> int | None:
-        """Place of a reading taken now; None in the first half of a line, and after arrival."""
+        """Place that a reading taken now belongs to; None before the place's middle or at rest."""
         if not self._legs:
             return None
         leg = self._legs[0]
@@ -120,21 +123,21 @@ class SimulatedProbe:
 
     @property
     def seconds_to_half(self) -> float:
-        """Time until the second half of the current place, or else until its end [s]."""
+        """Time until the middle of the current place, or after the middle until the end [s]."""
         if not self._legs:
             return 0.0
         return self._seconds_to((self._legs[0].half,))
 
     @property
     def seconds_to_turn(self) -> float:
-        """Time until the next corner or mark of the line; 0 after arrival [s].
+        """Time until the next path corner or the next of the `_MARKS`; 0 after arrival [s].
 
-        Between two of these the probe drives straight.
+        The probe drives straight during this time.
         """
         return self._seconds_to(self._legs[0].marks) if self._legs else 0.0
 
     def _seconds_to(self, marks: Iterable[float]) -> float:
-        """Return the time until the next of some marks, or until the end of the line [s]."""
+        """Return the time until the next of the path lengths `marks`, or until the path's end."""
         ahead = [mark for mark in marks if mark > self._done + _ROUNDING]
         left = min([*ahead, self._legs[0].metres]) - self._done
         return left / self._rate if left > 0.0 else 0.0
@@ -171,7 +174,7 @@ class SimulatedProbe:
         if not isinstance(self.speed, str):
             self._rate = float(self.speed)
         elif self._radius > 0.0 and route.cost.seconds > 0.0:
-            self._rate = route.cost.metres / route.cost.seconds  # however long its curves are
+            self._rate = route.cost.metres / route.cost.seconds  # curves do not change the speed
         elif route.cost.seconds > 0.0 and metres > 0.0:
             self._rate = metres / route.cost.seconds
         else:
@@ -180,7 +183,11 @@ class SimulatedProbe:
             self._place_on(self._legs[0])
 
     def advance(self, dt_seconds: float) -> tuple[int, ...]:
-        """Move for a time [s]; return the passed places in order. Raises ValueError below 0 s."""
+        """Move for a time [s]; return the passed places in order.
+
+        Raises:
+            ValueError: the time is negative.
+        """
         if math.isnan(dt_seconds) or dt_seconds < 0.0:
             msg = f"a probe moves forward in time, got {dt_seconds} s"
             raise ValueError(msg)

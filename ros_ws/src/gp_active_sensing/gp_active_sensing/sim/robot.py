@@ -23,14 +23,14 @@ logger = logging.getLogger(__name__)
 EPOCH_NS = 1
 """Start of simulated time [ns]; in ROS, 0 means that there is no time yet."""
 TimedPose: TypeAlias = tuple[int, tuple[float, ...]]
-"""Time [ns], with x, y [m], heading [rad] and, on a map with heights, z [m]."""
+"""Time [ns] and pose: x, y [m], heading [rad], and z [m] on a map with heights."""
 POSES = 2.0
-"""Longest time between two poses on a road [s]."""
+"""Longest time between two published poses on a road [s]."""
 
 
 @dataclass(frozen=True)
 class Observation:
-    """Content of the messages to publish at one time.
+    """Pose, speed and new readings of a simulated robot.
 
     Args:
         stamp_ns: simulated time.
@@ -48,7 +48,7 @@ class Observation:
 
 
 def place_at(topology: Topology, x: float, y: float, heading: float, z: float = 0.0) -> int | None:
-    """Return the place with the nearest waypoint of about this heading; None beyond 1 m."""
+    """Return the place whose waypoint is nearest in position and heading; None beyond 1 m."""
     goals = topology.goals
     distances = np.hypot(goals[:, 0] - x, goals[:, 1] - y)
     if topology.heights is not None:
@@ -60,12 +60,12 @@ def place_at(topology: Topology, x: float, y: float, heading: float, z: float = 
 
 @dataclass(frozen=True)
 class PlannedWay:
-    """Planned way to a waypoint.
+    """Planned route to a waypoint.
 
     Args:
-        begin: first place of the way; None = the probe has not passed a place yet.
-        route: the way.
-        then: waypoints that will probably follow.
+        begin: place where the route begins; None = the probe has not passed a place yet.
+        route: path and cost.
+        then: expected waypoints after this waypoint.
     """
 
     begin: int | None
@@ -79,7 +79,7 @@ class SharedWorld:
 
     Args:
         passed: (n,) True for a place that a probe has passed.
-        visits: number of readings taken at each place; it keys the noise of the sensor.
+        visits: number of readings taken at each place; the sensor's noise depends on this number.
         goals: current goal of each probe, by the probe's name.
     """
 
@@ -93,7 +93,7 @@ class SharedWorld:
         return cls(np.zeros(topology.n, dtype=np.bool_))
 
     def known_to(self, name: str) -> BoolArray:
-        """Return the (n,) places that were passed, or that are goals of other probes."""
+        """Return (n,) True for passed places and for goals of other probes."""
         known: BoolArray = self.passed.copy()
         known[[goal for other, goal in self.goals.items() if other != name]] = True
         return known
@@ -102,16 +102,16 @@ class SharedWorld:
 class SimulatedRobot:
     """Robot that drives to waypoints along legal routes and takes readings.
 
-    It reads a road in its second half, and a point on arrival. If the waypoint of its current place
-    is sent again, it reads there again.
+    The robot reads a road in the road's second half, and a point on arrival. A repeated waypoint
+    repeats the readings of its place.
 
     Args:
         world: map, truth, sensor and start.
         readings: number of readings at each visit.
-        on_the_way: also read the places that are crossed.
+        on_the_way: True = also read the places that the robot crosses.
         stop: waiting time at a waypoint before the readings [s].
         name: name of the probe; "" for a single one.
-        traces: state that all probes of the world share; None = there is one probe.
+        traces: state shared by all probes of the world; None = there is one probe.
     """
 
     def __init__(
@@ -132,16 +132,15 @@ class SimulatedRobot:
         self._readings = readings
         self._on_the_way = on_the_way
         self._most = POSES if world.topology.roads else math.inf
-        """Longest time between two poses [s]."""
+        """Longest time between two published poses [s]."""
         self._stop_ns = round(1e9 * stop)
         self._due_ns: int | None = None
-        """Time of the readings at the goal, while the robot waits there."""
+        """Time of the readings at the goal [ns]; None = the robot is not waiting at the goal."""
         self._now_ns = EPOCH_NS
         self._done_this_visit: set[int] = set()
         self._goal: int | None = None
         self._next_goal: int | None = None
         self._planned: PlannedWay | None = None
-        """Planned way to the next goal."""
         self._taken: list[Reading] = []
         self.dropouts = 0
         if self._probe.at is not None:
@@ -149,22 +148,22 @@ class SimulatedRobot:
 
     @property
     def now_ns(self) -> int:
-        """Simulated time."""
+        """Simulated time [ns]."""
         return self._now_ns
 
     @property
     def at(self) -> int | None:
-        """Last place that was passed; None = no place yet."""
+        """Last place that the robot passed; None = no place yet."""
         return self._probe.at
 
     @property
     def goal(self) -> int | None:
-        """Place that the robot drives to."""
+        """Place that the robot drives to or has reached; None = no place."""
         return self._goal
 
     @property
     def pose(self) -> tuple[float, ...]:
-        """x, y [m], heading [rad], and z [m] on a map with heights."""
+        """Pose: x, y [m], heading [rad], and z [m] on a map with heights."""
         return self._probe.pose
 
     def place_of(self, x: float, y: float, heading: float, z: float = 0.0) -> int | None:
@@ -172,12 +171,12 @@ class SimulatedRobot:
         return place_at(self._topology, x, y, heading, z)
 
     def close(self) -> None:
-        """Do nothing; a car in traffic has a simulator to end."""
+        """Do nothing; a robot in live traffic ends its simulator here."""
 
     def go_to(self, place: int, planned: PlannedWay | None = None) -> None:
-        """Drive to a place, after the end of the current place.
+        """Drive to a place; begin at the end of the current place.
 
-        Without a `planned` way, `way_to` computes one.
+        `planned` is the route if it begins there; otherwise `way_to` computes a route.
         """
         self._next_goal, self._planned = place, planned
         if self._probe.arrived:
@@ -200,7 +199,7 @@ class SimulatedRobot:
             self._probe.drive(Route(route.path, self._probe.cost(route)))
 
     def _way(self, at: int | None, goal: int, planned: PlannedWay | None) -> Route | None:
-        """Return the planned way if it begins here, else a new one; None = there is none."""
+        """Return the planned route if it begins at `at`, else a new route; None = no route."""
         if planned is not None and planned.begin == at:
             return planned.route
         route = way_to(self._world, at, goal, self._traces.known_to(self._name))
@@ -211,7 +210,7 @@ class SimulatedRobot:
         return route
 
     def _over_ground(self, route: Route) -> Route:
-        """Return a route with the corners of its way around obstacles on a map without moves."""
+        """Add corners around obstacles to a route on a map without moves."""
         topology = self._topology
         path = places_along(topology, self._probe.pose, route.path)
         if path == route.path or not path or not isinstance(topology, FreeTopology):
@@ -223,7 +222,7 @@ class SimulatedRobot:
         return Route(path, Cost(metres, seconds))
 
     def step(self, seconds: float) -> Observation:
-        """Advance by a time above 0 [s]; return what happened."""
+        """Advance by a positive time [s]; return the observation."""
         before = self._probe.pose
         end_ns = self._now_ns + round(1e9 * seconds)
         way: list[TimedPose] = []
@@ -255,7 +254,7 @@ class SimulatedRobot:
 
     @property
     def seconds_to_event(self) -> float | None:
-        """Time until the next reading, half or end of a place [s]; None = the robot stands."""
+        """Time until the next reading, middle or end of a place [s]; None = no event is due."""
         if self._taken:
             return 0.0
         if not self._probe.arrived:
@@ -263,7 +262,7 @@ class SimulatedRobot:
         return None if self._due_ns is None else 1e-9 * (self._due_ns - self._now_ns)
 
     def _visit(self, place: int) -> None:
-        """Take the readings of a visit once."""
+        """Take the readings of a place once per visit, or schedule them after a stop."""
         if place in self._done_this_visit or not (self._on_the_way or place == self._goal):
             return
         if self._stop_ns and place == self._goal:
@@ -294,11 +293,11 @@ class SimulatedRobot:
 
 
 CHANGE_SECONDS = 60.0
-"""Time that a simulated change of batteries takes [s]."""
+"""Duration of a simulated battery change [s]."""
 
 
 def home_of(topology: Topology, end: int | str | None) -> tuple[float, float] | None:
-    """Return x and y of the place where batteries are changed [m]; None = the start."""
+    """Return x and y of the place where batteries are changed [m]; None = the first position."""
     if end is None or (isinstance(end, str) and end not in topology.names):
         return None
     place = topology.names.index(end) if isinstance(end, str) else end
@@ -311,7 +310,7 @@ class SimulatedBattery:
 
     Args:
         sortie: range of a full battery, in metres or seconds.
-        home: x and y of the place where it is changed [m]; None = the first position.
+        home: x and y of the place where the battery is changed [m]; None = the first position.
     """
 
     def __init__(self, sortie: SortieConfig, home: tuple[float, float] | None = None) -> None:
@@ -321,13 +320,13 @@ class SimulatedBattery:
 
     @property
     def used(self) -> float:
-        """Used fraction of the range; above 1 the battery was empty on the way."""
+        """Used fraction of the range; above 1 = the battery became empty while driving."""
         lasts = self._sortie.metres or math.inf, self._sortie.seconds or math.inf
         return max(self._metres / lasts[0], self._seconds / lasts[1])
 
     @property
     def level(self) -> float:
-        """Charge, 1 = full to 0 = empty."""
+        """Charge from 0 (empty) to 1 (full)."""
         return max(0.0, 1.0 - self.used)
 
     def fill(self) -> None:
@@ -335,7 +334,7 @@ class SimulatedBattery:
         self._metres = self._seconds = self._stood = 0.0
 
     def step(self, moment: Observation) -> None:
-        """Use energy for a step; change the battery after `CHANGE_SECONDS` at home."""
+        """Use the energy of a step; after `CHANGE_SECONDS` at home the battery is full."""
         for stamp_ns, pose in (*moment.way, (moment.stamp_ns, moment.pose)):
             here = (*pose[:2], *pose[3:])
             if self._last is not None:

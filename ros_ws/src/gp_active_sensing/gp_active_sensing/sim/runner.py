@@ -1,7 +1,7 @@
-"""Run the mission of the nodes with simulated probes in virtual time, in one process.
+"""Run a mission with simulated probes in virtual time, in one process without ROS.
 
-Time jumps to the next event, such as an arrival or a reading. Computing takes no virtual time. With
-a limit in expansions two runs are equal.
+Time jumps to the next event, such as an arrival or a reading. Computing takes no virtual time. If
+`limit.expansions` is set, two runs of a scenario are equal.
 """
 
 from __future__ import annotations
@@ -66,15 +66,15 @@ def build_players(
     names: Sequence[str] | None = None,
     starts: Sequence[str] = (),
 ) -> dict[str, SimulatedRobot]:
-    """Return the probes of a world by their names, each at its start.
+    """Return the simulated robots by probe name, each at its start.
 
     The first probe starts at ``probe.start``, the others at places that the seed chooses.
 
     Args:
         scenario: the scenario.
         world: world of the scenario.
-        names: names of the probes; empty = one without a name; None = those of the scenario.
-        starts: starts of the first probes, by name or index, or the word "random".
+        names: names of the probes; empty = one probe without a name; None = the scenario's names.
+        starts: other starts for the first probes: place names or indices, or the word "random".
 
     Raises:
         ConfigError: names or starts that cannot be used; several probes in live traffic.
@@ -116,7 +116,7 @@ def build_players(
 
 
 def _place(world: World, given: str) -> str | int:
-    """Return the index of a text of digits, unless it is a name; else the text."""
+    """Return digits as an index, unless a place has this name; return other text unchanged."""
     is_name = given in world.topology.names
     return int(given) if given.isascii() and given.isdigit() and not is_name else given
 
@@ -124,13 +124,13 @@ def _place(world: World, given: str) -> str | int:
 _SECTIONS = ("map", "belief", "policy", "budget", "limits", "limit", "seed", "drive")
 _OF_DECISIONS = (DecisionTaken.KIND, ReturnBegun.KIND, LimitsMoved.KIND)
 _LEFT_OUT = ("start",)
-"""Keys of a scenario's probe that only the simulator has."""
+"""Keys of ``probe`` in a scenario that are no parameters of the node."""
 IDLE = 10.0
-"""Time step while no next event is known [s]."""
+"""Simulated time step while no next event is known [s]."""
 MOST_ROUNDS = 10_000
-"""Largest number of steps of a mission at one moment."""
+"""Largest number of mission steps at one simulated time."""
 _DIGITS = 3
-"""Decimals of the live truth in the records."""
+"""Number of decimals of live-traffic speeds in the records."""
 
 
 def parameters_of(scenario: Scenario) -> dict[str, Any]:
@@ -151,7 +151,7 @@ def parameters_of(scenario: Scenario) -> dict[str, Any]:
 
 
 def visits_of(scenario: Scenario) -> dict[str, Any]:
-    """Return the settings of visits in a scenario, as parameters of the mission."""
+    """Return a scenario's settings of visits as parameters of the mission."""
     sensor = scenario.sensor
     patience = {"reading_timeout": sensor.seconds + 10.0} if sensor.seconds else {}
     silent = {"wait_for_reading": False, "silent_places": 0}
@@ -159,7 +159,7 @@ def visits_of(scenario: Scenario) -> dict[str, Any]:
 
 
 def asking_of(scenario: Scenario) -> dict[str, Any]:
-    """Return the settings of a scenario for questions to its expert."""
+    """Return a scenario's settings of expert questions as parameters of the mission."""
     whole = to_mapping(scenario.expert)
     found = {field.name: whole[field.name] for field in dataclasses.fields(AnswersConfig)}
     return {**found, "ask": scenario.expert.kind != "none"}
@@ -170,13 +170,13 @@ class SimulationRunner:
 
     Args:
         scenario: field, sensor, map and settings of the mission.
-        probes: names; empty = one without a name; None = those of the scenario.
-        starts: starts of the first probes, see `build_players`.
+        probes: names; empty = one probe without a name; None = the scenario's names.
+        starts: other starts for the first probes, see `build_players`.
         period: time between two poses [s]; None = time jumps to the next event.
-        parameters: parameters of the node; they replace those of the scenario, section by section.
+        parameters: parameters of the node, which override single values of the scenario.
         driver: name of the driver in the records.
         clock: monotonic clock for planning times [s].
-        open_run: opens the run to write to; a resumed run takes decisions from its journal.
+        open_run: opens the run directory; a resumed run takes decisions from its journal.
 
     Raises:
         ActiveSensingError: a scenario or parameters that cannot be used.
@@ -203,7 +203,7 @@ class SimulationRunner:
         self.period = period
         self.now_ns = EPOCH_NS
         self.silent: set[str] = set()
-        """Probes whose messages are lost in both directions."""
+        """Names of probes whose messages are lost in both directions."""
         self.on_stage: Callable[[Mapping[str, Any]], None] | None = None
         """Callback for the record of each stage."""
         sortie, home = scenario.probe.sortie, home_of(world.topology, scenario.probe.end)
@@ -212,23 +212,22 @@ class SimulationRunner:
             for name in self.players
             if sortie != SortieConfig()
         }
-        """Battery of each probe, by name."""
         self._changed_ns: dict[str, int] = {}
-        """Time at which the battery of each probe is changed [ns]."""
+        """Time at which each current battery change ends [ns], by probe."""
         self.sent: list[tuple[str, int]] = []
-        """Probe and place of every waypoint sent."""
+        """Probe and place of each published waypoint."""
         self.waited = 0.0
         """Time spent waiting for answers of the expert [s]."""
         self._earlier: EarlierRun | None = None
         self._begun = False
         """True once each probe has sent its first pose."""
         self._deciding: deque[tuple[int, DecisionRequest]] = deque()
-        """Time at which each decision is ready [ns], and its request."""
+        """Time at which each decision is ready [ns], and the request for the decision."""
         self._asked_and_used: dict[str, int] = {}
         self._of_stage: dict[str, dict[str, int]] = {}
-        """Number of questions and used answers for the current decision of each probe."""
+        """Numbers of expert questions and used answers for each probe's current decision."""
         self._true_at = 0
-        """Last stage with a record of the live truth."""
+        """Number of the last stage with recorded live-traffic speeds."""
         mapping = parameters_of(scenario)
         mapping["probes"] = list(probes)
         for key, value in (parameters or {}).items():
@@ -239,7 +238,7 @@ class SimulationRunner:
         self._uses_battery = bool(config.battery.topic)
 
         def opened() -> EarlierRun:
-            assert open_run is not None  # it is asked for then only
+            assert open_run is not None  # `opened` is called only with an `open_run`
             self._earlier = open_run()
             return self._earlier
 
@@ -260,7 +259,7 @@ class SimulationRunner:
         self.mission.loop.clock = clock
 
     def clock(self) -> float:
-        """Return virtual seconds."""
+        """Return the virtual time [s]."""
         return 1e-9 * self.now_ns
 
     @property
@@ -270,23 +269,23 @@ class SimulationRunner:
 
     @property
     def changing(self) -> list[str]:
-        """Probes whose batteries are being changed."""
+        """Names of probes whose battery is being changed."""
         return list(self._changed_ns)
 
     @property
     def dropouts(self) -> int:
-        """Number of readings that the sensors did not give."""
+        """Number of dropouts of all sensors."""
         return sum(player.dropouts for player in self.players.values())
 
     def run(self, seconds: float) -> bool:
-        """Continue for at most a time [s]; return whether the mission is over."""
+        """Simulate at most this time [s]; return True if the mission has ended."""
         until_ns = self.now_ns + round(1e9 * seconds)
         while self.mission.state != "ended" and self.now_ns < until_ns:
             self.step()
         return self.mission.state == "ended"
 
     def step(self) -> list[MissionOutput]:
-        """Advance to the next event; return the requests of the mission."""
+        """Advance to the next event; return the outputs of the mission."""
         if self.mission.state == "idle":
             self.mission.start()
         if not self._begun:
@@ -325,7 +324,7 @@ class SimulationRunner:
 
     def _seconds_to_next(self) -> float:
         """Return the time until the next event or the end of a wait [s]."""
-        # The inbox then holds all poses of one step, so that no probe counts as silent.
+        # With this bound the inbox has room for all poses of a step: no probe counts as silent.
         most = 0.5 * BATCH * POSES / len(self.players)
         found = [1e-9 * (due_ns - self.now_ns) for due_ns, _ in self._deciding]
         for name, player in self.players.items():
@@ -349,7 +348,7 @@ class SimulationRunner:
         if name in self.silent or name not in self.mission.probes:
             return
         if self.players[name].at is None and not moment.way:
-            return  # it was not put down yet
+            return  # the probe is not on the map yet
         inbox, now, frame = self.mission.inbox, self.clock(), self.mission.loop.topology.frame
         way = [*moment.way, (moment.stamp_ns, moment.pose)]
         if len(way) > 1 and way[-2][0] == moment.stamp_ns:
@@ -365,7 +364,7 @@ class SimulationRunner:
             inbox.put(RawReading(*value, quantity=reading.quantity), now, name)
 
     def _step_mission(self) -> list[MissionOutput]:
-        """Step the mission until it rests; return its requests. Raises RunError if it does not."""
+        """Step the mission until it has no output. Raises RunError after `MOST_ROUNDS` steps."""
         done: list[MissionOutput] = []
         for _ in range(MOST_ROUNDS):
             self._take_answers()
@@ -414,7 +413,7 @@ class SimulationRunner:
                 self._of_stage[job.probe] = self._of_expert()
 
     def _recorded(self, loop: SensingLoop) -> DecisionTaken | ReturnBegun | None:
-        """Apply the next limits of the journal; return its next decision."""
+        """Replay the journal's limits up to the next decision; return this decision or None."""
         for line in () if self._earlier is None else self._earlier.next:
             if line.get("event") not in _OF_DECISIONS:
                 return None
@@ -426,7 +425,7 @@ class SimulationRunner:
         return None
 
     def _decide(self, job: DecisionRequest) -> Plan:
-        """Return a decision: for a resumed run the one in its journal."""
+        """Return the next decision of a resumed run's journal, or else a new decision."""
         event = self._recorded(job.loop)
         if isinstance(event, DecisionTaken):
             path, again = event.plan.path, event.again
@@ -438,7 +437,7 @@ class SimulationRunner:
             job.loop.replay_way_home(job.probe)
             return event.plan
         plan = job.ask()
-        # A resumed run reads this state from JSON.
+        # Encode and decode as JSON: a resumed run reads this state from JSON.
         job.loop.policy_state = json.loads(json.dumps(json_ready(job.loop.policy_state)))
         return plan
 
@@ -457,7 +456,7 @@ class SimulationRunner:
         run, traffic = self.parts.recorder.run, self.world.traffic
         if traffic is None:
             return
-        (probe,) = self.mission.probes.values()  # of one car
+        (probe,) = self.mission.probes.values()  # live traffic has one car
         stage = probe.finished
         if stage is None or stage.number == self._true_at:
             return
@@ -469,7 +468,7 @@ class SimulationRunner:
             run.append_truth({"seconds": seconds, "values": values})
 
     def _of_expert(self) -> dict[str, int]:
-        """Return the numbers of questions and used answers since the last call."""
+        """Return the numbers of expert questions and used answers since the last call."""
         consulting = self.mission.consulting
         if consulting is None:
             return {}
@@ -488,7 +487,7 @@ class SimulationRunner:
             self.players[probe].go_to(place, planned)
 
     def close(self) -> None:
-        """Close the records, and end the traffic if there is any."""
+        """Close the records and end live traffic."""
         self._end_traffic()
         self.parts.recorder.close()
 

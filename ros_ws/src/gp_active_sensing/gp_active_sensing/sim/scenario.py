@@ -40,7 +40,7 @@ _FILES = {
     "policy": ("command",),
     "traffic": ("net", "routes"),
 }
-"""Keys that name files."""
+"""Scenario keys whose values are file names, by section."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class FurtherField(PlannedConfig):
 
 UNKNOWN = BeliefConfig()
 _ALWAYS_ENDS = 500
-"""Largest number of expansions of a decision in a scenario without `limit`."""
+"""Largest number of search expansions per decision in a scenario without `limit`."""
 
 
 @dataclass(frozen=True)
@@ -149,24 +149,24 @@ class Scenario:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the probes, from probe_1; () for a single probe."""
+        """Names of the probes ("probe_1", "probe_2", …); () for a single probe."""
         return numbered(str(self.probes)) if self.probes > 1 else ()
 
     @property
     def main(self) -> str:
-        """Name of the main quantity among several, as in `readings`; "" for a single quantity."""
+        """Name of the main quantity; "" if the scenario has a single quantity."""
         word = re.sub("[^a-z0-9]+", "_", self.field.quantity.lower()).strip("_")
         return word if self.quantities else ""
 
     @property
     def scale_unit(self) -> str:
-        """Unit of the length-scales: metres on a map or along its roads; "" for other features."""
+        """Unit of the length-scales: metres for positions or roads; "" for other features."""
         drawn = self.map.kind == "points" and not self.map.file
         features = ("x1",) if drawn else self.map.features or ("x", "y")
         return scale_unit(features, self.belief.kernel_names)
 
     def build_policy(self) -> Policy:
-        """Return the policy described by the scenario. Raises ConfigError if it is invalid."""
+        """Return the policy of the scenario. Raises ConfigError for invalid parameters."""
         return build_policy(self.policy)
 
     def to_mapping(self) -> dict[str, Any]:
@@ -182,11 +182,11 @@ def load_scenario(
     Args:
         name_or_path: name of a shipped scenario ("town"), or path of a YAML file.
         overrides: ``a.b=value`` with YAML values, applied last.
-        policy: name of another policy; it keeps the parameters that it knows.
+        policy: name of a policy that replaces the scenario's policy; parameters of both are kept.
 
     Raises:
         ResourceError: the scenario does not exist; the message lists the shipped ones.
-        ConfigError: wrong keys or values, all with their paths; or `overrides` name another policy.
+        ConfigError: keys or values are wrong, or `overrides` and `policy` name different policies.
     """
     path = find_resource("sim", str(name_or_path))
     mapping = load_yaml(path)
@@ -209,7 +209,7 @@ def scenario_from_mapping(
 
     Args:
         mapping: sections as in a scenario file.
-        source: origin of the data, for messages.
+        source: origin of the data, for error messages.
         base_dir: first folder of the search for relative file names.
 
     Raises:
@@ -237,12 +237,12 @@ def scenario_from_mapping(
     if problems or scenario is None:
         raise ConfigError(problems, source=source)
     name = scenario.policy.get("name")
-    # The configuration of the run then has all parameters, including defaults.
+    # Store all parameters of the policy, including defaults, in the configuration of the run.
     return dataclasses.replace(scenario, policy={"name": name, **to_mapping(policy)})
 
 
 def with_policy(mapping: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return scenario data with another policy; parameters that this policy also has are kept.
+    """Return scenario data with another policy; parameters of both policies are kept.
 
     Raises:
         UnknownNameError: no policy has this name.
@@ -261,7 +261,7 @@ def _under(section: str, problem: str) -> str:
 
 
 def _with_files(mapping: Any, base_dir: Path | None) -> Any:
-    """Return scenario data with absolute file names, so that a copy names the same files."""
+    """Return scenario data with absolute file names."""
     if base_dir is None or not isinstance(mapping, Mapping):
         return mapping
     result = dict(mapping)
@@ -276,12 +276,12 @@ def _with_files(mapping: Any, base_dir: Path | None) -> Any:
 
 
 def _beside(value: Any, base_dir: Path) -> Any:
-    """Return the absolute path of a file beside the scenario; any other value as it is."""
+    """Return `value` with the names of existing files as absolute paths."""
     if isinstance(value, list):
         return [_beside(item, base_dir) for item in value]
     if isinstance(value, Mapping):
         return {key: _beside(item, base_dir) for key, item in value.items()}
     if isinstance(value, str) and value and (base_dir / value).is_file():
-        # An absolute path stays, since the Python of an environment is known by its link.
+        # Do not resolve an absolute path: the Python of a virtual environment is a link.
         return value if Path(value).is_absolute() else str((base_dir / value).resolve())
     return value

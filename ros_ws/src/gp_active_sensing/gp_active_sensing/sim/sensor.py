@@ -16,12 +16,12 @@ from gp_active_sensing.sim.fields.config import HUGE
 from gp_active_sensing.types import FloatArray, Reading
 
 _STREAM = 0x5E2501
-"""Constant of the sensor's random key, beside the seed."""
+"""Stream number in the random key of each simulated reading."""
 
 
 @dataclass(frozen=True)
 class SensorConfig:
-    """Simulated sensor; all draws are keyed by (seed, place, visit)."""
+    """Settings of a simulated sensor."""
 
     REMOVED: ClassVar[Mapping[str, str]] = MappingProxyType(
         {"report_variance": "was removed; the belief has the noise (belief.noise_std)"}
@@ -55,12 +55,12 @@ class SensorConfig:
 class SimulatedSensor:
     """Simulated readings of a known field.
 
-    Each draw is keyed by (seed, place, visit), so that it does not depend on other draws.
+    The random numbers of a reading depend only on (seed, place, visit).
 
     Args:
         truth: noise-free field.
         config: noise, bias, dropouts and outliers.
-        seed: key of the draws.
+        seed: seed of the random numbers.
     """
 
     def __init__(self, truth: GroundTruth, config: SensorConfig, seed: int) -> None:
@@ -69,9 +69,9 @@ class SimulatedSensor:
         self.seed = seed
 
     def chance(self, exact: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
-        """Return the (m,) probabilities of readings within [low, high], given the exact values.
+        """Return the probability of a reading within [low, high] for each noise-free value.
 
-        The probabilities are for a reading that is not a dropout.
+        The probability is conditional on no dropout. All arrays are (m,).
         """
         config = self.config
 
@@ -93,7 +93,8 @@ class SimulatedSensor:
     ) -> Reading | None:
         """Return reading number `visit` (from 0) of a place; None for a dropout.
 
-        ``z = f(t) + bias + noise_std ε (+ or - outlier_size)``
+        A reading is ``z = f(t) + bias + noise_std ε`` with standard normal ε. An outlier is larger
+        or smaller by ``outlier_size``.
 
         Args:
             location: index of the place.
@@ -103,7 +104,7 @@ class SimulatedSensor:
         """
         config = self.config
         rng = np.random.default_rng([self.seed, location, visit, _STREAM])
-        # All are always drawn, so that a probability changes no other draw.
+        # Draw all numbers always: a changed probability then changes no other number.
         silent, wild, up = rng.random(3)
         noise = float(rng.standard_normal())
         if silent < config.dropout:

@@ -21,12 +21,12 @@ from gp_active_sensing.types import FloatArray
 
 _SAME_TIME = 1e-6
 live_fields: Registry[Any] = Registry("live field", group="gp_active_sensing.live_fields")
-"""Functions that make the traffic for each `field.kind`, from settings, field, map and seed."""
+"""Constructor of live traffic for each `field.kind`, called with settings, field, map and seed."""
 
 
 @dataclass(frozen=True)
 class TrafficConfig:
-    """Traffic of a field of kind sumo; the segments of the map have the ids of SUMO's edges."""
+    """Settings of live SUMO traffic; the names of map segments must be SUMO's edge ids."""
 
     REMOVED: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
@@ -83,9 +83,9 @@ class TrafficConfig:
 
 
 class LiveTruth(GroundTruth):
-    """Mean speeds of the roads at the start of a mission and at the end of each drive.
+    """Mean speed of each road, recorded at the start of a mission and after each drive.
 
-    Between two times, the earlier speeds apply.
+    Between two records, the earlier speeds apply.
     """
 
     def __init__(self) -> None:
@@ -105,14 +105,14 @@ class LiveTruth(GroundTruth):
         self.add(0.0, values)
 
     def add(self, seconds: float, values: FloatArray) -> None:
-        """Add the (n,) values at a time of the mission [s], not before the last time."""
+        """Add the (n,) values at a mission time [s]; the times must not decrease."""
         field = np.array(values, dtype=np.float64)
         field.setflags(write=False)
         self._times.append(seconds)
         self._fields.append(field)
 
     def at(self, seconds: float) -> FloatArray:
-        """Return the last known (n,) values at a time of the mission [s]; read-only."""
+        """Return the (n,) values of the last record up to a mission time [s]; read-only."""
         if not self._times:
             msg = "the speeds of live traffic are not known: it has not run, or was not recorded"
             raise RunError(msg)
@@ -121,14 +121,14 @@ class LiveTruth(GroundTruth):
 
 
 def recorded_truth(items: Sequence[Mapping[str, Any]], n: int) -> LiveTruth:
-    """Return the truth in a run directory.
+    """Return the recorded truth of live traffic.
 
     Args:
-        items: ``seconds`` and (n,) ``values`` of each time.
+        items: records with ``seconds`` and (n,) ``values``.
         n: number of places of the map.
 
     Raises:
-        RunError: no items, or items of another form.
+        RunError: there are no records, or a record is malformed.
     """
     found = LiveTruth()
     for item in items:
@@ -146,10 +146,10 @@ def recorded_truth(items: Sequence[Mapping[str, Any]], n: int) -> LiveTruth:
 
 
 def find_traffic() -> Callable[..., Any]:
-    """Return the function that makes the traffic of a field of kind sumo.
+    """Return the constructor of live SUMO traffic.
 
     Raises:
-        MissingDependencyError: no installed package has one.
+        MissingDependencyError: no installed package provides the constructor.
     """
     if "sumo" not in live_fields:
         msg = (

@@ -1,4 +1,4 @@
-"""Build map, field, sensor, probe and loop of a scenario; plan the way of a simulated probe."""
+"""Build the world and the sensing loop of a scenario; route its simulated probes."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from gp_active_sensing.experts.simulated import SimulatedExpert
 
 RANDOM = "random"
-"""Word for a start that the seed chooses, unless a place has this name."""
+"""Value of ``probe.start`` for a start chosen by the seed, unless a place has this name."""
 _STREAM = 0x57A27
-"""Constant of the random key for the start, beside the seed."""
+"""Stream number in the random key of a start."""
 
 T = TypeVar("T")
 
@@ -47,14 +47,14 @@ class World:
 
     Args:
         topology: the map.
-        truth: noise-free field.
+        truth: noise-free field of the main quantity.
         sensor: sensor of the main quantity.
         start: index of the first place; None = the probe is at no place yet.
-        speed: speed of the probe [m/s], or "limit".
+        speed: speed of the probe [m/s], or "limit" for the map's speeds.
         budget: budget of the mission, including its end place.
-        crosses: True if the probe takes the cheapest way, across any places.
-        traffic: running SUMO with the probe (`gp_active_sensing_bench.traffic.live.LiveTraffic`);
-            None = none.
+        crosses: True = take the cheapest route; False = prefer passed places.
+        traffic: SUMO simulation with the probe
+            (`gp_active_sensing_bench.traffic.live.LiveTraffic`); None = no live traffic.
         turn_radius: smallest radius of a curve of the probe [m]; 0 = it turns on the spot.
         map: settings of the map, with its resulting spacing and origin.
         further: sensors of the further quantities, by name.
@@ -115,7 +115,7 @@ def build_world(scenario: Scenario) -> World:
 
 
 def further_sensor(scenario: Scenario, name: str, topology: Topology) -> SimulatedSensor:
-    """Return the sensor of a further quantity, whose draws do not depend on other quantities."""
+    """Return the sensor of a further quantity, with random numbers independent of other sensors."""
     each = scenario.quantities[name]
     seed = (scenario.seed << 32) + zlib.crc32(name.encode())
     truth = _under(f"quantities.{name}", lambda: build_truth(each.field, topology, seed))
@@ -126,14 +126,14 @@ def further_sensor(scenario: Scenario, name: str, topology: Topology) -> Simulat
 def begun_elsewhere(
     world: World, scenario: Scenario, start: str | int, number: int, taken: Collection[int] = ()
 ) -> World:
-    """Return the same world with the start of another probe.
+    """Return a copy of the world in which another probe starts.
 
     Args:
         world: world of the scenario.
         scenario: the scenario.
         start: start of the probe; "random" = drawn from the seed and `number`.
         number: number of the probe, from 1.
-        taken: starts of other probes, which a draw avoids if it can.
+        taken: starts of other probes; a random start avoids them if possible.
 
     Raises:
         ActiveSensingError: a start that cannot be used.
@@ -144,7 +144,7 @@ def begun_elsewhere(
 
 
 def _under(section: str, build: Callable[[], T]) -> T:
-    """Build an object; put the section's name before the problems of a ConfigError."""
+    """Call `build`; prefix the problems of its ConfigError with the section's name."""
     try:
         return build()
     except ConfigError as error:
@@ -157,7 +157,7 @@ def _trip(
     key: tuple[int, ...] = (),
     taken: Collection[int] = (),
 ) -> tuple[int | None, Budget]:
-    """Return the start of the mission, and its budget including the end place."""
+    """Return the start place, and the budget with the end place."""
     given, end = scenario.probe.start, scenario.probe.end
     budget, speed = scenario.budget.budget(), scenario.probe.own_speed
     if end is not None and (end != START or START in topology.names):
@@ -171,8 +171,8 @@ def _trip(
                 msg = "end: start is where the probe begins, and it has no start; set probe.start"
                 raise ConfigError(msg)
         return start, _checked(topology, budget, start, speed)
-    # Skip places without a way on or back. If there is no other place, report
-    # the problem of one.
+    # Skip places from which no place or no end can be reached. If no place remains, report
+    # the problem of the first.
     order = np.random.default_rng([scenario.seed, _STREAM, *key]).permutation(topology.n).tolist()
     order.sort(key=lambda place: place in taken)
     nothing = np.zeros(topology.n, dtype=bool)
@@ -199,10 +199,10 @@ def _checked(topology: Topology, budget: Budget, start: int | None, speed: float
 
 
 def expert_of(scenario: Scenario, world: World) -> SimulatedExpert | None:
-    """Return the expert of a scenario, who knows its truth; None = the scenario has none.
+    """Return the simulated expert, who answers from the truth; None = the scenario has no expert.
 
     Raises:
-        ConfigError: stations or a start that are no places of the map.
+        ConfigError: a station or the expert's start is not a place of the map.
     """
     if scenario.expert.kind == "none":
         return None
@@ -221,7 +221,9 @@ def build_loop(
     budget: Budget | None = None,
     clock: Clock = time.monotonic,
 ) -> SensingLoop:
-    """Return the engine of a scenario, before its first reading; `budget` is that of its world.
+    """Return the sensing loop of a scenario before its first reading.
+
+    `budget` includes the end place; None = the loop computes both from the scenario.
 
     Raises:
         ConfigError: a belief or policy that cannot be built for this map.
@@ -254,10 +256,10 @@ def build_loop(
 
 
 def check_end_comes(scenario: Scenario, policy: Policy) -> None:
-    """Check that a mission with repeated readings of a place comes to its end.
+    """Check that a mission ends although its policy may read a place again.
 
     Raises:
-        ConfigError: a probe that stays at its place would never use up the budget.
+        ConfigError: such a policy has no budget of readings.
     """
     if revisits(policy) and scenario.budget.readings is None:
         msg = (
@@ -271,7 +273,10 @@ logger = logging.getLogger(__name__)
 
 
 def field_knowledge(scenario: Mapping[str, Any]) -> FieldKnowledge:
-    """Return truth, sensor and unit of a scenario, as far as they are known."""
+    """Return the truth, sensor and unit of each quantity of a scenario.
+
+    Live traffic has only a unit. A scenario that cannot be built has no knowledge.
+    """
     try:
         whole = scenario_from_mapping(scenario)
         if whole.field.kind == "sumo":
@@ -294,14 +299,14 @@ def knowledge_of(world: World, scenario: Scenario) -> FieldKnowledge:
 
 
 def way_to(world: World, at: int | None, goal: int, passed: BoolArray) -> Route | None:
-    """Return the way to a waypoint; None = there is none.
+    """Return the simulated probe's route to a waypoint; None = no route exists.
 
-    The way leads through passed places only. If there is no such way, or if the way to the end
-    place is cheaper, it leads through any place. With `World.crosses` it is the cheapest way.
+    The route crosses passed places only. It crosses other places if no such route exists, or for a
+    cheaper route to the end place. With `World.crosses` the cheapest route is used.
 
     Args:
         world: map, budget and end place.
-        at: place of the probe.
+        at: current place of the probe; None = the probe is at no place yet.
         goal: place of the waypoint.
         passed: (n,) True for passed places.
     """

@@ -15,7 +15,7 @@ from gp_active_sensing.sim.fields.formula import Formula
 from gp_active_sensing.sim.fields.plume import PlumeConfig
 
 HUGE = 1e12
-"""Largest magnitude of a number in a field's settings, so that sums stay finite."""
+"""Largest absolute value of a number in a field's settings, which keeps sums finite."""
 
 _KINDS = ("gp", "table", "raster", "formula", "plume", "sumo")
 _ONLY = {
@@ -30,12 +30,12 @@ _ONLY = {
     "formula": ("formula",),
     "plume": ("plume",),
 }
-"""Kinds of field for each key that only some kinds use."""
+"""Field kinds that accept each key that is not for all kinds."""
 _REQUIRED = {
     "file": ("table", "raster"),
     "formula": ("formula",),
 }
-"""Kinds of field for each key that some kinds require."""
+"""Field kinds that require each key."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """Fields as a formula of place, time and the map's features.
 
-The parser refuses everything outside a list of operators, functions and names. No code of the text
-is executed.
+The parser accepts only listed operators, functions and names. The text is never executed.
 """
 
 from __future__ import annotations
@@ -82,14 +81,15 @@ _COMPARE: Mapping[type[ast.cmpop], _Apply] = {
 class Formula:
     """Expression such as ``20 + 3*exp(-((x - 100*t/3600)**2 + y**2) / 800)``.
 
-    It has the operators + - * / // % **, comparisons (1 for true, 0 for false), the functions of
-    `FUNCTION_NAMES`, the constants pi and e, and variables. Numbers are 64-bit floats.
+    An expression may contain the operators + - * / // % **, comparisons (1 for true, 0 for false),
+    the functions of `FUNCTION_NAMES`, the constants pi and e, and variables. Numbers are 64-bit
+    floats.
 
     Args:
         text: the expression.
 
     Raises:
-        ConfigError: not such an expression; the message has the column and the known names.
+        ConfigError: the text is no such expression; the message has the column and the known names.
     """
 
     def __init__(self, text: str) -> None:
@@ -137,7 +137,7 @@ class Formula:
             raise ConfigError(msg) from error
 
     def _compiled(self, node: ast.expr, depth: int) -> _Part:
-        """Return the function of a subexpression. Raises ConfigError for an unlisted one."""
+        """Return the function of a subexpression. Raises ConfigError if it is not allowed."""
         if depth > DEEPEST:
             raise self._at(node, f"more than {DEEPEST} levels of brackets; make it simpler")
         if isinstance(node, ast.Constant):
@@ -207,7 +207,7 @@ class Formula:
         return apply
 
     def _column(self, node: ast.expr) -> int:
-        """Return the column of a node in characters, from 0 (the parser counts bytes)."""
+        """Return the column of a node in characters, from 0; `ast` counts bytes."""
         return len(self.text.encode("utf-8")[: node.col_offset].decode("utf-8"))
 
     def _at(self, node: ast.expr, what: str) -> ConfigError:

@@ -1,7 +1,7 @@
 """Concentration of a plume, which a flow carries from a source while it spreads and decays.
 
-It is the sum of continuous Gaussian puffs in two dimensions. The rate includes the depth or height
-of the mixed layer:
+The concentration is an integral over Gaussian puffs in two dimensions. The source emits at the rate
+q, for each metre of the mixed layer's depth:
 
     c(x, t) = ∫_0^A  q / (2π s(a)²)  exp(-‖x - p(t, a)‖² / (2 s(a)²))  exp(-a / lifetime)  da
     s(a)² = size² + 2 · diffusivity · a,      p(t, a) = source(t - a) + ∫_{t-a}^{t} flow(u) du
@@ -30,9 +30,9 @@ _LIFETIMES = 20.0
 _STEP = 0.5
 """Largest distance between two puffs, as a fraction of their size."""
 _NODES = 8
-"""Number of puffs in a stretch of time, at the nodes of Gauss's rule."""
+"""Number of Gauss-Legendre nodes per time interval; each node is a puff."""
 _CELLS = 2_000_000
-"""Largest number of places times puffs in one array."""
+"""Largest number of elements in an array of places by puffs."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class PlumeConfig:
             bounds.append(_STEP * self.size / fastest)
         if self.diffusivity > 0.0:
             bounds.append(0.25 * self.size**2 / self.diffusivity)
-        # A swing shorter than the time between two puffs would be missed.
+        # A longer time between puffs would miss the swing.
         if self.swing > 0.0 and self.flow_speed > 0.0:
             bounds.append(0.05 * self.swing_period)
         return min(bounds)
@@ -113,7 +113,7 @@ class PlumeConfig:
 
 
 class PlumeField:
-    """Concentration at some places, at any time.
+    """Concentration of a plume at given places, at any time.
 
     Args:
         config: source and flow.
@@ -152,7 +152,7 @@ class PlumeField:
         return total
 
     def _centres(self, seconds: float, ages: FloatArray) -> FloatArray:
-        """Return the (m, 2) positions of puffs with increasing ages at a time [m]."""
+        """Return the (m, 2) puff positions at a time [m]; the ages must increase."""
         config = self._config
         source = np.array(config.source)
         velocity = np.array(config.source_velocity)
@@ -166,7 +166,7 @@ class PlumeField:
         return np.asarray(given_off + carried)
 
     def _flow(self, times: FloatArray) -> FloatArray:
-        """Return the flow at times, (..., 2) [m/s]."""
+        """Return the (..., 2) flow at the given times [m/s]."""
         config = self._config
         swing = config.swing * np.sin(2.0 * np.pi * times / config.swing_period)
         angle = np.deg2rad(config.flow_direction + swing)

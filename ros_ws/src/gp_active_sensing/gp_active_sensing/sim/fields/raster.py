@@ -1,7 +1,7 @@
 """Values of a field from a raster: an ESRI ASCII grid or a GeoTIFF.
 
-A value belongs to the centre of its cell. Between four centres values are bilinear; beyond the
-outermost centres the nearest value applies.
+A value belongs to the centre of its cell. Values between four centres are interpolated bilinearly.
+Outside the outermost centres the nearest value applies.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def raster_truth(path: Path, config: FieldConfig, topology: Topology) -> GroundT
     """Return the field at a map's places, ``offset + scale * raster``.
 
     Raises:
-        MapError: a raster that cannot be used; the message names the places that it does not cover.
+        MapError: a raster that cannot be used; the message names places outside the raster.
     """
     raster = read_field_raster(path, config, topology.datum)
     positions = np.asarray(topology.positions, dtype=np.float64)
@@ -62,11 +62,12 @@ def read_field_raster(
 ) -> RasterCells:
     """Read a raster, rows from south to north.
 
-    Coordinates are metres of the map if the raster has no coordinate system or the map no origin.
+    Coordinates are metres of the map if the raster has no coordinate system or the map has no
+    origin.
 
     Args:
         path: ``.asc``, ``.tif`` or ``.tiff``.
-        config: number of the band.
+        config: settings with the number of the band.
         datum: longitude and latitude of the map's origin [degree]; None = not known.
 
     Raises:

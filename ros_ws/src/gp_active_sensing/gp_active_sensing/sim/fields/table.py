@@ -27,12 +27,12 @@ logger = logging.getLogger(__name__)
 
 _SHOWN = 5
 _EMPTY = ("",)
-"""Words for a missing value."""
+"""Cell texts that mean a missing value."""
 
 
 @dataclass(frozen=True)
 class _Cells:
-    """Contents of a table: (k,) values of each place at k times; NaN = empty, () = no times."""
+    """Contents of a table: (k,) values of each place at k times, or (1,) without times."""
 
     rows: Mapping[str, Sequence[float] | FloatArray]
     slots: tuple[Slot, ...]
@@ -43,7 +43,8 @@ def table_truth(path: Path, config: FieldConfig, topology: Topology) -> GroundTr
     """Return the field at a map's places, ``offset + scale * column``.
 
     An empty cell of a time slot gets the value of the nearest slot with a value at that place. A
-    place without a value gets ``fill``. Both are logged and do not count as known.
+    place without a value gets ``fill``. Both substitutes are logged and do not count as known
+    values.
 
     Args:
         path: the table.
@@ -51,7 +52,7 @@ def table_truth(path: Path, config: FieldConfig, topology: Topology) -> GroundTr
         topology: the map.
 
     Returns:
-        A constant field, or a field of time slots for several columns or intervals.
+        A constant field; for several columns or intervals a field of time slots.
 
     Raises:
         MapError: a table that cannot be used; the message has the line, or the places without a
@@ -94,7 +95,7 @@ def table_truth(path: Path, config: FieldConfig, topology: Topology) -> GroundTr
 def _without_gaps(
     values: FloatArray, cells: _Cells, path: Path, config: FieldConfig, topology: Topology
 ) -> FloatArray:
-    """Return values with ``fill`` at places without values. Raises MapError if it is not given."""
+    """Replace missing values by ``fill``. Raises MapError if ``fill`` is needed and missing."""
     gaps = np.isnan(values[0])
     missing = [name for name, gap in zip(topology.names, gaps.tolist(), strict=True) if gap]
     if not missing:
@@ -112,7 +113,7 @@ def _without_gaps(
 
 
 def _wide(path: Path, config: FieldConfig, topology: Topology) -> _Cells:
-    """Read a CSV table with a line for each time."""
+    """Read a CSV table with one line per time."""
     if is_xml(path):
         msg = f"{path}: field.time_column: is for CSV tables; XML says its times itself"
         raise MapError(msg)
@@ -130,7 +131,7 @@ def _wide(path: Path, config: FieldConfig, topology: Topology) -> _Cells:
     values = np.concatenate(parts)
     times = values[:, -1].tolist()
     for line, (one, two) in zip(lines, pairwise([-math.inf, *times]), strict=True):
-        if not two > one:  # or NaN
+        if not two > one:  # also true for NaN
             msg = f"{path}, line {line}: expected a time after {one:g} s, got {two:g} s"
             raise MapError(msg)
     slots = tuple(Slot(time, time) for time in times)
@@ -150,7 +151,7 @@ def _edges(path: Path, config: FieldConfig) -> _Cells:
 
 
 def _columns(path: Path, config: FieldConfig) -> _Cells:
-    """Read a CSV table with a line for each place."""
+    """Read a CSV table with one line per place."""
     rows: dict[str, FloatArray] = {}
     with Table(path, MapError, ragged=True, missing=_EMPTY) as table:
         at = table.column(config.id_column)
@@ -175,7 +176,7 @@ def _chosen(table: Table, config: FieldConfig) -> tuple[list[str], tuple[Slot, .
     for pattern in config.value_columns or (config.value_column,):
         found = [pattern] if pattern in known else fnmatch.filter(known, pattern)
         if not found:
-            table.column(pattern)  # raises the error
+            table.column(pattern)  # raises MapError
         columns += [name for name in found if name not in columns]
     if not config.value_columns:
         return columns, ()
@@ -272,7 +273,7 @@ _TIMES = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)_(\d+(?:\.\d+)?)(?![\d.])")
 
 
 class Slot(NamedTuple):
-    """Interval of a table's clock [s]."""
+    """Time interval on the table's clock [s]."""
 
     begin: float
     end: float
@@ -323,7 +324,7 @@ class TimeSeriesField(GroundTruth):
         return values
 
     def known(self, seconds: float) -> BoolArray:
-        """Return the (n,) places with a known value at a time of the mission [s]. O(n + k).
+        """Return (n,) True for places with a known value at a mission time [s]. O(n + k).
 
         Between two slots both values must be known.
         """
@@ -331,7 +332,7 @@ class TimeSeriesField(GroundTruth):
         return np.asarray(self._given[k] & self._given[after]) if share else self._given[k].copy()
 
     def _between(self, seconds: float) -> tuple[int, int, float]:
-        """Return the slots around a time of the mission [s], and the weight of the second."""
+        """Return two slots around a mission time [s], and the weight of the second slot."""
         time = self._start + seconds
         last = len(self._begins) - 1
         if not self._linear:

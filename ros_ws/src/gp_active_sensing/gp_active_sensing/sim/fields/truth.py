@@ -133,7 +133,7 @@ _DRIFT_STREAM = 0xD21F7
 
 
 _LEAST = 1e-10
-"""Smallest eigenvalue of a draw, as a fraction of the largest."""
+"""Smallest eigenvalue kept in a matrix root, as a fraction of the largest eigenvalue."""
 
 
 _Root: TypeAlias = Callable[[FloatArray], FloatArray]
@@ -141,9 +141,10 @@ _Root: TypeAlias = Callable[[FloatArray], FloatArray]
 
 
 def _symmetric_root(correlation: FloatArray) -> _Root:
-    """Return ``K^(1/2)`` of a correlation matrix. O(n³); its product is O(n²).
+    """Return the function ``w -> K^(1/2) w`` of a correlation matrix K.
 
-    The symmetric root does not depend on the signs of eigenvectors, and needs no jitter.
+    The function costs O(n²), the root O(n³). The symmetric root does not depend on the signs of
+    eigenvectors, and needs no jitter.
     """
     values, vectors = np.linalg.eigh(correlation)
     # Smaller eigenvalues are rounding errors, which the root amplifies: 1e-15 to 3e-8.
@@ -155,15 +156,15 @@ class DriftingField(GroundTruth):
     """Draw from a Gaussian process that drifts: ``f(t) = mean + signal_std K^(1/2) w(t)``.
 
     ``w_j(t) = a_j cos(ω_j t) + b_j sin(ω_j t)`` with standard normal a and b, and ω_j normal with
-    standard deviation ``1 / time_scale``. At every t the field is an exact draw. Values Δt apart
-    have the correlation ``exp(-Δt² / (2 time_scale²))``. At t = 0 it equals the constant draw of
-    the same seed.
+    standard deviation ``1 / time_scale``. At every t the field is an exact draw from the process.
+    Values Δt apart have the correlation ``exp(-Δt² / (2 time_scale²))``. At t = 0 it equals the
+    constant draw of the same seed.
 
     Args:
-        root: function ``w -> K^(1/2) w`` of the correlation between the places.
-        white: (n,) a, the draw at t = 0.
+        root: function ``w -> K^(1/2) w`` with the correlation matrix K of the places.
+        white: (n,) coefficients a, which are w(0).
         config: mean, standard deviation and time-scale.
-        seed: key of b and ω.
+        seed: seed of b and ω.
     """
 
     def __init__(self, root: _Root, white: FloatArray, config: FieldConfig, seed: int) -> None:
@@ -193,8 +194,7 @@ def build_truth(config: FieldConfig, topology: Topology, seed: int) -> GroundTru
     """Return the noise-free field of a scenario at the places of a map.
 
     Raises:
-        ConfigError: length-scales or a formula that do not fit the map's features, or a missing
-            file.
+        ConfigError: a file is missing, or length-scales or a formula do not fit the map's features.
         MapError: a table or raster that cannot be used; the message names the places without a
             value.
     """
@@ -216,7 +216,7 @@ def build_truth(config: FieldConfig, topology: Topology, seed: int) -> GroundTru
 
 
 def _draw(config: FieldConfig, topology: Topology, seed: int) -> GroundTruth:
-    """Return ``mean + signal_std K^(1/2) w``, with standard normal w keyed by the seed. O(n³)."""
+    """Return ``mean + signal_std K^(1/2) w`` with standard normal w from the seed. O(n³)."""
     root = _root(config, topology)
     white = np.random.default_rng([seed, _STREAM]).standard_normal(topology.n)
     if config.time_scale is not None:
