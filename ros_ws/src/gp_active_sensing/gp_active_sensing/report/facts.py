@@ -1,4 +1,4 @@
-"""Facts of a run besides its map: time, duration, sensor and rejected readings."""
+"""Time, duration, sensor and rejected readings of a run, for its page."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Fact = tuple[str, str]
 """Label and value of a fact."""
 
 _CALENDAR = 1_000_000_000 * 10**9
-"""Smallest stamp that counts as a calendar time [ns]; simulations have smaller stamps."""
+"""Smallest stamp of a calendar time [ns]; stamps of simulations are smaller."""
 
 
 @dataclass
 class Tally:
-    """Totals of the events of a run, updated event by event.
+    """Totals of the events of a run.
 
     Args:
         first_ns, last_ns: earliest and latest time of an event [ns]; 0 = not known.
@@ -33,13 +33,13 @@ class Tally:
     last_ns: int = 0
     used: int = 0
     moved: Counter[str] = field(default_factory=Counter)
-    """Number of places that the limits closed (``closed``) or opened (``opened``)."""
+    """Number of places that the limits closed ("closed") or opened ("opened")."""
     _gated: dict[tuple[str, int], list[ReadingGated]] = field(default_factory=dict)
-    """Gated readings by probe and stamp, until they are used."""
+    """Gated readings by probe and stamp, until a later event uses them."""
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> Tally:
-        """Return the totals of events that are given in their order."""
+        """Return the totals of events, in journal order."""
         found = cls()
         for event in events:
             found.take(event)
@@ -71,12 +71,12 @@ class Tally:
 
 
 def facts_of(data: RunData, tally: Tally) -> list[Fact]:
-    """Return the facts of a run in the order of the page."""
+    """Return the facts in the order of the page."""
     return [fact for fact in _facts(data, tally) if fact[1]]
 
 
 def headline(data: RunData, tally: Tally) -> str:
-    """Return date, duration and sensor as one sentence; "" if none is known."""
+    """Return date, duration and sensor as one sentence; "" if all are unknown."""
     known = dict(facts_of(data, tally))
     return " · ".join(known[key] for key in ("date", "duration", "sensor") if key in known)
 
@@ -106,7 +106,7 @@ def _facts(data: RunData, tally: Tally) -> Iterator[Fact]:
 
 
 def time_of(stamp_ns: int) -> str:
-    """Return a stamp as date and time in UTC; for a simulation in seconds."""
+    """Return a stamp as date and time in UTC, or a simulation's stamp in seconds."""
     if stamp_ns < _CALENDAR:
         return moment(stamp_ns)
     seconds, rest = divmod(stamp_ns, 10**9)
@@ -130,7 +130,7 @@ def _duration(seconds: float) -> str:
 
 
 def _sensor(config: Mapping[str, Any]) -> str:
-    """Return type, field and topic of a robot's readings, or the settings of a simulated sensor."""
+    """Return a robot's sensor type, field and topic, or the settings of a simulated sensor."""
     reading = config.get("reading")
     if isinstance(reading, Mapping):
         return _topic(reading)

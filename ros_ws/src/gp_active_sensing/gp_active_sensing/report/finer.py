@@ -1,4 +1,4 @@
-"""Maps with a finer lattice than the places, for a page."""
+"""Maps on a page with a finer lattice than the places."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from gp_active_sensing.report.payload import pack, pack_integers, side_of
 from gp_active_sensing.topology import Topology
 
 MOST = 6000
-"""Approximate largest number of points."""
+"""Approximate largest number of lattice points."""
 _WORK = 5e9
-"""Largest product of number of points and squared number of read places, for about 2 s of work."""
+"""Largest value of (lattice points) · (read places)², for about 2 s of work."""
 _FINEST = 8.0
-"""Largest number of points of the finer map along the side of a place."""
+"""Largest number of lattice points along the side of a place."""
 _LEAST = 1.5
-"""Smallest number of points of the finer map along the side of a place."""
+"""Smallest number of lattice points along the side of a place."""
 
 
 def finer_spacing(topology: Topology, observed: int = 0) -> float | None:
-    """Return the distance of the points of a finer map [m].
+    """Return the lattice spacing of a finer map [m].
 
-    The distance is None on roads, lines and layers, and on maps with too many places.
+    None on roads, lines and layers, and on maps with too many places.
 
     Args:
         topology: the map.
@@ -43,11 +43,11 @@ def finer_spacing(topology: Topology, observed: int = 0) -> float | None:
 
 
 def finer_map(topology: Topology, belief: Belief) -> dict[str, Any] | None:
-    """Return mean and standard deviation of the noise-free field between the places.
+    """Return mean and standard deviation of the noise-free field on a finer lattice.
 
     Returns:
-        Plain data, with the points as cells of a square lattice from its south-west corner. None if
-        there is no finer map, see `finer_spacing`.
+        Plain data. Lattice points are numbered row by row from the south-west corner. None if
+        `finer_spacing` returns None.
     """
     observed = int(belief.observed.sum())
     spacing = finer_spacing(topology, observed) if observed else None

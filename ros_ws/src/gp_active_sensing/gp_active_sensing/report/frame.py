@@ -1,4 +1,4 @@
-"""HTML page in one file, with styles, scripts and colours; a browser loads no other file."""
+"""Single-file HTML page with styles, scripts and colours; a browser loads no other file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 
 _PACKAGE = "gp_active_sensing.report"
 _COUNT = 64
-# Both ends differ from white and black; the lightness increases throughout.
+# Lightness increases throughout; the first and last colour differ from black and white.
 _VALUES = ("#4b2a86", "#3f559f", "#2f7d9f", "#2aa08c", "#5dbb63", "#a9cc44", "#ead23c")
 _DOUBT = ("#3d2c6e", "#6d2f86", "#a33a83", "#d64f6d", "#f07d55", "#f6b052", "#f8de7e")
 
@@ -56,12 +56,12 @@ def build_page(
     Args:
         body: name of an HTML asset, whose content is placed inside ``frame.html``.
         scripts: names of the scripts, in the order of execution.
-        data: data for the scripts, stored in the JSON element ``#data``.
+        data: data for the scripts, stored as JSON in the element ``#data``.
         connect: value of ``connect-src`` in the security policy; "" = none.
         images: value of ``img-src`` in the security policy; "" = none.
-        styles: names of the style sheets among the assets.
+        styles: names of style sheet assets.
         package: package whose folder ``assets`` is searched first.
-        slots: HTML of the slots in both HTML files; the caller escapes all texts of a run.
+        slots: HTML for the named slots; the caller must escape texts of a run.
     """
     texts = [f"\n{_asset(name, package)}" for name in scripts]
     whole = _asset("frame.html").replace("$body", _asset(body, package))
@@ -92,7 +92,7 @@ def _asset(name: str, package: str = _PACKAGE) -> str:
 
 
 def security_policy(scripts: Sequence[str], connect: str = "", images: str = "") -> str:
-    """Return a Content-Security-Policy that allows these scripts and no other content."""
+    """Return a Content-Security-Policy that allows the given scripts and no other content."""
     digests = (hashlib.sha256(text.encode("utf-8")).digest() for text in scripts)
     allowed = " ".join(f"'sha256-{base64.b64encode(d).decode('ascii')}'" for d in digests)
     policy = f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'"

@@ -14,30 +14,30 @@ from gp_active_sensing.topology.projection import geographic_of, local_system
 from gp_active_sensing.types import BoolArray, FloatArray
 
 MOST_LAYERS = 12
-"""Largest number of layers; with more heights, several heights share a layer."""
+"""Largest number of layers; maps with more heights put several heights in a layer."""
 _GAP = 0.2
 """Gap between two layers, as a fraction of the map's extent."""
 POWERS = tuple((i, j) for i in range(4) for j in range(4 - i))
 """Exponents of x and y for each coefficient of a polynomial of third degree."""
 _SIDE = 9
 _ENOUGH = 1e-7
-"""Largest error of the polynomials [degree], about a centimetre."""
+"""Largest allowed error of the polynomials [degree], about a centimetre."""
 _MOST_POINTS = 60_000
-"""Largest number of corners that a page draws."""
+"""Largest number of shore corners on a page."""
 _SAMPLES = 500
-"""Largest number of samples along a side in the search for walls."""
+"""Number of samples along a map's longer side in the search for walls."""
 
 
 def layers_of(topology: Topology, side: float) -> dict[str, Any] | None:
     """Return the layout of the layers of a map; None for a map in the plane.
 
-    Keys: ``of`` (n,) is the layer of each place, ``labels`` are in metres, ``shifts`` move the
-    positions in each layer [m]. ``corners`` (left, upper) belong to each layer [m], ``low`` and
-    ``high`` to all layers [m].
+    A page draws the layers side by side. Keys: ``of`` (n,) is the layer of each place. ``labels``,
+    ``shifts`` (of the positions) and ``corners`` (upper left) [m] have an item for each layer.
+    ``low`` and ``high`` bound all layers [m].
 
     Args:
         topology: the map.
-        side: side of the square of a place [m].
+        side: side of the square that shows a place [m].
     """
     if topology.heights is None:
         return None
@@ -72,9 +72,9 @@ def layers_of(topology: Topology, side: float) -> dict[str, Any] | None:
 def georeference(topology: Topology) -> dict[str, Any] | None:
     """Return polynomials of third degree from positions on a map to degrees.
 
-    Keys: ``middle`` and ``half``, which scale positions to -1 … 1, and the coefficients
-    ``longitude`` and ``latitude`` in the order of `POWERS`. None without a datum or pyproj, and
-    for a map so large that an error exceeds `_ENOUGH`.
+    Keys: ``middle`` and ``half`` scale positions to -1 … 1; ``longitude`` and ``latitude`` are
+    coefficients in the order of `POWERS`. None without a datum or pyproj, or if the error exceeds
+    `_ENOUGH` on a large map.
     """
     if topology.datum is None:
         return None
@@ -104,8 +104,8 @@ def shore_of(topology: Topology, side: float) -> list[FloatArray]:
 
     Args:
         topology: the map.
-        side: distance between neighbouring places [m]; lines farther than twice this distance from
-            all places are left out.
+        side: distance between neighbouring places [m]. Lines are clipped to twice this distance
+            outside the bounding box of the places.
     """
     ground = topology.ground
     if ground is None or not ground.bounded or topology.heights is not None:
@@ -124,7 +124,7 @@ def shore_of(topology: Topology, side: float) -> list[FloatArray]:
 
 
 def _walls(ground: FreeGround, low: FloatArray, high: FloatArray) -> list[FloatArray]:
-    """Return the edges between free and blocked ground as straight lines, by sampling [m]."""
+    """Sample the ground; return the edges between free and blocked ground as lines [m]."""
     step = float((high - low).max()) / _SAMPLES
     x, y = (np.arange(a, b, step) for a, b in zip(low, high, strict=True))
     points = np.stack(np.meshgrid(x, y), axis=-1)
@@ -136,7 +136,7 @@ def _walls(ground: FreeGround, low: FloatArray, high: FloatArray) -> list[FloatA
 
 
 def _runs(free: BoolArray) -> list[FloatArray]:
-    """Return the edges between free and blocked rows, each as the (column, row) of its two ends."""
+    """Return the edges between rows of different values, each as two (column, row) ends."""
     found = []
     for row, change in enumerate(free[1:] != free[:-1], start=1):
         ends = np.flatnonzero(np.diff(np.concatenate([[0], change.astype(np.int8), [0]])))

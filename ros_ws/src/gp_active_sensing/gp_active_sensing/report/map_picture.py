@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 _OUTSIDE, _INK, _NO_LIMIT = "#d1242f", "#1f2328", "#9aa0a6"
 _PLACE, _MOVE, _WALL, _UNKNOWN = "#2f7d9f", "#b9d3dd", "#57606a", "#eaeef2"
 _INCHES = 10.0
-"""Longer side of the map [inch]."""
+"""Longer side of the map in a picture [inch]."""
 _KMH = 3.6
 _MOST_ARROWS = 1500
-"""Largest number of segments of a map with arrows."""
+"""Largest number of segments of a map that is drawn with arrows."""
 _MOST_NAMES = 40
-"""Largest number of places of a map with names."""
+"""Largest number of places of a map that is drawn with names."""
 
 
 def _figure(title: str, low: Sequence[float], high: Sequence[float]) -> tuple[Figure, Axes]:
@@ -73,7 +73,7 @@ def _legend(axes: Axes, entries: Sequence[tuple[str, str, str]]) -> None:
 
 
 def save_picture(figure: Figure, path: Path) -> None:
-    """Write a picture as .svg or .png, by the end of the file name."""
+    """Write a picture as SVG or PNG, chosen by the file suffix."""
     from matplotlib import rc_context
 
     made, kind = io.BytesIO(), path.suffix.lower()[1:]
@@ -84,7 +84,7 @@ def save_picture(figure: Figure, path: Path) -> None:
 
 
 def road_picture(road_map: RoadMap) -> Figure:
-    """Return the picture of a road map with limits and one-ways; unreachable roads are red.
+    """Draw a road map with speed limits and one-way arrows; unreachable roads are red.
 
     Raises:
         MissingDependencyError: matplotlib is missing.
@@ -134,7 +134,7 @@ def road_picture(road_map: RoadMap) -> Figure:
 
 
 def _arrow(segment: Segment) -> tuple[float, float, float, float]:
-    """Return the middle of a drawn segment, and the unit vector of its direction at the middle."""
+    """Return the middle of a segment and the unit vector of its direction there."""
     left = length_of(segment.line) / 2.0
     for (x0, y0), (x1, y1) in pairwise(segment.line):
         leg = math.hypot(x1 - x0, y1 - y0)
@@ -146,9 +146,9 @@ def _arrow(segment: Segment) -> tuple[float, float, float, float]:
 
 
 def place_picture(places: Topology, title: str) -> Figure:
-    """Return the picture of a map of places with moves; places outside the largest part are red.
+    """Draw a map of places with its moves, shores and walls.
 
-    It shows shores; occupied cells are drawn as walls.
+    Places outside the largest connected part are red.
 
     Raises:
         MissingDependencyError: matplotlib is missing.
@@ -203,7 +203,7 @@ def _rings(places: Topology) -> list[FloatArray]:
 
 
 def _known_corners(grid: OccupancyGrid) -> FloatArray:
-    """Return the (4, 2) corners of the known part of a grid, or of the whole grid [m]."""
+    """Return the (4, 2) corners of a grid's known rectangle, or of the whole grid [m]."""
     known = grid.values >= 0
     if not known.any():
         return grid.corners
@@ -214,7 +214,7 @@ def _known_corners(grid: OccupancyGrid) -> FloatArray:
 
 
 def _draw_cells(axes: Axes, grid: OccupancyGrid) -> list[tuple[str, str, str]]:
-    """Draw the occupied and the unknown cells; return the entries of the legend."""
+    """Draw occupied and unknown cells; return their entries for the legend."""
     from matplotlib.colors import ListedColormap
     from matplotlib.transforms import Affine2D
 

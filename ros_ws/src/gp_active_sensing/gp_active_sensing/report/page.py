@@ -26,9 +26,9 @@ from gp_active_sensing.util.files import write_whole
 from gp_active_sensing.util.wording import describe_predictability
 
 MOST_BYTES = 5_000_000
-"""Largest size of a page [bytes]; a longer run shows fewer maps and candidates."""
+"""Largest size of a page [bytes]; the page of a longer run shows fewer maps and candidates."""
 ROWS = 1000
-"""Largest number of rows in the table of stages; the rows are spread evenly over the run."""
+"""Largest number of rows in the stage table; a longer run shows evenly spread stages."""
 SCRIPTS = (
     "base.js", "decode.js", "chart.js", "axes.js", "map.js", "field.js", "panels.js", "profile.js",
     "bars.js", "download.js", "quality.js", "page.js",
@@ -39,11 +39,11 @@ SCRIPTS = (
 def write_report(run_dir: Path | str) -> Path:
     """Write ``report.html`` into a run directory and return its path.
 
-    The page depends only on the directory: on ``config.yaml``, ``journal.jsonl``,
-    ``records.jsonl`` and ``summary.json``. It needs no network.
+    The page is made from ``config.yaml``, ``journal.jsonl``, ``records.jsonl`` and
+    ``summary.json``. It needs no network.
 
     Raises:
-        RunError: not a run directory, or the page cannot be written.
+        RunError: `run_dir` is not a run directory, or the page cannot be written.
         ActiveSensingError: the map cannot be found or read.
     """
     data = load_run(Path(run_dir))
@@ -59,7 +59,7 @@ def write_report(run_dir: Path | str) -> Path:
 
 
 def _fill(seen: Sequence[tuple[RunData, Reconstruction]], finer: Sequence[Any], thin: int) -> str:
-    """Return the page; a further quantity has only the data that differ from the main quantity."""
+    """Return the HTML; further quantities share the places and tracks of the main quantity."""
     data, done = seen[0]
     payload, *further = (
         build_payload(each, steps, thin) | {"finer": one}
@@ -89,7 +89,7 @@ def slots(
     Args:
         data: the run.
         done: the steps of the run.
-        payload: result of `build_payload`; it may lack all maps but ``steps`` and ``all``.
+        payload: result of `build_payload`; of the maps only ``steps`` and ``all`` are needed.
         tally: totals of the run's events so far.
         continues: True = the run is not over.
     """
@@ -125,7 +125,7 @@ def config_text(data: RunData) -> str:
 
 
 def facts_table(data: RunData, tally: Tally) -> str:
-    """Return the table of the facts of a run as HTML."""
+    """Return the run's facts as an HTML table."""
     rows = "".join(
         f'<tr class="fact"><th class="text">{html.escape(what)}</th>'
         f'<td class="wrap">{html.escape(fact)}</td></tr>'
@@ -181,7 +181,7 @@ def _notes(
 
 
 def _explained(data: RunData, done: Reconstruction) -> float | None:
-    """Return R² between readings and predictions from the summary, or else compute it."""
+    """Return the leave-one-out R² of the readings, from the summary if available."""
     if "explained" in data.summary:
         share = data.summary["explained"]
         return float(share) if isinstance(share, int | float) else None
@@ -231,7 +231,7 @@ def _tiles(data: RunData, done: Reconstruction, payload: Mapping[str, Any]) -> I
         yield tile(f"R\u00b2 = {share:.2f}", "how well neighbouring readings predict each other")
     metres = last.metres
     if last.plan is not None and last.plan.waypoint is None:
-        metres = float(data.summary.get("metres") or metres)  # with the way home
+        metres = float(data.summary.get("metres") or metres)  # including the way home
     if data.records:
         yield tile(f"{metres / 1000:.1f} km" if metres >= 1000 else f"{metres:.0f} m", "driven")
     yield from _belief_tiles(done, payload)
@@ -326,11 +326,11 @@ _FOLLOWED = (
     ("probe went to", "went_name", ""),
     ("information there [nat]", "information.went", ".3f"),
 )
-"""Further columns of the table for a mission with a freely moving probe."""
+"""Further columns of the stage table (title, record key, format) for a freely moving probe."""
 
 
 def stages_table(data: RunData) -> str:
-    """Return the table of the stages as HTML; "" without stages."""
+    """Return the stage table as HTML; "" without stages."""
     count = len(data.records)
     if not count:
         return ""

@@ -24,13 +24,14 @@ from gp_active_sensing.types import CandidateValue, FloatArray, IntArray, Plan
 from gp_active_sensing.util.wording import counted
 
 LEVELS = 65535
-"""Largest level of packed values; the resolution is 1/65535 of their range."""
+"""Largest integer of packed values; the resolution is 1/65535 of the value range."""
 
 
 def pack(values: FloatArray, low: float, high: float) -> dict[str, Any]:
-    """Return an array as JSON data: 16-bit levels, differences of rows, deflate, base64.
+    """Return an array as JSON data: 16-bit integers, differences of rows, deflate, base64.
 
-    ``assets/decode.js`` unpacks it. High and low bytes are stored separately, for compression.
+    ``assets/decode.js`` unpacks the data. High and low bytes are stored separately, for
+    compression.
 
     Args:
         values: (rows, columns); values outside the range are clipped.
@@ -43,7 +44,7 @@ def pack(values: FloatArray, low: float, high: float) -> dict[str, Any]:
 
 
 def pack_integers(values: IntArray) -> dict[str, Any]:
-    """Return (rows,) integers from 0 to 2³²-1, as two columns of 16 bits."""
+    """Return (rows,) integers from 0 to 2³²-1, packed as two 16-bit columns."""
     whole = np.asarray(values, dtype=np.int64)
     if whole.size and (whole.min() < 0 or whole.max() >= 2**32):
         msg = f"expected integers of 0 … 2³²-1, got {whole.min()} … {whole.max()}"
@@ -53,7 +54,7 @@ def pack_integers(values: IntArray) -> dict[str, Any]:
 
 
 def unpack(packed: dict[str, Any]) -> FloatArray:
-    """Return the unpacked (rows, columns) values, for tests."""
+    """Unpack (rows, columns) values, for tests."""
     planes = np.frombuffer(zlib.decompress(base64.b64decode(packed["data"])), dtype=np.uint8)
     high, low = planes.reshape(2, packed["rows"], packed["columns"]).astype(np.uint16)
     levels = np.cumsum((high << 8) | low, axis=0, dtype=np.uint16)
@@ -63,7 +64,7 @@ def unpack(packed: dict[str, Any]) -> FloatArray:
 def _pack(levels: Any, low: float, step: float) -> dict[str, Any]:
     rows, columns = levels.shape
     changes = levels.copy()
-    changes[1:] -= levels[:-1]  # wraps around; the sum wraps back
+    changes[1:] -= levels[:-1]  # Integer overflow wraps around, and the sum wraps back.
     planes = np.concatenate([(changes >> 8).ravel(), (changes & 0xFF).ravel()]).astype(np.uint8)
     data = base64.b64encode(zlib.compress(planes.tobytes(), 9)).decode("ascii")
     return {"rows": rows, "columns": columns, "low": low, "step": step, "data": data}
@@ -72,17 +73,17 @@ def _pack(levels: Any, low: float, step: float) -> dict[str, Any]:
 MAP_BYTES = 3_000_000
 """Largest size of the packed maps [bytes]."""
 CANDIDATES = 200
-"""Largest number of stored candidates of a decision."""
+"""Largest number of stored candidate places per decision."""
 ALL_CANDIDATES = 12_000
-"""Largest number of stored candidates of all decisions."""
+"""Largest number of stored candidate places over all decisions."""
 SCALES = 12
-"""Largest number of length-scales shown separately."""
+"""Largest number of length-scales that a page shows separately."""
 _TO = " to "
 Scale: TypeAlias = tuple[float, ...]
 
 
 def build_payload(data: RunData, done: Reconstruction, thin: int = 1) -> dict[str, Any]:
-    """Return the data of a page, with numbers of maps and candidates divided by `thin`."""
+    """Return the data of a page; `thin` divides the numbers of maps and candidate places."""
     maps = _maps(done, thin)
     while _size(maps) > MAP_BYTES and len(maps["steps"]) > 2:
         thin *= 2
@@ -101,7 +102,7 @@ def build_payload(data: RunData, done: Reconstruction, thin: int = 1) -> dict[st
 
 
 def quality_of(data: RunData, done: Reconstruction) -> dict[str, Any] | None:
-    """Return the quality of a map whose truth is not known; None if the truth is known.
+    """Return the leave-one-out quality of the map; None if the truth is known.
 
     The cost is O(L D³), see `calibration_of`.
     """
@@ -112,10 +113,10 @@ def quality_of(data: RunData, done: Reconstruction) -> dict[str, Any] | None:
 
 
 def _tracks(data: RunData, done: Reconstruction) -> list[dict[str, Any]]:
-    """Return the driven tracks; [] for a simulation."""
+    """Return the driven tracks; [] for a simulation or a map with heights."""
     events = tuple(parse_events(data.events))
     first = next((event for event in events if isinstance(event, MissionStarted)), None)
-    flat = data.topology.heights is None  # a track has no heights
+    flat = data.topology.heights is None  # tracks are plane
     if first is None or first.details.get("driver") == "sim" or not flat:
         return []
     driven = GrowingTracks(float(np.ptp(data.topology.positions, axis=0).max()))
@@ -125,7 +126,7 @@ def _tracks(data: RunData, done: Reconstruction) -> list[dict[str, Any]]:
 
 
 def pack_tracks(driven: GrowingTracks, done: Reconstruction) -> list[dict[str, Any]]:
-    """Return tracks of at least two points as plain data."""
+    """Return tracks with at least two points as plain data."""
     ends = [number if done.by_stage else step.number for number, step in enumerate(done.steps)]
     found = []
     for track in driven.tracks(ends, by_stage=done.by_stage):
@@ -161,9 +162,9 @@ def describe(data: RunData, done: Reconstruction) -> dict[str, Any]:
 
 
 def kept_of(steps: int, thin: int = 1) -> int:
-    """Return the number of stored candidates of a decision in a run of some steps.
+    """Return the number of stored candidate places per decision for a run of `steps` steps.
 
-    The number changes by factors of 2, since each change rewrites all steps of a live page.
+    The number changes by factors of 2: each change rewrites all steps of a live page.
     """
     most = CANDIDATES
     while most > 4 and most * steps > ALL_CANDIDATES:
@@ -174,19 +175,19 @@ def kept_of(steps: int, thin: int = 1) -> int:
 def floor_of(data: RunData, done: Reconstruction) -> tuple[float, int] | None:
     """Return the lower bound of the expected error and its number of readings.
 
-    The result is None if the bound is not known or is zero.
+    None if the bound is unknown or zero.
     """
     if "least_error" in data.summary:
         least, places = data.summary["least_error"], data.summary["least_places"]
-    else:  # of an older run or a running one
+    else:  # older and running runs have no bound in the summary
         least, places = done.belief.floor(data.topology.weights) or (None, None)
-    if least is None or places is None or not least > 0.0:  # zero is no information
+    if least is None or places is None or not least > 0.0:  # zero bounds nothing
         return None
     return float(least), int(places)
 
 
 def is_line(topology: Topology) -> bool:
-    """Return whether all places lie on one line along x or y."""
+    """Return True if all places lie on one line along x or y."""
     if topology.heights is not None:
         return False
     spread = np.ptp(topology.positions, axis=0)
@@ -199,21 +200,21 @@ def scale_unit(data: RunData) -> str:
 
 
 def scale_labels(unit: str, scales: Sequence[tuple[float, ...]]) -> list[str]:
-    """Return each length-scale as text, with its unit.
+    """Return each length-scale as text with its unit.
 
-    On a map with heights, the text has the length-scales in the plane and in height.
+    On a map with heights, the text has a horizontal and a vertical length-scale.
     """
     return [_group_label(unit, [scale]) for scale in scales]
 
 
 def groups_of(done: Reconstruction) -> list[list[Scale]]:
-    """Return groups of length-scales that are shown together, smallest first.
+    """Return groups of length-scales that the page shows together, smallest first.
 
-    Each length-scale is its own group, unless a run has more than `SCALES` length-scales.
+    Up to `SCALES` length-scales, each has a group of its own.
     """
     scales = sorted({scale for step in done.steps for scale in step.masses} | set(done.prior))
     if len(scales) <= SCALES:
-        alike: dict[str, list[Scale]] = {}  # with equal labels
+        alike: dict[str, list[Scale]] = {}  # length-scales with equal labels
         for scale in scales:
             alike.setdefault(scale_labels("", [scale])[0], []).append(scale)
         return list(alike.values())
@@ -225,7 +226,7 @@ def groups_of(done: Reconstruction) -> list[list[Scale]]:
 
 
 def _group_label(unit: str, group: Sequence[Scale]) -> str:
-    """Return the label of a group: a value or a range for each axis."""
+    """Return a value or a range for each axis."""
     after = f" {unit}" if unit else ""
     if all(len(set(scale)) == 1 for scale in group):
         return _from_to([scale[0] for scale in group], _TO) + after
@@ -236,9 +237,9 @@ def _group_label(unit: str, group: Sequence[Scale]) -> str:
 
 
 def _from_to(values: Sequence[float], to: str) -> str:
-    """Return a range of values as text; a single value if both ends have the same text."""
+    """Return the range of values as text; a single value if both ends have the same text."""
     low, high = min(values), max(values)
-    digits = 3 if to == _TO or low == high else 2  # several axes leave less room
+    digits = 3 if to == _TO or low == high else 2  # less room with several axes
     ends = [f"{v:.0f}" if v >= 100.0 else f"{v:.{digits}g}" for v in (low, high)]
     return ends[0] if ends[0] == ends[1] else to.join(ends)
 
@@ -250,7 +251,7 @@ def _shares(masses: Mapping[Scale, float], groups: Sequence[Sequence[Scale]]) ->
 def describe_step(
     data: RunData, step: ReportStep, groups: Sequence[Sequence[Scale]], kept: int
 ) -> dict[str, Any]:
-    """Return a step without readings and maps, with at most `kept` candidates."""
+    """Return the data of a step except readings and maps, with at most `kept` candidate places."""
     found: dict[str, Any] = {
         "n": step.number,
         "observed": step.observed,
@@ -300,7 +301,7 @@ def describe_step(
         ),
         "candidates": [[c.location, _fine(c.lower), _fine(c.upper)] for c in chosen],
         "others": len(plan.candidates) - len(chosen),
-        # Bounds need candidates; the policy random has none.
+        # Bounds need candidate places; the policy `random` has none.
         "lower": _fine(plan.lower) if plan.candidates else None,
         "upper": _fine(plan.upper) if plan.candidates else None,
         "planSeconds": _significant(float(record.get("plan_seconds") or plan.seconds)),
@@ -323,7 +324,7 @@ def _went(step: ReportStep, plan: Plan) -> dict[str, Any]:
 
 
 def _way_home(data: RunData, step: ReportStep, plan: Plan) -> dict[str, Any]:
-    """Return the step of the drive to the end place; this step has no decision."""
+    """Return the step of the drive to the end place, which has no decision."""
     end = called(data.topology.names[plan.path[-1]])
     read = len(step.readings)
     return {
@@ -338,7 +339,7 @@ def _way_home(data: RunData, step: ReportStep, plan: Plan) -> dict[str, Any]:
 
 
 def _best(candidates: Sequence[CandidateValue], chosen: int, kept: int) -> list[CandidateValue]:
-    """Return the best candidates by upper bound, and the chosen one."""
+    """Return the `kept` candidate places with the best upper bounds, and the chosen place."""
     ordered = sorted(candidates, key=lambda c: (-c.upper, -c.lower, c.location))
     first = ordered[:kept]
     if all(c.location != chosen for c in first):
@@ -349,8 +350,9 @@ def _best(candidates: Sequence[CandidateValue], chosen: int, kept: int) -> list[
 def _regret(steps: Sequence[ReportStep]) -> dict[str, list[float | None]] | None:
     """Return the regret at each step; None = not computed.
 
-    Keys: ``each``, the regret of the stage; ``average``, the average so far. ``recommended`` is the
-    regret of the recommended place, and ``bound`` a bound on the average.
+    Keys: ``each`` is the regret of the stage and ``average`` the average of stages so far.
+    ``recommended`` is the regret of the recommended place. ``bound`` is an upper bound on
+    ``average``.
     """
     records = [step.record for step in steps]
     if not any(record.get("regret") is not None for record in records):
@@ -374,7 +376,7 @@ def _regret(steps: Sequence[ReportStep]) -> dict[str, list[float | None]] | None
 
 
 def places_of(topology: Topology) -> dict[str, Any]:
-    """Return names and shapes of the places of a map."""
+    """Return the names and shapes of the places of a map."""
     lines = [np.asarray(topology.geometry(i), dtype=np.float64) for i in range(topology.n)]
     found: dict[str, Any] = {
         "names": list(topology.names),
@@ -396,13 +398,13 @@ def places_of(topology: Topology) -> dict[str, Any]:
 
 
 def _shore(topology: Topology, side: float) -> dict[str, Any] | None:
-    """Return the edges of the free ground as packed data; None = none are known."""
+    """Return the edges of the free ground as packed data; None = no edges are known."""
     lines = shore_of(topology, side)
     return {**_packed(lines), "counts": _counts(lines)} if lines else None
 
 
 def _packed(lines: Sequence[FloatArray]) -> dict[str, Any]:
-    """Return the consecutive corners of lines, and their smallest and largest coordinates [m]."""
+    """Return the corners of all lines, packed in order, with their smallest and largest x and y."""
     points = np.vstack(lines)
     low, high = points.min(axis=0).tolist(), points.max(axis=0).tolist()
     x, y = (pack(points[:, k : k + 1], low[k], high[k]) for k in (0, 1))
@@ -414,10 +416,10 @@ def _counts(lines: Sequence[FloatArray]) -> dict[str, Any]:
 
 
 def side_of(positions: FloatArray) -> float:
-    """Return the side of the squares that show the places [m]: the distance between neighbours."""
+    """Return the distance between neighbours [m], the side of the squares that show the places."""
     from scipy.spatial import cKDTree
 
-    positions = np.unique(np.round(positions, 6), axis=0)  # places may lie above each other
+    positions = np.unique(np.round(positions, 6), axis=0)  # several places may be above each other
     if len(positions) < 2:
         return 1.0
     distances, _ = cKDTree(positions).query(positions, k=2)
@@ -456,10 +458,10 @@ def _maps(done: Reconstruction, thin: int) -> dict[str, Any]:
 
 
 def ranges_of(done: Reconstruction) -> dict[str, list[float]]:
-    """Return the colour ranges of the field and of its uncertainty, equal for all steps."""
+    """Return the colour ranges of the field and of its standard deviation, equal for all steps."""
     final, truth = done.mean[-1], done.truth
     shared = final if truth is None else np.concatenate([final, truth.ravel()])
-    # The first maps may be far off; they get the end colours.
+    # The first maps may be far off; their values beyond the range get the end colours.
     most = float(np.median(done.std.max(axis=1)[min(1, len(done.std) - 1) :])) or 1.0
     return {
         "range": list(_range(float(shared.min()), float(shared.max()))),

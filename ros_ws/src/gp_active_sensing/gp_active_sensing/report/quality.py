@@ -1,9 +1,9 @@
-"""Quality of a map without a known truth, by leaving each place out.
+"""Quality of a map without a known truth, from leave-one-out predictions.
 
 The readings of all other places predict each place, see `belief.leave_one_out`. For a correct
-belief, the predicted probability u of a value below the reading is uniformly distributed. Then half
-of the places lie within their central 50 % intervals. The result does not apply to places far from
-all readings.
+belief, the predicted probability of a value below the reading is uniformly distributed. Then half
+of the readings are within their central 50 % intervals. The result does not apply to places far
+from all readings.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from gp_active_sensing.belief import Belief
 from gp_active_sensing.types import FloatArray, IntArray
 
 MOST = 800
-"""Largest number D of places with readings, since the cost is O(L D³) with L candidates."""
+"""Largest number D of places with readings; the cost is O(L D³) with L belief candidates."""
 FEW = 10
-"""Smallest number of places for a verdict on the intervals."""
+"""Smallest number of places for a verdict on the prediction intervals."""
 SHARES = np.arange(5, 100, 5) / 100.0
-"""Probabilities of the central intervals on the page."""
+"""Probabilities of the central prediction intervals on the page."""
 _END = 1e-12
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """Leave-one-place-out predictions.
+    """Leave-one-out predictions of the places with readings.
 
     Args:
         places: (D,) places in the order of their first readings.
@@ -51,7 +51,7 @@ class Calibration:
 
     @property
     def verdict(self) -> str:
-        """Return the verdict as a sentence."""
+        """Verdict on the prediction intervals, as a sentence."""
         count = len(self.places)
         if count < FEW:
             return f"{count} places are too few to say how well the intervals fit."
@@ -79,9 +79,9 @@ class Calibration:
 
 
 def calibration_of(belief: Belief) -> Calibration | None:
-    """Return the leave-one-place-out predictions; None if they are not computed.
+    """Return the leave-one-out predictions of a belief.
 
-    They are computed only if readings do not age and are at 2 to `MOST` places.
+    None if readings age, or if fewer than 2 or more than `MOST` places have readings.
     """
     if not 2 <= int(belief.observed.sum()) <= MOST:
         return None

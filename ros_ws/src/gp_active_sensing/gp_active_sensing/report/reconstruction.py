@@ -1,7 +1,7 @@
-"""Reconstruct the steps or the map of a run, event by event.
+"""Reconstruct the steps or the map of a run from its journal and records.
 
-The belief receives each event once. A record may come after later stages; therefore steps are built
-only on request.
+The belief receives each event once. A record may arrive after later stages. Therefore `ReportStep`
+objects are built only on request.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ from gp_active_sensing.types import FloatArray
 logger = logging.getLogger(__name__)
 
 GROUPS = 200
-"""Half of the largest number of groups of readings in a run without decisions."""
+"""Half of the largest number of reading groups in a run without decisions."""
 _OF_MAIN = (
     "value", "promised", "explained", "regret", "recommended", "rms", "nlpd", "coverage", "reading_"
 )  # fmt: skip
-"""Prefixes of the keys of a record that describe the main quantity."""
+"""Prefixes of record keys that describe the main quantity."""
 VALUES = 4_000_000
-"""Largest number of map values over all steps; beyond it some steps have no map."""
+"""Largest number of map values over all steps; some steps of a longer run have no map."""
 
 
 def replay(data: RunData) -> Reconstruction:
     """Return the steps of a run from its journal and records.
 
-    The cost is a prediction of all n places for each step with a map.
+    Each step with a map costs a prediction of all n places.
 
     Raises:
-        RunError: an event of the journal that cannot be used.
+        RunError: an event of the journal cannot be used.
     """
     events = tuple(parse_events(data.events))
     steps = 1 + sum(isinstance(event, DecisionTaken | ReturnBegun) for event in events)
@@ -78,18 +78,19 @@ def _teller(data: RunData) -> JournalTeller:
 
 @dataclass
 class GrowingStep:
-    """Stored data of a step: its events, and the belief after it.
+    """Stored data of a step: its events, and the belief after these events.
 
     Args:
         chunk: events of the step.
-        expected: predicted mean and standard deviation of readings before the step.
+        expected: predicted mean and standard deviation of a reading by place, before the step.
         used: (place, value) of the readings of the step, in order.
-        length_scales, kernels: weights of the candidates by length-scale and by kernel.
+        length_scales, kernels: weights of the belief's candidates, summed by length-scale and by
+            kernel.
         observed: number of places with a reading.
         promised: promised error of the map; None = not known.
         scores: scores of the map; all None without a truth.
         mean, std, truth: (n,) maps; None = the step has no map.
-        version: value of `GrowingReconstruction.looks` at the computation of its map.
+        version: value of `GrowingReconstruction.looks` when the map was computed.
     """
 
     chunk: StepEvents
@@ -110,8 +111,8 @@ class GrowingReconstruction:
     """Steps of a run so far.
 
     Args:
-        data: the run; `take` receives its events.
-        most: largest number of map values; beyond it every other step loses its map.
+        data: the run, without events, which `take` receives.
+        most: largest number of map values; at more values every other step loses its map.
         shown: numbers of the steps with a map, from 0; None = all.
     """
 
@@ -119,23 +120,23 @@ class GrowingReconstruction:
         self, data: RunData, most: int | None = None, shown: Collection[int] | None = None
     ) -> None:
         self.data = data
-        """The run; a caller may replace it by a copy with newer records, summary and truth."""
+        """The run; callers may replace this with newer records, summary and truth."""
         self._teller = _teller(data)
         self.parts: list[GrowingStep] = [GrowingStep(StepEvents(0))]
-        """Data of each step; the last step is open."""
+        """Data of each step; the last step can still change."""
         self.by_stage = False
         self.unused = 0
         self.looks = 0
-        """Number of predictions of the map."""
+        """Number of updates of the last step's map."""
         self._prior = masses(self.belief, self.belief.prior_weights)
         self._prior_kernels = kernel_masses(self.belief, self.belief.prior_weights)
         self._records: dict[int, Mapping[str, Any]] = {}
         self._changed = True
-        """True if the belief is newer than the open step."""
+        """True if the belief has changed since the last step's map was stored."""
         self._last: int | None = None
-        """Goal of the last decision."""
+        """Goal of the previous decision."""
         self._size = 1
-        """Number of readings of a group in a run without decisions."""
+        """Number of readings per group in a run without decisions."""
         self._count = 0
         self._stamp_ns: int | None = None
         """Stamp of the last reading [ns]; None = no reading yet."""
@@ -152,11 +153,11 @@ class GrowingReconstruction:
         return self._teller.belief
 
     def finish(self) -> None:
-        """Update the link between quantities with all readings, as at the end of a mission."""
+        """Update the linked quantity's model with all readings, as at the end of a mission."""
         self._changed |= self._teller.finish()
 
     def take(self, events: Iterable[Event]) -> None:
-        """Add events in their order."""
+        """Add events, in journal order."""
         for event in events:
             if isinstance(event, DecisionTaken | ReturnBegun):
                 self._decide(event)
@@ -166,7 +167,7 @@ class GrowingReconstruction:
                 self._apply(event)
 
     def records(self, records: Iterable[Mapping[str, Any]], *, again: bool = False) -> None:
-        """Add records of stages; with `again` they replace the earlier records."""
+        """Add records of stages; with `again` remove the earlier records first."""
         if again:
             self._records.clear()
         self._records |= {int(r["stage"]): r for r in records if isinstance(r.get("stage"), int)}
@@ -175,7 +176,7 @@ class GrowingReconstruction:
         if isinstance(event, ReadingUsed | ExpertAnswered):
             if event.reading.quantity != self.data.of:
                 if isinstance(event, ReadingUsed):
-                    list(self._teller.tell([event]))  # a link may use another quantity
+                    list(self._teller.tell([event]))  # a linked quantity may use the reading
                 return
         part = self.parts[-1]
         before = len(part.chunk.readings), len(part.chunk.answers)
@@ -187,7 +188,7 @@ class GrowingReconstruction:
             accepted = list(self._teller.tell(answers, expert=True))
             part.used += used
             self.unused += len(readings) + len(answers) - len(used) - len(accepted)
-            part.chunk.readings, part.chunk.answers = [], []  # the belief has them
+            part.chunk.readings, part.chunk.answers = [], []  # the belief has these readings
             self._changed = True
 
     def _decide(self, event: DecisionTaken | ReturnBegun) -> None:
@@ -206,22 +207,22 @@ class GrowingReconstruction:
             self.parts[-1].expected = self._expected(sorted(places))
 
     def _expected(self, wanted: Sequence[int]) -> dict[int, tuple[float, float]]:
-        """Return the predicted readings at places; for a freely moving probe, at all places."""
-        anywhere = self._follows and self._shown is None  # records have the visited place
+        """Predict readings at the wanted places; for a freely moving probe, at all places."""
+        anywhere = self._follows and self._shown is None  # complete records have the visited place
         places = np.arange(self.data.topology.n) if anywhere else np.array(wanted)
         mean, variance = self.belief.predict(places, noisy=True)
         found = zip(places.tolist(), mean.tolist(), np.sqrt(variance).tolist(), strict=True)
         return {p: (m, s) for p, m, s in found}
 
     def _group(self, event: ReadingUsed) -> None:
-        """Start another group of readings after a full one."""
+        """Add a reading of a run without decisions to the last group, or to a new group."""
         if event.reading.quantity != self.data.of:
             return
         stamp = event.reading.stamp_ns
         if self._count % self._size == 0:
             self._look()
             self._begin(StepEvents(self._count))
-            if len(self.parts) > 2 * GROUPS + 1:  # without the first and the open one
+            if len(self.parts) > 2 * GROUPS + 1:  # besides the first and the last step
                 self._merge_pairs()
         self._count += 1
         chunk = self.parts[-1].chunk
@@ -230,7 +231,6 @@ class GrowingReconstruction:
         self._stamp_ns = stamp
 
     def _merge_pairs(self) -> None:
-        """Merge full groups in pairs."""
         first, *full, still_open = self.parts
         self.parts = [first]
         for a, b in zip(full[::2], full[1::2], strict=True):
@@ -254,7 +254,7 @@ class GrowingReconstruction:
                 part.mean = part.std = part.truth = None
 
     def _look(self) -> None:
-        """Store the current belief in the open step."""
+        """Store the current belief's map, weights and scores in the last step."""
         if not self._changed:
             return
         self._changed = False
@@ -295,7 +295,7 @@ class GrowingReconstruction:
         steps, seconds = [], 0.0
         metres: dict[str, float] = {}
         for part in self.parts:
-            self._seconds = seconds  # finally the time before the open step
+            self._seconds = seconds  # after the loop: start time of the last step
             record = self._record(part)
             step = self._step(part, record, seconds, metres)
             seconds = step.seconds
@@ -321,7 +321,7 @@ class GrowingReconstruction:
     def _step(
         self, part: GrowingStep, record: Mapping[str, Any], seconds: float, metres: dict[str, float]
     ) -> ReportStep:
-        """Return a step; its distance is added to the `metres` of its probe."""
+        """Return the step of `part`; add its distance to the `metres` of its probe."""
         chunk = part.chunk
         driven = chunk.driven if self.by_stage else max(chunk.driven, 0.0)
         probe = str(record.get("probe") or "")
@@ -348,7 +348,7 @@ class GrowingReconstruction:
 
 
 def _merged(first: GrowingStep, second: GrowingStep) -> GrowingStep:
-    """Return the second of two steps, with the events of both steps."""
+    """Add the events of the first step to the second step; return the second step."""
     second.used = first.used + second.used
     second.chunk.driven += first.chunk.driven
     second.chunk.metres += first.chunk.metres
@@ -364,14 +364,15 @@ def map_of_run(
     limits: Sequence[Limit] = (),
     quantity: str = "",
 ) -> FieldMap:
-    """Return the map of a run, which may be under way.
+    """Return the map of a finished or running run.
 
     Args:
         run_dir: directory of a simulation, mission or replay.
         stage: number of the last stage in the map; None = all readings.
-        spacing: distance of the points of the map [m]; None = the places.
-        limits: limits for which the map has probabilities.
-        quantity: name of a quantity; "" = the main one, with mean and deviation of the others.
+        spacing: distance of the map's points [m]; None = the map has the places.
+        limits: limits whose exceedance probabilities the map contains.
+        quantity: name of a quantity; "" = the main quantity, with mean and standard deviation of
+            the others.
 
     Raises:
         RunError: there is no run directory, no such stage or quantity, no reading up to the stage,

@@ -36,16 +36,16 @@ class _ProbeAtEnd(NamedTuple):
 
 
 def route_left(run_dir: Path, altitude: float = 0.0) -> dict[str, tuple[Point, list[Point]]]:
-    """Return the position and the remaining waypoints of each probe, by its name.
+    """Return the position and the remaining waypoints of each probe, by probe name.
 
     The waypoints lead to the unread places of the last decision, then to the end place.
 
     Args:
         run_dir: run directory.
-        altitude: height of the waypoints above home, added to the heights of the map [m].
+        altitude: height of the waypoints above home [m]; a map's own heights are added.
 
     Raises:
-        RunError: the mission is over, has no decision, or its map has no geographic position.
+        RunError: the mission is over or has no decision, or the map has no geographic position.
         MissingDependencyError: pyproj is missing.
     """
     data = load_run(run_dir)
@@ -69,14 +69,16 @@ def route_left(run_dir: Path, altitude: float = 0.0) -> dict[str, tuple[Point, l
 
 
 def _probes_of(data: RunData) -> tuple[dict[str, _ProbeAtEnd], BoolArray]:
-    """Return the probes at the end of a run, and flags (n,) of the places that were read."""
+    """Return the probes at the end of a run, and (n,) True for read places."""
     observed = np.zeros(data.topology.n, dtype=np.bool_)
     probes: dict[str, _ProbeAtEnd] = {}
     for event in parse_events(data.events):
         if isinstance(event, MissionEnded):
             msg = f"{data.path}: the mission is over ({event.reason}); no route is left"
             raise RunError(msg)
-        if isinstance(event, ReadingUsed) and not event.reading.quantity:  # of the main quantity
+        if (
+            isinstance(event, ReadingUsed) and not event.reading.quantity
+        ):  # the main quantity has no name
             if event.reading.location is not None:
                 observed[event.reading.location] = True
         if isinstance(event, DecisionTaken | ReturnBegun):
@@ -95,7 +97,7 @@ def _probes_of(data: RunData) -> tuple[dict[str, _ProbeAtEnd], BoolArray]:
 def _places_left(
     data: RunData, probe: _ProbeAtEnd, observed: BoolArray
 ) -> tuple[tuple[float, float], list[int]]:
-    """Return the position of a probe [m], and the places where it turns or measures."""
+    """Return the position of a probe [m], and the places ahead where it turns or reads."""
     topology, plan = data.topology, probe.decision.plan
     goals = [goal for goal in plan.waypoints if not observed[goal]]
     end = _end_of(data, probe)

@@ -31,7 +31,7 @@ from gp_active_sensing.util.wording import symbol
 
 @dataclass(frozen=True)
 class RunData:
-    """Run with its map and its true field, as loaded from its directory.
+    """Run with its map and its true field, loaded from a directory.
 
     Args:
         path: run directory.
@@ -45,9 +45,9 @@ class RunData:
         notes: remarks for the reader, such as a half-written line.
         drift: drift of the field that the policy sets; None = use the drift of `belief`.
         objective: "maximise" or "minimise"; "" = neither.
-        sensor: simulated sensor that measures the true field; None = none.
-        first: first map of a mission whose map came from a topic; None = `topology`.
-        of: name of the selected further quantity; "" = the main one.
+        sensor: simulated sensor that measures the true field; None = no simulation.
+        first: first map, if a topic has changed the map since; None = `topology`.
+        of: name of the selected further quantity; "" = the main quantity.
     """
 
     path: Path
@@ -65,7 +65,7 @@ class RunData:
     first: Topology | None = None
     of: str = ""
     whole: RunData | None = None
-    """The same run with its main quantity selected; None = this object."""
+    """The same run with the main quantity selected; None = this object."""
 
     @property
     def linked_to(self) -> RunData | None:
@@ -83,7 +83,7 @@ class RunData:
 
     @property
     def quantities(self) -> tuple[str, ...]:
-        """Names of the quantities, the main one first; () for a single quantity."""
+        """Names of the quantities, main quantity first; () for a single quantity."""
         further = tuple(further_sections(self.config))
         return (self.main, *further) if further else ()
 
@@ -93,7 +93,7 @@ class RunData:
         return main_quantity(self.config)
 
     def for_quantity(self, name: str) -> RunData:
-        """Return the same run with another quantity selected; "" = the main one.
+        """Return the same run with another quantity selected; "" = the main quantity.
 
         Raises:
             RunError: the run has no such quantity.
@@ -127,12 +127,12 @@ class RunData:
 
     @property
     def symbol(self) -> str:
-        """Unit of the field as the page shows it."""
+        """Unit of the field as shown on the page."""
         return symbol(self.unit)
 
     @property
     def quantity(self) -> str:
-        """Name of the selected quantity; by default the name of its topic."""
+        """Name of the selected quantity; by default the name of the reading topic."""
         return self.of or main_quantity(self.config)
 
     @property
@@ -144,15 +144,15 @@ class RunData:
 
     @property
     def versions(self) -> Mapping[str, str]:
-        """Versions of the software of the run."""
+        """Versions of the software that made the run."""
         first: Mapping[str, Any] = next((e for e in self.events if e.get("event") == "start"), {})
         found = first.get("versions")
         return found if isinstance(found, Mapping) else {}
 
     def fresh_belief(self) -> Belief:
-        """Return the belief before the first reading, over all places of the last map.
+        """Return the belief before the first reading, over the places of the last map.
 
-        The candidates of the belief are those computed for the first map.
+        Its candidates (kernel, length-scale, noise) are computed from the first map.
         """
         first = self.topology if self.first is None else self.first
         belief = self._belief_on(first)
@@ -170,7 +170,7 @@ def _section(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _simulated(config: Mapping[str, Any], name: str, topology: Topology) -> SimulatedSensor | None:
-    """Return the simulated sensor of a further quantity; None without one."""
+    """Return the simulated sensor of a further quantity; None if the run has no such sensor."""
     if name not in _section(config, "quantities"):
         return None
     try:
@@ -190,7 +190,7 @@ def main_quantity(config: Mapping[str, Any]) -> str:
 
 
 def further_sections(config: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Return the sections of the further quantities by name."""
+    """Return the configuration sections of the further quantities, by name."""
     readings, simulated = _section(config, "readings"), _section(config, "quantities")
     found = {**dict(list(readings.items())[1:]), **simulated}
     return {name: each for name, each in found.items() if isinstance(each, Mapping)}
@@ -201,10 +201,10 @@ def load_run(run_dir: Path, *, follow: bool = False) -> RunData:
 
     Args:
         run_dir: the directory.
-        follow: True = leave out events, records and summary, which a follower reads later.
+        follow: True = leave out events, records and summary; the live page reads them later.
 
     Raises:
-        RunError: it is not a run directory, or its configuration has no map or belief.
+        RunError: `run_dir` is not a run directory, or its configuration has no map or belief.
         ActiveSensingError: the map cannot be found or read.
     """
     run = RunDirectory.open(run_dir)
@@ -254,7 +254,7 @@ def load_run(run_dir: Path, *, follow: bool = False) -> RunData:
 def _maps(
     config: MapConfig, run_dir: Path, events: Sequence[Mapping[str, Any]] | None
 ) -> tuple[Topology, Topology | None]:
-    """Return the last map of a run, and the first map if the map came from a topic."""
+    """Return the last map of a run, and the first map if a topic has changed the map."""
     if not isinstance(config, OccupancyConfig) or not config.topic:
         return build_topology(config, base_dir=run_dir), None
     first, last = kept_places(config, run_dir, 1), None
@@ -265,7 +265,7 @@ def _maps(
 
 
 def truth_of(run: RunDirectory, topology: Topology) -> tuple[GroundTruth | None, str]:
-    """Return the true field and "", or None and the reason why it is not known."""
+    """Return (true field, ""), or (None, reason) if the field is not known."""
     config = run.config
     if not isinstance(config.get("field"), Mapping):
         return None, ""

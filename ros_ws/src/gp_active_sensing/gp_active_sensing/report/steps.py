@@ -1,4 +1,4 @@
-"""Steps of a run: their events, and the state after each step."""
+"""Steps of a run: the events of each step, and the belief and plan afterwards."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class JournalTeller:
     """Updater of a belief with the readings of a journal.
 
     Args:
-        belief: the belief to update; with a `source`, a copy of it is updated.
+        belief: the belief to update; with a `source`, a copy is updated.
         topology: the map.
-        quantity: name of the quantity; "" = the main one.
+        quantity: name of the quantity; "" = the main quantity.
         source: updater of the linked quantity; None = no link.
     """
 
@@ -46,12 +46,12 @@ class JournalTeller:
         self.belief: Belief = belief if source is None else belief.copy()
         self._topology, self.quantity = topology, quantity
         self._stays: dict[tuple[str, int], tuple[Reading, int]] = {}
-        """Last average and number of readings of each stay, by probe and place."""
+        """Average and number of readings in the last stay of a probe at a place."""
 
     def tell(
         self, readings: Sequence[ReadingUsed], *, expert: bool = False
     ) -> Iterator[tuple[int, float]]:
-        """Add readings to the belief; yield (place, value) of the usable ones."""
+        """Add readings to the belief; yield (place, value) of each accepted reading."""
         for event in readings:
             reading, place = event.reading, event.reading.location
             if reading.quantity != self.quantity:
@@ -76,7 +76,7 @@ class JournalTeller:
             follow(self.belief, self._template, self._source.belief)
 
     def finish(self) -> bool:
-        """Update the link between quantities now; return whether the map changed."""
+        """Update the model of the linked quantity; return whether the map changed."""
         source = self._source
         return source is not None and follow(self.belief, self._template, source.belief, now=True)
 
@@ -85,7 +85,7 @@ class JournalTeller:
         now, count = event.average, 1 if event.stay is None else event.stay.count
         before, number = self._stays.get(stay, (now, count))
         seconds = 1e-9 * now.stamp_ns
-        if count > number:  # otherwise a stay begins
+        if count > number:  # a smaller count begins another stay
             gone = before.value, before.noise_variance, 1e-9 * before.stamp_ns, before.off
             belief.amend(place, gone, now.value, now.noise_variance, seconds=seconds, off=now.off)
             self._stays[stay] = replace(now, stamp_ns=before.stamp_ns), count
@@ -101,16 +101,16 @@ class JournalTeller:
 
 @dataclass(frozen=True)
 class ReportStep:
-    """State after a stage or a group of readings; the first step is before all events.
+    """Belief and plan after a stage or a group of readings; the first step precedes all events.
 
     Args:
         number: number of the stage, or number of readings so far.
-        seconds: time of the mission [s].
+        seconds: mission time [s].
         metres: driven distance [m].
         plan: decision before the step; None = no decision. A plan without a waypoint is the way to
             the end place.
         at: place of the probe at the decision; None = not known.
-        record: line of the stage in ``records.jsonl``; {} = none.
+        record: line of the stage in ``records.jsonl``; {} = no record.
         readings: (place, mean, count) of the readings of this step.
         expected: predicted mean and standard deviation of the reading at the visited place.
         masses: weights of the length-scales.
@@ -118,7 +118,7 @@ class ReportStep:
         observed: number of places with a reading.
         scores: scores of the map; all None without a truth.
         promised: promised error of the map; None = not known.
-        limits: places that the limits closed (True) or opened after the readings of the step.
+        limits: places that the limits closed (True) or opened (False) after the step's readings.
     """
 
     number: int
@@ -153,7 +153,7 @@ class ReportStep:
 
     @property
     def value(self) -> float | None:
-        """Reading at the place of the stage; None without one."""
+        """Reading at the place of the stage; None = no reading."""
         value = self.record.get("value")
         if isinstance(value, int | float):
             return float(value)
@@ -162,13 +162,13 @@ class ReportStep:
 
 @dataclass(frozen=True)
 class Reconstruction:
-    """All steps of a run, and the maps of some.
+    """All steps of a run, and the maps of some steps.
 
     Args:
-        by_stage: True if a step is a stage, False if it is a group of readings.
-        steps: steps in order; the first is before all events.
-        shown: (m,) numbers of the steps with a map; the last step is among them.
-        mean, std: (m, n) estimate and uncertainty of the noise-free field.
+        by_stage: True = each step is a stage; False = each step is a group of readings.
+        steps: steps in order; the first precedes all events.
+        shown: (m,) numbers of the steps with a map, including the last step.
+        mean, std: (m, n) mean and standard deviation of the noise-free field.
         truth: (m, n) noise-free field at these steps, (1, n) if it is constant; None = not known.
         belief: belief after the last reading.
         prior: weights of the length-scales before the first reading.
@@ -203,13 +203,13 @@ class StepEvents:
     blocked: str = ""
     """Reason why the place could not be reached."""
     probe: str = ""
-    """Name of the probe of the step; "" for a single one."""
+    """Name of the probe of the step; "" for a single probe."""
     limits: dict[int, bool] = field(default_factory=dict)
-    """Places that the limits closed (True) or opened."""
+    """Places that the limits closed (True) or opened (False)."""
 
     @property
     def so_far(self) -> Mapping[str, Any]:
-        """Keys that replace the record of a stage that has no record yet."""
+        """Substitute for the record of a stage whose record is not written yet."""
         return {"blocked": self.blocked, **({"probe": self.probe} if self.probe else {})}
 
     def apply(self, event: Event) -> None:
@@ -233,7 +233,7 @@ class StepEvents:
 
 
 def masses(belief: Belief, weights: FloatArray) -> dict[tuple[float, ...], float]:
-    """Return the weights (L,) of the candidates, summed by length-scale.
+    """Sum the (L,) candidate weights by length-scale.
 
     Candidates without spatial correlation are left out.
     """
@@ -247,7 +247,7 @@ def masses(belief: Belief, weights: FloatArray) -> dict[tuple[float, ...], float
 
 
 def kernel_masses(belief: Belief, weights: FloatArray) -> dict[str, float]:
-    """Return the weights (L,) of the candidates, summed by kernel; {} for a single kernel."""
+    """Sum the (L,) candidate weights by kernel; {} for a single kernel."""
     total: dict[str, float] = {}
     for candidate, weight in zip(belief.hyperparameters, weights.tolist(), strict=True):
         total[candidate.kernel] = total.get(candidate.kernel, 0.0) + weight
@@ -255,7 +255,7 @@ def kernel_masses(belief: Belief, weights: FloatArray) -> dict[str, float]:
 
 
 def gathered(used: Sequence[tuple[int, float]]) -> tuple[tuple[int, float, int], ...]:
-    """Return (place, mean, count) of (place, value) pairs, in the order of the first values."""
+    """Group (place, value) pairs by place: (place, mean, count), in order of first values."""
     by_place: dict[int, list[float]] = {}
     for place, value in used:
         by_place.setdefault(place, []).append(value)
@@ -263,6 +263,6 @@ def gathered(used: Sequence[tuple[int, float]]) -> tuple[tuple[int, float, int],
 
 
 def number_of(value: Any, default: Any = None) -> Any:
-    """Return a finite number of a record, or the default."""
+    """Return a finite number, or the default for any other value."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return float(value) if is_number and np.isfinite(value) else default

@@ -1,4 +1,4 @@
-"""Driven tracks of the probes, from the poses in a journal."""
+"""Tracks of the probes, from the poses in a journal."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from gp_active_sensing.records.events import (
 )
 
 MOST = 4000
-"""Largest number of points of all tracks together."""
+"""Largest number of points over all tracks."""
 _FINE = 1.0 / 1500.0
-"""Smallest distance of two points, as a fraction of the map's extent."""
+"""Smallest distance of consecutive points, as a fraction of the map's extent."""
 
 
 @dataclass
 class Track:
-    """Track of a probe.
+    """Driven track of a probe.
 
     Args:
-        probe: name of the probe; "" for a single one.
+        probe: name of the probe; "" for a single probe.
         points: (x, y) in driving order [m].
         upto: number of points at the end of each step.
     """
@@ -39,18 +39,18 @@ class Track:
 
 
 class GrowingTracks:
-    """Tracks of a mission, event by event.
+    """Tracks of all probes, updated event by event.
 
     Args:
         extent: extent of the map [m].
-        most: largest number of points; beyond it every second point is dropped.
+        most: largest number of points; at more points every second point is dropped.
     """
 
     def __init__(self, extent: float, most: int = MOST) -> None:
         self._fine = extent * _FINE
         self._most = most
         self._points: dict[str, list[tuple[float, float, int, int]]] = {}
-        """Points of each probe: x, y, number of earlier decisions, number of the next reading."""
+        """Points of each probe: x, y, number of decisions so far, number of the next reading."""
         self._newest: dict[str, int] = {}
         self._decisions = self._readings = 0
 
@@ -70,7 +70,7 @@ class GrowingTracks:
             self._fine *= 2.0
 
     def tracks(self, ends: Sequence[int], *, by_stage: bool) -> list[Track]:
-        """Return the tracks; `ends` are numbers of decisions (`by_stage`) or of readings."""
+        """Return the tracks; steps end at the decision (`by_stage`) or reading numbers `ends`."""
         found = []
         for probe, points in self._points.items():
             if len(points) > 1:
@@ -82,7 +82,7 @@ class GrowingTracks:
 
 
 def poses_of(event: Event) -> Iterator[tuple[str, int, float, float]]:
-    """Yield probe, time [ns], x and y [m] of each pose in an event."""
+    """Yield probe, time [ns], x [m] and y [m] of each pose in an event."""
     if isinstance(event, ReadingUsed):
         if event.reading.position is not None:
             x, y = event.reading.position[:2]
