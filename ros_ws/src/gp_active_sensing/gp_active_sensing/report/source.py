@@ -127,12 +127,12 @@ class RunData:
 
     @property
     def symbol(self) -> str:
-        """Unit of the field as shown on the page."""
+        """Unit of the field with symbols, as shown on the page."""
         return symbol(self.unit)
 
     @property
     def quantity(self) -> str:
-        """Name of the selected quantity; by default the name of the reading topic."""
+        """Name of the selected quantity; by default derived from the reading topic."""
         return self.of or main_quantity(self.config)
 
     @property
@@ -254,7 +254,7 @@ def load_run(run_dir: Path, *, follow: bool = False) -> RunData:
 def _maps(
     config: MapConfig, run_dir: Path, events: Sequence[Mapping[str, Any]] | None
 ) -> tuple[Topology, Topology | None]:
-    """Return the last map of a run, and the first map if a topic has changed the map."""
+    """Return the last map of a run, and the first map if the map came from a topic."""
     if not isinstance(config, OccupancyConfig) or not config.topic:
         return build_topology(config, base_dir=run_dir), None
     first, last = kept_places(config, run_dir, 1), None

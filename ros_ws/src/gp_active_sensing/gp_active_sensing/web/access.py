@@ -1,7 +1,7 @@
-"""Access to the live page: its token, and the checks of the requests.
+"""Access to the live page: its token, and checks of requests.
 
 A foreign web page can make a browser send requests to this server. Therefore a request must name
-this server as its host, and a command must come from the server's page or bring the token.
+this server as its host. A command must come from the server's page or contain the token.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gp_active_sensing.errors import RunError
 from gp_active_sensing.util.files import cannot
 
 _SHORTEST = 20
-"""Smallest number of characters in a token."""
+"""Smallest length of a token [characters]."""
 COMMANDS = ("pause", "resume", "finish")
 """Commands that a mission accepts."""
 
@@ -32,11 +32,11 @@ class WatchOptions:
 
     Args:
         host: address to listen on.
-        port: TCP port; 0 = any free one.
+        port: TCP port; 0 = any free port.
         private: True = show nothing without the token.
-        viewers: largest number of viewers at the same time.
+        viewers: largest number of simultaneous viewers.
         names: further host names of this server.
-        tiles: address of map tiles with {z}, {x} and {y}; "" = no base map.
+        tiles: URL of map tiles with {z}, {x} and {y}; "" = no base map.
         token_file: file of the token; None = in the user's state folder.
     """
 
@@ -51,7 +51,7 @@ class WatchOptions:
 
 @dataclass(frozen=True)
 class CommandAnswer:
-    """Result of a command, and its message."""
+    """Success and message of a command."""
 
     done: bool
     text: str
@@ -62,10 +62,10 @@ Command = Callable[[str], Awaitable[CommandAnswer]]
 
 
 def origin_of_tiles(template: str) -> str:
-    """Return the origin of map tiles for a Content-Security-Policy; "" without tiles.
+    """Return the origin of a map tile URL for a Content-Security-Policy; "" without tiles.
 
     Raises:
-        RunError: the text is not an address of tiles.
+        RunError: the text is not a URL of map tiles.
     """
     if not template:
         return ""
@@ -80,16 +80,16 @@ def origin_of_tiles(template: str) -> str:
 
 
 def state_folder() -> Path:
-    """Return this user's folder for data that are kept between two starts."""
+    """Return the user's folder for data that are kept between program runs."""
     home = os.environ.get("XDG_STATE_HOME")
     return (Path(home) if home else Path.home() / ".local" / "state") / "gp_active_sensing"
 
 
 def token_in(path: Path) -> str:
-    """Return the token in a file, or create the file; only its owner may read it.
+    """Return the token in a file; create the file if it is missing.
 
     Raises:
-        RunError: the file cannot be read or written, has no token, or others can read it.
+        RunError: the file cannot be read or written, has no token, or other users can read it.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -120,7 +120,7 @@ def token_in(path: Path) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a host is only reachable from this machine."""
+    """Return True if a host name or address is reachable only from this machine."""
     if host == "localhost":
         return True
     try:
@@ -131,11 +131,11 @@ def is_loopback(host: str) -> bool:
 
 @dataclass(frozen=True)
 class Access:
-    """Checks of the requests to a server.
+    """Checks of requests to the server of the live page.
 
     Args:
         token: token for commands; "" = no commands.
-        names: host names of this server, besides its addresses.
+        names: allowed host names of this server; addresses are always allowed.
         private: True = show nothing without the token.
     """
 
@@ -147,14 +147,14 @@ class Access:
     def of_host(
         cls, host: str, token: str, names: Iterable[str] = (), *, private: bool = False
     ) -> Access:
-        """Return the checks for a server at a host; this machine's names are also allowed."""
+        """Return the checks for a server that listens on `host`; allow this machine's names."""
         mine = set() if is_loopback(host) else {socket.gethostname(), host}
         mine |= {f"{name}.local" for name in mine if "." not in name and ":" not in name}
         known = {"localhost", *mine, *names}
         return cls(token, frozenset(name.lower() for name in known), private)
 
     def host_problem(self, host: str) -> str:
-        """Return the reason to refuse a request with this ``Host``; "" = none."""
+        """Return the reason to refuse a request with this ``Host`` header; "" = allowed."""
         name = _name_of(host)
         try:
             ipaddress.ip_address(name)
@@ -169,7 +169,7 @@ class Access:
 
     @staticmethod
     def origin_problem(origin: str | None, host: str) -> str:
-        """Return the reason to refuse a command with this ``Origin``; "" = none."""
+        """Return the reason to refuse a command with this ``Origin`` header; "" = allowed."""
         if origin is None:
             return "a command has to come from this server's own page: no Origin was sent"
         if origin not in (f"http://{host}", f"https://{host}"):
@@ -177,7 +177,7 @@ class Access:
         return ""
 
     def accepts(self, given: str | None) -> bool:
-        """Return whether a text is the token, in a time that does not depend on the text."""
+        """Return True for the token; the comparison takes the same time for all texts."""
         if not self.token or given is None:
             return False
         return hmac.compare_digest(self.token.encode(), given.encode("utf-8", "replace"))

@@ -14,15 +14,15 @@ logger = logging.getLogger(__name__)
 BACK_OFF_SECONDS = 0.1
 """Pause after a failure to accept a connection [s]."""
 SPARE = 8
-"""Number of file descriptors left to the rest of the process."""
+"""Number of file descriptors reserved for other parts of the process."""
 IDLE_SECONDS = 20.0
-"""Longest time for which a connection may send no request [s]."""
+"""Longest time without a request before a connection is closed [s]."""
 MOST_BYTES = 1 << 16
 """Largest size of a buffered request [bytes]."""
 
 
 class BoundedServer(httpserver.HTTPServer):
-    """HTTP server that closes its oldest connection for a new one when it is full.
+    """HTTP server that closes the oldest connection when a new connection exceeds the limit.
 
     Connections marked by `keep` stay open. Idle connections therefore never block new viewers.
     """
@@ -31,11 +31,11 @@ class BoundedServer(httpserver.HTTPServer):
         """Prepare the server; tornado calls this in place of ``__init__``."""
         super().initialize(*args, **{"idle_connection_timeout": IDLE_SECONDS, **options})
         self._open: dict[iostream.IOStream, None] = {}
-        """Open connections, the oldest first."""
+        """Open connections, oldest first."""
         self._kept: set[iostream.IOStream] = set()
 
     def keep(self, stream: iostream.IOStream) -> None:
-        """Mark a connection that is never closed for a new one."""
+        """Keep a connection open when new connections exceed the limit."""
         self._kept.add(stream)
 
     def release(self, stream: iostream.IOStream) -> None:
@@ -63,7 +63,7 @@ class BoundedServer(httpserver.HTTPServer):
             self.handle_stream(stream, address)
 
     async def _make_room(self, most: int) -> None:
-        """Close the oldest connections not marked by `keep`, until fewer than `most` are open."""
+        """Close old connections not marked by `keep`, until fewer than `most` are open."""
         while True:
             self._open = {stream: None for stream in self._open if not stream.closed()}
             self._kept &= self._open.keys()

@@ -1,4 +1,4 @@
-"""Follow the directory of a run that another process writes."""
+"""Follow the directory of a run that another process writes to."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from gp_active_sensing.util.files import cannot, json_object, open_file
 from gp_active_sensing.web.mission_state import MissionState
 
 BLOCK = 1 << 16
-"""Number of bytes in one read."""
+"""Largest number of bytes per read operation."""
 MOST_OF_LINE = 1 << 26
 """Largest accepted length of a line [bytes]."""
 
 Stamp = tuple[int, int, int]
-"""Identity and change time of a file: device, inode, time [ns]."""
+"""Identity and modification time of a file: device, inode, time [ns]."""
 
 
 def stamp_of(path: Path) -> Stamp | None:
-    """Return the stamp of a file; None for a missing one."""
+    """Return the stamp of a file; None if the file is missing."""
     try:
         found = path.stat()
     except OSError:
@@ -50,7 +50,7 @@ def stamp_of(path: Path) -> Stamp | None:
 
 
 class LineTail:
-    """Reader of the lines that were completed since the last call."""
+    """Reader of the complete lines that were appended to a file since the last call."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -59,9 +59,9 @@ class LineTail:
         self._file: tuple[int, int] | None = None
 
     def read(self) -> tuple[bool, list[bytes]]:
-        """Return whether the file begins again, and the next lines without their ends.
+        """Return whether the file was replaced, and the next lines without line ends.
 
-        A file begins again if another file is at its path, or if it became shorter.
+        A shorter file also counts as replaced.
 
         Raises:
             RunError: the file cannot be read, or a line is too long.
@@ -93,7 +93,7 @@ class LineTail:
         return again, lines
 
     def blocks(self) -> Iterator[tuple[bool, list[bytes]]]:
-        """Yield the next lines in blocks, until none are left."""
+        """Yield the results of `read` until no lines are left."""
         while True:
             before = self._offset
             again, lines = self.read()
@@ -105,7 +105,7 @@ class LineTail:
 
 @dataclasses.dataclass
 class Followed:
-    """Mission that is followed.
+    """Data of the mission that a `RunFollower` reads.
 
     Args:
         data: configuration, map and truth of the mission, without events.
@@ -124,14 +124,14 @@ class Followed:
     tracks: GrowingTracks | None = None
     """Tracks of the robots; None for a simulation."""
     further: dict[str, GrowingReconstruction] = dataclasses.field(default_factory=dict)
-    """Steps with the map of each further quantity, by name."""
+    """Steps and maps of each further quantity, by name."""
     tally: Tally = dataclasses.field(default_factory=Tally)
     """Totals of the events so far."""
     records: list[dict[str, Any]] = dataclasses.field(default_factory=list)
 
     @property
     def all_growing(self) -> tuple[GrowingReconstruction, ...]:
-        """Steps with the map of each quantity, the main one first."""
+        """Steps and maps of each quantity, main quantity first."""
         return (self.growing, *self.further.values())
 
     def renew(self, data: RunData) -> None:
@@ -142,32 +142,33 @@ class Followed:
 
 
 class RunFollower:
-    """Follower of a run directory, step by step.
+    """Incremental reader of a run directory that another process writes to.
 
-    It starts again if the mission is replaced, its journal is repaired, or its map has grown;
-    `number` then increases. While a run with a larger map is read again, `found` stays the same.
+    The run is read again from its beginning if the mission is replaced, its journal is repaired, or
+    its map has grown. Then `number` increases. While a run with a grown map is read again, `found`
+    stays the same.
 
     Args:
-        path: the directory, which may not exist yet; None = it is set later by `to`.
+        path: the directory, which may not exist yet; None = `to` sets the directory later.
     """
 
     def __init__(self, path: Path | None, clock: Callable[[], float] = time.monotonic) -> None:
         self.path = path
         self._wanted: tuple[Path | None, str] = path, ""
         self.found: Followed | None = None
-        """Followed mission; None = none."""
+        """Followed mission; None = no mission is followed."""
         self.problem = ""
-        """Reason why no mission is followed; "" = one is followed."""
+        """Reason why no mission is followed; "" = a mission is followed."""
         self.number = 0
-        """Number of missions that `found` has had so far."""
+        """Number of missions that have been in `found`."""
         self._reading: Followed | None = None
-        """Mission that is being read: `found`, or its replacement."""
+        """Mission that is being read: `found`, or the mission that will replace `found`."""
         self._goal = 0
-        """Number of journal lines after which a replacement becomes `found`."""
+        """Number of journal lines after which a mission that is being read becomes `found`."""
         self._clock = clock
         self._config: Stamp | None = None
         self._outgrown = False
-        """True if the map has grown, so that the run must be read again."""
+        """True if the map has grown and the run must be read again."""
         self._summary: Stamp | None = None
         self._truth: Stamp | None = None
         self._journal = self._records = LineTail(Path())
@@ -184,7 +185,7 @@ class RunFollower:
         self._wanted = path, problem
 
     def _move(self) -> bool:
-        """Switch to the requested directory; return whether it or the problem changed."""
+        """Switch to the requested directory; return whether the page changes."""
         path, problem = self._wanted
         if path is None:
             changed = self.problem != problem or self.found is not None
@@ -197,12 +198,12 @@ class RunFollower:
         return False
 
     def _forget(self, goal: int = 0) -> None:
-        """Follow no mission; the next one is shown after `goal` lines of its journal."""
+        """Follow no mission; show the next mission after `goal` lines of its journal."""
         self.found = self._reading = self._config = None
         self._goal = goal
 
     def advance(self, seconds: float) -> bool:
-        """Read new data for about some seconds; return whether anything changed."""
+        """Read new data for at most about `seconds`; return whether the page changes."""
         changed = self._move()
         if self.path is None:
             return changed
@@ -236,7 +237,6 @@ class RunFollower:
         return changed and self._reading is self.found
 
     def _begin(self, path: Path, config: Stamp | None) -> Followed:
-        """Start reading a run."""
         data = load_run(path, follow=True)
         self._config, self._outgrown = config, False
         self._journal, self._records = LineTail(path / JOURNAL), LineTail(path / RECORDS)
@@ -252,7 +252,7 @@ class RunFollower:
         return self._reading
 
     def _find(self, reading: Followed, *, whole: bool = False) -> bool:
-        """Replace `found` once the new mission has enough lines; return whether it was replaced."""
+        """Replace `found` by a mission with enough lines; return whether `found` was replaced."""
         if reading is self.found or not (whole or reading.lines >= self._goal):
             return False
         self.found, self._goal = reading, 0
@@ -260,12 +260,12 @@ class RunFollower:
         return True
 
     def _take_events(self, reading: Followed, until: float) -> bool:
-        """Apply events for some time; return whether there were any."""
+        """Apply journal events until a monotonic time [s]; return whether the page may change."""
         changed = False
         while self._clock() < until or not changed:
             if not self._lines:
                 again, lines = self._journal.read()
-                if again:  # from its beginning, at the next call
+                if again:  # the next call reads the file from its beginning
                     self._goal = 0
                     self._begin(reading.data.path, self._config)
                     return True
@@ -300,7 +300,7 @@ class RunFollower:
         if isinstance(event, JournalGap):
             found.damaged += event.failures
         if isinstance(event, MapChanged) and event.places > found.data.topology.n:
-            if found is not self.found:  # with the newest stored map
+            if found is not self.found:  # the newest stored map was loaded
                 msg = (
                     f"{found.data.path}: the journal says that map {event.number} has "
                     f"{event.places} places, and the newest that is kept has "
@@ -333,7 +333,7 @@ class RunFollower:
         return changed
 
     def _take_truth(self, found: Followed) -> None:
-        """Read the new part of the truth of live traffic; the truth grows with the mission."""
+        """Reload the truth of live traffic if its file has changed."""
         path = found.data.path
         stamp = stamp_of(path / TRUTH)
         if stamp == self._truth:
@@ -344,7 +344,7 @@ class RunFollower:
 
     def _take_summary(self) -> bool:
         found = self._reading
-        assert found is not None  # there is a configuration
+        assert found is not None  # its configuration was read
         stamp = stamp_of(found.data.path / SUMMARY)
         if stamp == self._summary:
             return False

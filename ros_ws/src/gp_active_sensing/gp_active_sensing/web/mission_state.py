@@ -1,4 +1,4 @@
-"""State of a mission for the top of the live page, from the events of its journal."""
+"""Mission state at the top of the live page, from the events of the journal."""
 
 from __future__ import annotations
 
@@ -52,24 +52,24 @@ REASONS = {
     "mission_over": "the mission was over",
     "unknown_probe": "from an unknown probe",
 }
-"""Displayed words for reasons; any other reason is shown unchanged."""
+"""Displayed words for the reasons of unused readings; other reasons are shown unchanged."""
 OVERDRAWN = 1.02
-"""Ratio of the driven distance to the budget above which the budget counts as exceeded."""
+"""Ratio of driven distance to budget that causes an alarm."""
 
 _MEMORY_SECONDS = 30.0
 """Averaging time of the speed [s]."""
 _STANDING = 0.2
-"""Fraction of the planned speed below which a probe counts as standing."""
+"""Fraction of the planned speed below which a probe counts as stationary."""
 
 
 @dataclass
 class SpeedLog:
-    """Speeds of the probes, from their odometers."""
+    """Speeds of probes from their odometers."""
 
     _marks: dict[str, deque[tuple[int, float]]] = field(default_factory=dict)
 
     def take(self, name: str, stamp_ns: int, odometer: float) -> None:
-        """Add an odometer reading [m] at a time [ns]."""
+        """Add an odometer value [m] at a time [ns]."""
         marks = self._marks.setdefault(name, deque())
         if marks and stamp_ns < marks[-1][0]:
             marks.clear()
@@ -78,7 +78,7 @@ class SpeedLog:
             marks.popleft()
 
     def of(self, name: str, plan: Plan) -> float | None:
-        """Return the speed of a moving probe, else its planned speed [m/s]; None = unknown."""
+        """Return the speed of a moving probe, else the planned speed [m/s]; None = unknown."""
         cost = plan.cost
         planned = cost.metres / cost.seconds if cost.seconds > 0.0 else 0.0
         marks = self._marks.get(name, deque())
@@ -89,11 +89,11 @@ class SpeedLog:
 
 @dataclass(frozen=True)
 class Approach:
-    """Remaining part of a probe's way.
+    """Rest of a probe's route to its next waypoint.
 
     Args:
         metres: remaining distance [m].
-        bearing: direction of the way's end, clockwise from north or from the map's y axis [degree].
+        bearing: direction of the waypoint, clockwise from north or from the map's y axis [degree].
         seconds: time until arrival [s]; None = unknown.
         north: True if the bearing is from true north, for a map with a datum.
     """
@@ -107,13 +107,13 @@ class Approach:
     def along(
         cls, topology: Topology, path: Sequence[int], at: Sequence[float], speed: float | None
     ) -> Approach:
-        """Return the remaining way from a position [m] through the places of a path."""
+        """Return the rest of a route through the places of `path` for a probe at `at` [m]."""
         goals = topology.goals[list(path), :2]
         here = np.asarray(at, dtype=np.float64)[:2]
         starts, ways = goals[:-1], np.diff(goals, axis=0)
         lengths = np.linalg.norm(ways, axis=1)
         metres = float(np.linalg.norm(goals[0] - here) + lengths.sum())
-        if len(goals) > 1:  # a part may be driven: begin at the nearest point
+        if len(goals) > 1:  # Some of the route may be driven: begin at the nearest point.
             squares = np.maximum(lengths**2, 1e-12)
             shares = np.clip(np.sum((here - starts) * ways, axis=1) / squares, 0.0, 1.0)
             off = np.linalg.norm(starts + shares[:, None] * ways - here, axis=1)
@@ -139,7 +139,7 @@ class MissionState:
 
     Args:
         budget: total budget.
-        aim: error of the map that ends the mission; None = none.
+        aim: map error at which the mission ends; None = no such error.
     """
 
     budget: Budget = field(default_factory=Budget)
@@ -153,30 +153,30 @@ class MissionState:
     where: dict[str, Whereabouts] = field(default_factory=dict)
     """Last known position and odometer of each probe."""
     gone: dict[str, str] = field(default_factory=dict)
-    """Reason why a probe takes no part, by name."""
+    """Reason why a probe does not take part in the mission, by probe name."""
     plans: dict[str, Plan] = field(default_factory=dict)
     """Current plan of each probe; a plan without a waypoint leads to the end place."""
     read_ns: dict[str, int] = field(default_factory=dict)
     """Time of each probe's last used reading [ns]."""
     newest_ns: int = 0
-    """Time of the newest event that is not a reading [ns]."""
+    """Time of the newest event other than a reading [ns]."""
     speeds: SpeedLog = field(default_factory=SpeedLog)
     rejected: dict[str, Mapping[str, int]] = field(default_factory=dict)
     """Number of rejected readings by probe and reason."""
     battery: dict[str, float] = field(default_factory=dict)
-    """Last known charge of each probe's battery, 0 to 1."""
+    """Last known charge of each probe's battery, from 0 to 1."""
     seconds_left: dict[str, float] = field(default_factory=dict)
-    """Remaining time of each probe with a time limit, at its last decision [s]."""
+    """Rest of each probe's time budget at the probe's last decision [s]."""
     closed: set[int] = field(default_factory=set)
     """Places that the limits have closed."""
 
     @classmethod
     def of_config(cls, config: Mapping[str, Any]) -> MissionState:
-        """Return the state of a new mission."""
+        """Return the state of a mission before its first event."""
         section = config.get("budget")
         try:
             found = from_mapping(BudgetConfig, section if isinstance(section, Mapping) else {})
-        except ConfigError:  # of another version: the budget is not known
+        except ConfigError:  # run of another version: unknown budget
             return cls()
         return cls(found.budget(), found.aim())
 
@@ -186,7 +186,7 @@ class MissionState:
         return self.state in ("ended", "stopped")
 
     def apply(self, event: Event) -> None:
-        """Apply an event."""
+        """Update the state with an event."""
         where = getattr(event, "where", None)
         if isinstance(where, Whereabouts):
             self._put(event.probe, where)
@@ -236,12 +236,12 @@ class MissionState:
             self.speeds.take(name, where.pose[0], where.odometer)
 
     def _running(self) -> None:
-        """Set the state to running at a decision, since simulations do not report the state."""
+        """Set the state to running at a decision, because simulations do not report this state."""
         if self.state == "begun":
             self.state = "running"
 
     def robots(self) -> list[dict[str, Any]]:
-        """Return the positions of the probes on the map [m]."""
+        """Return names and map positions of the probes [m]."""
         return [
             {"name": name, "x": where.pose[1], "y": where.pose[2], "quiet": name in self.gone}
             for name, where in sorted(self.where.items())
@@ -264,11 +264,11 @@ class MissionState:
         Args:
             done: steps of the run.
             topology: the map.
-            summary: summary of the run; {} = none yet.
+            summary: summary of the run; {} = no summary yet.
             unit: unit of the main quantity.
             policy: name of the policy.
             written: time of the last journal entry, in seconds since 1970; None = show no ages.
-            quantity: name of the main quantity; "" for a single one.
+            quantity: name of the main quantity; "" for a single quantity.
         """
         status = summary.get("status")
         state, reason = self.state, self.reason
@@ -289,11 +289,10 @@ class MissionState:
         }
 
     def _limited(self) -> str:
-        """Return a sentence about the places that the limits close; "" without any."""
         return f" The limits close {len(self.closed)} places now." if self.closed else ""
 
     def _refused(self, summary: Mapping[str, Any]) -> list[tuple[str, int]]:
-        """Return (reason, count) of unused readings, the most frequent first."""
+        """Return (reason, count) of unused readings, most frequent reason first."""
         total: Counter[str] = Counter()
         for counts in self.rejected.values():
             total.update(counts)
@@ -308,7 +307,7 @@ class MissionState:
         return sorted(names - {""} or names)
 
     def alarms_in_words(self) -> list[str]:
-        """Return the texts of the problems that need an operator."""
+        """Return the texts of problems that need an operator."""
         found = list(self.alarms)
         for name, reason in self.gone.items():
             if reason.startswith((MUTE, SILENT)) and not any(name in alarm for alarm in found):
@@ -328,7 +327,7 @@ class MissionState:
     def _probes(
         self, topology: Topology, policy: str, written: float | None
     ) -> list[dict[str, Any]]:
-        """Return target, distance and age of the data of each probe."""
+        """Return target, distance and age of the data for each probe."""
         found = []
         for name in self._names():
             plan, where = self.plans.get(name), self.where.get(name, Whereabouts(0.0))
@@ -350,7 +349,7 @@ class MissionState:
         return found
 
     def _spent(self, done: Reconstruction, unit: str) -> list[dict[str, Any]]:
-        """Return the used part of each limit, as text and fraction."""
+        """Return the used fraction of each limit of the budget, with a text."""
         found: list[dict[str, Any]] = []
         last = done.steps[-1]
 
@@ -390,9 +389,9 @@ def _duration(seconds: float) -> str:
 
 
 def _first_promise(done: Reconstruction) -> float | None:
-    """Return the first promised error with two places or more.
+    """Return the first promised error after readings at two places or more.
 
-    With fewer places the promised error only reflects the prior.
+    After fewer places the promised error reflects only the prior.
     """
     known = (s.promised for s in done.steps if s.observed > 1 and s.promised is not None)
     return next(known, None)
@@ -401,7 +400,7 @@ def _first_promise(done: Reconstruction) -> float | None:
 def _known(
     done: Reconstruction, topology: Topology, unit: str, aim: Aim | None, quantity: str
 ) -> str:
-    """Return sentences on the expected error of the map and on the map's maximum."""
+    """Return sentences on the expected error of the map and on the largest uncertainty."""
     last, std = done.steps[-1], done.std[-1]
     after = f" {unit}" if unit else ""
     read = f"{last.observed} of {topology.n} places are read."

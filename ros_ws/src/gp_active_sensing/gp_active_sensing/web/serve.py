@@ -1,4 +1,4 @@
-"""Serve the live page until a signal comes or a ``with`` block ends."""
+"""Serve the live page until a signal arrives or a ``with`` block ends."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def make_server(
     command: Command | None = None,
     report: Callable[[str], None] | None = None,
 ) -> WatchServer:
-    """Return a listening server of the page; the arguments are those of `WatchServer`.
+    """Return a listening server of the live page, see `WatchServer` for the arguments.
 
     Raises:
         MissingDependencyError: tornado is not installed.
@@ -50,7 +50,7 @@ def make_server(
 
 @contextlib.contextmanager
 def served(server: WatchServer) -> Iterator[None]:
-    """Serve the page from a thread during a ``with`` block. Raises the errors of the thread."""
+    """Serve the page from a thread during a ``with`` block. Raise errors of the thread."""
     loop, stop = asyncio.new_event_loop(), asyncio.Event()
     failed: list[BaseException] = []
 
@@ -80,7 +80,7 @@ def serve(run_dir: Path, options: WatchOptions, report: Callable[[str], None]) -
     Args:
         run_dir: run directory, which may not exist yet.
         options: address and access of the page.
-        report: shows a line on the console.
+        report: function that shows a line on the console.
 
     Raises:
         MissingDependencyError: tornado is not installed.
@@ -100,7 +100,7 @@ def serve(run_dir: Path, options: WatchOptions, report: Callable[[str], None]) -
 
 @contextlib.contextmanager
 def _ending(stop: asyncio.Event) -> Iterator[None]:
-    """Set `stop` at a signal; a second signal ends the process at once."""
+    """Set `stop` at SIGINT or SIGTERM; a second signal ends the process at once."""
     loop = asyncio.get_running_loop()
     signals = (signal.SIGINT, signal.SIGTERM)
 
@@ -110,7 +110,7 @@ def _ending(stop: asyncio.Event) -> Iterator[None]:
             loop.remove_signal_handler(number)
             signal.signal(number, lambda which, _: os._exit(128 + which))
 
-    with contextlib.suppress(NotImplementedError):  # on a system without them Ctrl-C raises
+    with contextlib.suppress(NotImplementedError):  # without signal handlers Ctrl-C raises
         for number in signals:
             loop.add_signal_handler(number, end)
     yield

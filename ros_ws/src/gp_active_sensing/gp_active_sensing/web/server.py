@@ -1,4 +1,4 @@
-"""Server of the live page: the page, its changes as server-sent events, and commands."""
+"""Server of the live page, of its changes as server-sent events, and of commands."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ logger = logging.getLogger(__name__)
 POLL_SECONDS = 0.25
 """Time between two checks for changes [s]."""
 SLICE_SECONDS = 1.0
-"""Longest time of reading a journal between two updates of the page [s]."""
+"""Longest time spent on a journal between two updates of the page [s]."""
 PING_SECONDS = 10.0
-"""Time between two messages to a viewer [s]; without them a page reports a lost connection."""
+"""Largest time between two messages to a viewer [s], which show that the connection works."""
 SLOW_SECONDS = 60.0
 """Longest time that a viewer may take to receive a message or to answer [s]."""
 PATIENCE_LOOKS = 8
-"""Number of checks without a mission before the console reports the reason."""
+"""Number of checks without a mission before the reason is shown on the console."""
 MORE_CONNECTIONS = 64
-"""Largest number of connections in addition to those of the viewers."""
+"""Largest number of connections beyond one per viewer."""
 NO_CONTROL = "there is no running node here to command: this page follows a run directory"
 NO_TOKEN = "you may look and not command: open the address with the token, printed at the start"
 PRIVATE = "this page is private: open the address with the token, printed when it was started"
@@ -57,7 +57,7 @@ PRIVATE = "this page is private: open the address with the token, printed when i
 
 @dataclass
 class _Viewer:
-    """Connection of a viewer, and the monotonic time of the last answer of its page [s]."""
+    """Connection of a viewer, and the monotonic time of the page's last answer [s]."""
 
     stream: iostream.IOStream
     answered: float
@@ -65,23 +65,23 @@ class _Viewer:
 
 @dataclass
 class _Shared:
-    """State that all requests share."""
+    """Objects that the handlers of all requests use."""
 
     board: Board
     access: Access
     options: WatchOptions
     view: LiveView
     pool: concurrent.futures.Executor
-    """Executor with the one thread that follows the run."""
+    """Single-thread executor that reads the run."""
     command: Command | None
     page: str
     policy: str
     server: BoundedServer = field(init=False)
     viewers: dict[str, _Viewer] = field(default_factory=dict)
-    """Viewers without the token, by the name of their stream."""
+    """Viewers without the token, by event stream name."""
 
     def full(self) -> str:
-        """Make room for a viewer; return the reason if this is impossible, else ""."""
+        """Make room for a viewer; return "", or the reason if no room can be made."""
         self.viewers = {n: v for n, v in self.viewers.items() if not v.stream.closed()}
         if len(self.viewers) < self.options.viewers:
             return ""
@@ -94,16 +94,17 @@ class _Shared:
 
 
 class WatchServer:
-    """Server that follows a run and serves its page.
+    """Server that follows a run and serves the run's live page.
 
     Args:
-        run_dir: run directory, which may not exist yet; None = it is set later by `follower.to`.
+        run_dir: run directory, which may not exist yet; None = `follower.to` sets the directory
+            later.
         options: address and access of the page.
-        command: executes commands; None = the page has no commands.
-        report: shows a line on the console.
+        command: function that executes commands; None = the page has no commands.
+        report: function that shows a line on the console.
 
     Raises:
-        RunError: the address, the token file or the address of the tiles cannot be used.
+        RunError: the address, the token file or the URL of the map tiles cannot be used.
     """
 
     def __init__(
@@ -138,20 +139,20 @@ class WatchServer:
 
     @property
     def address(self) -> str:
-        """Address of the page, without a token."""
+        """URL of the page without a token."""
         host = self.options.host
-        if host in ("0.0.0.0", "::", ""):  # all addresses: by host name
+        if host in ("0.0.0.0", "::", ""):  # listens on all addresses: use the host name
             host = socket.gethostname()
         return f"http://{f'[{host}]' if ':' in host else host}:{self.port}/"
 
     @property
     def entry(self) -> str:
-        """Address of the page, with the token if there is one."""
+        """URL of the page, with the token if there is a token."""
         return f"{self.address}#token={self.access.token}" if self.access.token else self.address
 
     @property
     def lines(self) -> list[str]:
-        """Lines to print at the start."""
+        """Lines to print when the server starts."""
         found = [f"live page: {self.entry}"]
         if self.access.token and not self.options.private:
             found.append(f"to look only: {self.address}")
@@ -197,7 +198,7 @@ class WatchServer:
                 raise failed
 
     async def _follow(self, board: Board, pool: concurrent.futures.Executor) -> None:
-        """Update the board until cancelled."""
+        """Update the board with the state of the run until cancelled."""
         loop = asyncio.get_running_loop()
         for looks in itertools.count(1):
             began = time.monotonic()
@@ -209,21 +210,21 @@ class WatchServer:
             if looks == PATIENCE_LOOKS and self._report and waiting:
                 self._report(follower.problem)
             took = time.monotonic() - began
-            # A slow update leaves the processor to the mission for as long.
+            # Leave the processor to the mission for as long as a slow update took.
             await asyncio.sleep(max(POLL_SECONDS, took))
 
     def _look(self) -> dict[str, str] | None:
-        """Return the parts of the page if they may have changed; None = they have not."""
+        """Return the parts of the page; None = the parts are unchanged."""
         try:
             news = self.follower.advance(SLICE_SECONDS)
             return self._view.parts() if news or self._view.due else None
-        except Exception:  # the page stays; the next check tries again
+        except Exception:  # keep the page; the next check tries again
             logger.exception("the page of %s cannot be brought up to date", self.follower.path)
             return None
 
 
 def _quiet(handler: web.RequestHandler) -> None:
-    """Log no request, since the address of a request may contain the token."""
+    """Log no request, because the URL may contain the token."""
 
 
 def _asset(name: str) -> str:
@@ -252,10 +253,10 @@ def _page(tiles: str) -> tuple[str, str]:
 
 
 class _Handler(web.RequestHandler):
-    """Handler with the checks and headers of every request."""
+    """Base of all request handlers, with access checks and HTTP headers."""
 
     entrance = False
-    """True for a handler that is open without a token even if the page is private."""
+    """True for a handler that needs no token even if the page is private."""
 
     def initialize(self, shared: _Shared) -> None:
         self.shared = shared
@@ -273,7 +274,7 @@ class _Handler(web.RequestHandler):
             self.set_header(name, value)
 
     def prepare(self) -> None:
-        """Refuse requests for another host, and requests without the token on a private page."""
+        """Refuse requests for another host. On a private page refuse requests without the token."""
         if self.may_command() and (stream := self.stream) is not None:
             self.shared.server.keep(stream)
         if problem := self.shared.access.host_problem(self.request.host or ""):
@@ -282,23 +283,23 @@ class _Handler(web.RequestHandler):
             self.refuse(403, PRIVATE)
 
     def refuse(self, code: int, why: str) -> None:
-        """End the request with a reason in words."""
+        """End the request with an HTTP status code and a reason."""
         self.set_status(code)
         self.set_header("Content-Type", "text/plain; charset=utf-8")
         self.finish(f"{why}\n")
 
     def may_command(self) -> bool:
-        """Return whether the request has the token in a header, which no browser adds itself."""
+        """Return True if the request has the token in a header, which browsers never add."""
         kind, _, bearer = self.request.headers.get("Authorization", "").partition(" ")
         return kind.lower() == "bearer" and self.shared.access.accepts(bearer.strip())
 
     @property
     def stream(self) -> iostream.IOStream | None:
-        """Connection of the request; None after its end."""
+        """Connection of the request; None after the connection ends."""
         return getattr(self.request.connection, "stream", None)
 
     def hello(self) -> dict[str, Any]:
-        """Return the permissions of a viewer."""
+        """Return what the viewer may do, as plain data."""
         control = self.shared.command is not None
         may = control and self.may_command()
         return {"control": control, "may": may, "why": "" if may or not control else NO_TOKEN}
@@ -308,7 +309,7 @@ class _Handler(web.RequestHandler):
 
 
 class _Page(_Handler):
-    """HTML page, without data of the mission."""
+    """Handler of the HTML page, without data of the mission."""
 
     entrance = True
 
@@ -319,7 +320,7 @@ class _Page(_Handler):
 
 
 class _Hello(_Handler):
-    """Answer on whether there is room for a viewer, with the viewer's permissions."""
+    """Handler that answers with the viewer's permissions, or with a refusal if there is no room."""
 
     def get(self) -> None:
         if not self.may_command() and (full := self.shared.full()):
@@ -330,7 +331,7 @@ class _Hello(_Handler):
 
 
 class _Seen(_Handler):
-    """Acknowledgement of a page on its stream."""
+    """Handler of the page's acknowledgements of events."""
 
     def post(self) -> None:
         viewer = self.shared.viewers.get(self.get_query_argument("stream", ""))
@@ -341,7 +342,7 @@ class _Seen(_Handler):
 
 
 class _Table(_Handler):
-    """Costly part of the page, which the page requests only while this part is open."""
+    """Handler of costly tables, which the page requests only while they are open."""
 
     async def get(self, name: str) -> None:
         shared, loop = self.shared, asyncio.get_running_loop()
@@ -352,7 +353,7 @@ class _Table(_Handler):
 
 
 class _Events(_Handler):
-    """Server-sent events with the changes."""
+    """Handler of server-sent events with the changes of the page."""
 
     async def get(self) -> None:
         shared, stream, name = self.shared, self.stream, secrets.token_hex(8)
@@ -367,7 +368,7 @@ class _Events(_Handler):
         try:
             await self._tell(name)
         except (iostream.StreamClosedError, asyncio.TimeoutError):
-            shared.server.release(stream)  # the viewer takes no more messages
+            shared.server.release(stream)  # the viewer no longer takes messages
         finally:
             shared.viewers.pop(name, None)
 
@@ -392,10 +393,10 @@ class _Events(_Handler):
 
 
 class _Do(_Handler):
-    """Command to the mission."""
+    """Handler of commands to the mission."""
 
     def check_xsrf_cookie(self) -> None:
-        """Do nothing; `post` has its own check."""
+        """Do nothing; `post` checks origin and token."""
 
     async def post(self, name: str) -> None:
         shared = self.shared
@@ -406,7 +407,7 @@ class _Do(_Handler):
             self.refuse(403, NO_TOKEN)
             return
         headers, host = self.request.headers, self.request.host or ""
-        if "Origin" in headers or "Cookie" in headers:  # from a browser
+        if "Origin" in headers or "Cookie" in headers:  # sent by a browser
             if problem := shared.access.origin_problem(headers.get("Origin"), host):
                 self.refuse(403, problem)
                 return

@@ -1,4 +1,4 @@
-"""Parts of the live page: the steps of the report, and the state of the mission."""
+"""Parts of the live page: steps and maps of the report, and the mission state."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ from gp_active_sensing.web.follow import Followed, RunFollower, stamp_of
 
 FINER = "finer"
 TABLES = ("stages", "facts", FINER)
-"""Names of the costly parts, which are computed on request."""
+"""Names of the costly parts, which are computed only on request."""
 
 T = TypeVar("T")
 _NOTHING = object()
-"""Key of a result that was never computed."""
+"""Key before the first computation."""
 
 _WORDS = {"begun": "under way", "running": "under way", "ended": "finished"}
-"""Displayed words for states; any other state is shown unchanged."""
+"""Displayed words for mission states; other states are shown unchanged."""
 
 
 class Paced(Generic[T]):
-    """Cache of a costly result; after a change and a pause the result is computed again.
+    """Cache of a costly result, with pauses between computations.
 
     Args:
         share: largest fraction of the time that is spent on computing the result.
@@ -61,7 +61,7 @@ class Paced(Generic[T]):
         self._next = -math.inf
 
     def get(self, of: Hashable, work: Callable[[], T], *, last: bool = False) -> T | None:
-        """Return the present result or an earlier one; with `last` the present result."""
+        """Return the result for `of`; during a pause an earlier result, unless `last` is True."""
         self._wanted = of
         if of != self._of and (last or self._clock() >= self._next):
             began = self._clock()
@@ -76,13 +76,13 @@ class Paced(Generic[T]):
 
 
 class _QuantityParts:
-    """Parts of the page for one quantity, with a cache of unchanged parts."""
+    """Parts of the page for one quantity, with cached texts of unchanged parts."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._rows: dict[int, tuple[GrowingStep, int, str]] = {}
-        """Step, version of its map, and map as JSON, by number of the step."""
+        """Step, version of its map, and map as JSON, by step number."""
         self._sent: dict[int, tuple[ReportStep, tuple[Any, int], str]] = {}
-        """Step, groups of length-scales, and description as JSON, by number of the step."""
+        """Step, groups of length-scales, and description as JSON, by step number."""
         self._floor: Paced[tuple[float, int] | None] = Paced(clock)
         self._quality: Paced[dict[str, Any] | None] = Paced(clock)
         self._finer: Paced[str] = Paced(clock)
@@ -95,7 +95,7 @@ class _QuantityParts:
     def parts(
         self, found: Followed, growing: GrowingReconstruction, done: Reconstruction
     ) -> tuple[dict[str, Any], dict[str, str]]:
-        """Return the data common to all steps, and all parts by name."""
+        """Return the data common to all steps, and the JSON parts by name."""
         head = {**describe(growing.data, done), "floor": self._least(found, growing, done)}
         maps = {**ranges_of(done), "steps": list(done.shown), "all": len(done.steps)}
         return head, {
@@ -107,7 +107,7 @@ class _QuantityParts:
         }
 
     def finer(self, found: Followed, growing: GrowingReconstruction) -> str:
-        """Return the finer map of the newest or an earlier step, with its number, as JSON."""
+        """Return the finer map of the newest or an earlier step, with the step number, as JSON."""
 
         def made() -> str:
             drawn = finer_map(growing.data.topology, growing.belief)
@@ -118,23 +118,22 @@ class _QuantityParts:
     def _least(
         self, found: Followed, growing: GrowingReconstruction, done: Reconstruction
     ) -> tuple[float, int] | None:
-        """Return the lower bound of the expected error; None if the bound is for fewer places."""
+        """Return the lower bound of the expected error; None if readings were added since."""
         data = growing.data
-        is_final = "least_error" in data.summary  # in the summary of the mission
+        is_final = "least_error" in data.summary  # finished missions have it in the summary
         key, last = (growing.looks, is_final), found.mission.over or is_final
         floor = self._floor.get(key, lambda: floor_of(data, done), last=last)
         old = not is_final and floor is not None and floor[1] < done.steps[-1].observed
-        return None if old else floor  # it would seem comparable to the current promise
+        return None if old else floor  # not comparable to the current promise
 
     def _how_good(
         self, found: Followed, growing: GrowingReconstruction, done: Reconstruction
     ) -> dict[str, Any] | None:
-        """Return the map's quality by leaving out places, the newest or an earlier result."""
+        """Return the leave-one-out quality of the map, newest or earlier result."""
         key, last = growing.looks, found.mission.over or bool(found.data.summary)
         return self._quality.get(key, lambda: quality_of(growing.data, done), last=last)
 
     def _steps(self, growing: GrowingReconstruction, done: Reconstruction) -> dict[str, str]:
-        """Return each step with its readings."""
         groups, kept = groups_of(done), kept_of(len(done.steps))
         parts = {}
         for number, step in enumerate(done.steps):
@@ -148,7 +147,6 @@ class _QuantityParts:
         return {f"step.{number}": text for number, (_, _, text) in parts.items()}
 
     def _maps(self, growing: GrowingReconstruction) -> dict[str, str]:
-        """Return the maps of the steps."""
         rows = {}
         still = growing.data.truth is not None and not growing.data.truth.changes
         for number, step in enumerate(growing.parts):
@@ -169,9 +167,9 @@ class _QuantityParts:
 
 
 class LiveView:
-    """Parts of the live page, with a cache of unchanged parts.
+    """Parts of the live page, with cached texts of unchanged parts.
 
-    The cost of an update is linear in the numbers of steps and places. Costly parts are `Paced`.
+    An update costs time linear in the numbers of steps and places. Costly parts use `Paced`.
     """
 
     def __init__(self, follower: RunFollower, clock: Callable[[], float] = time.monotonic) -> None:
@@ -180,9 +178,9 @@ class LiveView:
         self._fixed: dict[str, str] = {}
         """Parts that depend only on the followed mission."""
         self._shown: dict[str, _QuantityParts] = {}
-        """Parts of each quantity, by name; "" = the main one."""
+        """Parts of each quantity, by name; "" = the main quantity."""
         self._tables: dict[str, str] = {}
-        """Content of the tables that were requested since the last change, by name."""
+        """Texts of the tables requested since the last change, by name."""
 
     @property
     def due(self) -> bool:
@@ -222,13 +220,13 @@ class LiveView:
         }
 
     def table(self, name: str, quantity: str = "") -> str:
-        """Return one of `TABLES` as HTML or JSON; "" for an empty one.
+        """Return one of `TABLES` as HTML or JSON; "" if the table is empty.
 
-        The thread of `parts` must call this method.
+        Call this method only from the thread that calls `parts`.
 
         Args:
             name: name of the table.
-            quantity: name of the quantity of a finer map; "" = the main one.
+            quantity: name of the quantity of a finer map; "" = the main quantity.
         """
         found = self._follower.found
         if found is None:
@@ -245,7 +243,6 @@ class LiveView:
         return self._tables[name]
 
     def _begin(self, found: Followed) -> None:
-        """Reset the caches for a new mission."""
         self._number = self._follower.number
         self._shown = {name: _QuantityParts(self._clock) for name in ("", *found.further)}
         self._fixed = {
@@ -273,7 +270,7 @@ class LiveView:
     def _slots(
         self, found: Followed, done: Reconstruction, head: Mapping[str, Any]
     ) -> dict[str, str]:
-        """Return the texts above the maps."""
+        """Return the HTML texts above the maps, by slot name."""
         data = _with_newest(found.data, head["floor"], done.steps[-1].number)
         if found.damaged:
             note = f"{found.damaged} lines of the journal cannot be read and are left out"
@@ -293,7 +290,7 @@ class LiveView:
 
 
 def _with_newest(data: RunData, floor: tuple[float, int] | None, stage: int) -> RunData:
-    """Return a run under way with a summary from its newest records."""
+    """Return a running run with a summary computed from its newest record."""
     if data.summary:
         return data
     records = tuple(r for r in data.records if number_of(r.get("stage"), 0) <= stage)
@@ -306,7 +303,7 @@ def _with_newest(data: RunData, floor: tuple[float, int] | None, stage: int) -> 
 
 
 def _packed(values: FloatArray) -> dict[str, Any]:
-    """Return (n,) values packed in their range."""
+    """Pack (n,) values with their own range."""
     return pack(values[None, :], float(values.min()), float(values.max()))
 
 
@@ -316,10 +313,10 @@ def as_text(value: Any) -> str:
 
 
 class Board:
-    """Parts of a page by name, each as JSON with the number of its last change.
+    """JSON parts of a page by name, each with the version of its last change.
 
-    A viewer sends the number of the last change that it has. It gets the newest state of each part
-    that changed later, so that no queue is needed.
+    A viewer sends its version and gets the newest state of each part changed since. Therefore no
+    queue is needed.
     """
 
     def __init__(self) -> None:
@@ -328,7 +325,7 @@ class Board:
         self._name = secrets.token_hex(6)
         self._parts: dict[str, str] = {}
         self._since: dict[str, int] = {}
-        """Number of the last change of each part; a removal also counts as a change."""
+        """Version at the last change of each part; a removal also counts as a change."""
         self._changed = asyncio.Condition()
         self.closed = False
         """True after `close`."""
@@ -340,7 +337,7 @@ class Board:
             self._changed.notify_all()
 
     async def put(self, parts: Mapping[str, str]) -> bool:
-        """Replace all parts; return whether anything changed."""
+        """Replace all parts; return whether any part changed."""
         changed = {k: v for k, v in parts.items() if self._parts.get(k) != v}
         gone = [k for k in self._parts if k not in parts]
         if not changed and not gone:
@@ -355,7 +352,7 @@ class Board:
         return True
 
     async def after(self, version: int, seconds: float) -> bool:
-        """Wait for a newer version for at most `seconds`; return whether there is one."""
+        """Wait for a newer version for at most `seconds`; return whether a newer version exists."""
 
         def news() -> bool:
             return self.closed or self.version > version
@@ -368,7 +365,7 @@ class Board:
         return self.version > version
 
     def since(self, version: int) -> str:
-        """Return the changes since a version as a JSON object; for version -1, all parts."""
+        """Return the parts changed since a version as a JSON object; for version -1, all parts."""
         changed = [k for k, at in self._since.items() if at > version]
         parts = ",".join(f"{as_text(k)}:{self._parts[k]}" for k in changed if k in self._parts)
         gone = [k for k in changed if k not in self._parts] if version >= 0 else []
@@ -376,11 +373,11 @@ class Board:
         return f'{{"whole":{whole},"gone":{as_text(gone)},"parts":{{{parts}}}}}'
 
     def mark(self) -> str:
-        """Return the mark of the current version, for a viewer."""
+        """Return an identifier of this board's current version."""
         return f"{self._name}-{self.version}"
 
     def version_of(self, mark: str) -> int:
-        """Return the version of a viewer's mark; -1 for a mark of another board."""
+        """Return the version in an identifier from `mark`; -1 for another board's identifier."""
         name, _, number = mark.partition("-")
         seen = int(number) if number.isascii() and number.isdigit() and len(number) < 18 else -1
         return seen if name == self._name and seen <= self.version else -1
