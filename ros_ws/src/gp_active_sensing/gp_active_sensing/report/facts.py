@@ -130,7 +130,6 @@ def _duration(seconds: float) -> str:
 
 
 def _sensor(config: Mapping[str, Any]) -> str:
-    """Return a robot's sensor type, field and topic, or the settings of a simulated sensor."""
     reading = config.get("reading")
     if isinstance(reading, Mapping):
         return _topic(reading)

@@ -192,7 +192,6 @@ def place_picture(places: Topology, title: str) -> Figure:
 
 
 def _rings(places: Topology) -> list[FloatArray]:
-    """Return the corners of the shores and obstacles of a map [m]."""
     if places.ground is None or not places.ground.shapes:
         return []
     import shapely
@@ -214,7 +213,6 @@ def _known_corners(grid: OccupancyGrid) -> FloatArray:
 
 
 def _draw_cells(axes: Axes, grid: OccupancyGrid) -> list[tuple[str, str, str]]:
-    """Draw occupied and unknown cells; return their entries for the legend."""
     from matplotlib.colors import ListedColormap
     from matplotlib.transforms import Affine2D
 

@@ -226,7 +226,6 @@ def groups_of(done: Reconstruction) -> list[list[Scale]]:
 
 
 def _group_label(unit: str, group: Sequence[Scale]) -> str:
-    """Return a value or a range for each axis."""
     after = f" {unit}" if unit else ""
     if all(len(set(scale)) == 1 for scale in group):
         return _from_to([scale[0] for scale in group], _TO) + after
@@ -311,7 +310,6 @@ def describe_step(
 
 
 def _percent(step: ReportStep, kind: str) -> list[float | None]:
-    """Return the coverages of the 50, 90 and 95 % intervals [%]."""
     found = (step.scores[f"{kind}_{level}"] for level in (50, 90, 95))
     return [None if share is None else round(100.0 * share, 2) for share in found]
 
@@ -398,7 +396,6 @@ def places_of(topology: Topology) -> dict[str, Any]:
 
 
 def _shore(topology: Topology, side: float) -> dict[str, Any] | None:
-    """Return the edges of the free ground as packed data; None = no edges are known."""
     lines = shore_of(topology, side)
     return {**_packed(lines), "counts": _counts(lines)} if lines else None
 

@@ -254,7 +254,6 @@ class GrowingReconstruction:
                 part.mean = part.std = part.truth = None
 
     def _look(self) -> None:
-        """Store the current belief's map, weights and scores in the last step."""
         if not self._changed:
             return
         self._changed = False

@@ -71,7 +71,6 @@ class JournalTeller:
             yield place, reading.value
 
     def _add_source(self, event: ReadingUsed) -> None:
-        """Add a reading of the linked quantity."""
         if self._source is not None and list(self._source.tell([event])):
             follow(self.belief, self._template, self._source.belief)
 

@@ -158,7 +158,6 @@ def _play(runner: SimulationRunner, scenario: Scenario) -> None:
 
 
 def _earlier(scenario: Scenario, out_dir: Path) -> EarlierRun | None:
-    """Return the run in a directory; None if the directory is empty or missing."""
     if out_dir.is_dir() and not any(p for p in out_dir.iterdir() if not p.name.startswith(".")):
         return None
     with ExitStack() as stack:
@@ -186,7 +185,6 @@ def _write_partial_summary(runner: SimulationRunner, error: BaseException) -> No
 
 
 def _summary(runner: SimulationRunner, status: str) -> RunSummary:
-    """Return the summary without latencies, with the number of sensor dropouts."""
     summary = runner.parts.recorder.summarise(runner.mission, status)
     expert = summary.expert and {**summary.expert, "waited_seconds": runner.waited}
     return dataclasses.replace(summary, latency={}, dropouts=runner.dropouts, expert=expert)

@@ -323,7 +323,6 @@ class SimulationRunner:
                 self.mission.resume("its simulated battery is changed")
 
     def _seconds_to_next(self) -> float:
-        """Return the time until the next event or the end of a wait [s]."""
         # With this bound the inbox has room for all poses of a step: no probe counts as silent.
         most = 0.5 * BATCH * POSES / len(self.players)
         found = [1e-9 * (due_ns - self.now_ns) for due_ns, _ in self._deciding]
@@ -452,7 +451,6 @@ class SimulationRunner:
             self.on_stage(recorder.stages.newest)
 
     def _record_truth(self) -> None:
-        """Record the true speeds of live traffic at the end of a stage."""
         run, traffic = self.parts.recorder.run, self.world.traffic
         if traffic is None:
             return

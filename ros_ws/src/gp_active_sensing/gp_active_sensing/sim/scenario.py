@@ -261,7 +261,6 @@ def _under(section: str, problem: str) -> str:
 
 
 def _with_files(mapping: Any, base_dir: Path | None) -> Any:
-    """Return scenario data with absolute file names."""
     if base_dir is None or not isinstance(mapping, Mapping):
         return mapping
     result = dict(mapping)

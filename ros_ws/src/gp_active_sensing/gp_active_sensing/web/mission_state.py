@@ -302,7 +302,6 @@ class MissionState:
         return [(REASONS.get(w, w.replace("_", " ")), n) for w, n in total.most_common() if n]
 
     def _names(self) -> list[str]:
-        """Return the names of the probes; [""] for a single probe without a name."""
         names = {*self.where, *self.plans, *self.gone, *self.seconds_left}
         return sorted(names - {""} or names)
 
@@ -327,7 +326,6 @@ class MissionState:
     def _probes(
         self, topology: Topology, policy: str, written: float | None
     ) -> list[dict[str, Any]]:
-        """Return target, distance and age of the data for each probe."""
         found = []
         for name in self._names():
             plan, where = self.plans.get(name), self.where.get(name, Whereabouts(0.0))
@@ -349,7 +347,6 @@ class MissionState:
         return found
 
     def _spent(self, done: Reconstruction, unit: str) -> list[dict[str, Any]]:
-        """Return the used fraction of each limit of the budget, with a text."""
         found: list[dict[str, Any]] = []
         last = done.steps[-1]
 

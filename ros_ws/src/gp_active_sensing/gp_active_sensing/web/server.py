@@ -198,7 +198,6 @@ class WatchServer:
                 raise failed
 
     async def _follow(self, board: Board, pool: concurrent.futures.Executor) -> None:
-        """Update the board with the state of the run until cancelled."""
         loop = asyncio.get_running_loop()
         for looks in itertools.count(1):
             began = time.monotonic()
@@ -232,7 +231,6 @@ def _asset(name: str) -> str:
 
 
 def _page(tiles: str) -> tuple[str, str]:
-    """Return the page and its Content-Security-Policy."""
     scripts = (*SCRIPTS, "basemap.js", "live.js")
     text = build_page(
         "run.html", scripts, {"live": True, "tiles": tiles}, connect="'self'",
@@ -309,8 +307,6 @@ class _Handler(web.RequestHandler):
 
 
 class _Page(_Handler):
-    """Handler of the HTML page, without data of the mission."""
-
     entrance = True
 
     def get(self) -> None:
@@ -353,8 +349,6 @@ class _Table(_Handler):
 
 
 class _Events(_Handler):
-    """Handler of server-sent events with the changes of the page."""
-
     async def get(self) -> None:
         shared, stream, name = self.shared, self.stream, secrets.token_hex(8)
         if stream is None:
@@ -393,8 +387,6 @@ class _Events(_Handler):
 
 
 class _Do(_Handler):
-    """Handler of commands to the mission."""
-
     def check_xsrf_cookie(self) -> None:
         """Do nothing; `post` checks origin and token."""
 
@@ -425,7 +417,5 @@ class _Do(_Handler):
 
 
 class _NotFound(_Handler):
-    """Handler of unknown paths."""
-
     def prepare(self) -> None:
         self.refuse(404, "there is nothing here; the page is at /")

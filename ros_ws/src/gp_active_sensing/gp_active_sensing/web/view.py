@@ -129,7 +129,6 @@ class _QuantityParts:
     def _how_good(
         self, found: Followed, growing: GrowingReconstruction, done: Reconstruction
     ) -> dict[str, Any] | None:
-        """Return the leave-one-out quality of the map, newest or earlier result."""
         key, last = growing.looks, found.mission.over or bool(found.data.summary)
         return self._quality.get(key, lambda: quality_of(growing.data, done), last=last)
 
@@ -270,7 +269,6 @@ class LiveView:
     def _slots(
         self, found: Followed, done: Reconstruction, head: Mapping[str, Any]
     ) -> dict[str, str]:
-        """Return the HTML texts above the maps, by slot name."""
         data = _with_newest(found.data, head["floor"], done.steps[-1].number)
         if found.damaged:
             note = f"{found.damaged} lines of the journal cannot be read and are left out"
@@ -303,7 +301,6 @@ def _with_newest(data: RunData, floor: tuple[float, int] | None, stage: int) -> 
 
 
 def _packed(values: FloatArray) -> dict[str, Any]:
-    """Pack (n,) values with their own range."""
     return pack(values[None, :], float(values.min()), float(values.max()))
 
 

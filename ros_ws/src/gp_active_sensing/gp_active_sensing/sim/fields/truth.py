@@ -108,7 +108,6 @@ def _of_formula(
 def _check_values(
     values: FloatArray, seconds: float, config: FieldConfig, topology: Topology
 ) -> None:
-    """Raise ConfigError for values that are not finite or too large."""
     wrong = ~(np.abs(values) <= HUGE)  # also for NaN
     if not wrong.any():
         return
