@@ -17,7 +17,7 @@ from gp_active_sensing.topology import Topology
 from gp_active_sensing.util.files import write_whole
 
 Files = dict[str, str | bytes]
-"""Contents to write, by file name."""
+"""Contents of files to write, by file name."""
 
 
 class Format(NamedTuple):
@@ -25,10 +25,10 @@ class Format(NamedTuple):
 
     Args:
         suffix: suffix of the files.
-        render: returns the contents by file name, from a map and a name without suffix.
-        check: raises RunError for a map that the format cannot store, and MissingDependencyError
-            for a missing library; `render` raises the same errors.
-        several: True = the format writes several files, with a word before the suffix of each.
+        render: function from a map and a name without suffix to the contents by file name.
+        check: function that raises the errors of `render`: RunError for a map that the format
+            cannot store, MissingDependencyError for a missing library.
+        several: True = the format writes several files, each with a word before the suffix.
         besides: suffixes of further files.
     """
 
@@ -57,7 +57,6 @@ FORMATS: Mapping[str, Format] = {
         ".tif", lambda field, name: {f"{name}.tif": as_geotiff(field)}, check_geotiff
     ),
 }
-"""Formats by name."""
 
 
 def export_map(
@@ -72,7 +71,8 @@ def export_map(
 
     Args:
         field: map to write.
-        out: path of the file; a format of several files adds the layer, ``_mean`` or ``_std``.
+        out: path of the file; a format with several files adds the layer, ``_mean`` or ``_std`` to
+            the name.
         format: one of `FORMATS`.
         overwrite: replace existing files.
         levels: levels of contours, for a further file ``_contours.geojson``; () = no contours.

@@ -23,9 +23,9 @@ PROBABILITIES = (0.5, 0.9, 0.99)
 def as_contours(field: FieldMap, levels: Sequence[float]) -> str:
     """Return contour lines of the estimate, and areas beyond each limit of the map, as GeoJSON.
 
-    There is an area for each of `PROBABILITIES`: within it, a value beyond the limit has at least
-    this probability. Lines and areas end at the centres of the outermost cells. Levels are in the
-    sensor's unit.
+    Each limit has an area for each of `PROBABILITIES`. In this area, the value is beyond the limit
+    with at least this probability. Lines and areas end at the centres of the outermost cells.
+    Levels are in the sensor's unit.
 
     Raises:
         RunError: the map is no grid, or is only one cell wide.

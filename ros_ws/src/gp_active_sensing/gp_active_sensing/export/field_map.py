@@ -86,8 +86,8 @@ class FieldMap:
     ) -> FieldMap:
         """Return the map of a belief with at least one reading.
 
-        The map has the probabilities of `limits`. With a `spacing` [m] it has the points of
-        `fine.fine_points` in place of the places.
+        The map has the probabilities of `limits`. With a `spacing` [m], the points of
+        `fine.fine_points` replace the places.
 
         Raises:
             RunError: there is no reading, or no map with this spacing.

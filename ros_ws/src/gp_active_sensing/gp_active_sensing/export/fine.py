@@ -21,7 +21,7 @@ class FinePoints(NamedTuple):
     """Points of a fine map.
 
     Args:
-        topology: points as places; their weights are areas [m²], or lengths of road [m].
+        topology: map whose places are the points. Weights are areas [m²], or lengths of road [m].
         within: (m,) road segment of each point; None on maps without roads.
     """
 
@@ -30,11 +30,11 @@ class FinePoints(NamedTuple):
 
 
 def fine_points(topology: Topology, spacing: float) -> FinePoints:
-    """Return the points of a map at another spacing [m].
+    """Return points with a spacing [m] that cover the ground of a map.
 
-    Roads get points along each segment. Other maps get a square lattice. It lies inside the cells
-    of a grid, inside the ground of a map with an outline or obstacles, or inside the convex hull of
-    scattered places.
+    Roads get points along each segment. Other maps get a square lattice. The lattice covers the
+    cells of a grid, the ground of a map with outline or obstacles, or the convex hull of scattered
+    places.
 
     Raises:
         RunError: the spacing is not above 0, or gives no point or too many points.
@@ -57,7 +57,7 @@ def fine_points(topology: Topology, spacing: float) -> FinePoints:
 
 
 def _along_roads(topology: Topology, spacing: float) -> FinePoints:
-    """Return the middles of equal pieces of each segment, at most as long as the spacing."""
+    """Return the middles of equal pieces of each segment; a piece is at most `spacing` long."""
     positions, names, within = [], list[str](), list[int]()
     lengths = [
         np.hypot(*np.diff(topology.geometry(i), axis=0).T) for i in range(topology.n)
@@ -79,7 +79,7 @@ def _along_roads(topology: Topology, spacing: float) -> FinePoints:
 
 
 def _different(names: list[str]) -> list[str]:
-    """Return the names; if two of them are equal, each name gets a number."""
+    """Return the names, with numbers if two of them are equal."""
     if len(set(names)) == len(names):
         return names
     return [f"{name}#{number}" for number, name in enumerate(names)]
@@ -136,11 +136,7 @@ def _inside_hull(topology: Topology, spacing: float) -> FinePoints:
 def _lattice(
     low: FloatArray, high: FloatArray, spacing: float, margin: tuple[float, float]
 ) -> FloatArray:
-    """Return the (m, 2) middles of squares between two corners, row by row.
-
-    The lattice begins at the lower corner, extended by the whole squares that fit into the margin
-    [m].
-    """
+    """Return the middles (m, 2) of squares on a box that is extended by a margin [m]."""
     before = np.ceil(np.array(margin) / spacing - 1e-9)
     counts = np.ceil((high - low) / spacing - 1e-9) + 2.0 * before
     if counts.prod() > MOST_CELLS:

@@ -72,11 +72,11 @@ class Layer:
 
     @property
     def word(self) -> str:
-        """Return the layer's part of a file name, such as ``z-3m``; "" without layers."""
+        """Return the prefix of the layer in file names, such as ``z-3m``; "" without layers."""
         return "" if self.height is None else f"z{self.height:.12g}m"  # no two are the same
 
     def named(self, what: str) -> str:
-        """Return a name after the layer's part, such as ``z-3m_mean``."""
+        """Return a name with the prefix of the layer, such as ``z-3m_mean``."""
         return f"{self.word}_{what}" if self.word else what
 
 

@@ -1,4 +1,4 @@
-"""Mission files of ground stations with a route as positions on Earth."""
+"""Routes as mission files of ground stations."""
 
 from __future__ import annotations
 
@@ -60,4 +60,4 @@ MISSIONS: Mapping[str, Callable[[Point, Sequence[Point]], str]] = {
     "plan": as_plan,
     "waypoints": as_waypoints,
 }
-"""Formats by name; the name is also the suffix of the file."""
+"""Functions by name of the format, which is also the suffix of the file."""

@@ -29,7 +29,7 @@ _DEGREES = 8
 
 
 def as_csv(field: FieldMap) -> str:
-    """Return a table with a row per place: position, estimate, deviation, readings, weight.
+    """Return a CSV table: position, estimate, deviation, readings and weight of each place.
 
     The columns ``longitude`` and ``latitude`` need a map with a datum, and pyproj. ``value`` is the
     average of the readings; it is empty without a reading.
@@ -161,7 +161,6 @@ def _geometry(
 
 
 def _cut(points: FloatArray, kind: str) -> list[FloatArray]:
-    """Return the parts of a LineString or Polygon of (m, 2) points, see `cut_at_180`."""
     import shapely
 
     whole = shapely.Polygon(points) if kind == "Polygon" else shapely.LineString(points)

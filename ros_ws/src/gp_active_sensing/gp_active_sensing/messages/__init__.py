@@ -1,1 +1,1 @@
-"""Conversion of messages to numbers, for ROS classes and decoded messages of bags; no ROS here."""
+"""Conversion of messages to numbers, for ROS classes and for decoded messages of bags."""

@@ -64,10 +64,10 @@ class FieldPath:
 
     @classmethod
     def parse(cls, text: str, type: str, types: MessageTypes, key: str = "field") -> FieldPath:
-        """Return the path of a text, checked against a message type.
+        """Parse a path and check it against a message type.
 
         Raises:
-            ConfigError: the text is not a path, or its field is unknown or not a number.
+            ConfigError: the text is not a path, or the field is unknown or not a number.
         """
         where = f"{key}: {text!r} of {type}"
         steps: list[tuple[str, tuple[int, ...]]] = []
@@ -158,9 +158,10 @@ class Value:
 
 
 class ValueReader:
-    """Reader of values, variances and stamps in messages; section `key` configures it.
+    """Reader of values, variances and stamps in messages.
 
-    ``value = scale * field + offset``; the variance is multiplied by scale².
+    ``value = scale * field + offset``; the variance is multiplied by scale². `key` is the
+    configuration section, for messages of errors.
 
     Raises:
         ConfigError: the type or a field is unknown.
@@ -178,7 +179,7 @@ class ValueReader:
         self.has_stamp = types.fields(config.type).get("header", "") in _HEADERS
 
     def read(self, message: Any) -> Value:
-        """Return the value of a message, even if it is NaN or infinite; the caller rejects these.
+        """Return the value in a message; NaN and infinity are kept for the caller to reject.
 
         Raises:
             ReadingError: the value is a fill value or outside the valid range.
@@ -196,7 +197,6 @@ class ValueReader:
         return Value(stamp, value, variance)
 
     def _check(self, raw: float, value: float) -> None:
-        """Check a value against fill value and valid range. Raises ReadingError."""
         valid = self._config.valid
         if valid is not None and valid[0] <= value <= valid[1]:
             return
@@ -227,7 +227,7 @@ def heading_of(x: float, y: float, z: float, w: float) -> float:
 def height_variance(zz: float, xx: float) -> float:
     """Return the variance of a height [m²]; 0 = not given, -1 = invalid.
 
-    `zz` is the variance of z, `xx` the variance of x [m²]. -1 in `xx` = there is no covariance.
+    `zz` is the variance of z, `xx` the variance of x [m²]. `xx` = -1 marks a missing covariance.
     """
     if zz == 0.0 or xx == -1.0:
         return 0.0
@@ -237,20 +237,21 @@ def height_variance(zz: float, xx: float) -> float:
 def position_variance(xx: float, xy: float, yy: float) -> float:
     """Return the sum of the variances of x and y of a pose [m²].
 
-    It is 0 if the message has no covariance: all entries 0, or -1 in the first entry. It is -1 for
-    an invalid covariance: entries that are not finite, a variance below 0, or |xy|² above xx·yy.
+    The result is 0 for a missing covariance: all entries are 0, or the first entry is -1. The
+    result is -1 for an invalid covariance: an entry is not finite, a variance is below 0, or |xy|²
+    is above xx·yy.
     """
     if xx == xy == yy == 0.0 or xx == -1.0:
         return 0.0
     if not (math.isfinite(xx) and math.isfinite(xy) and math.isfinite(yy)) or min(xx, yy) < 0.0:
         return -1.0
-    # Without products, which overflow. The tolerance allows single precision.
+    # Avoid products, which overflow. The tolerance allows for single precision.
     bound = math.sqrt(xx) * math.sqrt(yy)
     return min(xx + yy, _MOST_VARIANCE) if abs(xy) <= 1.001 * bound + 1e-12 else -1.0
 
 
 _MOST_VARIANCE = 1e12
-"""Largest valid variance: a standard deviation of a million metres [m²]."""
+"""Largest valid variance [m²], for a standard deviation of a million metres."""
 _COVARIANCE_UNKNOWN = 0
 """``NavSatFix.COVARIANCE_TYPE_UNKNOWN``."""
 
@@ -272,7 +273,7 @@ def pose_reader(
         frame: frame of the positions of a NavSatFix, whose header has the antenna's frame.
         covariance: True = use the covariance of a pose.
         zero_altitude: altitude of z = 0, for NavSatFix [m]; None = z is not known.
-        heights: True = the map has heights, so that the variance of z is used.
+        heights: True = the map has heights; the variance of z is used.
 
     Raises:
         ConfigError: the type is not supported, or the datum is missing.
@@ -358,8 +359,8 @@ def geodetic_to_local(
 ) -> tuple[float, float]:
     """Return x and y of a WGS 84 position in a map's frame [m].
 
-    They are NaN for an invalid position or a position on the other side of the Earth. `datum` has
-    the latitude and longitude of the map's origin. All angles are in degrees.
+    Both are NaN for an invalid position, and for a position on the other side of the Earth. `datum`
+    has the latitude and longitude of the map's origin. All angles are in degrees.
 
     Raises:
         MissingDependencyError: pyproj is missing.
@@ -371,7 +372,7 @@ def geodetic_to_local(
 
 
 class RateLimit:
-    """Rate limit of messages; a burst of one second may pass, for a busy node's full queue."""
+    """Rate limit of messages; it allows bursts with the messages of one second."""
 
     def __init__(self, rate: float, clock: Clock) -> None:
         self._rate = rate
@@ -381,7 +382,7 @@ class RateLimit:
         self._then = clock()
 
     def allows(self) -> bool:
-        """Return whether a message may be used now, and count it."""
+        """Return whether the limit allows a message now; if so, count this message."""
         now = self._clock()
         self._left = min(self._burst, self._left + self._rate * (now - self._then))
         self._then = now

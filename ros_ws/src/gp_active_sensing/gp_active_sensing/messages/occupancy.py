@@ -21,7 +21,7 @@ _LEVEL = 1e-3
 
 
 def check_size(data: bytes) -> None:
-    """Check the size of a serialised message. Raises MapError."""
+    """Raise MapError if a serialised message is too large for a map of `MOST_CELLS` cells."""
     if len(data) > MOST_CELLS + _HEAD:
         msg = (
             f"occupancy grid: the message has {len(data)} bytes, expected a map of at most "
@@ -68,7 +68,7 @@ def read_map(message: Any) -> GridMap:
         raise MapError(msg)
     grid = OccupancyGrid(
         values.reshape(rows, columns),
-        # The message has a float32: 0.05 and not 0.05000000074505806.
+        # Undo the float32 of the message: 0.05 instead of 0.05000000074505806.
         float(str(np.float32(info.resolution))),
         (float(where.x), float(where.y)),
         heading_of(x, y, z, w),

@@ -1,8 +1,9 @@
-"""Convert questions to an expert and its answers to and from ``sensor_msgs/PointCloud2``.
+"""Convert an expert's questions and answers to and from ``sensor_msgs/PointCloud2``.
 
-A question has a point for each place, with x, y, z [m] in the map's frame and NaN as value and
-variance. An answer has the same points with value and variance. There is no ROS in this module: it
-accepts any object with the message's fields, such as a message of a bag.
+A question asks for the values at some places. It has a point for each place, with x, y, z [m] in
+the map's frame and NaN as value and variance. An answer has the same points with value and
+variance. This module does not import ROS. It accepts any object with the fields of the message,
+such as a message from a bag.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def answer_points(topology: Topology, readings: Sequence[Reading]) -> Points:
 
 
 def layout(points: Points) -> tuple[tuple[Column, ...], bytes]:
-    """Return the fields of points in a message, and their data: little-endian, packed."""
+    """Return the fields and the data of a message with some points: packed, little-endian."""
     xyz = np.array([points[name] for name in "xyz"])
     with np.errstate(over="ignore", invalid="ignore"):
         moved = np.abs(xyz - xyz.astype("f4").astype("f8"))
@@ -115,12 +116,12 @@ def points_of(message: Any) -> Points:
 
 
 def answers_of(message: Any, most: int | None = None) -> list[RawAnswer]:
-    """Return the answers of a message, even with invalid numbers; the caller rejects these.
+    """Return the answers in a message; invalid numbers are kept for the caller to reject.
 
-    `most` is the largest number of points; None = no limit.
+    `most` is the largest accepted number of points; None = no limit.
 
     Raises:
-        ValueError: see `points_of`, or the message has too many points.
+        ValueError: the message has too many points, and the errors of `points_of`.
     """
     count = int(message.width) * int(message.height)
     if most is not None and count > most:

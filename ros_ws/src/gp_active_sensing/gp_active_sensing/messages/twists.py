@@ -1,4 +1,4 @@
-"""Speeds for the poses of a probe, from a topic with twists."""
+"""Speeds of a probe at its poses, from a topic with twists."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from gp_active_sensing.util.files import json_ready
 logger = logging.getLogger(__name__)
 
 _FREE = ("versions", "map", "places")
-"""Keys of an event ``start`` that need not be equal; places are compared within rounding errors."""
+"""Keys of the event ``start`` that may differ; places may differ by rounding errors."""
 
 
 class EarlierRun:
@@ -24,7 +24,7 @@ class EarlierRun:
 
     Args:
         run: directory of the run, which is locked.
-        events: events of its journal; () = a new run.
+        events: events of the run's journal; () = a new run.
 
     Raises:
         RunError: ROS nodes wrote the journal.
@@ -48,10 +48,10 @@ class EarlierRun:
         return tuple(self._left[i] for i in range(min(2, len(self._left))))
 
     def has(self, event: Mapping[str, Any]) -> bool:
-        """Return whether the journal has an event, and advance to the next one.
+        """Return whether the journal has a next event; check that `event` equals this event.
 
         Raises:
-            RunError: the journal has another event there.
+            RunError: the next event of the journal differs.
         """
         if not self._left:
             return False

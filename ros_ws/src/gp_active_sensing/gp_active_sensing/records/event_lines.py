@@ -1,7 +1,7 @@
 """Convert events to lines of the journal, and back.
 
-A field of an event is a key of its line. Plans, costs, readings and whereabouts take several keys.
-A field with its default value is left out, unless the class lists it in `Event.ALWAYS`.
+Each field of an event is a key of the line. Plans, costs, readings and positions of probes take
+several keys. Fields with default values are left out, apart from those in `Event.ALWAYS`.
 """
 
 from __future__ import annotations
@@ -120,7 +120,6 @@ def _codec(hint: Any) -> _Codec:
 
 
 def _finite(given: Any, key: str = "") -> float:
-    """Return a finite number. Raises TypeError or ValueError for other values."""
     number = float(given)
     if not math.isfinite(number):
         msg = f"{key + ': ' if key else ''}expected a finite number, got {given!r}"
@@ -129,7 +128,6 @@ def _finite(given: Any, key: str = "") -> float:
 
 
 def _at(line: Line, key: str) -> float:
-    """Return a finite number of a line. Raises KeyError, TypeError or ValueError."""
     return _finite(line[key], key)
 
 
@@ -205,7 +203,6 @@ def _read_budget(given: Line) -> Budget:
 
 
 def _write_reading(reading: Reading) -> dict[str, Any]:
-    """Return a reading as plain data; `json_ready` makes text of a value that is not finite."""
     line = {
         "stamp_ns": int(reading.stamp_ns),
         "location": reading.location,

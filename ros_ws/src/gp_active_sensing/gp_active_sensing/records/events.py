@@ -1,6 +1,6 @@
-"""Events of a mission: a frozen class for each kind in its journal.
+"""Events of a mission: a frozen class for each kind of event in the journal.
 
-A restart restores the mission from them without planning, see
+A restart restores the mission from its events without planning, see
 `mission.restore.MissionRestorer.apply`.
 """
 
@@ -21,7 +21,7 @@ class Whereabouts(NamedTuple):
     Args:
         odometer: distance since the start of the mission [m].
         pose: time [ns] and position [m] of the odometer; None = no pose yet.
-        memory: state of an odometer whose poses are not exact.
+        memory: state of an odometer for inexact poses; () = exact poses.
     """
 
     odometer: float
@@ -30,7 +30,7 @@ class Whereabouts(NamedTuple):
 
 
 class ProbeStatus(NamedTuple):
-    """Whereabouts of a probe, and the number of its unused readings by reason."""
+    """Position and odometer of a probe, and the number of its unused readings by reason."""
 
     where: Whereabouts
     rejected: Mapping[str, int]
@@ -38,13 +38,13 @@ class ProbeStatus(NamedTuple):
 
 @dataclass(frozen=True)
 class StayRecord:
-    """Average of a stay in the belief.
+    """Average of the readings of one stay at a place.
 
     Args:
         count: number of averaged readings.
         value: average in the sensor's unit.
-        noise_variance: noise variance of the average; None = that of the belief.
-        off: mean distance of the readings from the place's point; None = not known.
+        noise_variance: noise variance of the average; None = noise variance of the belief.
+        off: mean distance of the readings from the place's point [m]; None = not known.
     """
 
     count: int
@@ -58,12 +58,12 @@ class Event:
     """Event of a mission.
 
     Args:
-        stamp_ns: time of the mission's clock [ns]; None = not known, or that of the reading.
+        stamp_ns: time of the mission's clock [ns]; None = not known, or the time of the reading.
         probe: name of the probe; "" = the only probe, or the mission.
     """
 
     KIND: ClassVar[str] = ""
-    """Word ``event`` of its line."""
+    """Value of the key ``event`` in the line of the journal."""
     ALWAYS: ClassVar[tuple[str, ...]] = ()
     """Names of fields that are also written with their defaults."""
     stamp_ns: int | None = None
@@ -99,7 +99,7 @@ class MissionResumed(MissionStarted):
 
 @dataclass(frozen=True, kw_only=True)
 class StateChanged(Event):
-    """Change of a ROS mission to running or paused, with the whereabouts of its probes."""
+    """Change of a ROS mission to running or paused, with the positions of its probes."""
 
     KIND = "state"
     ALWAYS = ("probes",)
@@ -111,7 +111,7 @@ class StateChanged(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class ClockStepped(Event):
-    """Step of the clock beyond the elapsed time; the budget does not count it."""
+    """Step of the clock beyond the elapsed time; the budget does not count this step."""
 
     KIND = "clock"
     step_ns: int
@@ -119,11 +119,11 @@ class ClockStepped(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class JournalGap(Event):
-    """Gap of events that were not written or cannot be read.
+    """Gap in the journal: events that were not written or cannot be read.
 
     Args:
         failures: number of missing events.
-        readings: largest possible number of readings among them; None = not known.
+        readings: largest possible number of readings in the gap; None = not known.
         damaged: True if the events were written but cannot be read.
     """
 
@@ -154,14 +154,14 @@ class MissionEnded(MissionStopped):
 
 @dataclass(frozen=True, kw_only=True)
 class DecisionAsked(Event):
-    """Start of a decision, with the readings so far.
+    """Request for a decision that is based on the readings so far.
 
     Args:
         at: place of the probe; None = no place yet.
         pending: waypoints of other probes, and `passed`.
         passed: places that the probe has left before their readings came.
         waiting: places of other probes that wait for a decision, by name.
-        where: whereabouts of the probe; None = not known.
+        where: position and odometer of the probe; None = not known.
     """
 
     KIND = "asked"
@@ -183,7 +183,7 @@ class DecisionTaken(Event):
         plan: the plan.
         policy_state: state of the policy after the decision, as JSON data.
         at: place of the probe; None = not known.
-        where: whereabouts of the probe; None = not known.
+        where: position and odometer of the probe; None = not known.
         foreseen: True in old journals if the plan was made before the reading of the place.
         again: True for another reading of an observed place.
         left: remaining budget of the probe; None = not known.
@@ -214,15 +214,15 @@ class AnswerUnused(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class ReturnBegun(Event):
-    """Way to the end place, after the last decision.
+    """Start of the drive to the end place, after the last decision.
 
     Args:
         reason: reason in words.
         path: places after the current one; the last is the end place.
         cost: cost of the path.
         at: place of the probe; None = not known.
-        where: whereabouts of the probe; None = not known.
-        sortie: True if the battery is changed there and the mission continues.
+        where: position and odometer of the probe; None = not known.
+        sortie: True if the battery is changed at the end place and the mission continues.
     """
 
     KIND = "home"
@@ -266,7 +266,7 @@ class BatteryNoted(Event):
 
     Args:
         level: charge, 0 to 1.
-        where: whereabouts of the probe.
+        where: position and odometer of the probe.
     """
 
     KIND = "battery"
@@ -280,9 +280,9 @@ class Moved(Event):
 
     Args:
         cost: metres and seconds.
-        where: whereabouts of the probe; None = not known.
+        where: position and odometer of the probe; None = not known.
         went: place that was read; None = the place of the plan.
-        given_up: True if the drive ended on the way.
+        given_up: True if the drive ended before the place.
         passed: True if the place was reached and its reading is missing.
     """
 
@@ -299,7 +299,7 @@ class Moved(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingEvent(Event):
-    """Event of a reading; it has the time of the reading."""
+    """Event of a reading; the time of the event is the time of the reading."""
 
     reading: Reading
 
@@ -340,7 +340,7 @@ class ReadingUsed(ReadingEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingGated(ReadingEvent):
-    """Gating of a reading that deviates by `off` standard deviations; it may be used later."""
+    """Gating of a reading that deviates by `off` standard deviations."""
 
     KIND = "gated"
     ALWAYS = ("off",)
@@ -383,7 +383,7 @@ class ExpertAsked(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class ExpertAnswered(ReadingEvent):
-    """Use of an expert's answer; `late`: after its decision."""
+    """Use of an expert's answer; `late` = the answer came after the decision."""
 
     KIND = "answer"
     ALWAYS = ("late",)
@@ -414,7 +414,7 @@ class PlaceBlocked(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class MoveShut(Event):
-    """Closed move, such as a shut door, which routes avoid.
+    """Closed move, such as through a shut door; routes avoid the move.
 
     Args:
         start: first place of the move.
@@ -439,7 +439,7 @@ class LimitsMoved(Event):
         closed: places that no probe may enter from now on.
         opened: places that probes may enter again.
         declared: all places near the starts of probes, which count as safe.
-        began: names of these probes.
+        began: names of the probes whose starts are declared.
     """
 
     KIND = "limits"
@@ -492,7 +492,7 @@ class MapChanged(Event):
 
     Args:
         number: number of the map in this mission; the first map has 1.
-        mark: mark of its occupancy grid, see `OccupancyGrid.mark`.
+        mark: checksum of its occupancy grid, see `topology.live.mark_of`.
         places: number of places.
         closed: number of occupied places.
     """
@@ -517,7 +517,7 @@ class RosterChanged(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class StatusNoted(Event):
-    """Whereabouts of the probes, and the readings that were not used so far.
+    """Positions of the probes, and the numbers of readings that were not used so far.
 
     Args:
         probes: status by name.

@@ -74,4 +74,4 @@ class FieldKnowledge:
 
 
 NOTHING = FieldKnowledge()
-"""Knowledge about the field on a robot: none."""
+"""Empty knowledge about the field, as on a robot."""

@@ -56,7 +56,7 @@ class LockedFiles:
                 self.streams[LOCK] = take_lock(self._folder)
 
     def append(self, name: str, line: bytes) -> None:
-        """Append a line to a file. Raises RunError; InUse: another process has the lock."""
+        """Append a line to a file. Raises RunError on failure, InUse for a lost lock."""
         self.lock()
         try:
             with self._guard:
@@ -95,10 +95,10 @@ class LockedFiles:
     def check(self) -> None:
         """Restore files that were removed, renamed or replaced, and report them.
 
-        A file in their place is copied to ``<name>.replaced-<number>``.
+        A file that replaced another file is first copied to ``<name>.replaced-<number>``.
 
         Raises:
-            InUse: another process writes there, or wrote there while the lock was missing.
+            InUse: another process writes to the directory, or wrote while the lock was missing.
             RunError: the directory cannot be read or written.
         """
         with self._guard:
@@ -130,7 +130,7 @@ class LockedFiles:
             logger.error("%s", self._happened)
 
     def close(self, name: str | None = None) -> None:
-        """Close a file, or all files and last the lock. Raises OSError: unwritten data are lost."""
+        """Close a file, or all files and then the lock. Raises OSError if data are lost."""
         failed: OSError | None = None
         with self._guard:
             names = [*self.streams] if name is None else [name]

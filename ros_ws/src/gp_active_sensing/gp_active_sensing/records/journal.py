@@ -186,7 +186,7 @@ def read_journal(path: Path, *, lines: bool = False) -> Journalled:
 def repair_journal(path: Path, *, until_damage: bool = False) -> Journalled:
     """Remove damaged lines and a half-written end from a journal; return the new contents.
 
-    A journal with damaged lines, and an end with zeros, are copied before.
+    A damaged journal, or an end with zeros, is first copied to another file.
 
     Args:
         path: path of the journal; no other process writes to it.
@@ -254,7 +254,6 @@ def _walk(path: Path, data: bytes, found: Journalled) -> Iterator[bytes]:
 
 
 def _event(line: bytes) -> dict[str, Any]:
-    """Return the event of a sound line."""
     found = unseal(line)
     return {} if found is None else found[0]
 

@@ -15,7 +15,7 @@ from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 from gp_active_sensing.util.groups import nearby_groups
 
 LEVELS = (0.5, 0.9, 0.95)
-"""Probabilities of the central intervals with a coverage."""
+"""Probabilities of the central intervals whose coverage is computed."""
 MOST_SCORED = 2000
 """Largest number of places in the scores of a stage; the final scores use all places."""
 
@@ -23,7 +23,7 @@ MOST_SCORED = 2000
 def rmspe(mean: FloatArray, truth: FloatArray, observed: BoolArray) -> float | None:
     """Return the root mean squared prediction error over the places not observed.
 
-    It is ``sqrt(mean over x not in D of (mean_x - f_x)^2)`` with f the **noise-free** truth.
+    The error is ``sqrt(mean over x not in D of (mean_x - f_x)^2)`` with f the **noise-free** truth.
 
     Args:
         mean: (n,) predicted values.
@@ -31,13 +31,13 @@ def rmspe(mean: FloatArray, truth: FloatArray, observed: BoolArray) -> float | N
         observed: (n,) True for a place with a reading.
 
     Returns:
-        The error in the values' unit; None when every place is observed.
+        The error in the values' unit; None if every place is observed.
     """
     return rmse(mean[~observed], truth[~observed])
 
 
 def rmse(mean: FloatArray, truth: FloatArray, weights: FloatArray | None = None) -> float | None:
-    """Return the root mean squared error of (m,) values by (m,) weights; None when m is 0."""
+    """Return the root mean squared error of (m,) values, with `weights` (m,); None if m is 0."""
     if mean.shape != truth.shape:
         msg = f"expected as many predictions as true values, got {mean.shape} and {truth.shape}"
         raise ValueError(msg)
@@ -51,7 +51,7 @@ def nlpd(
 ) -> float | None:
     """Return the mean negative log predictive density over the places not observed [nat].
 
-    It is ``mean over x not in D of ½ log(2π v_x) + (f_x - mean_x)²/(2 v_x)`` with f the
+    The score is ``mean over x not in D of ½ log(2π v_x) + (f_x - mean_x)²/(2 v_x)`` with f the
     **noise-free** truth.
 
     Args:
@@ -61,7 +61,7 @@ def nlpd(
         observed: (n,) True for a place with a reading.
 
     Returns:
-        The score (smaller is better); None when every place is observed.
+        The score (smaller is better); None if every place is observed.
     """
     left = ~observed
     if not bool(left.any()):
@@ -72,12 +72,12 @@ def nlpd(
 
 
 def ends(level: float) -> tuple[float, float]:
-    """Return the probabilities below the two ends of a central interval."""
+    """Return the probabilities below the lower and the upper end of a central interval."""
     return 0.5 * (1.0 - level), 0.5 * (1.0 + level)
 
 
 def coverage(below: FloatArray, level: float) -> float | None:
-    """Return the fraction of (m,) true values inside the central intervals of a probability.
+    """Return the fraction of (m,) true values inside their central intervals.
 
     A value v is inside if ``(1 - level)/2 <= F(v) <= (1 + level)/2``. A calibrated belief has a
     fraction of about `level`.
@@ -87,22 +87,22 @@ def coverage(below: FloatArray, level: float) -> float | None:
         level: probability of the interval.
 
     Returns:
-        0 to 1; None when m is 0.
+        0 to 1; None if m is 0.
     """
     low, high = ends(level)
     return mean_of(((below >= low) & (below <= high)).astype(np.float64))
 
 
 def mean_of(values: FloatArray) -> float | None:
-    """Return the mean of (m,) values; None when m is 0."""
+    """Return the mean of (m,) values; None if m is 0."""
     return float(np.mean(values)) if values.size else None
 
 
 def sampled(topology: Topology) -> IntArray | None:
-    """Return the places in the scores of each stage; None = all places.
+    """Return the places that the scores of a stage use; None = all places.
 
-    On a larger map these are about `MOST_SCORED` places, spread evenly over the map. If some places
-    have no weight, as many places with a weight are added.
+    On a map with more than `MOST_SCORED` places, about so many places are used, spread evenly. If
+    some weights are 0, as many places with a weight above 0 are added.
     """
     if topology.n <= MOST_SCORED:
         return None
@@ -114,7 +114,7 @@ def sampled(topology: Topology) -> IntArray | None:
 
 
 class Scores(TypedDict):
-    """Scores of a map over the places not observed; None without such a place or without a truth.
+    """Scores of a map over the places not observed; None = no such place, or no truth.
 
     Args:
         rmspe: see `rmspe`.
@@ -122,7 +122,7 @@ class Scores(TypedDict):
         coverage_50, coverage_90, coverage_95: fraction of true values inside the belief's central
             intervals.
         reading_coverage_50, reading_coverage_90, reading_coverage_95: mean probability that a new
-            reading is inside the belief's central interval for it.
+            reading is inside the belief's central interval for this reading.
     """
 
     rmspe: float | None
@@ -176,7 +176,7 @@ class Scorer:
         Args:
             belief: the belief, which is not changed.
             seconds: time of the comparison in the mission [s].
-            found: mixture of the belief at the places, if known.
+            found: prediction of the belief at the places; None = compute it.
             places: places of the comparison, see `sampled`; None = all.
         """
         found = belief.mixture(places) if found is None else found
@@ -206,7 +206,7 @@ class Scorer:
     def error_everywhere(
         self, mean: FloatArray, seconds: float, weights: FloatArray
     ) -> float | None:
-        """Return the RMSE of (n,) means over all places, by (n,) weights, at a time [s]."""
+        """Return the RMSE of (n,) means over all places, with `weights` (n,), at a time [s]."""
         known: BoolArray = self.truth.known(seconds) & (weights > 0.0)
         return rmse(mean[known], self.truth.at(seconds)[known], weights[known])
 

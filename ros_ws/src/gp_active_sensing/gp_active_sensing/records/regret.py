@@ -46,12 +46,13 @@ def _own(policy: Any) -> str | None:
 
 
 class Regret:
-    """Sum of the regret of a mission, stage by stage.
+    """Cumulative regret of a mission, stage by stage.
 
     Args:
         truth: noise-free field.
         objective: "maximise" or "minimise".
-        bound: function that returns the bound of R_T for T decisions; None = no bound is known.
+        bound: function from a number of decisions to the bound on their cumulative regret; None =
+            no bound is known.
     """
 
     def __init__(
@@ -95,7 +96,7 @@ class Regret:
         }
 
     def resume(self, records: Sequence[Mapping[str, Any]]) -> None:
-        """Continue after the stages of an earlier process."""
+        """Continue from the records of an earlier process."""
         counted = [record for record in records if record.get("regret") is not None]
         self.decisions = len(counted)
         self.cumulative = float(counted[-1]["cumulative_regret"]) if counted else 0.0
@@ -104,9 +105,9 @@ class Regret:
 def regret_of(
     loop: SensingLoop, truth: GroundTruth | None, seek: str | None = None, *, probes: int = 1
 ) -> Regret | None:
-    """Return the regret of a new mission; None without a known truth or an objective.
+    """Return the regret of a new mission; None = no known truth or no objective.
 
-    It has a bound for one probe in a constant field, if each place may be next.
+    The regret has a bound for one probe in a constant field, if every move is possible.
 
     Args:
         loop: the engine, before its first reading.
@@ -130,7 +131,7 @@ def regret_of(
 
 
 def _any_place_next(loop: SensingLoop) -> bool:
-    """Return whether any place may be next, as the theorems on regret assume."""
+    """Return whether every move is possible, as the theorems on regret assume."""
     topology, left = loop.topology, loop.remaining
     if left.metres is not None or left.seconds is not None or left.end is not None:
         return False

@@ -1,8 +1,8 @@
-"""Run directory: configuration, journal of events, one record a stage, summary.
+"""Run directory: configuration, journal of events, one record per stage, summary.
 
 Each line is flushed before the next one, so that a killed run leaves a readable directory. A
-half-written last line is reported, and removed when the run is resumed. A writer has the lock of
-the directory, see `gp_active_sensing.util.files`.
+half-written last line is reported, and removed when the run is resumed. A writer locks the
+directory, see `gp_active_sensing.util.files`.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class RunDirectory:
         self.path = path
         self.config = dict(config)
         self.order = 0
-        """Number of the mission among those in its folder, by start time; 0 = none."""
+        """Number of the mission in its parent folder, by start time; 0 = no number."""
         self.cut_short: list[str] = []
         """Names of files with a half-written last line."""
         self.damage: list[str] = []
@@ -156,11 +156,7 @@ class RunDirectory:
         return run
 
     def lock(self) -> None:
-        """Lock the directory until `close` or the end of the process.
-
-        Raises:
-            InUse: another process has the lock.
-        """
+        """Lock the directory until `close` or the end of the process. Raises InUse."""
         self._files.lock()
 
     # -- writing -------------------------------------------------------------------------------
@@ -179,11 +175,7 @@ class RunDirectory:
         self._files.append(RECORDS, _line(record))
 
     def append_truth(self, item: Mapping[str, Any]) -> None:
-        """Append the ``seconds`` and ``values`` of live traffic at the end of a stage.
-
-        Raises:
-            RunError: the file cannot be written.
-        """
+        """Append ``seconds`` and ``values`` of live traffic. Raises RunError on failure."""
         self._files.append(TRUTH, _line(item))
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
@@ -194,7 +186,7 @@ class RunDirectory:
         write_whole(self.path / SUMMARY, text + "\n")
 
     def write_file(self, name: str, content: str | bytes) -> None:
-        """Replace another file of this run (`MAP…`). Raises RunError on failure."""
+        """Replace a map file of this run, see `MAP`. Raises RunError on failure."""
         self.lock()
         self.check()
         write_whole(self.path / name, content)
@@ -214,7 +206,7 @@ class RunDirectory:
         self._remove((*maps, SUMMARY, PAGE, TRUTH, RECORDS, JOURNAL, CONFIG))
 
     def remove(self) -> None:
-        """Remove the files of a run, and its directory if it is empty then. Raises RunError."""
+        """Remove the files of a run, and the directory if it is then empty. Raises RunError."""
         self.clear()
         self._remove((MODEL, LOCK))
         with contextlib.suppress(OSError):
@@ -306,7 +298,7 @@ class RunDirectory:
         return list(self.journal())
 
     def journal(self) -> Events:
-        """Return the events of the journal, parsed on demand; damaged lines become a ``gap``.
+        """Return the events of the journal, with an event ``gap`` for damaged lines.
 
         Raises:
             RunError: the journal cannot be read, or two processes wrote to it.
@@ -378,7 +370,7 @@ _COUNTED = (
     ("plan_seconds", "expanded", "deadline_hit"),
     ("regret", "cumulative_regret", "recommended"),
 )
-"""Keys of numbers in a record; a record has all keys of a row or none."""
+"""Groups of keys with numbers; a record has all keys of a group or none."""
 
 
 def stage_record(

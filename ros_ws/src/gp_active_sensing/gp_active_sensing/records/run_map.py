@@ -1,9 +1,9 @@
 """Map of a run: its configuration, a fingerprint of its places, its occupancy grids.
 
-The configuration may leave spacing and origin open; the first event of a run has them as ``map``.
-It also has a fingerprint of the places as ``places``. Other places are an error; a changed file or
-another version may cause them. The run directory stores the occupancy grids of a mission as files
-of map_server (mode raw).
+The configuration may leave spacing and origin open. The first event of a run has the chosen values
+under ``map``, and a fingerprint of the places under ``places``. A map with other places is an
+error. Causes are a changed file or another version of the package. The run directory stores the
+occupancy grids of a mission as files of map_server (mode raw).
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ def worked_out(given: MapConfig, settled: MapConfig) -> dict[str, Any]:
 
 
 def as_begun_with(config: MapConfig, start: Mapping[str, Any]) -> MapConfig:
-    """Return a configuration with the spacing and origin of the first event of its run.
+    """Return a configuration with spacing and origin from the first event of the run.
 
-    Configured values stay.
+    Configured values take precedence.
 
     Raises:
-        ConfigError: an invalid spacing or origin in the first event.
+        ConfigError: the spacing or the origin in the first event is invalid.
     """
     stored, stated = start.get("map"), to_mapping(config)
     if not isinstance(stored, Mapping):
@@ -62,7 +62,7 @@ def stored_map(
 ) -> MapConfig:
     """Return the map's configuration from the section ``map`` and the first event of a run.
 
-    `start` {} = the event is unknown. `source` names the file, for messages.
+    An empty `start` = the event is unknown. `source` names the file, for messages.
 
     Raises:
         ConfigError: an invalid configuration.
@@ -86,8 +86,9 @@ def mark_of_places(topology: Topology) -> dict[str, Any]:
     """Return a fingerprint of the places of a map, as plain data.
 
     ``count`` is the number of places, ``names`` the checksum of their names, in order. ``box`` has
-    the smallest and largest coordinates [m]. ``spread`` is the signed sum of all positions over the
-    square root of their number [m]; the name of a place determines its sign.
+    the smallest and largest coordinates [m]. ``spread`` is a sum of all positions, divided by the
+    square root of their number [m]. The name of a place determines the sign of its position in the
+    sum.
     """
     names = [name.encode() for name in topology.names]
     signs = np.array([1.0 - 2.0 * (zlib.crc32(name) & 1) for name in names])
@@ -102,7 +103,7 @@ def mark_of_places(topology: Topology) -> dict[str, Any]:
 
 
 def other_places(stored: Any, found: Mapping[str, Any]) -> str:
-    """Return the difference between two fingerprints of `mark_of_places`; "" = none."""
+    """Return the difference between two fingerprints of `mark_of_places`; "" = no difference."""
     if stored is None:
         return ""
     try:
@@ -130,11 +131,7 @@ def _at(point: Any) -> str:
 
 
 def check_places(start: Mapping[str, Any], topology: Topology, where: Path | str) -> None:
-    """Check that a map has the places of the first event of a run.
-
-    Raises:
-        RunError: other places.
-    """
+    """Raise RunError if a map has other places than the first event of a run."""
     if why := other_places(start.get("places"), mark_of_places(topology)):
         versions = start.get("versions")
         version = versions.get("gp_active_sensing") if isinstance(versions, Mapping) else None
@@ -205,11 +202,11 @@ def kept_map(run_dir: Path, number: int = 1, mark: str = "") -> GridMap:
 
 
 def kept_places(config: OccupancyConfig, run_dir: Path, last: int | None = None) -> LivePlaces:
-    """Return the places of a mission with a map by topic, up to map `last`; None = the newest.
+    """Return the places of a mission after occupancy grid number `last`; None = the newest grid.
 
     Raises:
-        RunError: a map is missing.
-        MapError: a map is damaged, or changes no place.
+        RunError: an occupancy grid is missing.
+        MapError: an occupancy grid is damaged, or changes no place.
     """
     first = kept_map(run_dir)
     places = LivePlaces.of(config, first.grid, first.frame)
@@ -227,9 +224,9 @@ def kept_places(config: OccupancyConfig, run_dir: Path, last: int | None = None)
 
 
 def run_topology(config: MapConfig, run_dir: Path | None) -> Topology:
-    """Return the map of a run; for a map by topic, that of its last occupancy grid.
+    """Return the map of a run; for a map from a topic, with the last occupancy grid.
 
-    Errors are those of `build_topology` and `kept_places`.
+    Raises the errors of `build_topology` and `kept_places`.
     """
     if isinstance(config, OccupancyConfig) and config.topic and run_dir is not None:
         if _path(run_dir, 1).is_file():

@@ -26,7 +26,7 @@ RUNNING = "running"
 
 @dataclass(frozen=True, kw_only=True)
 class RunCourse:
-    """Course of a run.
+    """Outcome of a run: status, distances, times and counts.
 
     Args:
         driver: sim (simulation), ros (ROS node) or replay.
@@ -34,17 +34,17 @@ class RunCourse:
         reason: reason for the end.
         metres: driven distance [m].
         seconds: driving time of all probes together [s].
-        probes: `name`, `metres` and `seconds` of each of several probes; () for one.
+        probes: `name`, `metres` and `seconds` of each of several probes; () = a single probe.
         sorties: number of sorties of all probes; 0 = no battery is changed.
         unit: unit of the field and of the errors.
         rejected_by_reason: number of unused messages by reason.
         dropped: number of messages of each kind that a full inbox lost.
-        dropouts: number of readings that the sensor did not give; None on a robot.
+        dropouts: number of readings that the simulated sensor dropped; None on a robot.
         delays: estimated delay of the stamps of each probe. Keys are `seconds`, standard `error`,
             `evidence` [nat], and the configured delay `set`.
-        expert: numbers of questions and answers: places asked, answered and unanswered at the
-            decision, used, late, rejected by reason; {} = no expert.
-        latency: median, p99 and max from a message to its effect [ms]; {} in a simulation.
+        expert: counts of places: asked, answered, unanswered at the decision, used, late, and
+            rejected by reason; {} = no expert.
+        latency: median, p99 and max time from a message to its effect [ms]; {} in a simulation.
         run_dir: path of the records.
     """
 
@@ -67,12 +67,12 @@ class RunCourse:
 
 @dataclass(frozen=True, kw_only=True)
 class RunSummary(RunCourse):
-    """Summary of a run: its course, progress, map and belief.
+    """Summary of a run: outcome, progress, map and belief.
 
     Args:
         scenario: name of the scenario.
         policy: name of the policy.
-        seed: key of all draws.
+        seed: seed of all random numbers.
         stages: number of executed decisions.
         places: number of places of the map.
         observed: number of places with a reading.
@@ -81,31 +81,32 @@ class RunSummary(RunCourse):
         rejected: number of unused messages, such as readings and poses.
         missed: number of visits to a waypoint without a reading.
         set_aside: names of the places that were dropped after visits without a reading.
-        limits: numbers of places ``open`` and ``closed`` by the limits, of closings and openings,
-            and of read places beyond the limits (``read_beyond``); {} = no limits.
+        limits: counts for the limits: places ``open`` and ``closed``, closings, openings, and
+            observed places beyond the limits (``read_beyond``); {} = no limits.
         planning: median, p99 and max planning time of a stage [s], expansions and missed deadlines;
             {} = no stage.
         versions: versions of the package and its libraries.
         errors_against: reference of the scores; "" = no truth.
-        rmspe: root mean squared prediction error; None when every place is observed.
-        nlpd: mean negative log predictive density [nat]; None when every place is observed.
+        rmspe: root mean squared prediction error; None if every place is observed.
+        nlpd: mean negative log predictive density [nat]; None if every place is observed.
         coverage_50, coverage_90, coverage_95: fraction of the true values at places not observed
             that are inside the belief's central intervals.
-        reading_coverage_50, reading_coverage_90, reading_coverage_95: the same for new readings.
-        rmse: root mean squared error over all places, by `map.weights`.
+        reading_coverage_50, reading_coverage_90, reading_coverage_95: the same fractions for new
+            readings.
+        rmse: root mean squared error over all places, weighted by `map.weights`.
         promised_error: the belief's estimate of `rmse`, see `Belief.promise`; None = too few
             readings.
-        promised_worst: largest of the standard deviations that the belief has at the places.
+        promised_worst: largest standard deviation of the belief at a place.
         least_error: lower bound of `promised_error` for any route with `least_places` readings, see
             `Belief.floor`; None = not computed.
-        least_places: number of these readings; None with `least_error`.
-        explained: R² of the leave-one-place-out predictions; None with too few places, or if
-            readings age.
+        least_places: number of readings for `least_error`; None = not computed.
+        explained: R² of the leave-one-place-out predictions; None = too few places, or readings
+            age.
         regret: see `regret_summary`; {} without a search or without a truth.
-        length_scales: length-scales, kernels and final weights, most probable first.
+        length_scales: length-scale, kernel and final weight of each candidate, most probable first.
         scale_unit: unit of the length-scales; "" = none.
-        quantities: `unit`, `observed`, `readings`, `late`, promise and scores of each further
-            quantity; `link_probability` of a linked one.
+        quantities: `unit`, `observed`, `readings`, `late`, promised error and scores of each
+            further quantity. A linked quantity also has `link_probability`.
     """
 
     scenario: str
@@ -163,7 +164,7 @@ def summarise(
         config: content of ``config.yaml``.
         loop: the engine; no other thread may change it meanwhile.
         records: record of each stage.
-        course: course of the run.
+        course: outcome of the run.
         scorer: scores of the map; None = no truth.
         at_seconds: time of the scores, for a changing truth [s].
         further: unit and scores of each further quantity.
@@ -236,7 +237,7 @@ def _quality(
         error = scorer.error_everywhere(found.moments()[0], at_seconds, weights)
         objective = objective_of(loop.policy, config.get("seek"))
         regret = regret_summary(records, truth, loop.topology.names, objective, at_seconds)
-    # The bound takes long, so that it is computed at the end of the mission.
+    # Compute the bound only at the end of the mission, since it takes long.
     floor = belief.floor(weights) if course.status != RUNNING else None
     error_floor, places = (None, None) if floor is None else floor
     check = belief.leave_one_out()
@@ -270,7 +271,6 @@ def length_scale_weights(belief: Belief) -> tuple[dict[str, Any], ...]:
 
 
 def _kernels(config: Mapping[str, Any], belief: Belief) -> set[str]:
-    """Return the names of the kernels; without names, that of the configuration."""
     names = {candidate.kernel for candidate in belief.hyperparameters}
     default_kernel = (config.get("belief") or {}).get("kernel")
     return {str(default_kernel)} if names == {""} and default_kernel is not None else names

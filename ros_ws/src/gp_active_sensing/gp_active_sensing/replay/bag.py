@@ -1,7 +1,7 @@
 """Read rosbag2 recordings (MCAP and SQLite) without ROS.
 
-Messages come as raw CDR in the order of their stamps. A damaged bag is an error; with `salvage` its
-intact parts are read.
+Messages come as raw CDR in the order of their stamps. A damaged bag is an error. With `salvage`,
+its intact parts are read.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ class Bag:
     def typestore(self, topic: str) -> Any:
         """Return the type store of rosbags for a topic.
 
-        A definition in the bag takes precedence over the standard one.
+        A definition in the bag takes precedence over the standard definition.
 
         Raises:
             ReplayError: the bag's definition of a type cannot be read.
@@ -249,7 +249,7 @@ class Bag:
                     raise
                 logger.warning("%s; the standard one is used, if there is one", error)
         new = {name: found for name, found in own.items() if name not in standard}
-        # A message without fields has a hidden one in the standard definition.
+        # The standard definition of a message without fields has a hidden field.
         same = {name for name in own.keys() - new.keys() if own[name][1] in ([], standard[name][1])}
         other = {name: own[name] for name in own.keys() - new.keys() - same}
         with _explained(self.path, f"has a bad definition on topic {topic}"):
@@ -335,7 +335,7 @@ def _storage_files(path: Path) -> list[Path]:
 
 
 def _promised(path: Path) -> tuple[int | None, list[str]]:
-    """Return a folder's number of messages by its metadata, and the metadata's faults."""
+    """Return the number of messages in a folder's metadata, and the faults of the metadata."""
     file = path / "metadata.yaml"
     if not path.is_dir():
         return None, []

@@ -38,10 +38,10 @@ class ReplayOptions:
         map_file: name or path of a road map.
         policy: name of another policy.
         budget: number of places to observe.
-        expansions: limit of each decision in expansions, instead of a limit in seconds.
-        seed: key of every random draw.
-        reading_topic, reading_field, pose_topic: as for the node; their types are from the bag.
-        overrides: ``a.b=value``.
+        expansions: largest number of expansions per decision; replaces the limit in seconds.
+        seed: seed of all random numbers.
+        reading_topic, reading_field, pose_topic: as for the node; the bag determines the types.
+        overrides: configuration values, each as ``a.b=value``.
     """
 
     scenario: str = ""
@@ -65,18 +65,18 @@ class ReplayOptions:
 def settled(
     given: ReplayOptions, base: Recording | None, types: Mapping[str, str], *, follow: bool
 ) -> tuple[ActiveSensingConfig, dict[str, Any] | None]:
-    """Return the configuration, and its scenario (None = none).
+    """Return the configuration, and its scenario (None = no scenario).
 
     Args:
         given: the options.
         base: mission in the bag; None = none.
         types: type of each topic in the bag, used where no type is configured.
-        follow: True = the probe's way is fixed. The budget then comes only from the parameter file
-            and the options.
+        follow: True = the probe's route is fixed. The budget then comes only from the parameter
+            file and the options.
 
     Raises:
-        ConfigError: all wrong keys and values, or no map.
-        ResourceError: a missing scenario or map.
+        ConfigError: keys or values are wrong, or there is no map.
+        ResourceError: a scenario or map is missing.
     """
     mapping: dict[str, Any] = {}
     scenario: dict[str, Any] | None = None
@@ -133,7 +133,8 @@ def check_program(
     """Refuse to start a program that only the bag names.
 
     Raises:
-        ConfigError: a program chose the places of the recorded mission, and no option names it.
+        ConfigError: a program chose the places of the recorded mission, and no option names this
+            program.
     """
     if base is None or given.scenario or given.params is not None or given.map_file:
         return  # the bag's configuration is not used
@@ -251,7 +252,6 @@ def _type_in(types: Mapping[str, str], topic: str) -> str:
 
 
 def _policy_of(overrides: tuple[str, ...]) -> str:
-    """Return the policy in the overrides; "" = none."""
     names = [text.partition("=")[2].strip() for text in overrides if text.startswith("policy.name")]
     return names[-1].strip("'\"") if names else ""
 

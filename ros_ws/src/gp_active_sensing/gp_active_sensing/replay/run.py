@@ -1,7 +1,8 @@
 """Replay a bag into a run directory.
 
-A recorded mission is repeated and compared (`replay.verify`). For any other bag the probe's way is
-fixed. At each place that the probe read, the mission computes where it would have sent the probe.
+A recorded mission is repeated and compared (`replay.verify`). For any other bag, the route of the
+probe is fixed. At each observed place, the mission computes the next place that it would have
+chosen.
 """
 
 from __future__ import annotations
@@ -69,8 +70,8 @@ def replay_bag(
 ) -> Replayed:
     """Replay a bag with the code of the node.
 
-    A recorded mission is repeated and compared, unless an option changes it. Otherwise the mission
-    follows the probe.
+    A recorded mission is repeated and compared. With changed options, and for other bags, the
+    mission follows the recorded route of the probe.
 
     Args:
         path: rosbag2 folder, .mcap or .db3 file.
@@ -79,8 +80,8 @@ def replay_bag(
         salvage: True = read the intact parts of a damaged bag.
         belief_only: True = estimate the map without planning.
         show: callback for each record.
-        begin: callback that takes the kind of replay and its number of messages or frames, and
-            returns a callback that takes the number read so far.
+        begin: callback with the kind of replay and its number of messages or frames. It returns a
+            callback for the number read so far.
 
     Raises:
         ReplayError: the bag cannot be read, or lacks a topic or a reading.
@@ -187,8 +188,6 @@ def _build(
 
 
 class _Player:
-    """Playback of a bag to a mission."""
-
     def __init__(
         self,
         parts: MissionComponents,

@@ -68,7 +68,7 @@ class ReplayStages:
         self._asked[self._parts.mission.decisions.stage] = loop, pending
 
     def show(self, job: DecisionRequest) -> None:
-        """Record the stage in a job, if there is one."""
+        """Record the stage that a job completes, if any."""
         self._parts.mission.showing = False
         if job.finished is not None:
             self._record(job.finished, job.loop)

@@ -30,7 +30,7 @@ FLOOR = 64 * 2**20
 RATIO = 500
 """Additional unpacked size that is allowed per byte of a file."""
 MOST_DEFINITION = 256 * 2**10
-"""Largest number of characters in a message definition, including those of the types inside it."""
+"""Largest number of characters in a message definition, including nested types."""
 MOST_FIELDS = 2000
 """Largest number of fields of a type, counting each entry of arrays of messages and texts."""
 _WINDOW = 2**27
@@ -97,21 +97,21 @@ def unlz4(data: bytes, most: int) -> bytes:
 
 
 def bound_rosbags(reader: Any) -> None:
-    """Make the reader of rosbags respect these limits, and parse equal QoS profiles only once."""
+    """Make the reader of rosbags respect the limits of this module."""
     storage: Any = importlib.import_module("rosbags.rosbag2.storage_mcap")
-    # One more byte than the stated size, so that rosbags notices a wrong size.
+    # Allow a byte more than the stated size, so that rosbags notices a wrong size.
     storage.DECOMPRESSORS.update(
         zstd=lambda data, size: unzstd(data, min(size, MOST_BYTES) + 1),
         lz4=lambda data, size: unlz4(data, min(size, MOST_BYTES) + 1),
     )
     reader.zstd = SimpleNamespace(decompress=_message, open=_file)
     metadata: Any = importlib.import_module("rosbags.rosbag2.metadata")
-    # Parsing a profile as YAML is slow, and many topics have the same.
+    # Parse each profile once: parsing YAML is slow, and many topics have the same profile.
     storage.parse_qos = lru_cache(maxsize=1000)(metadata.parse_qos)
 
 
 def check_chunks(reader: Any) -> None:
-    """Check by the index that chunks have allowed unpacked sizes and that none is listed twice.
+    """Check the index of a file: chunks unpack to allowed sizes, and none is listed twice.
 
     Raises:
         TooMuchError: a chunk fails the check.
@@ -136,9 +136,9 @@ def _message(data: bytes) -> bytes:
 
 
 def defined(kind: str, text: str, *, is_idl: bool) -> dict[str, Any]:
-    """Return the definitions of a type and of those inside it, by name.
+    """Return the definitions of a type and of its nested types, by name.
 
-    rosbags generates code from them: a line for each field and each entry of an array of messages.
+    rosbags generates a line of code for each field and for each entry of an array of messages.
 
     Raises:
         TooMuchError: a text or a type is too large.
@@ -160,7 +160,7 @@ def defined(kind: str, text: str, *, is_idl: bool) -> dict[str, Any]:
         for inner, length in (detail for _, (sort, detail) in fields if sort.name == "ARRAY"):
             if inner[0].name == "BASE" and inner[1][0] != "string":
                 continue  # an array of numbers takes one line
-            # Entries without fields take no bytes, so that the size of a file does not limit them.
+            # Entries without fields take no bytes, so the size of a file does not limit them.
             empty = inner[0].name == "NAME" and found.get(inner[1], (0, [0]))[1] == []
             entries += MOST_FIELDS if empty else length
         if entries > MOST_FIELDS:

@@ -42,7 +42,7 @@ _WORDS = {
 
 
 class BagTypes:
-    """Types of a typestore of rosbags (`messages.conversions.MessageTypes`)."""
+    """Message types of a typestore of rosbags, as `messages.conversions.MessageTypes`."""
 
     def __init__(self, store: Any) -> None:
         self._store = store
@@ -88,7 +88,7 @@ Refuse = Callable[[str, str, str], int]
 
 @dataclass(frozen=True)
 class Topics:
-    """Topics of one probe in a bag; `further` has those of further quantities by name."""
+    """Topics of one probe in a bag; `further` has the topics of further quantities by name."""
 
     reading: str
     pose: str
@@ -136,7 +136,8 @@ class TopicReader:
         frame: frame of the map.
         datum: longitude and latitude of the map's origin [degree]; None = not known.
         heights: True = the map has heights.
-        refuse: counts an unusable reading by kind, reason and probe; returns the count.
+        refuse: function that counts an unusable reading by kind, reason and probe, and returns the
+            count.
 
     Raises:
         ConfigError: the bag does not have a message type or field.
@@ -196,7 +197,7 @@ class TopicReader:
         self.unreadable: Counter[str] = Counter()
         """Number of messages by topic that cannot be decoded."""
         self.why = ""
-        """Reason why the first such message of a topic cannot be decoded."""
+        """Reason why the first unreadable message cannot be decoded."""
 
     def _check_types(self, types: Mapping[str, str]) -> None:
         by_name = {topic.name: topic.type for topic in self._bag.topics}
@@ -217,7 +218,7 @@ class TopicReader:
         return tuple(self._streams)
 
     def read(self, message: BagMessage, now_ns: int) -> list[ProbeMessage]:
-        """Return the content of a message; [] for an unreadable one, which is counted."""
+        """Return the content of a message; [] for an unreadable message, which is counted."""
         try:
             streams = self._streams[message.topic]
             read = all(key.startswith("reading") for _, key in streams)
@@ -265,12 +266,12 @@ class TopicReader:
 
 
 class BagMaps:
-    """Maps on a topic of a bag; unreadable ones are counted.
+    """Maps on a topic of a bag; unreadable maps are counted.
 
     Args:
         bag: the open bag.
         config: settings of the map.
-        topic: name of the topic; "" = that of `config`.
+        topic: name of the topic; "" = the topic of `config`.
 
     Raises:
         ReplayError: the bag does not have the topic, or it has another type.
@@ -298,7 +299,7 @@ class BagMaps:
             raise ReplayError(msg)
 
     def read(self, message: BagMessage) -> GridMap | None:
-        """Return the map of a message; None for an unreadable one, which is counted."""
+        """Return the map of a message; None for an unreadable message, which is counted."""
         try:
             check_size(message.data)
             return read_map(self._bag.decode(message))
@@ -326,7 +327,7 @@ class BagMaps:
         """Return the maps with these checksums (`marks`).
 
         Raises:
-            ReplayError: one of them is not in the bag.
+            ReplayError: a map is not in the bag.
         """
         found = {mark_of(m.grid): m for m in self._all()}
         if missing := sorted(set(marks) - set(found)):

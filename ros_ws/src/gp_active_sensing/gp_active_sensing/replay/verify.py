@@ -2,7 +2,7 @@
 
 The frames of topic ``~/journal`` (`mission.input_log`) contain the messages and the time of each
 step, and the time of each decision. Each decision is computed again with the same number of
-expansions. The mission then continues with the recorded decision, so that later ones can be
+expansions. The mission then continues with the recorded decision, so that later decisions can be
 compared.
 """
 
@@ -113,7 +113,7 @@ class Comparison:
         decisions_to_the_bit: number of decisions that are equal to the last digit.
         planned_ahead: number of decisions that an earlier version planned before their readings
             came; these are not compared.
-        readings: number of recorded used readings.
+        readings: number of used readings in the record.
         readings_equal: number of repeated readings with equal place and value, up to rounding.
         readings_extra: number of repeated readings that were not recorded.
         frames_lost: number of frames of the journal that are not in the bag.
@@ -182,7 +182,7 @@ def _key(line: Line) -> tuple[Any, ...]:
 
 
 class ReproducibilityCheck:
-    """Repetition of a recorded mission; `build_on` builds it after the events of a journal."""
+    """Repetition of a recorded mission; `build_on` builds a mission from events."""
 
     def __init__(
         self,
@@ -407,7 +407,7 @@ class ReproducibilityCheck:
         own = replace(event, plan=plan, policy_state=trial.policy_state, at=job.at)
         self.comparison.decision(event.stage, to_line(event), to_line(own))
         if plan.path == event.plan.path:
-            # The recorded state keeps rounding errors from growing.
+            # Continue from the recorded state, so that rounding errors do not grow.
             trial.policy_state = event.policy_state
             return trial
         return self._after(event, job)

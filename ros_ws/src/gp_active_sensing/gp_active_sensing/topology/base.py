@@ -1,7 +1,7 @@
-"""Maps: places, their features and attributes, and the moves between them.
+"""Base classes of maps: places, their features, and the moves between places.
 
-The methods of `GraphTopology` run inside a planner's tree search, for a few neighbours at a time.
-In this search, Python lists and bytes are faster than arrays and graph libraries.
+Planners call the methods of `GraphTopology` inside their tree search, for a few neighbours at a
+time. For such small inputs, Python lists and bytes are faster than arrays and graph libraries.
 """
 
 from __future__ import annotations
@@ -40,51 +40,51 @@ SAME_DISTANCE = 1e-6
 
 
 def frozen_array(values: npt.ArrayLike) -> FloatArray:
-    """Return a read-only copy as float64."""
+    """Return a read-only float64 copy of values."""
     array = np.array(values, dtype=np.float64)
     array.setflags(write=False)
     return array
 
 
 class Topology:
-    """A finite set of n places and the moves between them; base class of all maps.
+    """Set of n places and the moves between them; base class of all maps.
 
-    Maps are immutable. Places are the indices 0 … n-1. The arguments are attributes. Further
+    Maps are immutable. Places are the indices 0 … n-1. Each argument is also an attribute. Further
     attributes are `n`, `points` (n, 2 or 3: positions and heights [m]) and `weights` (n,). A weight
-    is the importance of a place in the error of the map; at least one is above 0. All arrays are
-    read-only. A subclass implements `neighbours`, `candidates`, `route`, `reachable`, `ways_to` and
-    `ways_from`.
+    is the importance of a place in the error of the map; at least one weight is above 0. All arrays
+    are read-only. A subclass implements `neighbours`, `candidates`, `route`, `reachable`, `ways_to`
+    and `ways_from`.
 
     Args:
         name: name of the map.
         frame: metric frame of the positions.
-        names: (n,) identifiers of the places in the map, unique.
-        positions: (n, 2) position of each place [m], for a road segment its middle.
+        names: (n,) unique identifiers of the places.
+        positions: (n, 2) position of each place [m]; for a road segment, its middle.
         features: (n, p) inputs of the covariance; None = the points.
         feature_names: (p,) names of the features, for messages and reports; None = x, y and z.
-        goals: (n, 3) x, y [m] and heading [rad] of each place's waypoint, for a road segment at its
-            end; None = the positions with heading 0.
+        goals: (n, 3) x, y [m] and heading [rad] of the waypoint of each place; for a road segment,
+            the segment's end. None = the positions with heading 0.
         heights: (n,) z of each place, upwards [m]; None = the map lies in the plane.
-        numbers: (n,) further numbers of the places by name, NaN where a place has none.
+        numbers: further columns of numbers (n,) by name; NaN = the place has no such number.
 
     Raises:
-        ValueError: arrays whose shapes do not fit, values that are not finite, or repeated names.
+        ValueError: shapes of arrays do not fit, values are not finite, or names are repeated.
     """
 
     free = False
-    """Flag of a map where any place may be next."""
+    """Flag of a map on which a probe may move from any place to any other place."""
     roads = False
     """Flag of a map whose places are road segments."""
     datum: tuple[float, float] | None = None
     """Longitude and latitude of the frame's origin [degree]; None when unknown."""
     ground: FreeGround | None = None
-    """Ground for straight drives; None = only the moves are known."""
+    """Ground on which a probe may drive straight lines; None = unknown."""
     lost: FloatArray = np.zeros((0, 2))
-    """(m, 2) positions on free ground without a place, since no move leads there [m]."""
+    """Positions (m, 2) on free ground that are no places, because no move leads there [m]."""
     reach = 0.0
     """Driving distance within which a place may be observed next [m]; 0 = adjacent places only."""
     turn_excess = 0.0
-    """Largest excess of a move's length over the straight line [m]."""
+    """Largest difference between the length of a move and its straight-line distance [m]."""
     notes: tuple[str, ...] = ()
     """Sentences on how the map was made: roles, assumptions and omissions."""
 
@@ -161,7 +161,7 @@ class Topology:
         return self._with("ground", ground)
 
     def located(self: T, datum: tuple[float, float] | None) -> T:
-        """Return the same map with another longitude and latitude of its origin [degree]."""
+        """Return the same map with another origin: longitude and latitude [degree]."""
         return self._with("datum", datum)
 
     def noted(self: T, notes: Iterable[str]) -> T:
@@ -182,15 +182,15 @@ class Topology:
     ) -> IntArray:
         """Return the unobserved places that a probe at `at` can observe next, sorted.
 
-        Candidates are the unobserved neighbours and the unobserved places within `reach`. If there
-        are none, candidates are the unobserved places that are the fewest moves away through
+        Candidates are the unobserved neighbours and the unobserved places within `reach`. Without
+        any such place, candidates are the nearest unobserved places, counted in moves through
         crossable places. A probe is thus never stuck while an unobserved place is reachable. On a
         line or a grid the place `at` itself is a candidate while it is unobserved.
 
         Args:
-            at: place of the probe; None = not on the map yet, so that any place may be first.
+            at: place of the probe; None = not on the map yet; any place may be first.
             observed: (n,) observed places; a probe may cross them.
-            unavailable: places that a probe may cross but not choose.
+            unavailable: places that a probe may cross but must not observe.
         """
         raise NotImplementedError
 
@@ -199,8 +199,8 @@ class Topology:
     ) -> Route:
         """Return the fastest way to a candidate through observed or unavailable places.
 
-        To a neighbour it is the direct move. To another place within `reach` it is the shortest
-        way through any places.
+        The way to a neighbour is the direct move. The way to another place within `reach` is the
+        shortest way through any places.
 
         Raises:
             PlanningError: no such way leads to `goal`.
@@ -214,7 +214,7 @@ class Topology:
         readings: int,
         unavailable: Collection[int] = (),
     ) -> BoolArray:
-        """Return flags (n,) of the unobserved places that may be among the next `readings` places.
+        """Return flags (n,) of the unobserved places that the next `readings` readings can reach.
 
         The result may be a superset. Pass the same `unavailable` as to `candidates`, since crossing
         these places costs no reading.
@@ -231,25 +231,25 @@ class Topology:
     def ways_from(self, at: int | None, by: str = "seconds") -> WaysFrom:
         """Return the cheapest way from a place to every place, through any places.
 
-        `at` None = not on the map yet. The way to `at` itself costs nothing; on roads it is the
-        cheapest round trip. `by` is the cost: "metres" or "seconds".
+        `at` None = not on the map yet. The way to `at` itself costs nothing; on roads this way is
+        the cheapest round trip. `by` is the cost: "metres" or "seconds".
         """
         raise NotImplementedError
 
     @property
     def links(self) -> Links | None:
-        """Pairs of joined places, for graph kernels; None if any place may be next."""
+        """Pairs of places that a move joins, for graph kernels; None if any place may be next."""
         return None
 
     def columns(self, names: Sequence[str] | None = None) -> tuple[FloatArray, tuple[str, ...]]:
-        """Return (n, p) columns by name, and their p titles, for a linear mean.
+        """Return columns (n, p) of numbers by name, and their titles (p,), for a linear mean.
 
-        Names are x, y, z, further numbers and features. None = the features, or the columns that
-        an embedding uses.
+        Possible names are x, y, z, the keys of `numbers`, and the features. `names` None = the
+        features, or the columns from which features of an embedding are computed.
 
         Raises:
-            ConfigError: unknown name.
-            MapError: a place without a number of that name.
+            ConfigError: a name is unknown.
+            MapError: a place has no number of a given name.
         """
         if names is None:
             return self.features, self.feature_names
@@ -277,10 +277,10 @@ class Topology:
         return self.positions[location : location + 1]
 
     def snap(self, x: float, y: float, max_distance: float, z: float | None = None) -> int | None:
-        """Return the place nearest to a position; of equally near places the first.
+        """Return the place nearest to a position; of several nearest places, the first.
 
-        The result is None if this place is farther than `max_distance` [m] or the position is not
-        finite. Heights count only if `z` is given.
+        The result is None if the nearest place is farther than `max_distance` [m] or the position
+        is not finite. Heights count only if `z` is given.
         """
         if not (math.isfinite(x) and math.isfinite(y)):
             return None
@@ -324,15 +324,15 @@ class Components:
     """Connected parts of a map."""
 
     weak: int  # number of weakly connected parts
-    # places of the largest strongly connected part, sorted; of equally large parts, that with the
-    # first place
+    # places of the largest strongly connected part, sorted; of several largest parts, the one
+    # with the first place
     largest: tuple[int, ...]
     outside: tuple[int, ...]  # all other places, sorted
     traps: tuple[int, ...]  # places without a move to another place, sorted
 
 
 def components_of(following: Sequence[Sequence[int]]) -> Components:
-    """Return the connected parts of n places; `following` (n,) lists each one's next places."""
+    """Return the connected parts of n places; `following` lists the places after each."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
@@ -355,17 +355,17 @@ def components_of(following: Sequence[Sequence[int]]) -> Components:
 
 
 class GraphTopology(Topology):
-    """Places with directed moves; a probe may cross observed and unavailable places.
+    """Map of places with directed moves; a probe may cross observed and unavailable places.
 
-    No way between two places may be cheaper than their direct move. The other arguments are those
-    of `Topology`.
+    No way between two places may be cheaper than the direct move between them. The other arguments
+    are those of `Topology`.
 
     Args:
         moves: (n,) moves out of each place.
-        entry: (n,) cost of observing each place as the first place; None = 0.
+        entry: (n,) cost of observing each place as the first place of a mission; None = 0.
         stay: True = a probe can observe its present place without moving.
-        reach: driving distance within which places may be next, through any places [m]; 0 =
-            adjacent places only.
+        reach: largest driving distance to the next place, through any places [m]; 0 = adjacent
+            places only.
     """
 
     def __init__(
@@ -404,7 +404,7 @@ class GraphTopology(Topology):
         return other
 
     def closed_to(self, places: Collection[int]) -> GraphTopology:
-        """Return the same map without the moves into some places and without the places' ground."""
+        """Return the same map without moves into some places and without the places' ground."""
         if not places:
             return self
         closed = set(places)
@@ -443,7 +443,7 @@ class GraphTopology(Topology):
     def candidates(
         self, at: int | None, observed: BoolArray, unavailable: Collection[int] = ()
     ) -> IntArray:
-        """Return possible next places; see `Topology`. O(places within reach), or O(moves)."""
+        """Return possible next places, see `Topology.candidates`."""
         if at is None:
             return self._open_places(observed, unavailable)
         self._check(at, observed)
@@ -458,7 +458,6 @@ class GraphTopology(Topology):
         return np.array(found, dtype=np.int64)
 
     def _near_to(self, at: int) -> dict[int, Route]:
-        """Return the shortest ways to the places within reach, from the cache if they are there."""
         near = self._within.get(at)
         if near is None:
             if len(self._within) >= _MOST_KEPT:
@@ -497,9 +496,9 @@ class GraphTopology(Topology):
         return self._ways[goal, by]
 
     def ways_from(self, at: int | None, by: str = "seconds") -> WaysFrom:
-        """Return the cheapest way from a place to every place; see `Topology`.
+        """Return the cheapest way from a place to every place; see `Topology`. O(moves log places).
 
-        With `at` None the cost is the cost of entry. O(moves log places).
+        With `at` None, the cost of a place is its cost of entry.
         """
         if at is None:
             metres, seconds = np.array(self._entry, dtype=np.float64).T.copy()
@@ -513,10 +512,9 @@ class GraphTopology(Topology):
         readings: int,
         unavailable: Collection[int] = (),
     ) -> BoolArray:
-        """Return flags (n,) of the unobserved places at most `readings` unobserved places away.
+        """Return flags (n,) of the unobserved places that at most `readings` readings can reach.
 
-        With `reach`, they are the unobserved places after at most `readings` decisions. O(places
-        and moves at that distance).
+        O(places and moves within this number of readings).
         """
         found = bytearray(self.n)
         if at is None:
@@ -553,7 +551,7 @@ class GraphTopology(Topology):
     def _reachable_by_decisions(
         self, stood: list[int], crossable: bytes | bytearray, found: bytearray, decisions: int
     ) -> BoolArray:
-        """Return the (n,) unobserved places after at most `decisions` decisions.
+        """Return flags (n,) of the unobserved places that at most `decisions` decisions can reach.
 
         Each decision leads to a place within reach, or to a place behind observed places. The
         result is a superset: a decision may start from any place crossed on the way.
@@ -601,9 +599,9 @@ def _crossable(observed: BoolArray, unavailable: Collection[int]) -> bytes | byt
 
 
 class FreeTopology(Topology):
-    """Map on which any place may be next; a move costs the straight distance.
+    """Map on which a probe may drive in a straight line from any place to any other place.
 
-    Arguments are those of `Topology` and `speed`: that of the probe [m/s], or its `Speeds`.
+    Arguments are those of `Topology`, and `speed`: the speed of the probe [m/s], or `Speeds`.
     """
 
     free = True
@@ -635,7 +633,7 @@ class FreeTopology(Topology):
     def route(
         self, at: int | None, goal: int, observed: BoolArray, unavailable: Collection[int] = ()
     ) -> Route:
-        """Return the straight way to `goal`; its cost is 0 if `at` is None."""
+        """Return the straight way to `goal`; the cost is 0 if `at` is None."""
         self._check(at, observed)
         if at is None:
             return Route((goal,), Cost(0.0, 0.0))
@@ -649,7 +647,7 @@ class FreeTopology(Topology):
         return Ways(goal, metres, seconds, following)
 
     def ways_from(self, at: int | None, by: str = "seconds") -> WaysFrom:
-        """Return the straight way from a place to every place; its cost is 0 if `at` is None."""
+        """Return the straight way from a place to every place; the cost is 0 if `at` is None."""
         offsets = np.zeros_like(self.points) if at is None else self.points - self.points[at]
         return WaysFrom(*self._legs(offsets), np.full(self.n, -1, dtype=np.int64))
 

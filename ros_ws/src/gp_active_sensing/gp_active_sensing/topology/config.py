@@ -1,4 +1,4 @@
-"""Build the map of a configuration."""
+"""Build a map from its configuration."""
 
 from __future__ import annotations
 
@@ -47,20 +47,21 @@ _GRIDS: Mapping[type, Callable[..., Built]] = {
 
 
 def build_topology(config: MapConfig, *, base_dir: Path | None = None) -> Topology:
-    """Build the map of a configuration; a relative `file` is searched in `base_dir` first.
+    """Build the map of a configuration; look up a relative `file` in `base_dir` first.
 
     Raises:
-        ConfigError: outline or obstacles that are no polygons, unknown features, or wrong weights.
-        MapError: a map file that cannot be used.
-        ResourceError: a map file that cannot be found.
+        ConfigError: an outline or obstacle is no polygon, a feature is unknown, or a weight is
+            wrong.
+        MapError: a map file cannot be used.
+        ResourceError: a map file cannot be found.
     """
     return build_settled(config, base_dir=base_dir)[0]
 
 
 def build_settled(config: MapConfig, *, base_dir: Path | None = None) -> tuple[Topology, MapConfig]:
-    """Return a map, and its configuration with the spacing and origin of a line or a grid.
+    """Build a map; return the map, and the configuration with the chosen spacing and origin.
 
-    Errors are those of `build_topology`.
+    Raises the errors of `build_topology`.
     """
     path = find_map(config.file, base_dir) if config.file else None
     settled = config.of_content(path) if isinstance(config, FileConfig) and path else config

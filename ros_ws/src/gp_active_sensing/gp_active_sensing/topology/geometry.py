@@ -1,4 +1,4 @@
-"""Shapes in metres: outlines, occupancy grids, free ground, straight legs and their durations."""
+"""Geometry in metres: outlines, occupancy grids, free ground, and straight lines with durations."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Cells(Protocol):
 
     @property
     def corners(self) -> FloatArray:
-        """Points (m, 2) of the edge in the map's frame [m]; their bounding box has all cells."""
+        """Points (m, 2) on the grid's edge in the map's frame [m]; their box contains all cells."""
         ...
 
     def cells_of(self, points: FloatArray) -> FloatArray:
@@ -45,13 +45,13 @@ class FreeGround:
 
     Args:
         outline: area of the ground [m]; None = everywhere.
-        obstacles: areas that are no ground [m].
-        inflation: least distance from the outline and from the obstacles [m].
+        obstacles: areas that are not free [m].
+        inflation: smallest distance of free ground from outline and obstacles [m].
         cells: grid with blocked cells; everything outside the grid is blocked. None = no grid.
         blocked: (rows, columns) blocked cells.
 
     Raises:
-        ConfigError: outlines that are no polygons, or an inflation that leaves no ground.
+        ConfigError: an outline is no polygon, or the inflation leaves no ground.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class FreeGround:
         return _touched(self._obstacles, points, if_none=False)
 
     def free(self, points: FloatArray) -> BoolArray:
-        """Return flags (m,) of the points inside the outline and off all obstacles and cells."""
+        """Return flags (m,) of the points on free ground."""
         free = self.inside(points) & ~self.blocked(points)
         return free if self._cells is None else free & self._cells.free_points(points)
 
@@ -137,7 +137,7 @@ class FreeGround:
         return free
 
     def without(self, squares: FloatArray, width: float) -> FreeGround:
-        """Return the same ground without squares of a `width` around their centres (m, 2) [m]."""
+        """Return the same ground without some squares with centres (m, 2) and a `width` [m]."""
         import shapely
 
         other = copy(self)
@@ -158,15 +158,16 @@ class FreeGround:
         return other
 
     def in_sight(self, start: FloatArray, ends: FloatArray) -> BoolArray:
-        """Return flags (m,) of `ends` (m, 2) [m] that a passable straight line joins to `start`."""
+        """Return flags (m,) of `ends` (m, 2) [m] that a line on free ground joins to `start`."""
         points = np.vstack([start[None, :2], ends[:, :2]])
         pairs = np.column_stack([np.zeros(len(ends), np.int64), np.arange(1, len(points))])
         return self.passable(points, pairs)
 
     def nearest(self, x: float, y: float) -> tuple[float, float]:
-        """Return a free point near a position, at most 5 % farther than the nearest one [m].
+        """Return a free point near a position, at most 5 % farther than the nearest free point.
 
-        Return the position itself if it is free, or if nothing within 1,000 km is free.
+        Return the position itself if it is free, or if nothing within 1,000 km is free. Units are
+        metres.
         """
         here = np.array([[x, y]])
         if self.free(here)[0]:
@@ -185,7 +186,7 @@ _AROUND = np.linspace(0.0, math.tau, 128, endpoint=False)
 _NEAREST, _FARTHEST = 0.01, 1e6
 """Smallest and largest radius of the search for free ground [m]."""
 HAIR = 1e-6
-"""Distance from a cell's edge within which a point touches the next cell [cells]."""
+"""Distance from an edge of a cell within which a point also touches the next cell [cells]."""
 _SIDES = HAIR * np.array([(1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0)])
 """Offsets from an edge or a corner to its neighbouring cells [cells]."""
 _AT_ONCE = 1 << 21
@@ -232,7 +233,7 @@ class _BlockedCells(NamedTuple):
 
 
 def _cells_between(starts: FloatArray, ways: FloatArray) -> FloatArray:
-    """Return points (m, k, 2), one in each cell that lines from `starts` by `ways` cross."""
+    """Return a point in each cell that a line crosses, (m, k, 2); lines end at `starts + ways`."""
     shares = [np.zeros((len(starts), 1)), np.ones((len(starts), 1))]
     for axis in (0, 1):
         begin, way = starts[:, axis, None], ways[:, axis, None]
@@ -249,10 +250,10 @@ def _cells_between(starts: FloatArray, ways: FloatArray) -> FloatArray:
 
 
 def inflated(taken: BoolArray, cell: tuple[float, float], inflation: float) -> BoolArray:
-    """Return flags (rows, columns) of taken cells, and of cells near the edge of a taken cell.
+    """Return flags (rows, columns) of taken cells and of the cells near a taken cell.
 
-    A cell is near if its middle is at most `inflation` [m] away. `cell` is its width and height
-    [m].
+    A cell is near if its middle is at most `inflation` [m] from the edge of a taken cell. `cell` is
+    the width and height of a cell [m].
     """
     if not (inflation > 0.0 and taken.any()):
         return taken
@@ -282,8 +283,8 @@ class OccupancyGrid:
         yaw: direction of the rows in the map's frame, counter-clockwise from x [rad].
 
     Raises:
-        MapError: values that are no grid of -1 … 100, more than `MOST_GROUND` cells, a resolution
-            of 0 or less.
+        MapError: values are no grid of -1 … 100, cells are more than `MOST_GROUND`, or the
+            resolution is not above 0.
     """
 
     values: np.ndarray
@@ -365,8 +366,8 @@ class OccupancyGrid:
         """Return read-only flags (rows, columns) of the cells where a probe cannot be.
 
         Blocked cells are the occupied ones, and those whose middle is nearer than `inflation` [m]
-        to the edge of an occupied cell. Unknown cells are "blocked" or "free", and are not
-        inflated, as in Nav2.
+        to the edge of an occupied cell. Unknown cells count as "blocked" or "free", as `unknown`
+        says. They are not inflated, as in Nav2.
         """
         asked = inflation, unknown
         if (known := self._blocked.get(asked)) is not None:
@@ -389,7 +390,7 @@ _HAIR = 1e-9
 
 
 def polygon(outline: Outline, key: str, problems: list[str]) -> Any:
-    """Return an outline's shape; if it has none, add its fault to `problems` and return None."""
+    """Return an outline as a shape; for a wrong outline, add a problem and return None."""
     import shapely
 
     shape: Any
@@ -418,7 +419,8 @@ def common(outline: Outline | None, other: Outline, key: str) -> Any:
     """Return the intersection of two outlines [m] as a shape of shapely; None = everywhere.
 
     Raises:
-        ConfigError: an outline that is no polygon, or an empty intersection; `key` names `other`.
+        ConfigError: an outline that is no polygon, or an empty intersection; `key` is the name of
+            `other` in messages.
     """
     import shapely
 
@@ -437,7 +439,7 @@ def common(outline: Outline | None, other: Outline, key: str) -> Any:
 
 
 def fault_of(shape: Any) -> str:
-    """Return the fault of a shape that is no simple polygon, with its position; "" = no fault."""
+    """Return why and where a shape is no simple polygon, as a text; "" = no fault."""
     import shapely
 
     if shape.is_valid:  # False for a shape without area
@@ -450,7 +452,7 @@ def fault_of(shape: Any) -> str:
 
 
 def bounds_of(outline: Outline) -> tuple[float, float, float, float]:
-    """Return the least x and y and the largest x and y of an outline [m]."""
+    """Return the smallest x and y and the largest x and y of an outline [m]."""
     if isinstance(outline, Sequence):
         xs, ys = zip(*outline, strict=True)
         return min(xs), min(ys), max(xs), max(ys)
@@ -465,7 +467,7 @@ def widened(shape: Any) -> Any:
 
 
 def simple(geometry: Any) -> Iterator[Any]:
-    """Yield the points, lines and polygons of a geometry of shapely; nothing for None."""
+    """Yield the points, lines and polygons in a geometry of shapely; None contains nothing."""
     if geometry is None or not hasattr(geometry, "geoms"):
         yield from () if geometry is None else (geometry,)
         return
@@ -500,16 +502,16 @@ class Speeds:
 
     @property
     def least(self) -> float:
-        """Lower bound on the speed of any leg [m/s]."""
+        """Lower bound on the speed along any straight line [m/s]."""
         return min(self.along, self.climb or self.along)
 
     def metres(self, offsets: FloatArray) -> FloatArray:
-        """Return the lengths (…) [m] of legs with offsets (…, 2 or 3): x, y, z upwards [m]."""
+        """Return the lengths (…) [m] of lines with offsets (…, 2 or 3): x, y, z upwards [m]."""
         flat = np.hypot(offsets[..., 0], offsets[..., 1])
         return np.asarray(flat if offsets.shape[-1] == 2 else np.hypot(flat, offsets[..., 2]))
 
     def seconds(self, offsets: FloatArray, metres: FloatArray) -> FloatArray:
-        """Return the (…) durations of legs with offsets (…, 2 or 3) and lengths (…) [m]."""
+        """Return the durations (…) of lines with offsets (…, 2 or 3) and lengths (…) [m]."""
         seconds = metres / self.along
         if offsets.shape[-1] == 3 and self.climb is not None:
             seconds = np.maximum(seconds, np.abs(offsets[..., 2]) / self.climb)
@@ -530,7 +532,7 @@ class Spacing(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """Ratio of the vertical to the horizontal distance; 1 if one of them is missing."""
+        """Ratio of the vertical to the horizontal distance; 1 if a distance is missing."""
         return 1.0 if self.up is None or not self.across else self.up / self.across
 
 
@@ -591,7 +593,7 @@ def upwards_of(title: str) -> float | None:
 
 
 def below_water(depths: FloatArray, where: str) -> tuple[FloatArray, tuple[str, ...]]:
-    """Return the heights of depths that are all positive or all negative [m], and notes.
+    """Convert depths [m], all positive or all negative, to heights [m]; return them and notes.
 
     Raises:
         MapError: some depths are above 0 and some are below 0.

@@ -1,4 +1,4 @@
-"""Maps of regular places: drawn points, a line, and grids of areas, occupancy grids and rasters.
+"""Maps of generated places: points, a line, and grids on areas, occupancy grids or rasters.
 
 Places on an occupancy grid or a raster form a lattice with the user's spacing. The lattice is fixed
 in the map's frame and independent of the extent of the cells. When an occupancy grid grows, shifts
@@ -64,14 +64,14 @@ def make_points(
 ) -> FreeTopology:
     """Make a map of points of a scrambled Sobol sequence; any point may follow any other.
 
-    Features are the coordinates x1 … xd in the box from `low` (d,) to `high` (d,). `seed` is the
-    key of the draw, `speed` the speed of the probe [m/s].
+    Features are the coordinates x1 … xd in the box from `low` (d,) to `high` (d,). `seed`
+    determines the sequence. `speed` is the speed of the probe [m/s].
     """
     from scipy.stats import qmc  # slow to import
 
     rng = np.random.default_rng([seed, _STREAM])
     corner, size = np.asarray(low, dtype=np.float64), np.subtract(high, low)
-    # A sequence is balanced if its length is a power of two; take the first points of one.
+    # A Sobol sequence is balanced if its length is a power of two; take its first points.
     unit = qmc.Sobol(len(corner), seed=rng).random_base2(max(0, math.ceil(math.log2(count))))
     points = np.asarray(corner + size * unit[:count], dtype=np.float64)
     flat = np.zeros((count, 2))
@@ -98,7 +98,7 @@ def make_line(
     name: str = "line",
     frame: str = "map",
 ) -> Places:
-    """Make a line of places along x, `spacing` apart [m]; the only feature is x.
+    """Make a line of places along x with a `spacing` [m]; the only feature is x.
 
     `origin` is the position of the first place [m]. `moves`, `speed`, `reach`, `name` and `frame`
     are those of `make_grid`.
@@ -141,7 +141,8 @@ def make_grid(
     """Make a grid; the place in column c and row r has the name "c{c}r{r}".
 
     A cell is a place if its centre lies inside the outline and outside all obstacles. No move
-    leaves the outline or touches an obstacle. A diagonal move needs both cells beside it.
+    leaves the outline or touches an obstacle. A diagonal move exists only if both cells beside it
+    are places.
 
     Args:
         columns: number of cells along x; 0 = as many as the outline needs.
@@ -151,19 +152,19 @@ def make_grid(
         outline: area with places, including its edge [m]: corners, or a Polygon or MultiPolygon of
             shapely. None = the rectangle of columns and rows.
         obstacles: areas without places, in the same forms as `outline`.
-        inflation: least distance of places and moves from outline and obstacles [m].
+        inflation: smallest distance of places and moves from outline and obstacles [m].
         moves: "free" (any place may be next, in a straight line) or "adjacent".
         origin: centre of cell c0r0 [m]; None = the lower left corner of the outline if columns and
             rows are 0, else (0, 0).
         heights: z of the layers, upwards [m]; () = a grid in the plane. The name of the cell above
             c2r3 in layer k is "c2r3z{k}". Moves up and down lead to the next layer.
         speed: speed of the probe [m/s], or its `Speeds`.
-        reach: driving distance within which places may be next [m]; 0 = adjacent places only.
+        reach: largest driving distance to the next place [m]; 0 = adjacent places only.
         name: name of the map.
         frame: metric frame of the positions.
 
     Raises:
-        ConfigError: outlines that are no polygons, no cell left, or more than `MOST_CELLS`.
+        ConfigError: an outline is no polygon, no cell is left, or cells are more than `MOST_CELLS`.
     """
     ground = FreeGround(outline, obstacles, inflation)
     step = spacings(spacing)
@@ -229,10 +230,10 @@ def neighbouring(
     standing: BoolArray | None = None,
     beside: bool = False,
 ) -> IntArray:
-    """Return (m, 2) indices of neighbouring cells among (n, 2) columns and rows, each pair once.
+    """Return the pairs (m, 2) of indices of neighbouring cells, each pair once.
 
-    `standing` (n,) marks the cells that are used, None = all. With `beside` a diagonal pair needs
-    both cells beside it.
+    `cells` (n, 2) are columns and rows. `standing` (n,) are flags of the cells to use, None = all.
+    With `beside`, a diagonal pair needs both cells beside it.
     """
     index = np.arange(len(cells)) if standing is None else np.flatnonzero(standing)
     if not len(index):
@@ -271,8 +272,8 @@ def map_of(
 ) -> Places:
     """Return the map of (n, 2 or 3) points: x, y, z upwards [m].
 
-    Straight moves join the places of each of the `pairs` (m, 2). The other arguments are those of
-    `make_grid`.
+    A straight move in each direction joins the two places of a pair in `pairs` (m, 2). The other
+    arguments are those of `make_grid`.
     """
     speeds = speed if isinstance(speed, Speeds) else Speeds(speed)
     heights = points[:, 2] if points.shape[1] == 3 else None
@@ -290,10 +291,10 @@ def map_of(
 
 
 def spacings(spacing: float | tuple[float, float]) -> FloatArray:
-    """Return (2,) distance between neighbouring places along x and along y [m].
+    """Return the distances (2,) between neighbouring places along x and along y [m].
 
     Raises:
-        ConfigError: a distance that is not above 0.
+        ConfigError: a distance is not above 0.
     """
     step = np.array(np.broadcast_to(np.asarray(spacing, dtype=np.float64), (2,)))
     if not (np.isfinite(step).all() and (step > 0.0).all()):
@@ -303,7 +304,7 @@ def spacings(spacing: float | tuple[float, float]) -> FloatArray:
 
 
 def in_metres(step: FloatArray) -> str:
-    """Return the text of a spacing along x and y [m]."""
+    """Format a spacing along x and y [m] as text."""
     across, up = step.tolist()
     return f"{across:g} m" if across == up else f"{across:g} × {up:g} m"
 
@@ -315,7 +316,7 @@ def _fitted(
     outline: Outline | None,
     origin: tuple[float, float] | None,
 ) -> tuple[int, int, tuple[float, float]]:
-    """Return columns, rows and origin; missing ones are chosen to cover the outline."""
+    """Return columns, rows and origin; values that are missing follow from the outline."""
     if not (columns and rows):
         if outline is None:
             msg = "columns, rows: are required without an outline"
@@ -357,8 +358,8 @@ def _free_lattice(
     The points lie in the bounding box of `cells`. `where` describes the free ground in a message.
 
     Raises:
-        ConfigError: more than `MOST_CELLS` points in the box.
-        MapError: no point on free ground; with `where` "" there is no such error.
+        ConfigError: the box has more than `MOST_CELLS` points.
+        MapError: no point is on free ground. Without `where` the result is empty instead.
     """
     corners = (cells.corners - np.asarray(anchor)) / step
     low = np.ceil(corners.min(axis=0) - 1e-9).astype(np.int64)
@@ -406,12 +407,13 @@ def make_occupancy_map(
     them touches no blocked cell. Everything outside the grid is blocked. The largest connected part
     is kept. All other arguments are those of `make_grid`.
 
-    Places with names in `keep` come first, in this order. If it is blocked, such a place stays
-    without a move to it. New places follow if a way joins them to the largest group of kept places.
+    Places with names in `keep` come first, in this order. A blocked place in `keep` stays on the
+    map, but no move leads to it. New places follow if moves join them to the largest connected
+    group of places in `keep`.
 
     Raises:
-        ConfigError: a spacing of 0 or less, more than `MOST_CELLS` cells, or a name in `keep` of
-            another form.
+        ConfigError: the spacing is not above 0, cells are more than `MOST_CELLS`, or a name in
+            `keep` is no name of a cell.
         MapError: no free cell, or no place on a free cell.
     """
     step = spacings(spacing)
@@ -476,10 +478,10 @@ def _parsed(names: Sequence[str]) -> list[tuple[int, int]]:
 
 Step: TypeAlias = float | tuple[float, float]
 Built: TypeAlias = tuple[Places, GridConfig]
-"""A grid, and its configuration with spacing and origin."""
+"""Grid, and its configuration with the chosen spacing and origin."""
 
 _TRIED = 3
-"""Number of round spacings that are tried."""
+"""Number of round spacings that are tried as default."""
 _ROUND = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 """Leading digits of a round spacing."""
 
@@ -497,9 +499,9 @@ def usual_map(
 ) -> tuple[float, Places]:
     """Return the default spacing of a map on an occupancy grid [m], and that map.
 
-    It is the round spacing of at least a cell that gives the number of places nearest to
-    `USUAL_PLACES`. The places are counted, since walls and doors remove more places than their area
-    suggests. `build` makes the map with a spacing.
+    Candidates are round spacings of at least the width of a cell. The default is the spacing whose
+    number of places is nearest to `USUAL_PLACES`. The places are counted, since walls and doors
+    remove more places than their area suggests. `build` makes the map with a spacing.
 
     Raises:
         MapError: no spacing gives a place.
@@ -517,10 +519,10 @@ def usual_map(
 
 
 class _AreaLayout:
-    """Outline, obstacles and regions of a map in metres, from its keys and files.
+    """Outline, obstacles and regions of a map in metres, from its configuration and its files.
 
-    `path` is the file of the map, None = no file. `notes` and `datum` belong to the cells in it.
-    `metres` is the first key with coordinates in metres; "" = none so far.
+    `path` is the file of the map, None = no file. `notes` and `datum` are those of the cells in
+    this file. `metres` is the first key with coordinates in metres; "" = no such key.
     """
 
     def __init__(
@@ -595,7 +597,7 @@ class _AreaLayout:
         self.outline = shape if self.outline is None else common(self.outline, shape, key)
 
     def ground(self) -> Any:
-        """Return the outline without the obstacles as a shape; None without an outline.
+        """Return the outline without the obstacles as a shape; None = no outline.
 
         None is also returned if a shape is no polygon, which `FreeGround` refuses later.
         """
@@ -610,7 +612,7 @@ class _AreaLayout:
         return shape.difference(shapely.union_all(others))
 
     def finished(self, places: Places, spacing: Step, origin: tuple[float, float]) -> Built:
-        """Return a grid and add datum, notes and the weights of its regions."""
+        """Return a grid with datum, notes and weights of regions, and its configuration."""
         if not isinstance(self._config, OccupancyConfig):  # has its largest part only
             places = self._in_parts(places)
         if self.regions:
@@ -666,8 +668,8 @@ def of_areas(config: AreasConfig, path: Path | None, base_dir: Path | None) -> B
     """Build the grid of a rectangle or of areas; `path` is a file of areas, None = no file.
 
     Raises:
-        ConfigError: an outline or obstacles that are no polygons, or that leave no cell.
-        MapError: a file that cannot be used.
+        ConfigError: an outline or an obstacle is no polygon, or no cell is left.
+        MapError: a file cannot be used.
     """
     layout = _AreaLayout(config, path, base_dir)
     sized = bool(config.columns and config.rows)
@@ -694,7 +696,7 @@ def of_areas(config: AreasConfig, path: Path | None, base_dir: Path | None) -> B
 
 
 def of_raster(config: RasterConfig, path: Path, base_dir: Path | None) -> Built:
-    """Build the grid of the cells with data of a raster; errors are those of `of_areas`."""
+    """Build the grid on the cells of a raster with data. Raises the errors of `of_areas`."""
     cells = load_raster_cells(path, config.lonlat, config.value, config.crs)
     metres = "" if cells.datum else f"file {path.name}"
     layout = _AreaLayout(config, path, base_dir, metres, cells.datum, cells.notes)
@@ -741,7 +743,7 @@ def of_raster(config: RasterConfig, path: Path, base_dir: Path | None) -> Built:
 
 
 def of_occupancy(config: OccupancyConfig, path: Path, base_dir: Path | None) -> Built:
-    """Build the grid of the free cells of a map of map_server; errors are those of `of_areas`."""
+    """Build the grid on the free cells of a map of map_server. Raises the errors of `of_areas`."""
     layout = _AreaLayout(config, path, base_dir, f"file {path.name}")
     shared, notes = layout.arguments, layout.notes
     grid, found = map_server.load(path)
@@ -771,11 +773,11 @@ def of_occupancy(config: OccupancyConfig, path: Path, base_dir: Path | None) -> 
 _LEAST = 0.01
 """Smallest fraction of lost ground or places that is reported."""
 _FINER = (0.8, 0.65, 0.5, 0.35, 0.25)
-"""Factors of finer spacings that are tried to keep lost places."""
+"""Factors on the spacing that are tried in search of a spacing that keeps lost places."""
 
 
 def _around(parts: Iterable[tuple[float, float, float]]) -> str:
-    """Return the text of the three largest parts of the ground, given by area [m²], x and y [m]."""
+    """Describe the three largest parts of the ground, given by area [m²], x and y [m]."""
     ordered = sorted(parts, key=lambda part: -part[0])
     shown = [f"{size:.3g} m² around ({x:.1f}, {y:.1f})" for size, x, y in ordered[:3]]
     more = f" and {len(ordered) - 3} smaller parts" if len(ordered) > 3 else ""
@@ -787,7 +789,7 @@ def _taken(inflation: float, free: float, wide: float) -> str:
 
 
 def _narrowed(shape: Any, inflation: float) -> Iterator[str]:
-    """Yield notes on the ground that an inflation [m] removes from an area; None = no outline."""
+    """Yield notes on the ground that an inflation [m] removes from an area; None = no area."""
     if shape is None or shape.is_empty:
         return
     import shapely
@@ -811,7 +813,7 @@ def _narrowed(shape: Any, inflation: float) -> Iterator[str]:
 def _lost_places(
     places: Places, spacing: Step, finest: float, build: Callable[[Step], Places]
 ) -> Iterator[str]:
-    """Yield a note on places lost on free ground, with a spacing that would keep them.
+    """Yield a note on the free places that no move reaches, and on a spacing that keeps them.
 
     No spacing below `finest` [m] is tried; `build` makes the map with another spacing.
     """
@@ -843,7 +845,7 @@ def _lost_places(
 
 
 def _lost_ground(grid: OccupancyGrid, config: OccupancyConfig, places: Places) -> Iterator[str]:
-    """Yield notes on free ground without a place: near walls, and in rooms between places."""
+    """Yield notes on free ground without places: near walls, and in rooms between places."""
     from scipy.ndimage import center_of_mass, label
 
     free = ~grid.blocked(**{**config.counting, "inflation": 0.0})
@@ -852,7 +854,7 @@ def _lost_ground(grid: OccupancyGrid, config: OccupancyConfig, places: Places) -
     least = max(_LEAST * float(wide.sum()), 1.0)
 
     def without(ground: np.ndarray, covered: Callable[[np.ndarray], np.ndarray]) -> str:
-        """Return a text on the rooms of `ground` without a `covered` cell; "" = none."""
+        """Describe the connected parts of `ground` that `covered` does not list; "" = none."""
         rooms, count = label(ground)
         sizes = np.bincount(rooms.ravel(), minlength=count + 1)
         sizes[[0, *np.unique(covered(rooms))]] = 0

@@ -37,7 +37,7 @@ class LivePlaces:
 
     @classmethod
     def of(cls, config: OccupancyConfig, grid: OccupancyGrid, frame: str) -> LivePlaces:
-        """Return the places of the first occupancy grid; `frame` is its frame.
+        """Return the places of the first occupancy grid; `frame` is the frame of the grid.
 
         Raises:
             MapError: no free cell, or no place on a free cell.
@@ -52,7 +52,7 @@ class LivePlaces:
         return cls(replace(config, spacing=spacing), places, frozenset(), mark_of(grid))
 
     def on(self, grid: OccupancyGrid) -> LivePlaces | None:
-        """Return the places of a newer occupancy grid; None if they do not change.
+        """Return the places of a newer occupancy grid; None = the places do not change.
 
         Raises:
             MapError: no free cell, or no place on a free cell.

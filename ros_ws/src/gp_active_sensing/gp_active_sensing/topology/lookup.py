@@ -28,7 +28,7 @@ def place_of(reading: Reading, topology: Topology, snap_distance: float) -> int:
     type.
 
     Raises:
-        ReadingError: the reading is unusable; the error has a reason code for the counts.
+        ReadingError: the reading is unusable; the error has a reason code.
     """
     where = f"reading of {reading.source or 'the sensor'} at {moment(reading.stamp_ns)}"
     value = _number(reading.value)
@@ -74,7 +74,7 @@ def place_of(reading: Reading, topology: Topology, snap_distance: float) -> int:
 
 
 def _number(value: object) -> float | None:
-    """Return a value as a float (inf beyond its range); None = it is no number."""
+    """Convert a value to float: inf beyond the range of float, None for no number."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         return None
     try:
@@ -93,7 +93,7 @@ def check_start(topology: Topology, start: Start | None) -> int | None:
     """Return the index of the place where a probe starts, by name, index or position.
 
     Raises:
-        ConfigError: no such place; the message has the nearest match.
+        ConfigError: no such place; the message suggests a similar name.
         MapError: no other place is reachable from the start.
     """
     if start is None:
@@ -126,17 +126,17 @@ def check_start(topology: Topology, start: Start | None) -> int | None:
 def place_near(topology: Topology, position: tuple[float, float], key: str) -> int:
     """Return the index of the place nearest to x, y [m], or to longitude, latitude [degree].
 
-    On a map with a datum, a position is in degrees if the degrees lie on the map. `key` begins the
-    error messages.
+    On a map with a datum, a position counts as degrees if these degrees lie on the map. `key`
+    begins the error messages.
 
     Raises:
-        ConfigError: every place is farther than both the distance between neighbouring places and
-            `NEAR` times the diagonal of the map.
+        ConfigError: the nearest place is farther than the distance between neighbouring places, and
+            farther than `NEAR` times the diagonal of the map.
     """
     x, y = position
     datum = topology.datum
     if datum is not None:
-        # Otherwise the numbers are metres.
+        # Otherwise, the numbers are metres.
         east, north = x - datum[0], y - datum[1]
         apart = DEGREE * math.hypot(east * math.cos(math.radians(datum[1])), north)
         if apart <= float(np.ptp(topology.positions, axis=0).max()):
@@ -166,7 +166,7 @@ def place_index(topology: Topology, given: str | int, key: str) -> int:
     """Return the index of a place given by name or index; `key` begins the message.
 
     Raises:
-        ConfigError: no such place; the message has the nearest match.
+        ConfigError: no such place; the message suggests a similar name.
     """
     if isinstance(given, str):
         if given in topology.names:

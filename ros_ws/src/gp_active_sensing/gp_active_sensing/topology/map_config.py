@@ -1,4 +1,7 @@
-"""Configurations of maps: a class per kind of map. The keys of section ``map`` choose the class."""
+"""Configuration classes of maps: each kind of map has a class of its own.
+
+The keys of section ``map`` determine the class.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +27,10 @@ from gp_active_sensing.topology.loaders.tables import named_columns
 from gp_active_sensing.topology.segments import FEATURES, MIDDLE, RELATIONAL, U_TURNS
 
 USUAL_PLACES = 400
-"""Approximate number of places of a grid without a given spacing."""
+"""Approximate number of places of a grid whose spacing is not configured."""
 MOST_WEIGHT = 1e12
-"""Largest weight of a place."""
+"""Largest allowed weight of a place."""
 KINDS = ("line", "grid", "points", "roads")
-"""Kinds of maps."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class AreaConfig:
 
 @dataclass(frozen=True)
 class WeightsConfig:
-    """Weights of the places in the error of the map; by default all weights are 1.
+    """Configuration of the weights of places in the error of the map; by default all weights are 1.
 
     The weight of a place is its value in `column` times the weight of its area.
     """
@@ -77,7 +79,7 @@ class WeightsConfig:
 
 @dataclass(frozen=True, init=False)
 class MapConfig:
-    """Configuration of a map; the keys choose the class of the instance, by the kind of map."""
+    """Configuration of a map; the given keys determine the subclass of the instance."""
 
     VARIANTS: ClassVar[tuple[type[MapConfig], ...]] = ()
     REMOVED: ClassVar[Mapping[str, str]] = {
@@ -98,7 +100,7 @@ class MapConfig:
     }
     KIND: ClassVar[str | None] = None
     WHAT: ClassVar[str] = ""
-    """Words that follow the kind of map in messages."""
+    """Text that follows the kind of map in error messages."""
 
     kind: str | None = param(
         None, help="kind of map; null = as the file says: roads, grid or points", choices=KINDS
@@ -118,11 +120,11 @@ class MapConfig:
     weights: WeightsConfig = dataclasses.field(default_factory=WeightsConfig)
 
     def __new__(cls, kind: str | None = None, **keys: Any) -> MapConfig:
-        """Choose the class of the instance."""
+        """Create an instance of the subclass that fits the keys."""
         return object.__new__(cls.variant({"kind": kind, **keys})[0])
 
     def __init__(self, kind: str | None = None, **keys: Any) -> None:
-        """Accept the keys of any kind."""
+        """Accept the keys of any kind of map."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", self.KIND)
@@ -131,10 +133,13 @@ class MapConfig:
 
     @classmethod
     def variant(cls, given: Mapping[str, Any]) -> tuple[type[MapConfig], dict[str, Any]]:
-        """Return the class for some keys, and the keys without default values of other classes.
+        """Return the subclass that fits the given keys, and the arguments of this subclass.
+
+        Keys of other subclasses are dropped if they have their default values.
 
         Raises:
-            ConfigError: no kind, a kind that does not fit the file, or keys without a meaning.
+            ConfigError: no kind, a kind that does not fit the file, or a key without a meaning for
+                the kind.
         """
         if cls is not MapConfig:
             return cls, dict(given)
@@ -282,13 +287,13 @@ def _no_reach(config: MapConfig) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class FileConfig(_WithFeatures, _WithLargest, _OfFile):
-    """Configuration of a map in a file whose name does not determine the kind of map."""
+    """Configuration of a map in a file whose name does not reveal the kind of map."""
 
     def of_content(self, path: Path) -> MapConfig:
-        """Return the configuration of the kind that the content of the file at a path shows.
+        """Return the configuration for the kind of map that the file at `path` contains.
 
         Raises:
-            ConfigError: a key without a meaning for that kind.
+            ConfigError: a key has no meaning for this kind of map.
         """
         given = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         kind, keys = MapConfig.variant({**given, "kind": kind_of_map(str(path))})
@@ -309,7 +314,7 @@ class LineConfig(_Regular, _WithCount):
 
 @dataclass(frozen=True)
 class PointsConfig(_WithCount):
-    """Configuration of randomly drawn points with free moves."""
+    """Configuration of randomly drawn places, between which every move is possible."""
 
     KIND: ClassVar = "points"
 
@@ -334,7 +339,7 @@ class PointsConfig(_WithCount):
 
 @dataclass(frozen=True)
 class StationsConfig(_WithFeatures, _WithClimb, _OfFile):
-    """Configuration of the places of a table, or of the points of a file."""
+    """Configuration of places from a table or from the points of a GIS file."""
 
     KIND: ClassVar = "points"
     WHAT: ClassVar = " with a file"
@@ -362,7 +367,7 @@ class StationsConfig(_WithFeatures, _WithClimb, _OfFile):
 
 @dataclass(frozen=True)
 class RoadsConfig(_WithFeatures, _WithLargest, _OfFile):
-    """Configuration of a road map, whose places are segments."""
+    """Configuration of a road map, whose places are road segments."""
 
     KIND: ClassVar = "roads"
 
@@ -423,13 +428,13 @@ class GridConfig(_Regular, _WithLargest, _OfFile):
 
     @property
     def making(self) -> dict[str, Any]:
-        """Arguments of all functions that make grids."""
+        """Keyword arguments that all functions for making grids accept."""
         keys = ("moves", "reach", "neighbours", "inflation")
         return {"speed": self.speeds, **{key: getattr(self, key) for key in keys}}
 
     @property
     def shut(self) -> tuple[str | tuple[tuple[float, float], ...], ...]:
-        """Obstacles, each a file or corners."""
+        """Obstacles; each is the name of a file or a tuple of corners."""
         return (self.obstacles,) if isinstance(self.obstacles, str) else self.obstacles
 
     def _problems(self) -> Iterator[str]:
@@ -446,7 +451,7 @@ class GridConfig(_Regular, _WithLargest, _OfFile):
 
 @dataclass(frozen=True)
 class AreasConfig(GridConfig, _WithClimb):
-    """Configuration of a grid on a rectangle or on areas."""
+    """Configuration of a grid in a rectangle or in areas."""
 
     WHAT: ClassVar = " that is not made of an occupancy map or a raster"
 
@@ -515,7 +520,7 @@ class OccupancyConfig(GridConfig):
 
     @property
     def making(self) -> dict[str, Any]:
-        """Arguments of all functions that make grids."""
+        """Keyword arguments that all functions for making grids accept."""
         return super().making | {"unknown": self.unknown}
 
     def _problems(self) -> Iterator[str]:
@@ -534,7 +539,7 @@ class OccupancyConfig(GridConfig):
 
 @dataclass(frozen=True)
 class RasterConfig(GridConfig, _WithClimb):
-    """Configuration of a grid on those cells of a raster that have data."""
+    """Configuration of a grid on the cells with data of a raster."""
 
     WHAT: ClassVar = " from a raster"
 
@@ -561,7 +566,7 @@ MapConfig.VARIANTS = (
 
 
 def _kinds_of(stated: Mapping[str, Any]) -> tuple[type[MapConfig], ...]:
-    """Return the classes that fit the kind, the topic and the file of some keys.
+    """Return the configuration classes that fit the keys `kind`, `topic` and `file`.
 
     Raises:
         ConfigError: no kind, an unknown kind, or a kind that does not fit the file.

@@ -1,9 +1,9 @@
 """Project the coordinates of a map file to local metres.
 
 All coordinate systems that PROJ knows are projected to one frame. The frame is a transverse
-Mercator projection of WGS 84 about the middle of the map, with a scale of 1 there. The projection
-is conformal: headings and angles are true. At 50 km from the middle, lengths have a relative error
-of 3e-5. [Snyder1987, section 8]
+Mercator projection of WGS 84 about the middle of the map, with a scale of 1 in the middle. The
+projection is conformal: headings and angles are true. At 50 km from the middle, lengths have a
+relative error of 3e-5. [Snyder1987, section 8]
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ LONLAT = "EPSG:4326"
 DEGREE = 111_320.0
 """Approximate length of a degree of latitude [m]."""
 _TINY = 0.05
-"""Median length of segments below which the declared metres must be degrees [m]."""
+"""Median segment length below which coordinates declared as metres must be degrees [m]."""
 _FACTOR = 50.0
-"""Ratio between drawn and stated lengths from which on the unit must be wrong."""
+"""Ratio of drawn to stated lengths above which the declared unit must be wrong."""
 _LONGEST = 100e3
-"""Median length of segments above which the declared degrees must be metres [m]."""
+"""Median segment length above which coordinates declared as degrees must be metres [m]."""
 _FAR = 500e3
 """Largest extent of a map; lengths in a larger map have a relative error above 0.001 [m]."""
 _BEYOND = 1e9
@@ -65,12 +65,12 @@ def locate(
 
     Args:
         points: (n, 2) coordinates, longitude first.
-        crs: `LOCAL` or any name that PROJ knows, such as "EPSG:4326". "" = not declared; then it is
-            `LONLAT` if the points look like degrees, else `LOCAL`.
+        crs: `LOCAL` or any name that PROJ knows, such as "EPSG:4326". "" = `LONLAT` if the points
+            look like degrees, else `LOCAL`.
         where: beginning of messages.
         datum: longitude and latitude of the origin [degree]; None = the middle of the points.
-        degrees: whether the points look like longitude and latitude; None = decide by extent.
-        chosen: True = the user named the system, so that the map may have any size.
+        degrees: True = the points look like longitude and latitude; None = decide by their range.
+        chosen: True = the user named the system; the map may have any size.
 
     Raises:
         MapError: an unknown system, degrees declared as metres, metres declared as degrees, or a
@@ -145,7 +145,7 @@ def place(
 ) -> tuple[list[tuple[Point, ...]], Located]:
     """Return lines in local metres; refuse lines whose unit is not the declared one.
 
-    `lengths` are the stated lengths of the lines [m]: None = not stated; () = none is stated.
+    `lengths` are the stated lengths of the lines [m]: None = not stated, () = no length is stated.
     `allow_small` also accepts maps of a few metres; large maps always pass. The other arguments and
     the errors are those of `locate`.
     """
@@ -200,10 +200,10 @@ def local_metres(longitude: float, latitude: float, datum: Point) -> Point:
 
 
 def in_system(points: FloatArray, datum: Point, crs: str, *, where: str) -> FloatArray:
-    """Return (n, 2) coordinates in a system, longitude first, of points (n, 2) in local metres.
+    """Convert points (n, 2) in local metres to coordinates (n, 2) of `crs`, longitude first.
 
     Raises:
-        MapError: unknown system, or points outside the area of the system.
+        MapError: the system is unknown, or points are outside the area of the system.
         MissingDependencyError: pyproj is missing.
     """
     return _transform(local_system(datum), _system(crs, where), points, where)
@@ -223,10 +223,11 @@ def own_origin(crs: str, *, where: str) -> Point | None:
 
 
 def frame_error(points: Sequence[Point], crs: str, datum_at: Point, *, where: str) -> float:
-    """Return the largest distance between points in a shifted system and in a local frame [m].
+    """Return the largest error of the coordinates of a system as local metres [m].
 
-    The frame shifts the coordinates of `crs` by `datum_at`. The local frame has the same origin.
-    `points` and `datum_at` are in the coordinates of `crs`.
+    The error of a point is the distance between its two positions: its coordinates minus
+    `datum_at`, and its position in the local frame about `datum_at`. `points` and `datum_at` are in
+    the coordinates of `crs`.
     """
     lonlat = geographic_of([datum_at, *points], crs, where=where)
     origin = (float(lonlat[0, 0]), float(lonlat[0, 1]))

@@ -1,7 +1,7 @@
 """Road networks: a place is a directed segment, observed by driving along it.
 
-A relational feature is a coordinate of an embedding of the graph of segments. [Chen2012;
-Hoang2014, Sec. 4.2].
+A relational feature is a coordinate of an embedding of the graph of segments [Chen2012; Hoang2014,
+Sec. 4.2].
 """
 
 from __future__ import annotations
@@ -46,30 +46,30 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _DEFAULT: tuple[str, ...] = ("length", "lanes", "speed_limit", "direction")
-"""Features from which the links of the embedded graph get weights, if the map has them."""
+"""Features that give the links of the embedded graph their weights, if the map has them."""
 
 
 class Roads(GraphTopology):
     """Road network, in which each place is a directed segment.
 
     The position of a place is the middle of its segment. Its waypoint is the far end of the
-    segment, heading along the segment. A move costs driving the whole next segment. The listed
-    successors of a segment may follow it. Without a list, every segment that leaves its end may
-    follow. A turn of more than 150° back to the segment's start is a U-turn, see `u_turns`.
+    segment, heading along the segment. The cost of a move is the cost of driving the whole next
+    segment. A segment may list its successors. Without a list, every segment that starts at its end
+    may follow. A U-turn is a turn of more than 150° back to the segment's start.
 
     Args:
         road_map: segments.
         features: names from `FEATURES` and the map's own numbers, or only `RELATIONAL`.
-        anchor: position of a segment's value, for features and for `links`: 0 the start of the
-            segment, 0.5 its middle, 1 its end.
+        anchor: position of a segment's value, for features and for `links`: 0 = start of the
+            segment, 0.5 = middle, 1 = end.
         u_turns: one of `U_TURNS`, the places where U-turns are allowed.
         speed: speed on segments without a limit [m/s].
         frame: metric frame; "" = the map's own.
-        reach: driving distance within which segments may be next [m]; 0 = adjacent ones only.
+        reach: largest driving distance to the next segment [m]; 0 = adjacent segments only.
 
     Raises:
-        ConfigError: unknown feature.
-        MapError: a segment without a number for a feature.
+        ConfigError: a feature is unknown.
+        MapError: a segment has no number for a feature.
     """
 
     roads = True
@@ -155,13 +155,13 @@ class Roads(GraphTopology):
     ) -> Roads:
         """Return the road network of a graph of networkx, see `loaders.graph.road_map_of`.
 
-        `settings` are those of `Roads`. With `largest_component` only the largest strongly
-        connected part is kept.
+        `settings` are further arguments of `Roads`. With `largest_component`, only the largest
+        strongly connected part is kept.
 
         Raises:
-            ConfigError: unknown feature.
-            MapError: no edges or no positions; several nodes at one place; and other problems,
-                each with its node or edge.
+            ConfigError: a feature is unknown.
+            MapError: the graph has no edges, no positions, several nodes at one place, or other
+                problems.
             MissingDependencyError: coordinates are not metres, and pyproj is missing.
         """
         from gp_active_sensing.topology.loaders.graph import road_map_of
@@ -213,10 +213,10 @@ class Roads(GraphTopology):
     def _embedded(
         self, links: Links, features: Sequence[str]
     ) -> tuple[FloatArray, tuple[str, ...]]:
-        """Return the (n, d) coordinates of an embedding of the graph of segments, and their names.
+        """Return coordinates (n, d) of an embedding of the graph of segments, and their names.
 
         The weight of a link is the range-normalised Manhattan distance between the features of its
-        segments; direction is an angle.
+        two segments. The feature "direction" is compared as an angle.
         """
         if len(features) > 1:
             msg = f"features: {RELATIONAL} stands alone, got {', '.join(features)}"
@@ -281,14 +281,13 @@ class Roads(GraphTopology):
 
 
 def _at(line: FloatArray, along: FloatArray, fraction: float) -> tuple[float, float, float]:
-    """Return x, y [m] and heading [rad] at a fraction of a line's length."""
     s = fraction * along[-1]
     x, y = (float(np.interp(s, along, line[:, k])) for k in (0, 1))
     return x, y, _heading(line, along, fraction)
 
 
 def _heading(line: FloatArray, along: FloatArray, fraction: float) -> float:
-    """Return the direction of the leg at a fraction of a line's length [rad]."""
+    """Return the direction of a line at a fraction of its length [rad]."""
     # The first point at or after s with a leg of positive length before it.
     k = int(np.searchsorted(along, fraction * along[-1] * (1 - 1e-12)))
     while along[k] <= 0.0:
@@ -301,7 +300,7 @@ def _heading(line: FloatArray, along: FloatArray, fraction: float) -> float:
 
 
 def parts_of(road_map: RoadMap, u_turns: str = "dead_ends") -> Components:
-    """Return the connected parts of a map; `u_turns` is one of `U_TURNS`. O(segments and moves)."""
+    """Return the connected parts of a road map; `u_turns` is one of `U_TURNS`."""
     return components_of(successors_of(road_map.segments, u_turns))
 
 
@@ -329,26 +328,27 @@ def keep_largest(road_map: RoadMap, u_turns: str = "dead_ends") -> RoadMap:
 # -- embedding of the road graph -------------------------------------------------------------------
 
 VERSION = 2
-"""Version of the computation, for the cache."""
+"""Version of the embedding's computation, part of the key of its cache."""
 FLOOR = 0.01
 """Smallest weight of a link, relative to the median of the weights above zero."""
 EXACT = 3000
 """Largest number of places for which the paths of all pairs are computed."""
 LANDMARKS = 600
-"""Number of landmarks whose paths are computed on a larger map."""
+"""Number of landmark places in the embedding of a map with more than `EXACT` places."""
 KEPT = 300
-"""Smallest number of places from which on the result is cached on disk."""
+"""Smallest number of places of an embedding that is cached on disk."""
 MOST = 24
 """Largest number of dimensions of an embedding."""
 
 
 def manhattan_weights(links: Links, columns: FloatArray, circular: FloatArray) -> FloatArray:
-    """Return the (m,) range-normalised Manhattan distances of linked places. [Chen2012].
+    """Return the (m,) range-normalised Manhattan distances of linked places [Chen2012].
 
-    ``w_ij = Σ_k |s_ik - s_jk| / range_k + Σ_l angle(i, j) / π`` of (n, p) columns and (n, c)
-    circular angles [rad]. A constant column adds nothing. A weight has a lower bound, `FLOOR` times
-    the median of the positive weights: places with equal features are near each other, but not
-    identical. If all places have equal features, each link has the weight 1.
+    ``w_ij = Σ_k |s_ik - s_jk| / range_k + Σ_l angle(i, j) / π``, where s are the columns (n, p) and
+    the angles are between the `circular` directions (n, c) [rad]. A constant column adds nothing.
+    The smallest weight is `FLOOR` times the median of the positive weights. Places with equal
+    features are therefore near each other, but not identical. If all places have equal features,
+    each link has the weight 1.
     """
     i, j = links.first, links.second
     span = np.ptp(columns, axis=0)
@@ -366,11 +366,11 @@ def manhattan_weights(links: Links, columns: FloatArray, circular: FloatArray) -
 def join_parts(
     links: Links, weights: FloatArray, positions: FloatArray
 ) -> tuple[Links, FloatArray]:
-    """Return links and weights (m,), with every part joined to the nearest place of the main part.
+    """Join every part of a graph to its largest part; return the links and their weights (m,).
 
-    Such a bridge replaces a chain of typical links that would fill the gap. Its weight is the
-    median weight times the ratio of its length to the median link, at least the median weight.
-    Positions are (n, 2) [m].
+    A new link joins the nearest two places of the two parts. It counts as a chain of typical links.
+    Its weight is the median weight times its length in units of the median link, at least the
+    median weight. `positions` are (n, 2) [m].
     """
     from scipy.spatial import cKDTree
 
@@ -401,20 +401,20 @@ def join_parts(
 def embed(
     links: Links, weights: FloatArray, *, share: float = 0.95, exact: int = EXACT
 ) -> tuple[FloatArray, float]:
-    """Return (n, d) points whose distances approximate shortest paths, and the explained share.
+    """Return points (n, d) whose distances approximate shortest paths, and the explained fraction.
 
-    Classical scaling [Torgerson1952] of the shortest paths δ: with J = I - 11ᵀ/n the points are the
-    eigenvectors of ``-½ J δ² J`` times the roots of their eigenvalues. Negative eigenvalues of
-    shortest paths are left out, so any stationary kernel of the points is positive semi-definite.
-    Beyond `exact` places only landmarks are scaled so; each is the place farthest from the earlier
-    ones. The other places follow from their paths to the landmarks [deSilva2004]. O(n³), or O(k n
-    log n + k³) with k landmarks. Large results are cached on disk.
+    Classical scaling [Torgerson1952] of the shortest paths δ: with J = I - 11ᵀ/n, the points are
+    the eigenvectors of ``-½ J δ² J`` times the roots of their eigenvalues. Negative eigenvalues are
+    left out, so any stationary kernel of the points is positive semi-definite. With more than
+    `exact` places, only landmarks are scaled. Each landmark is the place farthest from the earlier
+    landmarks. The other places follow from their paths to the landmarks [deSilva2004]. O(n³), or
+    O(k n log n + k³) with k landmarks. Large results are cached on disk.
 
     Args:
         links: links of a connected graph, see `join_parts`.
         weights: (m,) weights of the links, above 0.
-        share: least explained share: the sum of the d eigenvalues, divided by the sum of all
-            positive ones.
+        share: smallest explained fraction: the sum of the d eigenvalues, divided by the sum of all
+            positive eigenvalues.
         exact: number of places up to which all paths are computed.
     """
     key = {
@@ -456,7 +456,7 @@ def _embed(links: Links, weights: FloatArray, share: float, exact: int) -> tuple
         return np.zeros((n, 1)), 1.0
     shares = np.cumsum(values[positive]) / values[positive].sum()
     d = min(int(np.searchsorted(shares, share - 1e-12)) + 1, MOST, int(positive.sum()))
-    # A sign of our own choosing: libraries differ.
+    # Fix the sign of each eigenvector, since it differs between libraries.
     axes = vectors[:, :d] * np.sign(vectors[first_best(np.abs(vectors[:, :d]).T), np.arange(d)])
     if n <= exact:
         points = axes * np.sqrt(values[:d])

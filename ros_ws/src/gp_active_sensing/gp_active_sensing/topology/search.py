@@ -29,7 +29,7 @@ _Came = dict[int, tuple[int, Move]]
 
 
 class MoveArrays:
-    """Moves as arrays, in the order of their first places.
+    """Arrays of all moves, sorted by the first place of each move.
 
     Args:
         moves: (n,) moves out of each place.
@@ -58,7 +58,7 @@ class MoveArrays:
     def graph(self, by: str, *, back: bool = False) -> Any:
         """Return the (n, n) sparse matrix of costs in "metres" or "seconds".
 
-        Of several moves between two places, the cheapest is kept. With `back` all moves are
+        Of several moves between two places, the cheapest is kept. With `back`, all moves are
         reversed.
         """
         if (by, back) not in self._graphs:
@@ -88,9 +88,9 @@ class MoveArrays:
         return np.where(keys[at] == wanted, order[at], -1) if len(keys) else 0 * wanted - 1
 
     def tree(self, root: int, by: str, *, back: bool = False) -> WaysFrom:
-        """Return the cheapest ways from a place; with `back` those to the place.
+        """Return the cheapest ways from a place, or with `back` the cheapest ways to the place.
 
-        Among equally cheap ways to a place, the one with the cheapest last crossed place counts.
+        Of equally cheap ways, the result has the way whose last crossed place is nearest to `root`.
         """
         from scipy.sparse import csgraph
 
@@ -105,7 +105,7 @@ class MoveArrays:
         if len(costs) and costs.min() <= 0.0:  # avoid cycles of moves that cost nothing
             tight = tight[before[far[tight]] == near[tight]]
         tight = tight[np.argsort(-rank[near[tight]], kind="stable")]
-        # The lowest rank counts, and of its moves the first.
+        # Prefer the lowest rank; of several moves from the same place, the first.
         first = tight[::-1][np.unique(far[tight[::-1]], return_index=True)[1]]
         via = np.full(self.n, -1, dtype=np.int64)
         via[far[first]] = first
@@ -147,12 +147,12 @@ class Ways:
 
     @cached_property
     def costs(self) -> tuple[Cost | None, ...]:
-        """Costs (n,) of the ways; None = there is no way."""
+        """Costs (n,) of the ways; None = no way."""
         pairs = zip(self.metres.tolist(), self.seconds.tolist(), strict=True)
         return tuple(Cost(m, s) if math.isfinite(s) else None for m, s in pairs)
 
     def route(self, at: int) -> Route | None:
-        """Return the way from `at`; () at the goal, None if there is no way."""
+        """Return the way from `at`; () = already at the goal, None = no way."""
         if not math.isfinite(self.seconds[at]):
             return None
         cost = Cost(float(self.metres[at]), float(self.seconds[at]))
@@ -182,7 +182,7 @@ class WaysFrom:
         return Route(tuple(reversed(path)), cost)
 
     def reads(self, unread: BoolArray) -> IntArray:
-        """Return the (n,) number of `unread` (n,) places on each way, including the goal."""
+        """Return the number (n,) of unread places on each way, including the last place."""
         total, here = unread.astype(np.int64), self.before
         while (on := here >= 0).any():
             # Each step doubles the number of places that are counted.
@@ -194,10 +194,10 @@ class WaysFrom:
 def nearest_ring(
     following: Sequence[Sequence[int]], at: int, crossable: bytes | bytearray
 ) -> list[int]:
-    """Return the nearest places that are not crossable, sorted; nearest = fewest moves away.
+    """Return the places nearest to `at` that are not crossable, sorted; nearest = fewest moves.
 
     The moves lead through crossable places. `following` (n,) lists the places that are one move
-    from each place; `crossable` (n,) is 1 for crossable places.
+    from each place. `crossable` (n,) is 1 for a crossable place.
     """
     seen = bytearray(len(following))
     ring = [at]
@@ -216,11 +216,11 @@ def nearest_ring(
 
 
 METRES, SECONDS = 1, 2
-"""Indices of the costs in a `Move`."""
+"""Index of the length [m] and index of the duration [s] in a `Move`."""
 
 
 def cheapest(moves: Moves, at: int, goal: int, crossable: bytes | bytearray) -> Route | None:
-    """Return the fastest way through crossable places, None when there is no way."""
+    """Return the fastest way through crossable places, None = no way."""
     came = search(moves, [at], SECONDS, crossable=crossable, goal=goal)
     return _path(at, goal, came) if goal in came else None
 
@@ -243,9 +243,10 @@ def search(
     crossable: bytes | bytearray | None = None,
     goal: int = -1,
 ) -> _Came:
-    """Return the last move to each reached place, and the place where this move starts (Dijkstra).
+    """Search cheapest ways with Dijkstra's algorithm; return the last move to each reached place.
 
-    Ways cost at most `most`. The search ends when it reaches `goal`.
+    The result has, for each reached place, the place before it and the move between them. Ways cost
+    at most `most`. The search ends when it reaches `goal`.
     """
     best: dict[int, float] = {}
     came: _Came = {}
@@ -277,7 +278,8 @@ def search(
 def ways_from(moves: MoveArrays, at: int, by: str, *, stay: bool) -> WaysFrom:
     """Return the cheapest ways from a place in "metres" or "seconds". O(moves log places).
 
-    With `stay` the way to `at` itself costs nothing; otherwise it is the cheapest round trip.
+    With `stay`, the way to `at` itself costs nothing. Without `stay`, this way is the cheapest
+    round trip.
     """
     found = moves.tree(at, by)
     metres, seconds, before = found.metres, found.seconds, found.before
@@ -287,7 +289,7 @@ def ways_from(moves: MoveArrays, at: int, by: str, *, stay: bool) -> WaysFrom:
         around = totals[0] + moves.metres[back], totals[1] + moves.seconds[back]
         metres[at] = seconds[at] = math.inf
         if len(back):
-            # Of equally cheap round trips the one with the cheapest way to its last place counts.
+            # Of equally cheap round trips, take the one with the cheapest way to its last place.
             least = around[0 if by == "metres" else 1]
             last = totals[0 if by == "metres" else 1]
             best = np.lexsort((moves.source[back], last, least))[0]

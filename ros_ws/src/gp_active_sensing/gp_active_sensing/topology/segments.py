@@ -36,12 +36,12 @@ class Segment:
     length: float  # driven distance from start to end [m]
     lanes: float | None = None  # number of lanes, None when unknown
     speed_limit: float | None = None  # speed limit [m/s], None when unknown
-    # ids of the segments that may follow; None = all that leave `end`, except U-turns that the
-    # configuration does not allow
+    # ids of the segments that may follow; None = all segments that start at `end`, without the
+    # U-turns that the configuration does not allow
     successors: tuple[str, ...] | None = None
     name: str = ""  # name of the road
     road_class: str = ""  # class of the road, such as "arterial"
-    # other numbers of the map by name; features may be made of them
+    # further numbers of the segment by name, possible features
     extra: Mapping[str, float] = field(default_factory=dict, hash=False)
 
     def reversed(self) -> Segment:
@@ -79,14 +79,15 @@ def length_of(line: Sequence[Point]) -> float:
 # -- which segments may follow ---------------------------------------------------------------------
 
 U_TURNS: tuple[str, ...] = ("dead_ends", "always", "never")
-"""Places where a probe may turn back onto the opposite side of its road."""
+"""Rules for turning back onto the opposite direction of a road."""
 _U_TURN_ANGLE = math.radians(150.0)
 
 
 def successors_of(segments: Sequence[Segment], u_turns: str) -> list[list[int]]:
     """Return (n,) lists of the indices of the segments that may follow each segment.
 
-    A segment may list its successors. Without a list `u_turns`, one of `U_TURNS`, decides.
+    A segment may list its successors. Without a list, every segment that starts at its end may
+    follow; `u_turns`, one of `U_TURNS`, restricts U-turns.
     """
     by_id = {segment.id: i for i, segment in enumerate(segments)}
     leaving: dict[str, list[int]] = defaultdict(list)
@@ -131,7 +132,7 @@ _SHORTEST = 0.01
 
 
 def part_of(pairs: IntArray, n: int) -> IntArray:
-    """Return the number (n,) of the connected part of each of n places that (m, 2) pairs join."""
+    """Return the number (n,) of the connected part of each place; `pairs` (m, 2) join places."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -141,7 +142,7 @@ def part_of(pairs: IntArray, n: int) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """An undirected graph of n places: joined pairs and the distances between them."""
+    """Undirected graph of n places: pairs of joined places, and the distances within the pairs."""
 
     n: int  # number of places
     first: IntArray  # (m,) smaller place of each pair
@@ -201,7 +202,10 @@ class Links:
         return coo_array((data, (rows, columns)), shape=(self.n, self.n)).tocsr()
 
     def shortest_paths(self, weights: FloatArray, sources: IntArray | None = None) -> FloatArray:
-        """Return (k, n) shortest paths by `weights` (m,) from k `sources`; None = all places."""
+        """Return the lengths (k, n) of shortest paths from k `sources` (None = all places).
+
+        `weights` (m,) are the lengths of the links.
+        """
         from scipy.sparse.csgraph import dijkstra
 
         return np.asarray(dijkstra(self.matrix(weights), directed=False, indices=sources))
@@ -221,7 +225,7 @@ def move_links(
 ) -> Links:
     """Return the undirected links of segments that follow one another. [Chen2012].
 
-    `anchor` is the position of a segment's value: 0 its start, 1 its end.
+    `anchor` is the position of a segment's value: 0 = start, 1 = end.
     """
     share = _share(anchor)
 
@@ -239,16 +243,16 @@ def segment_links(
 ) -> Links:
     r"""Return the links of segments that share a junction, whatever their directions.
 
-    A segment's value belongs to one point of the segment. Two segments that share a junction J have
-    the distance between their points by way of J. The roads from the points to J are wires with a
-    resistance of 1 per metre. The conductance of a pair follows by eliminating J (the star-mesh
-    transform):
+    A segment's value belongs to one point of the segment. The distance between two segments at a
+    junction J is the distance between their points via J. The roads from the points to J are wires
+    with a resistance of 1 per metre. The conductance of a pair follows by eliminating J (the
+    star-mesh transform):
 
     .. math:: w_{ij} = g_i g_j / \sum_{k \in J} g_k, \quad g_k = 1 / (\text{metres from k to J})
 
-    On a road without crossings this is 1 over the metres between the points. Segments that follow
-    one another without a common junction get a distance but no conductance. `anchor` is the
-    position of a segment's value: 0 its start, 1 its end.
+    On a road without crossings, the conductance is 1 over the distance between the points. Segments
+    that follow one another without a common junction get a distance but no conductance. `anchor` is
+    the position of a segment's value: 0 = start, 1 = end.
     """
     arms: dict[str, list[tuple[int, float]]] = defaultdict(list)
     share = _share(anchor)
@@ -277,7 +281,7 @@ def segment_links(
 
 
 def _share(anchor: float) -> float:
-    """Return the anchor at a least distance from both ends, since no two values may coincide."""
+    """Move the anchor away from both ends of a segment, since no two values may coincide."""
     return min(max(anchor, _SHORTEST), 1.0 - _SHORTEST)
 
 

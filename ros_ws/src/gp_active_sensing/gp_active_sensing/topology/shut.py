@@ -1,4 +1,4 @@
-"""Remove moves that are shut for a while, as by a closed door or a closed road."""
+"""Remove moves that are temporarily shut, such as by a closed door or a closed road."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _SAME = 1.0
 def with_shut(topology: Topology, shut: Collection[tuple[int, int]]) -> Topology:
     """Return a map without the moves (from, to) that are shut.
 
-    On roads this removes all moves onto a shut segment and onto its opposite direction. On the
-    ground of a grid it removes all moves through the same doorway and puts a bar across the
-    doorway. A map where any place may be next is returned unchanged.
+    On roads, all moves onto a shut segment and onto its opposite direction are removed. On a grid,
+    all moves through the same doorway are removed, and a bar across the doorway is added to the
+    ground. A map where any place may be next is returned unchanged.
     """
     if not shut or not isinstance(topology, GraphTopology):
         return topology
@@ -84,7 +84,7 @@ def _gap(topology: Topology, ground: FreeGround, a: int, b: int) -> FloatArray |
 
 
 def _bar(topology: Topology, ground: FreeGround, a: int, b: int) -> FloatArray:
-    """Return the ends (2, 2) of a bar across the doorway, or half a move to each side [m]."""
+    """Return the ends (2, 2) of a bar across a move [m], as wide as the doorway or the move."""
     gap = _gap(topology, ground, a, b) if ground.bounded else None
     if gap is not None:
         return gap

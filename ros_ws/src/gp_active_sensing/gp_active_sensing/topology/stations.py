@@ -1,4 +1,4 @@
-"""Maps of stations and sampling sites; a table may give the ways between them."""
+"""Maps of stations and sampling sites. A second table may list the ways between the sites."""
 
 from __future__ import annotations
 
@@ -38,16 +38,17 @@ logger = logging.getLogger(__name__)
 
 
 def of_stations(config: StationsConfig, path: Path, base_dir: Path | None) -> Places:
-    """Return the map of the places of a table, or of the points of a file of GIS.
+    """Return the map of places from a CSV table or from the points of a GIS file.
 
-    Positions are in columns `x` and `y` [m], perhaps with a UTM `zone`, or in `longitude` and
-    `latitude` [degree]. Optional columns are `name` (default 1, 2, …) and `height`, `z` or `depth`
-    [m, or the unit in the title]. Every other column of numbers becomes an attribute of the places;
-    an empty cell or a fill value is NaN. Titles may be in any case.
+    Positions are in columns `x` and `y` [m], or in `longitude` and `latitude` [degree]. With a
+    column `zone`, `x` and `y` are UTM coordinates. Optional columns are `name` (default 1, 2, …)
+    and `height`, `z` or `depth` [m, or the unit in the title]. Every other column of numbers
+    becomes an attribute of the places; an empty cell or a fill value is NaN. Titles are
+    case-insensitive.
 
     Raises:
-        MapError: every problem of the file (the first ten in words), each with its line.
-        ConfigError: an unknown feature, or columns that contradict each other.
+        MapError: the file has problems; the message shows the first ten, each with its line.
+        ConfigError: a feature is unknown, or columns contradict each other.
         MissingDependencyError: the table has longitudes, and pyproj is missing.
     """
     table = read_as("points", path, most=MOST_TEXT)
@@ -83,27 +84,28 @@ _LIST: Mapping[str, tuple[str, ...]] = {
     "seconds": ("seconds", "duration", "duration_s"),
     "oneway": ("oneway",),
 }
-"""Possible titles of each column, in any case."""
+"""Accepted titles of each column (case-insensitive)."""
 _YES = {"1", "true", "yes"}
 _NO = {"0", "false", "no", ""}
 _ROUNDING = 1e-9
-"""Relative difference of costs that counts as rounding."""
+"""Largest relative difference of two costs that counts as rounding."""
 _SHORT = 0.99
-"""Smallest length of a way, as a fraction of the straight line."""
+"""Smallest plausible length of a way, as a fraction of the straight-line distance."""
 
 
 Ways = dict[tuple[int, int], tuple[float, float]]
-"""Metres and seconds of each way, by first and last place; seconds NaN = use the probe's speed."""
+"""Metres and seconds of each way, by first and last place; seconds NaN = not stated."""
 
 
 def read_distances(path: Path, names: Sequence[str]) -> Ways:
     """Read a table of the ways between places; `names` are the names of the places.
 
     Columns are `from`, `to` and `metres`; `seconds` and `oneway` are optional. A way that is listed
-    in one direction counts for both, unless `oneway` is 1, true or yes.
+    in one direction counts in both directions. With `oneway` 1, true or yes, it counts only as
+    listed.
 
     Raises:
-        MapError: every problem of the table (the first ten in words), each with its line.
+        MapError: the table has problems; the message shows the first ten, each with its line.
     """
     check_file(path, MOST_TEXT)
     places = {name: place for place, name in enumerate(names)}
@@ -165,13 +167,13 @@ def read_distances(path: Path, names: Sequence[str]) -> Ways:
 def moves_along(
     ways: Ways, points: FloatArray, speeds: Speeds, *, names: Sequence[str], where: str
 ) -> list[list[Move]]:
-    """Return the moves of direct ways between places at (n, 2 or 3) points [m].
+    """Return the moves (n,) of places at points (n, 2 or 3) [m] that direct ways join.
 
     The cost of a move is the cost of the cheapest way, which may lead past other places. `speeds`
-    give the seconds of ways without them; `where` and `names` are for messages.
+    determine the duration of ways without stated seconds. `where` and `names` are for messages.
 
     Raises:
-        MapError: some places are not joined to the others by any way.
+        MapError: the ways do not connect all places.
     """
     n = len(points)
     pairs = np.array(sorted(ways), dtype=np.int64)

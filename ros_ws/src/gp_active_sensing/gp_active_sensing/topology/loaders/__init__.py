@@ -1,6 +1,6 @@
-"""Catalogue of map formats, and the checks of every map file.
+"""Catalogue of map formats, and checks of every map file.
 
-The limits stop only files that were made to use up time or memory.
+The limits on size are far above any real map. They stop files that were made to exhaust memory.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ A reader takes a path and returns a `RoadMap` (roads), a `Drawing` (areas), an `
 notes (cells), or a `PlaceTable` (points). A reader of a raster takes a path and the name of a band,
 and returns a `RasterFile` and its unit.
 
-Every reader raises MapError with all problems of a file, or MissingDependencyError for a library.
+Every reader raises MapError with all problems of a file, or MissingDependencyError for a missing
+library.
 """
 loaders: Registry[Any] = Registry("map format", group="gp_active_sensing.map_loaders")
 """Readers by kind of content and ending, such as "areas .kml".
@@ -53,11 +54,11 @@ for _kind, _ends, _where in _FORMATS:
         loaders.add(f"{_kind} {_end}", f"{_HERE}.{_where}")
 
 _CONTENTS = {"roads": ("roads",), "grid": ("areas", "cells", "raster"), "points": ("points",)}
-"""Kinds of content of each kind of map."""
+"""Kinds of file content from which each kind of map can be made."""
 OF_FILE = tuple(_CONTENTS)
 """Kinds of maps that a file can contain."""
 _TAKES_CRS = {".geojson", ".json", ".graphml", ".csv"}
-"""Formats of roads whose coordinates may be in any system."""
+"""File name endings of road formats whose coordinates may be in any system."""
 
 MOST_TEXT = 256 * 2**20
 """Largest size of a file of GeoJSON or of a table [bytes]."""
@@ -77,10 +78,10 @@ def ends_of(*kinds: str) -> tuple[str, ...]:
 def read_as(kind: str, path: Path, *given: Any, crs: str = "", most: int = sys.maxsize) -> Any:
     """Read a file of at most `most` bytes with the reader of its format.
 
-    The reader gets the further arguments; only readers of roads take a `crs`.
+    `given` are further arguments of the reader. Only readers of roads take a `crs`.
 
     Raises:
-        MapError: a file of another format, a file that is too large, or one that cannot be used.
+        MapError: the file has another format, is too large, or cannot be used.
         MissingDependencyError: a library that the format needs is not installed.
         PluginError: the plug-in of the format cannot be used.
     """
@@ -192,7 +193,7 @@ def check_file(path: Path, most: int = sys.maxsize) -> None:
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a map, without a byte order mark.
+    """Return the text of a map file, without a byte order mark.
 
     Raises:
         MapError: the file is missing, too large, or no text in UTF-8.
@@ -216,7 +217,7 @@ def read_json(path: Path) -> Any:
 
 
 def declared_crs(whole: Mapping[str, Any]) -> str:
-    """Return the coordinate system that GeoJSON declares, in our header or as before 2016."""
+    """Return the coordinate system that GeoJSON declares in our header or in the former "crs"."""
     header, crs = whole.get("gp_active_sensing"), whole.get("crs")
     old = crs.get("properties") if isinstance(crs, dict) else None
     own = header.get("crs") if isinstance(header, dict) else None
@@ -269,7 +270,7 @@ def number_of(value: Any) -> float | None:
 
 
 def shown(value: Any) -> str:
-    """Return the beginning of a value for a message."""
+    """Shorten a value for a message."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 

@@ -1,8 +1,9 @@
 """Areas from files: outlines, geofences, obstacles and regions of interest, in local metres.
 
-The properties, the folder or layer, or the name of a polygon give its role. A name gives a role
-only if it describes nothing else ("Exclusion zone A", "no-go: reeds"; not "Rock Lake"). A polygon
-without a role is an outline; inside another polygon without a role it is a hole.
+The properties, the folder or layer, or the name of a polygon give its role: outline, fence,
+obstacle or region. A name gives a role only if it describes nothing else. Examples are "Exclusion
+zone A" and "no-go: reeds", but not "Rock Lake". A polygon without a role is an outline. Inside
+another polygon without a role, it is a hole.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _FAR = 500e3
 _CIRCLE = 16
 """Number of sides of a quarter circle."""
 _MOST_BENDS = 10_000
-"""Largest number of points of all corridors of a plan."""
+"""Largest number of points in all corridors of a plan together."""
 _SAME = 1e-3
 """Largest difference of two polygons that count as equal, as a fraction of their area."""
 _MEET = 1e-6
@@ -56,12 +57,12 @@ _MEET = 1e-6
 class Areas:
     """Areas of a file, in metres."""
 
-    # Polygon or MultiPolygon around all places; None where the file has obstacles or regions only
+    # Polygon or MultiPolygon around all places; None = the file has only obstacles or regions
     outline: Any
     obstacles: tuple[Any, ...]  # Polygons without places
     # name, Polygon and weight of each region of interest
     regions: tuple[tuple[str, Any, float], ...]
-    # longitude and latitude of the frame's origin [degree], None for metres of its own
+    # longitude and latitude of the frame's origin [degree]; None = metres of a local frame
     datum: Point | None
     home: Point | None  # start of a mission [m], None where the file has none
     notes: tuple[str, ...]  # sentences on roles, assumptions and omissions
@@ -140,17 +141,17 @@ _WORDS = {
     "fence": r"((geo ?)?fences?|geofence|inclu[a-z]*)",
     "outline": r"(outlines?|boundary|boundaries|perimeter|shores?|shorelines?|surveys?)",
 }
-"""Words that give a role in a property, by role."""
+"""Pattern of the words for each role."""
 _WHOLE = {
     role: re.compile(rf"{words}{_LABEL}( ?[#:]?( ?\d+| ?[a-z]))?", re.IGNORECASE)
     for role, words in _WORDS.items()
 }
-"""Patterns of names that consist of a role's word, perhaps "zone", and a number or a letter."""
+"""Patterns of names that consist of the word for a role, perhaps "zone", and a number or letter."""
 _FIRST = {
     role: re.compile(rf"{words}( ?(zones?|areas?|polygons?|regions?))( .*)|{words} ?[:(] ?.*")
     for role, words in _WORDS.items()
 }
-"""Patterns of names that begin with a role's word: "Exclusion zone by the weir", "rock: low"."""
+"""Patterns of names that begin with the word for a role, such as "rock: low"."""
 _WATERS = (
     r"(lakes?|bay|ponds?|islands?|creek|river|lagoon|cove|loch|tarn|reservoir|harbou?r|marsh|basin"
     r"|waters?|quarry|canal|sound|reef|beach|dam)"
@@ -254,7 +255,7 @@ def _closed(line: Any) -> FloatArray | None:
 def _in_metres(
     found: Drawing, crs: str, path: Path, datum: Point | None, *, chosen: bool
 ) -> tuple[list[Any], Point | None, Point | None, list[str]]:
-    """Return shapes in local metres (order as in the file), datum, home position and notes."""
+    """Return shapes in local metres (in the order of the file), datum, home position and notes."""
     import shapely
 
     shapes = np.array([shape.geometry for shape in found.shapes], dtype=object)

@@ -89,7 +89,7 @@ class Drafts:
         extra: Mapping[str, Any] = MappingProxyType({}),
         two_way: bool = False,
     ) -> None:
-        """Add a segment of raw values; count a wrong value as a problem.
+        """Add a segment from unchecked values; count a wrong value as a problem.
 
         `names` are the id, the start junction and the end junction. `tags` may have length [m],
         lanes, speed_limit [m/s], successors, name and road_class. `keys` are the names of tags in
@@ -359,7 +359,7 @@ class Drafts:
         ]
 
     def _check_successors(self, segments: Sequence[Segment]) -> None:
-        """Check that successors exist and start at the end of their segment."""
+        """Check that each successor exists and starts at the end of its segment."""
         starts = {segment.id: segment.start for segment in segments}
         for segment in segments:
             where = f"{self._where[segment.id]}: successors"

@@ -32,14 +32,14 @@ _NODES = ("startid", "endid")
 _LIMIT = "abs_speed_limit"
 """Metadata key of the speed limit of an edge for Nav2's TimeScorer [m/s]."""
 _SHARE = "speed_limit"
-"""Metadata key of the fraction of the full speed for Nav2's DistanceScorer."""
+"""Metadata key of an edge's fraction of the full speed, for Nav2's DistanceScorer."""
 
 
 def load(path: Path, *, crs: str = "") -> RoadMap:
     """Read a road map, or the graph of a Nav2 route server, from a GeoJSON FeatureCollection.
 
-    `crs` overrides the coordinate system of the file; "" = the declared system, or else one
-    determined from the coordinates.
+    `crs` overrides the coordinate system of the file. "" = the declared system, or without a
+    declaration, the system that fits the coordinates.
     """
     data = read_json(path)
     kind = data.get("type") if isinstance(data, dict) else type(data).__name__
@@ -72,7 +72,6 @@ def load(path: Path, *, crs: str = "") -> RoadMap:
 
 
 def _part(feature: Any, key: str) -> Mapping[str, Any]:
-    """Return the properties or the geometry (`key`) of a feature; {} = it has none."""
     part = feature.get(key) if isinstance(feature, dict) else None
     return part if isinstance(part, dict) else {}
 

@@ -29,7 +29,7 @@ _USED = {
 _ONE = re.compile(r"'([^']*)'|\"([^\"]*)\"|([^\s,\[\]'\"]+)")
 _POSITIONS = (("x", "y"), ("lon", "lat"))
 _ONE_WAY = {"true", "yes", "1", "-1", "reverse"}
-"""Values of `oneway` that make an edge one-way, also if only a part of a merged edge has them."""
+"""Values of `oneway` that make an edge one-way, even if only one part of a merged edge has them."""
 
 
 class _Edge(NamedTuple):
@@ -43,7 +43,6 @@ class _Edge(NamedTuple):
 
 
 def _node(drafts: Drafts, identity: str, values: Mapping[str, Any]) -> None:
-    """Add a node with its position."""
     keys = next((pair for pair in _POSITIONS if pair[0] in values), _POSITIONS[0])
     found = [values.get(key) for key in keys]
     if found == [None, None] and "pos" in values:
@@ -204,7 +203,7 @@ def _from_start(values: Mapping[str, Any], start: Point | None) -> Mapping[str, 
 
 
 def _each(value: Any) -> list[str]:
-    """Return a value, or the entries of a list or of the text of a list, as texts."""
+    """Return the entries of a list, or of the text of a list, as texts; or a single value."""
     if _missing(value):
         return []
     if isinstance(value, list | tuple | set):
@@ -245,7 +244,7 @@ def load(path: Path, *, crs: str = "") -> RoadMap:
         else:
             own = element.get("directed", "")
             start, end = ends = element.get("source", ""), element.get("target", "")
-            # osmnx's ids are the keys of parallel edges; elsewhere they are names, or missing.
+            # osmnx writes keys of parallel edges as ids; in other files, ids are names or missing.
             plain = not identity or identity.isdigit()
             name = f"{start}_{end}_{identity or counts[ends]}" if plain else identity
             counts[ends] += 1

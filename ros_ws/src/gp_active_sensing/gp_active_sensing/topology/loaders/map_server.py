@@ -38,7 +38,9 @@ _TOKEN = re.compile(rb"(?:\s|#[^\n]*\n)*(\d+)")
 
 
 def read_image(path: Path) -> tuple[FloatArray, BoolArray]:
-    """Read an image: shades from 0 (black) to 255 (white), top row first, and transparent pixels.
+    """Return the shades of an image, 0 (black) … 255 (white), and flags of transparent pixels.
+
+    The top row comes first.
 
     Raises:
         MapError: the file is no image, is cut short, or is too large.

@@ -29,7 +29,7 @@ DRIVABLE = frozenset(
         *("unclassified", "residential", "living_street", "road"),
     }
 )
-"""Values of `highway` of streets, without service ways, tracks and paths."""
+"""Values of the tag `highway` for streets; service ways, tracks and paths are left out."""
 
 _CLOSED = {"no", "private", "agricultural", "forestry", "delivery", "emergency"}
 _ACCESS = ("motorcar", "motor_vehicle", "vehicle", "access")
@@ -56,7 +56,7 @@ def drivable(tags: Mapping[str, str]) -> bool:
 
 
 def directions(tags: Mapping[str, str]) -> tuple[bool, bool]:
-    """Return whether a way may be driven forward, and backward; neither if it varies by hour."""
+    """Return flags for driving forward and backward; both False if directions change by hour."""
     implied = tags.get("junction") in ("roundabout", "circular") or tags["highway"] == "motorway"
     return _ONE_WAY.get(tags.get("oneway", ""), (True, not implied))
 
@@ -208,7 +208,7 @@ def _add(drafts: Drafts, way: _Way, nodes: Mapping[int, Point], junctions: set[i
 def _stretches(
     drafts: Drafts, way: _Way, nodes: Mapping[int, Point], junctions: set[int]
 ) -> Iterator[list[int]]:
-    """Yield the nodes of a way between junctions; a node that is missing in the file is a gap."""
+    """Yield the nodes of each stretch of a way between junctions; a missing node ends a stretch."""
     stretch: list[int] = []
     for node in way.nodes:
         if node not in nodes:
@@ -228,9 +228,9 @@ def _stretches(
 
 
 def _with_restrictions(road_map: RoadMap, listed: Sequence[_Restriction]) -> RoadMap:
-    """Return the map with the successors that turn restrictions leave.
+    """Replace the successors of segments according to turn restrictions.
 
-    Without a restriction, a segment has the default successors, with U-turns at dead ends. A
+    Without a restriction, a segment keeps the default successors, with U-turns at dead ends. A
     segment without any other successor keeps its U-turns.
     """
     if not listed:

@@ -6,9 +6,9 @@ reads wrong and missing values as 0. The header of a grid has ncols, nrows, xllc
 (or xllcenter and yllcenter), cellsize (or dx and dy) and perhaps NODATA_value. Rows run from north
 to south.
 
-GDAL chooses a driver by content: a VRT or WMS description with the name of a TIFF reads other files
-and calls servers. Each file is therefore opened with the driver of its ending. Beside the file only
-its ``.prj`` and its world file are read.
+GDAL chooses a driver by content. With a VRT or WMS description in a file named ``.tif``, GDAL would
+read other files and call servers. Each file is therefore opened with the driver of its ending. The
+only other files that are read are its ``.prj`` file and its world file.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ MAX_CELLS = 25_000_000
 _CORNERS = ("xllcorner", "xllcenter", "yllcorner", "yllcenter")
 _KEYS = ("ncols", "nrows", *_CORNERS, "cellsize", "dx", "dy", "nodata_value")
 _NO_DATA = -9999.0
-"""Default no-data value of an ESRI ASCII grid, without NODATA_value in its header."""
+"""No-data value of an ESRI ASCII grid without NODATA_value in its header."""
 _DRIVERS = {".tif": "GTiff", ".tiff": "GTiff", ".nc": "netCDF"}
 _EDGE = 1e-9
 """Largest distance of a point beyond the edge of a raster, by rounding [cell]."""
@@ -125,7 +125,7 @@ def of_gdal(path: Path, value: str) -> tuple[RasterFile, str]:
 
 
 def _layer(path: Path, found: Any, transform: Any, number: int, notes: list[str]) -> RasterFile:
-    """Return a band (from 1) with scale and offset applied; add to `notes`."""
+    """Return the band with a number (from 1), with scale and offset applied; add to `notes`."""
     _check_size(path, found.width, found.height)
     a, b, c, d, e, f = (float(number) for number in transform[:6])
     crs = found.crs or found.gcps[1]
@@ -174,7 +174,6 @@ def of_ascii(path: Path, value: str = "") -> tuple[RasterFile, str]:
 
 
 def _edge(path: Path, head: Mapping[str, float], axis: str, size: float) -> float:
-    """Return the west or south edge of an ESRI ASCII grid with cells of a size."""
     corner, centre = f"{axis}llcorner", f"{axis}llcenter"
     if corner in head and centre in head:
         raise fault(path, f"has both {corner} and {centre}; keep the one that is meant")
@@ -208,7 +207,6 @@ def _header(
 
 
 def _number(path: Path, head: Mapping[str, float], key: str, kind: str = "finite") -> float:
-    """Return the number of a key; `kind`: any finite one, one above 0, or a whole one above 0."""
     if key not in head:
         has = ", ".join(head) or "none"
         raise fault(path, f"the header of an ESRI ASCII grid needs {key}; it has: {has}")
@@ -257,7 +255,7 @@ def _plain(text: str | None) -> str:
 
 
 def _band(path: Path, found: Any, value: str) -> tuple[int, list[str]]:
-    """Return the number of a band by its name, from 1, and notes."""
+    """Return the number (from 1) of the band with the name `value`, and notes."""
     named = [_plain(text) for text in found.descriptions]
     wanted = _plain(value)
     if wanted and wanted in named:
@@ -416,10 +414,10 @@ class RasterCells:
         return np.asarray(within.all(axis=1))
 
     def values_at(self, points: FloatArray, *, whole: bool = False) -> FloatArray:
-        """Return values (m,) at points (m, 2), bilinear between centres and constant beyond them.
+        """Interpolate at points (m, 2): bilinear between cell centres, constant beyond them; (m,).
 
-        If one of the four centres has no data, the value is that of the cell that contains the
-        point; with `whole` it is NaN.
+        If one of the four centres has no data, the value is the value of the cell around the point.
+        With `whole`, the value is NaN instead.
         """
         size = np.array(self.shape[::-1])
         cells = self.cells_of(points)
@@ -434,7 +432,7 @@ class RasterCells:
             (low[:, 0], high[:, 1], ty * (1.0 - tx)),
             (high[:, 0], high[:, 1], ty * tx),
         ):
-            # A weight that is 0 but for rounding keeps NaN out of the value.
+            # A weight that is 0 apart from rounding must not let NaN into the value.
             part = weight > (0.0 if whole else 1e-6)
             total += np.where(part, weight * self.raster.values[row, column], 0.0)
         if whole:
@@ -470,7 +468,7 @@ def load_raster_cells(
 def to_map(
     raster: RasterFile, path: Path, datum: Point | None, *, chosen: bool = False
 ) -> RasterCells:
-    """Project a raster to local metres; `chosen` = the user has named its system.
+    """Project a raster to local metres; `chosen` True = the user named its system.
 
     Raises:
         MapError: an unknown coordinate system, or coordinates outside of it.
@@ -505,9 +503,9 @@ def to_map(
 
 
 def usual_step(cells: RasterCells, usual: float) -> float | tuple[float, float]:
-    """Return a spacing near a usual one, at least as large as the raster's cells [m].
+    """Return a spacing near `usual` that is at least as large as the raster's cells [m].
 
-    For a raster in metres of the map the spacing is a multiple of the cells.
+    On a raster in metres of the map, the spacing is a multiple of the cell size.
     """
     width, height = cells.cell
     if cells.crs != LOCAL:

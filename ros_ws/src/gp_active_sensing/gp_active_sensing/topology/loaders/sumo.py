@@ -55,7 +55,7 @@ class _Net:
         self._links: list[tuple[str, str, str, str, str]] = []
         self._connected = False
         self._closed = set[str]()
-        """Lanes that are closed to cars and lie within junctions."""
+        """Lanes within junctions that are closed to cars."""
 
     def connection(self, element: ET.Element) -> None:
         keys = ("from", "fromLane", "to", "toLane", "via")
@@ -141,7 +141,7 @@ class _Net:
         )
 
     def _datum(self) -> Point | None:
-        """Return the datum of the network's origin, if its axes point east and north."""
+        """Return the datum of the network's origin; None = axes do not point east and north."""
         projection = self.place.get("projParameter", "!")
         offset = _shape(self.place.get("netOffset", ""))
         if projection == "!" or not offset or not self._edges:
@@ -190,7 +190,6 @@ def _is_index(text: str) -> bool:
 
 
 def _shape(text: str) -> tuple[Point, ...]:
-    """Return the points of a text "x,y x,y …"; () for any other text."""
     points: list[Point] = []
     for word in text.split():
         try:
@@ -204,7 +203,7 @@ def _shape(text: str) -> tuple[Point, ...]:
 
 
 def _middle(shapes: list[tuple[Point, ...]]) -> tuple[Point, ...]:
-    """Return the middle of the two outer lanes; if their numbers of points differ, one lane."""
+    """Return the middle of the two outer lanes, or a lane if their numbers of points differ."""
     first, last = shapes[0], shapes[-1]
     if len(first) != len(last):
         return shapes[len(shapes) // 2]

@@ -1,4 +1,4 @@
-"""Road maps from a table of edges (CSV); for edges without a line, a second table gives the nodes.
+"""Road maps from a table of edges (CSV). For edges without a line, a second table has the nodes.
 
 ``maps/README.md`` describes the columns.
 """
@@ -31,7 +31,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "class": ("class", "type", "highway"),
     "name": ("name", "street"),
 }
-"""Possible titles of each column; the first match counts. A title may have a word of `_GUESSED`."""
+"""Accepted titles of each column; the first match counts. A title may have a word of `_GUESSED`."""
 
 _NODES: Mapping[str, tuple[str, ...]] = {
     "node": ("node", "id", "node_id"),
@@ -47,9 +47,9 @@ _GUESSED = ("_guess", "_inferred")
 
 
 def load(path: Path, *, crs: str = "") -> RoadMap:
-    """Read a table of edges, and a table of nodes where edges have no line.
+    """Read a table of edges; if the edges have no lines, also read a table of nodes.
 
-    `crs` is the coordinate system; "" = by the names of the columns, or metres.
+    `crs` is the coordinate system. "" = as the titles of the columns show, otherwise metres.
     """
     check_file(path, MOST_TEXT)
     with Table(path, MapError) as table:
@@ -60,7 +60,7 @@ def load(path: Path, *, crs: str = "") -> RoadMap:
 
 
 def is_edges(path: Path) -> bool:
-    """Return whether a table has edges; False = its columns are those of places, not of edges."""
+    """Return whether the columns of a table are those of edges, rather than those of places."""
     check_file(path, MOST_TEXT)
     with Table(path, MapError) as table:
         titles = {title.lower() for title in table.header}
@@ -141,7 +141,7 @@ class _Reader:
         )
 
     def _value(self, row: Mapping[str, str], key: str) -> float | str | None:
-        """Return the number of a cell, or any other text; None = empty."""
+        """Return a cell as a number, or as text if it is no number; None = empty."""
         text = self._cell(row, key)
         return (text if (value := number_of(text)) is None else value) if text else None
 

@@ -1,4 +1,4 @@
-"""Places from a table, or from the points of a file of GIS."""
+"""Places from a table, or from the points of a GIS file."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "lon": ("lon", "longitude", "lng"),
     "lat": ("lat", "latitude"),
 }
-"""Possible titles of each column, in any case; the first match counts."""
+"""Accepted titles of each column (case-insensitive); the first match counts."""
 _MEANING: Mapping[str, str] = {
     "name": "name",
     "x": "x",
@@ -48,14 +48,14 @@ _MEANING: Mapping[str, str] = {
     "height": "z",
     "depth": "z",
 }
-"""Key of `COLUMNS` (or z) by key of the configuration `map.columns_of`."""
+"""Key in `COLUMNS`, or z, for each key of the configuration `map.columns_of`."""
 
 
 def named_columns(entries: Iterable[str]) -> dict[str, str]:
-    """Return the titles of columns in entries such as "x=E", by their keys.
+    """Parse entries such as "x=E"; return the title of a column for each key.
 
     Raises:
-        ConfigError: a wrong entry, an unknown or repeated key, or a repeated title.
+        ConfigError: an entry is wrong, a key is unknown or repeated, or a title is repeated.
     """
     found: dict[str, str] = {}
     problems: list[str] = []
@@ -139,17 +139,17 @@ _MOST_COLUMNS, _MOST_PLACES = 1_000, 1_000_000
 _AT_ONCE = 300
 """Number of rows per chunk; with 1,000 rows, garbage collection would take three times as long."""
 _NOWHERE = 1.0
-"""Smallest distance of the other places from 0, 0 that makes a place at 0, 0 an error [degree]."""
+"""Distance of all other places from (0, 0) above which a place at (0, 0) is wrong [degree]."""
 _NOWHERE_METRES = 1e5
-"""Smallest distance of the other places from 0, 0 that makes a place at 0, 0 an error [m]."""
+"""Distance of all other places from (0, 0) above which a place at (0, 0) is wrong [m]."""
 _SAME = 0.05
-"""Largest distance between the positions of a place by local metres and by degrees [m]."""
+"""Largest distance between positions of a place from local metres and from degrees [m]."""
 _ABOUT = 100.0
-"""Largest distance between the positions of a place by UTM coordinates and by degrees [m]."""
+"""Largest distance between positions of a place from UTM coordinates and from degrees [m]."""
 
 
 class SitesReader:
-    """Reader of the places of a table; `own` has the entries of `map.columns_of`."""
+    """Reader of the places of a table; `own` are the entries of `map.columns_of`."""
 
     def __init__(self, path: Path, table: PlaceTable, own: Mapping[str, str]) -> None:
         where = str(path)
@@ -173,7 +173,6 @@ class SitesReader:
             self._add(piece)
 
     def _add(self, rows: Sequence[tuple[int | str, Sequence[str]]]) -> None:
-        """Add rows, each with its position in the file."""
         if len(self._lines) + len(rows) > _MOST_PLACES:
             raise fault(self._path, f"has more than {_MOST_PLACES} places")
         first = len(self._lines)
@@ -267,7 +266,7 @@ class SitesReader:
         return tuple(names)
 
     def _somewhere(self, points: FloatArray, names: Sequence[str], *, degrees: bool) -> BoolArray:
-        """Return flags of all places but those at 0, 0, which a receiver without a fix writes."""
+        """Return flags of the places away from (0, 0), which a receiver without a fix reports."""
         nowhere = (points == 0.0).all(axis=1)
         if degrees and nowhere.all():
             raise fault(self._path, "all places are at 0, 0, as a receiver without a fix writes it")
@@ -325,10 +324,10 @@ class SitesReader:
         return lonlat
 
     def _of_both(self, made: Located, metres: FloatArray, degrees: FloatArray) -> Located:
-        """Check metres and degrees of a table against each other; return the places.
+        """Check that metres and degrees of a table agree; return the places.
 
-        Metres of a local frame, as `export` writes them, are used as positions. With UTM
-        coordinates the degrees are used.
+        Metres of a local frame, as `export` writes them, become the positions. UTM coordinates are
+        only checked, and the degrees become the positions.
         """
         where = self._path
         middle = made.datum or (0.0, 0.0)
@@ -358,7 +357,7 @@ class SitesReader:
     def _others(
         self, values: Mapping[int, FloatArray], used: set[int], kept: BoolArray
     ) -> dict[str, FloatArray]:
-        """Return the further columns of numbers; of columns with one name, the first."""
+        """Return the further columns of numbers; of columns with the same name, the first."""
         found: dict[str, FloatArray] = {}
         text: list[str] = []
         fills: list[str] = []
@@ -384,7 +383,7 @@ _ZONE = {
     "zone": ("zone", "utm_zone", "utm zone", "utmzone", "zona"),
     "hemisphere": ("hemisphere", "hemi"),
 }
-"""Possible titles of each column of text, in lower case."""
+"""Accepted titles of each column of text, in lower case."""
 
 
 def _columns_of(
@@ -401,7 +400,7 @@ def _columns_of(
     plain = [title.lower() for title in header]
     problems: list[str] = []
     for key, word in own.items():
-        # An exact match comes before one in another case.
+        # An exact match counts before a match in another case.
         places = [list(t).index(w) for t, w in ((header, word), (plain, word.lower())) if w in t]
         if places:
             found[_MEANING[key]] = places[0], header[places[0]]

@@ -1,8 +1,8 @@
 """Features of GIS files: KML, KMZ, shapefiles and GeoPackages with GDAL (pyogrio), and GeoJSON.
 
-GDAL chooses a driver by content, and some descriptions of layers refer to other files. With pyogrio
-the driver cannot be chosen, so the content is checked before. GDAL also reads a wrong coordinate as
-0, so the coordinates of KML are checked before.
+GDAL chooses a driver by content, and some descriptions of layers refer to other files. pyogrio
+cannot choose the driver, so this module checks the content first. GDAL reads a wrong coordinate as
+0, so this module also checks the coordinates of KML.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Drawing:
 
     crs: str = LONLAT  # coordinate system, "" = not declared
     shapes: list[Shape] = field(default_factory=list)  # in the order of the file
-    # numbers of other things in the file, by name
+    # numbers of unused items in the file, by kind
     others: Counter[str] = field(default_factory=Counter)
     home: Point | None = None  # start of a mission
     notes: list[str] = field(default_factory=list)  # sentences on assumptions
@@ -245,7 +245,7 @@ def _gdal(source: Any, path: Path) -> VectorFile:
             for index, (layer, kind) in enumerate(layers):
                 if kind is None:  # a table without shapes
                     continue
-                # By number: GDAL names a folder without a name differently each time.
+                # Read layers by number: GDAL gives a folder without a name a new name each time.
                 meta, _, shapes, columns = read(source, layer=index, force_2d=True)
                 folder = "" if layer.startswith("pyogrio_") else layer
                 crs = str(meta["crs"] or "")
