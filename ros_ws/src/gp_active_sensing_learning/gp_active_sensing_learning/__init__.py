@@ -1,6 +1,6 @@
-"""Learning of hyper-parameters and kernels from prior readings; needs torch and GPyTorch.
+"""Learning of hyper-parameters and kernels from prior readings. It needs torch and GPyTorch.
 
-`fit` learns length-scales by marginal likelihood; `kernel_selection` learns a belief over kernels.
+`fit` learns length-scales by marginal likelihood. `kernel_selection` learns a belief over kernels.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Directory beside a model file for the checkpoint and the rows of its learning."""
+"""Directory beside a model file for the checkpoint and the temporary data of its training."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gp_active_sensing.errors import ActiveSensingError, RunError
 from gp_active_sensing.util.files import cannot
 
 NAME = "vbks-checkpoint"
-"""Name of the checkpoint's folder, inside the folder that lies beside the model file."""
+"""Name of the checkpoint's folder."""
 _ROWS = "rows-"
 _BEGUN = "signature.json"
 _DONE = "group-*"
@@ -22,11 +22,11 @@ _DONE = "group-*"
 
 @dataclass(frozen=True)
 class CheckpointDirectory:
-    """Folders of a learning process.
+    """Folders for training a model.
 
     Args:
-        checkpoint: folder of the optimisation's checkpoint; kept if the learning is not complete.
-        rows: folder for the rows of a long log; always removed.
+        checkpoint: folder of the optimiser's checkpoint. It is kept if the training is interrupted.
+        rows: temporary folder for the rows of a large data set. It is always removed.
     """
 
     checkpoint: Path
@@ -34,20 +34,20 @@ class CheckpointDirectory:
 
 
 def folder_of(file: Path) -> Path:
-    """Return the folder beside a model file for the checkpoint."""
+    """Return the path ``FILE.checkpoint`` for a model file."""
     return file.with_name(f"{file.name}.checkpoint")
 
 
 @contextmanager
 def workplace(folder: Path, *, resume: bool) -> Iterator[CheckpointDirectory]:
-    """Provide folders for rows and a checkpoint; remove them once the learning is complete.
+    """Provide folders for rows and a checkpoint. Remove them when the training is complete.
 
-    Other files in `folder` are not removed. Rows of a killed process are removed, because the lock
-    excludes other processes.
+    Other files in `folder` are kept. A lock excludes other processes. Rows that a killed process
+    left in `folder` are removed.
 
     Raises:
-        RunError: there is nothing to resume, a checkpoint would be overwritten, another process
-            uses the folder, or a folder cannot be made.
+        RunError: there is no checkpoint to resume, a checkpoint would be overwritten, another
+            process uses the folder, or a folder cannot be made.
     """
     checkpoint = folder / NAME
     if resume and not _begun(checkpoint):
@@ -58,7 +58,7 @@ def workplace(folder: Path, *, resume: bool) -> Iterator[CheckpointDirectory]:
     except OSError as error:
         raise cannot(folder, "make the folder", error) from error
     with _lock(checkpoint):
-        # A folder with nothing but rows is from a learning that was killed before it began.
+        # A folder that has only rows is from a process that was killed before its first step.
         if not resume and any(not path.name.startswith(_ROWS) for path in checkpoint.iterdir()):
             msg = (
                 f"{checkpoint}: holds a learning that was begun; go on with --resume, or remove "
@@ -79,9 +79,9 @@ def workplace(folder: Path, *, resume: bool) -> Iterator[CheckpointDirectory]:
 
 @contextmanager
 def _lock(checkpoint: Path) -> Iterator[None]:
-    """Lock a folder until the end of the context or of this process.
+    """Lock a folder until the context or this process ends.
 
-    On systems and disks without locks this does nothing.
+    Do nothing if the system or the disk does not support locks.
 
     Raises:
         RunError: another process has locked the folder.
@@ -105,7 +105,6 @@ def _lock(checkpoint: Path) -> Iterator[None]:
 
 
 def _make_rows(checkpoint: Path) -> Path:
-    """Return a new folder for rows."""
     try:
         return Path(tempfile.mkdtemp(prefix=_ROWS, dir=checkpoint))
     except OSError as error:
@@ -113,13 +112,11 @@ def _make_rows(checkpoint: Path) -> Path:
 
 
 def _remove_rows(checkpoint: Path) -> None:
-    """Remove the rows of this process and of killed processes."""
     for path in checkpoint.glob(f"{_ROWS}*"):
         shutil.rmtree(path, ignore_errors=True)
 
 
 def _remove(checkpoint: Path) -> None:
-    """Remove a checkpoint, and its parent folder if that is empty."""
     shutil.rmtree(checkpoint, ignore_errors=True)
     with suppress(OSError):
         checkpoint.parent.rmdir()

@@ -1,4 +1,4 @@
-"""MAP estimate of length-scale, signal, noise and `place_std`, as a `belief:` section."""
+"""MAP estimate of the hyper-parameters from prior readings, and the section `belief:` from it."""
 
 from __future__ import annotations
 
@@ -28,37 +28,41 @@ logger = logging.getLogger(__name__)
 
 STARTS = 4
 SUBSET = 1000
-"""Default of the largest number of places in use; the cost grows with its cube."""
+"""Default of the largest number of places for learning. The cost grows with its cube."""
 _SAME = 0.01
-"""Largest difference in log posterior of optima that count as equal [nat]."""
+"""Largest difference in log posterior between two optima that count as equal [nat]."""
 _STEP = 1e-3
-"""Step of the finite differences for the curvature."""
+"""Step of the finite differences that estimate the curvature."""
 _SIGNAL = (math.log(1e-2), math.log(30.0))
 _NOISE = (math.log(1e-3), math.log(5.0))
 _OWN = (math.log(1e-3), math.log(5.0))
-"""Limits of the logarithms of signal, noise and `place_std` [the readings' deviation]."""
+"""Limits of log `place_std`, in standard deviations of the readings."""
 _LEAST_GAIN = 3.0
-"""Smallest gain in log-evidence at which `place_std` is accepted [nat]."""
+"""Smallest gain in log-evidence for accepting `place_std` [nat]."""
 
 
 @dataclass(frozen=True)
 class HyperParameterEstimate:
     """Hyper-parameters learned from prior readings, in the units of map and readings.
 
+    The independent component is a random offset of each place. It is not correlated between places.
+
     Args:
-        length_scales: one, or one per feature.
-        signal_std: standard deviation of the field about its mean (after the belief's transform).
-        noise_std: standard deviation of a reading about the field. If `place_gain` is None, it
-            includes the independent component, which the readings cannot separate from noise.
+        length_scales: one common length-scale, or one length-scale per feature.
+        signal_std: standard deviation of the transformed field about its mean.
+        noise_std: standard deviation of a reading about the field. If `place_gain` is None,
+            `noise_std` includes the independent component.
         errors: standard errors of the logarithms of the first length-scale, `signal_std`,
             `noise_std` and `place_std`, from the curvature at the optimum. inf = no estimate, 0 =
             the noise was given.
-        mean: coefficients of the mean: the constant, then the slopes on standardised columns.
-        log_posterior: value at the optimum of each start, less the best value; descending.
+        mean: constant of the mean, followed by its slopes on the standardised features.
+        log_posterior: log posterior at the optimum of each start, minus the largest one; sorted
+            in descending order.
         readings: number of readings used.
         places: number of places of these readings.
-        place_std: standard deviation of the independent component of each place; 0 = not learned.
-        place_gain: gain in log-evidence by this component [nat]; None = not learned.
+        place_std: standard deviation of the independent component; 0 = not learned.
+        place_gain: gain in log-evidence from the independent component [nat]; None = the readings
+            cannot separate it from noise.
     """
 
     length_scales: tuple[float, ...]
@@ -74,7 +78,7 @@ class HyperParameterEstimate:
 
     @property
     def place_part_found(self) -> bool:
-        """True if the readings support an independent component of each place."""
+        """True if the readings support the independent component."""
         return self.place_gain is not None and self.place_gain > _LEAST_GAIN
 
     @property
@@ -94,24 +98,25 @@ def learn(
     per_feature: bool = False,
     noise: float | None = None,
 ) -> HyperParameterEstimate:
-    """Return the hyper-parameters of largest posterior density.
+    """Return the hyper-parameters with the largest posterior density.
 
-    The density is the marginal likelihood of the readings, with the mean integrated out, times
-    log-normal priors. The prior of the length-scale is the default prior for the map. The prior
-    medians of `signal_std`, `noise_std` and `place_std` are 1, 0.3 and 0.3 standard deviations of
-    the readings. Their logarithms have a standard deviation of 1. L-BFGS searches the optimum from
-    several starts. `place_std` is learned if the noise is known or places were read repeatedly, see
-    `build_problem`.
+    The density is the marginal likelihood of the readings times log-normal priors. The mean is
+    integrated out. The length-scale has the default prior of the map. The prior medians of
+    `signal_std`, `noise_std` and `place_std` are 1, 0.3 and 0.3 standard deviations of the
+    readings. The logarithm of each has a prior standard deviation of 1. L-BFGS searches the optimum
+    from several starts. `place_std` is learned if the noise is known or places were read
+    repeatedly.
 
     Args:
         config: kernel, mean and transform; other settings are ignored.
         topology: the map.
-        readings: readings of some places of the map.
+        readings: readings at places of the map.
         starts: number of starting points.
-        subset: largest number of places whose readings are used; they are drawn at random.
-        seed: seed of the draw.
-        per_feature: True for a length-scale for each feature.
-        noise: known standard deviation of the sensor's noise, after the transform; None = learn it.
+        subset: largest number of places in use. A random subset of the places is used if there are
+            more.
+        seed: seed of the random subset.
+        per_feature: True for a separate length-scale for each feature.
+        noise: standard deviation of the sensor's noise after the transform; None = learn it.
 
     Raises:
         MissingDependencyError: GPyTorch is not installed.
@@ -166,7 +171,7 @@ def learn(
 
 
 def _search(model: Model, start: FloatArray) -> tuple[float, FloatArray]:
-    """Return the negative log posterior at the optimum from a start, and its parameters."""
+    """Return the smallest negative log posterior found from a start, and its parameters."""
     from scipy.optimize import minimize
 
     problem = model.problem
@@ -183,9 +188,10 @@ def _search(model: Model, start: FloatArray) -> tuple[float, FloatArray]:
 
 
 def _without(model: Model, at: FloatArray) -> float:
-    """Return the minimum of minus the log posterior without `place_std`, from the full optimum.
+    """Return the smallest negative log posterior of the model without `place_std`.
 
-    One start adds the independent component to the noise, another one shortens the length-scales.
+    `at` is the optimum of the model with `place_std`. One start adds the variance of `place_std` to
+    the noise variance. Another start has shorter length-scales.
     """
     noise = at[:-1].copy()
     if model.problem.noise is None:
@@ -197,7 +203,7 @@ def _without(model: Model, at: FloatArray) -> float:
 
 
 def _errors(model: Model, at: FloatArray) -> tuple[float, float, float, float]:
-    """Return standard errors of the logarithms, from finite differences of the gradient."""
+    """Return the standard errors of `HyperParameterEstimate` from finite differences."""
     problem, none = model.problem, (math.inf, math.inf, math.inf, math.inf)
     steps = _STEP * np.eye(len(at))
     rows = [(model.negative(at + s)[1] - model.negative(at - s)[1]) / (2.0 * _STEP) for s in steps]
@@ -213,21 +219,23 @@ def _errors(model: Model, at: FloatArray) -> tuple[float, float, float, float]:
 
 
 WAYS = ("grid", "paper", "point")
-"""Methods that compute candidates Λ from an estimate."""
+"""Names of the methods that compute candidate length-scales from an estimate."""
 CANDIDATES = 7
-"""Number of length-scales of a grid."""
+"""Number of candidate length-scales in a grid."""
 NOISE_SHARES, OWN_SHARE = (0.2, 0.8), 0.5
-"""Fractions of the unexplained variance if readings cannot separate its two parts: candidates for
-the noise, and the value for the independent component."""
+"""Candidate fractions of the unexplained variance for the noise, and the fraction for the
+independent component."""
 _LEAST, _MOST = math.log(2.0), math.log(8.0)
-"""Smallest and largest logarithm of the largest factor of a grid."""
+"""Limits of the logarithm of the largest factor in a grid."""
 
 
 def factors(estimate: HyperParameterEstimate, way: str) -> FloatArray:
-    """Return the (K,) factors on the estimated length-scales for the candidates Λ.
+    """Return the (K,) factors on the estimated length-scale that give the candidate length-scales.
 
-    grid: log-spaced about the estimate, to two standard errors on either side. paper: 1, 4, 6, …,
-    14, that is ℓ* and 2(i+1)ℓ* for i = 1 … 6 [Hoang2014, Sec. 4.2]. point: 1.
+    Args:
+        estimate: the estimate.
+        way: "grid" = log-spaced factors within two standard errors of the estimate; "paper" = 1 and
+            2(i + 1) for i = 1 … 6 [Hoang2014, Sec. 4.2]; "point" = 1 only.
 
     Raises:
         ConfigError: `way` is unknown.
@@ -246,15 +254,19 @@ def factors(estimate: HyperParameterEstimate, way: str) -> FloatArray:
 def belief_section(
     estimate: HyperParameterEstimate, config: BeliefConfig, way: str = "grid"
 ) -> BeliefConfig:
-    """Return the prior belief of a mission from an estimate; `way` is as in `factors`.
+    """Return the configuration of a mission's prior belief from an estimate.
 
-    Signal and noise count as known. If the readings support `place_std`, it has the estimated
-    value; otherwise zero is a second candidate. If they cannot separate it from the noise, it gets
-    half of the unexplained variance, see `_parts`.
+    Signal and noise have the estimated values. If the readings support `place_std`, it has the
+    estimated value. Otherwise 0 is a second candidate for `place_std`. If the readings cannot
+    separate `place_std` from the noise, each has half of the unexplained variance.
 
-    The mean has the estimated value. On another day it may differ by as much as the field does from
-    place to place. Its standard deviation is therefore that of the field. For a linear mean it is
-    at least the largest slope, because it is also the standard deviation of the slopes.
+    The mean has the estimated value. `mean_std` equals the standard deviation of the field, because
+    the mean may differ on another day. For a linear mean, `mean_std` is at least the largest slope.
+
+    Args:
+        estimate: the estimate.
+        config: configuration with all other settings.
+        way: method for the candidate length-scales, one of `WAYS`.
     """
     scales = [
         tuple(_rounded(factor * ell) for ell in estimate.length_scales)
@@ -270,7 +282,7 @@ def belief_section(
         place_std=tuple(_rounded(std) for std in own),
         mean_value=_rounded(estimate.mean[0]),
         mean_std=_rounded(spread),
-        # The run that was learned from may have used a model.
+        # `config` may come from a run with a kernel model.
         model=None,
         model_mark=None,
     )
@@ -279,11 +291,11 @@ def belief_section(
 def _parts(
     estimate: HyperParameterEstimate, way: str
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return candidates of `noise_std` and `place_std`.
+    """Return the candidates of `noise_std` and of `place_std`.
 
-    If only the sum of their variances is known, the independent component gets half of it. The
-    intervals at unobserved places are then never far too narrow or far too wide. The noise has a
-    low and a high candidate, which repeated readings of a place distinguish.
+    If only the sum of the two variances is known, `place_std` gets half of the sum. Intervals at
+    unobserved places are then neither far too narrow nor far too wide. The noise gets a low and a
+    high candidate. Repeated readings of a place can decide between these two candidates.
     """
     if estimate.place_gain is None:
         shares = (1.0 - OWN_SHARE,) if way == "point" else NOISE_SHARES
@@ -296,7 +308,10 @@ def _parts(
 
 
 def section_text(section: BeliefConfig, remarks: Mapping[str, str]) -> str:
-    """Return remarks as comments, and a YAML section `belief:` without most default values."""
+    """Return the YAML section `belief:`, with `remarks` as comments before it.
+
+    Most keys with a default value are left out.
+    """
     defaults = {f.name: f.default for f in dataclasses.fields(BeliefConfig)}
     kept: dict[str, Any] = {
         key: value
@@ -308,5 +323,4 @@ def section_text(section: BeliefConfig, remarks: Mapping[str, str]) -> str:
 
 
 def _rounded(value: float) -> float:
-    """Return a number rounded to three significant digits."""
     return float(f"{value:.3g}")

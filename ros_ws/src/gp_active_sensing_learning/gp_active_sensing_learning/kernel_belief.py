@@ -5,11 +5,14 @@ covariance, the ELBO is
 
 .. math:: E_{q(g)}\Big[\sum_i softmax(g)_i L_i\Big] - KL[q(g) \| p(g)]
 
-The prior limits how far a large local ELBO moves g, so that q* is less extreme than softmax(L). For
-two kernels with a difference of 20 nats, q* of the better one is 0.81, 0.92 and 0.97 for s = 0.5, 1
-and 2. Two kernels may have equal local ELBOs, thousands of nats above all others. The best Gaussian
-then prefers one of them, because raising one g costs less than raising both. For s = 1 and a third
-kernel 5000 nats below, q* is 0.88 and 0.12. softmax(L) shows the tie.
+``L_i`` is the local ELBO of kernel i, and q* is the belief over kernels. The prior makes q* less
+extreme than softmax(L). If two kernels differ by 20 nats, the better kernel has q* = 0.81, 0.92 or
+0.97 for s = 0.5, 1 or 2.
+
+Two kernels may have equal local ELBOs that lie thousands of nats above all others. q(g) then
+prefers one of the two kernels, because the prior penalises one large g less than two. For s = 1 and
+a third kernel 5000 nats below, the two kernels have q* = 0.88 and 0.12. softmax(L) would give 0.5
+to each.
 """
 
 from __future__ import annotations
@@ -26,27 +29,27 @@ from gp_active_sensing.kernel_model.model import KernelPosterior
 from gp_active_sensing.types import FloatArray
 
 SAMPLES = 2000
-"""Number S of samples in Eq. 13, as in the paper."""
+"""Default number S of samples in Eq. 13, as in the paper."""
 _COARSE, _FINE = 1 << 10, 1 << 13
-"""Number of points for expectations during the search and for the final steps."""
+"""Numbers of quasi-random points for expectations: during the search, and in the final steps."""
 _LEAST = 5
-"""Binary logarithm of the smallest number of points for each kernel."""
+"""Binary logarithm of the smallest number of quasi-random points per kernel."""
 _ROUNDS = 200
 """Largest number of final steps."""
 _STEP = 0.5
 _REACH = 1.0
-"""Longest step of the mean, in standard deviations of q(g)."""
+"""Largest step of the mean, in standard deviations of q(g)."""
 _SETTLED = 1e-5
-"""Change of mean and precision, in units of q(g), at which they have converged."""
+"""Relative change of mean and precision below which the optimisation has converged."""
 _CHUNK = 4_000_000
-"""Largest number of entries of an array of points."""
+"""Largest number of entries in an array of quasi-random points."""
 
 
 class _Moments(NamedTuple):
-    """Expectations under q(g).
+    """Expectations of f(g) = Σ softmax(g)_i L_i under q(g).
 
     Args:
-        value: E[f] of f(g) = Σ softmax(g)_i L_i.
+        value: E[f].
         gradient: (K,) E[∇f].
         hessian: (K, K) E[∇²f].
     """
@@ -65,22 +68,21 @@ def kernel_belief(
 ) -> KernelPosterior:
     r"""Return the Gaussian q(g) with the largest ELBO, and the belief over kernels from it.
 
-    The theorems of Bonnet and Price give the gradients of an expectation by the mean and the
-    covariance of the Gaussian, ``E[∇f]`` and ``½ E[∇²f]``. At the optimum
+    The gradients of E[f] with respect to mean and covariance are ``E[∇f]`` and ``½ E[∇²f]``
+    (theorems of Bonnet and Price). At the optimum
 
     .. math:: m = s^2 E[\nabla f], \quad (C C^T)^{-1} = I / s^2 - E[\nabla^2 f]
 
-    The search takes natural-gradient steps [Khan2017] in a form that keeps the precision positive
-    definite [Lin2020]. It has several starts, because several kernels may each have an optimum.
-    Expectations use the same points of a scrambled Sobol sequence in every step. A step costs
-    O(K² N) for N points. The ELBO is exact within 0.01 nat for s up to 3, and within some tenths
-    for s of 10 or more.
+    The search takes natural-gradient steps [Khan2017]. They keep the precision positive definite
+    [Lin2020]. Several starting points are used, because there may be several local optima. All
+    steps use the same N points of a scrambled Sobol sequence. A step costs O(K² N). The error of
+    the ELBO is at most 0.01 nat for s up to 3, and some tenths of a nat for s above 10.
 
     Args:
         bounds: (K,) local ELBOs L_i [nat].
         prior_std: standard deviation s.
-        samples: number S of samples; the standard error of q*(k) is proportional to 1/√S.
-        seed: seed of the points and of the samples.
+        samples: number S of samples. The standard error of q* is proportional to 1/√S.
+        seed: seed of the Sobol points and of the samples.
 
     Raises:
         ValueError: there is no bound, a bound is not finite, s is not above 0, or S is below 2.
@@ -123,7 +125,7 @@ def kernel_belief(
 
 
 def _best_gaussian(L: FloatArray, s: float, seed: int) -> tuple[FloatArray, FloatArray]:
-    """Return mean (K,) and lower root (K, K) of q(g), for bounds L (K,) with maximum 0."""
+    """Return mean (K,) and Cholesky factor (K, K) of q(g), for bounds L (K,) with maximum 0."""
     K = L.size
     points = _points(K, _COARSE, seed)
     found = [_raised(L, s, points)]
@@ -134,7 +136,7 @@ def _best_gaussian(L: FloatArray, s: float, seed: int) -> tuple[FloatArray, Floa
 
 
 def _raised(L: FloatArray, s: float, points: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the optimum after the bounds were scaled up stepwise from almost equal values."""
+    """Return mean and precision at the optimum found by scaling L up from small values."""
     mean, precision = np.zeros(L.size), np.eye(L.size) / s**2
     share = min(1.0, 1.0 / max(-float(L[-1]), 1.0))
     while share < 1.0:
@@ -144,7 +146,7 @@ def _raised(L: FloatArray, s: float, points: FloatArray) -> tuple[FloatArray, Fl
 
 
 def _starts(L: FloatArray, s: float, points: FloatArray) -> list[FloatArray]:
-    """Return initial means (K,) in the direction of the best kernel, or of the few best."""
+    """Return starting points (K,) for the mean. Each favours the best or the few best kernels."""
     spread = -float(L[-1])
     found: list[FloatArray] = []
     for temperature in (1e-9, 2.0, 20.0, 200.0):
@@ -168,7 +170,7 @@ def _settled(
     tolerance: float = 1e-2,
     rounds: int = 60,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return mean and precision after convergence, or after the largest number of steps."""
+    """Return mean and precision after convergence, or after `rounds` steps."""
     for _ in range(rounds):
         mean, precision, change = _stepped(L, mean, precision, s, points)
         if change < tolerance:
@@ -179,7 +181,7 @@ def _settled(
 def _stepped(
     L: FloatArray, mean: FloatArray, precision: FloatArray, s: float, points: FloatArray
 ) -> tuple[FloatArray, FloatArray, float]:
-    """Return mean and precision after a step, and their change."""
+    """Return mean and precision after a step, and their relative change."""
     root = _root(precision)
     found = _moments(L, mean, root, points)
     # P ← P + ρ G + ½ ρ² G P⁻¹ G = ½ [P + (P + ρ G) P⁻¹ (P + ρ G)] is positive definite for any G.
@@ -195,15 +197,15 @@ def _stepped(
 
 
 def _root(precision: FloatArray) -> FloatArray:
-    """Return a lower Cholesky factor (K, K) of the inverse."""
-    # In reverse order of rows and columns, the inverse of an upper factor is lower.
+    """Return the lower Cholesky factor (K, K) of the inverse of `precision`."""
+    # Reversed rows and columns turn an upper factor into a lower factor.
     upper = np.linalg.cholesky(precision[::-1, ::-1])[::-1, ::-1]
     return np.asarray(solve_triangular(upper, np.eye(len(precision)), lower=False).T)
 
 
 def _points(K: int, count: int, seed: int) -> FloatArray:
-    """Return (2^b, K) quasi-random points of a standard normal, about `count` / K of them."""
-    from scipy.stats import qmc  # here, since it is slow to import
+    """Return about `count` / K quasi-random points (2^b, K) of a standard normal."""
+    from scipy.stats import qmc  # a slow import
 
     power = max(_LEAST, math.ceil(math.log2(count / K)))
     sobol = qmc.Sobol(K, scramble=True, seed=np.random.default_rng([seed, count]))
@@ -212,13 +214,13 @@ def _points(K: int, count: int, seed: int) -> FloatArray:
 
 
 def _moments(L: FloatArray, mean: FloatArray, root: FloatArray, points: FloatArray) -> _Moments:
-    r"""Return value, gradient and Hessian of f, on average over the points.
+    r"""Return the averages of f, its gradient and its Hessian over the points.
 
     .. math:: \nabla p_i = p_i (e_i - p), \quad
         \nabla^2 p_i = p_i [(e_i - p)(e_i - p)^T + p p^T - diag(p)]
 
-    If p_i is small and L_i large, few values of g dominate E[p_i L_i]. Importance sampling shifts
-    the points of each p_i by τ Σ a with ``a = ∇ log p_i`` at the mean, and weights them by
+    Few values of g dominate E[p_i L_i] if p_i is small and L_i is large. Importance sampling
+    therefore shifts the points by τ Σ a, with ``a = ∇ log p_i`` at the mean. The weights are
     ``exp(-τ aᵀ C ε - ½ τ² aᵀ Σ a)``.
     """
     K, N = L.size, len(points)

@@ -1,4 +1,4 @@
-"""Console output of learning kernels: progress, then the belief as lines or plain data."""
+"""Console output for learning kernels: progress, and the learned belief."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _PARTS = 4
-"""Number of lines for each stage of a group, if the output is not a terminal."""
+"""Number of progress lines for each stage of a kernel group, without a terminal."""
 
 
 class LearningDisplay:
-    """Display of the learning's progress.
+    """Display of the progress of learning.
 
     Args:
-        console: console for lines.
-        bars: progress bars on a terminal; None = lines.
+        console: console for progress lines.
+        bars: progress bars for a terminal; None = print lines.
     """
 
     def __init__(self, console: Console, bars: Any = None) -> None:
@@ -37,11 +37,11 @@ class LearningDisplay:
         self._shown: dict[tuple[str, tuple[str, ...]], tuple[int, int]] = {}
 
     def __call__(self, part: str, now: TrainingProgress) -> None:
-        """Show a step of a part (learning, screening, refit)."""
+        """Show the progress of `part`, which is learning, screening or refit."""
         key = (part, now.kernels)
         if self._bars is None:
             at = (now.stage, _PARTS * now.iteration // max(1, now.iterations))
-            # Print a line for each quarter of a stage, and none twice.
+            # Print one line for each quarter of a stage.
             if self._shown.get(key, (0, 0)) < at:
                 self._shown[key] = at
                 self._console.out(progress_line(part, now), highlight=False)
@@ -51,7 +51,7 @@ class LearningDisplay:
             self._whole[part] = self._bars.add_task(part, total=now.total, note="")
         if key not in self._groups:
             self._groups[key] = self._bars.add_task("", total=now.iterations, note="")
-        # The kernels of a group advance together: count the fraction of their steps.
+        # All kernels of a group take the same step: add the fraction of their steps.
         steps = (now.stage - 1 + now.iteration / max(1, now.iterations)) / now.stages
         self._shares[key] = len(now.kernels) * steps
         under_way = sum(share for (other, _), share in self._shares.items() if other == part)
@@ -72,7 +72,7 @@ class LearningDisplay:
         )
 
     def done(self) -> None:
-        """Show all parts so far as complete."""
+        """Show all started parts as complete."""
         for task in self._whole.values():
             total = self._bars.tasks[task].total
             self._bars.update(task, completed=total)
@@ -82,7 +82,7 @@ class LearningDisplay:
 
 
 def progress_line(part: str, now: TrainingProgress) -> str:
-    """Return the progress of the learning in a line."""
+    """Return a line with the progress of `part`."""
     width = len(str(now.total))
     stage = f"{now.rows} rows, " if now.stages > 1 else ""
     line = (
@@ -94,7 +94,7 @@ def progress_line(part: str, now: TrainingProgress) -> str:
 
 
 def _group(now: TrainingProgress) -> str:
-    """Return the names of the group's kernels, and the stage."""
+    """Return a text with the group's kernels and the stage."""
     first, rest = now.kernels[0], len(now.kernels) - 1
     stage = f" [{now.stage}/{now.stages}]" if now.stages > 1 else ""
     return (f"{first} and {rest} more" if rest else first) + stage
@@ -114,7 +114,7 @@ def _or_least(bound: float) -> float:
 
 @contextmanager
 def show_learning(console: Console) -> Iterator[LearningDisplay]:
-    """Yield a display of the learning: progress bars on a terminal, else lines."""
+    """Provide a display of progress bars on a terminal, and of lines elsewhere."""
     if not console.is_terminal:
         yield LearningDisplay(console)
         return
@@ -135,9 +135,9 @@ def show_learning(console: Console) -> Iterator[LearningDisplay]:
 
 
 SHOWN = 12
-"""Default number of listed kernels."""
+"""Default number of kernels in the console output."""
 _MOST_INPUTS = 4
-"""Largest number of inputs with listed lengths."""
+"""Largest number of inputs for which lengths are printed."""
 
 
 def noise_of(fit: KernelFit, scaling: Scaling) -> float:
@@ -147,9 +147,10 @@ def noise_of(fit: KernelFit, scaling: Scaling) -> float:
 
 
 def lengths_of(fit: KernelFit, scaling: Scaling) -> tuple[float, ...] | None:
-    """Return the length of variation along each input, in the input's unit; None = no length.
+    """Return a typical length-scale along each input, in the input's unit.
 
-    It is the geometric mean over the leaves with a length, as in `Composite.typical_length`.
+    It is the geometric mean over the base kernels with a length-scale. None = no base kernel has a
+    length-scale.
     """
     logs = fit.composite.log_lengths(fit.theta_mean)
     if not logs:
@@ -159,7 +160,7 @@ def lengths_of(fit: KernelFit, scaling: Scaling) -> tuple[float, ...] | None:
 
 
 def model_lines(model: KernelModel, top: int = SHOWN) -> list[str]:
-    """Return lines on the data, on each of the `top` kernels, and on the end of the learning."""
+    """Return lines on the data, the `top` most probable kernels, and the optimisation."""
     inputs = ", ".join(_few(model.input_names))
     head = f"{model.output_name} of {inputs}, {model.rows} rows of {model.source}"
     lines = [head, "", *_table(model, top)]
@@ -181,7 +182,7 @@ def model_lines(model: KernelModel, top: int = SHOWN) -> list[str]:
 
 
 def _table(model: KernelModel, top: int) -> list[str]:
-    """Return aligned lines of the kernels."""
+    """Return the table of the `top` most probable kernels as aligned lines."""
     head = ("kernel", "q*", "s.e.", "softmax(L)", "L [nat]", "noise", "steps", "ended", "lengths")
     rows = [head]
     belief = model.belief
@@ -226,7 +227,6 @@ def _kernels(count: int) -> str:
 
 
 def _endings(outcomes: Sequence[str]) -> list[str]:
-    """Return how the optimisation of the kernels ended, the most frequent first."""
     counts = Counter(outcome.partition(":")[0] for outcome in outcomes)
     lines = []
     for word, count in counts.most_common():
@@ -279,5 +279,5 @@ def model_mapping(model: KernelModel) -> dict[str, Any]:
 
 
 def _finite(values: Any) -> list[list[float | None]]:
-    """Return a table with null for numbers that are not finite, which JSON does not have."""
+    """Return `values` with None in place of numbers that JSON cannot represent."""
     return [[float(v) if math.isfinite(v) else None for v in row] for row in values]

@@ -1,4 +1,4 @@
-"""Predict with a belief over kernels, and prune it to the most probable ones. [Teng2020]."""
+"""Predict with a belief over kernels, and keep only its most probable kernels. [Teng2020]."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from gp_active_sensing_learning.kernel_belief import SAMPLES as DRAWS
 from gp_active_sensing_learning.kernel_belief import kernel_belief
 
 _BLOCK = 2_000_000
-"""Largest number of entries of a matrix (M, rows), which limits the memory."""
+"""Largest number of entries in a matrix of M inducing inputs by rows; it limits the memory."""
 SAMPLES = 32
-"""Default number of samples of θ for the moments of a prediction."""
+"""Default number of samples of θ for a prediction."""
 
 
 def drawn(fit: KernelFit, samples: int, seed: int) -> FloatArray:
-    """Return (S, P) samples of q(θ), in pairs symmetric about its mean; a point has one sample."""
+    """Return (S, P) samples of q(θ) in pairs symmetric about the mean; (1, P) for a point q(θ)."""
     if fit.point:
         return fit.theta_mean[None]
     half = np.random.default_rng([seed, fit.composite.size]).standard_normal(
@@ -33,18 +33,18 @@ def drawn(fit: KernelFit, samples: int, seed: int) -> FloatArray:
 def moments(
     fit: KernelFit, Z: FloatArray, *, noisy: bool, samples: int, seed: int
 ) -> tuple[FloatArray, FloatArray]:
-    r"""Return mean and variance (m,) for one kernel, over samples of θ, in normalised units.
+    r"""Return mean and variance (m,) of one kernel's prediction in normalised units.
 
     .. math:: \mu_i = \frac{1}{S} \sum_s \mu_{i|\theta_s}, \quad
         \sigma_i^2 = \frac{1}{S} \sum_s (\sigma_{i|\theta_s}^2 + \mu_{i|\theta_s}^2) - \mu_i^2
 
-    [Teng2020, App. D.2]. O(S M² (M + m)).
+    [Teng2020, App. D.2]. The cost is O(S M² (M + m)) for M inducing inputs.
 
     Args:
         fit: fit of the kernel.
         Z: (m, d) inputs in normalised units.
-        noisy: True for a new output instead of the noise-free function.
-        samples: number S of samples, if q(θ) is not a point.
+        noisy: True to add the noise of a reading.
+        samples: number S of samples of θ; ignored for a point q(θ).
         seed: seed of the samples.
 
     Raises:
@@ -59,7 +59,7 @@ def moments(
         if noisy:
             noise = fit.composite.where("noise")[0]
             variance = variance + fit.noise_floor**2 + np.exp(2.0 * theta[noise])
-        # Compute the spread about the first mean, which avoids cancellation.
+        # Deviations from the first mean avoid cancellation.
         first = mean if first is None else first
         total += mean - first
         square += (mean - first) ** 2
@@ -104,7 +104,7 @@ def predict(
     kernels: Sequence[int] | None = None,
     seed: int = 0,
 ) -> tuple[FloatArray, FloatArray]:
-    r"""Return mean and variance (m,) of the Bayesian model average. [Teng2020, Eqs. 14-15].
+    r"""Return mean and variance (m,) of the average over kernels. [Teng2020, Eqs. 14-15].
 
     .. math:: \mu = \sum_i q^*(k_i) \mu_i, \quad
         \sigma^2 = \sum_i q^*(k_i) (\sigma_i^2 + (\mu_i - \mu)^2)
@@ -112,17 +112,17 @@ def predict(
     Args:
         model: belief over kernels.
         X: (m, d) inputs in their original units.
-        noisy: True for a new output instead of the noise-free function.
-        samples: number S of samples of θ, if q(θ) is not a point.
-        kernels: numbers of the averaged kernels, whose probabilities are scaled to sum to one;
-            None = all.
+        noisy: True to add the noise of a reading.
+        samples: number S of samples of θ; ignored for a point q(θ).
+        kernels: indices of the averaged kernels; None = all. Their probabilities are scaled to sum
+            to one.
         seed: seed of the samples.
 
     Returns:
         Mean in the unit of the outputs, and variance in the square of this unit.
 
     Raises:
-        ValueError: inputs have a wrong shape or are not finite, or a kernel does not exist.
+        ValueError: `X` has a wrong shape or is not finite, or a kernel does not exist.
         BeliefError: a covariance is not positive definite.
     """
     given = np.asarray(X, dtype=np.float64)
@@ -155,13 +155,15 @@ def predict(
 def prune(
     model: KernelModel, top: int, *, samples: int | None = None, seed: int | None = None
 ) -> KernelModel:
-    """Return the model of the `top` most probable kernels, with the same fits and a new q(g).
+    """Return the model of the `top` most probable kernels.
+
+    Each kernel keeps its fit. The belief over the kernels is computed again.
 
     Args:
         model: the model to prune.
         top: number of remaining kernels, at least 1.
-        samples: number S of samples in Eq. 13; None = that of the model's learning, or default.
-        seed: seed of the samples; None = that of the model's learning, or 0.
+        samples: number S of samples in Eq. 13; None = as stored in the model.
+        seed: seed of the samples; None = as stored in the model.
 
     Raises:
         ValueError: `top` is below 1.

@@ -1,4 +1,4 @@
-"""Sets of candidate kernels: all kernels up to some size, or those of the paper. [Teng2020]."""
+"""Sets of candidate kernels for kernel selection. [Teng2020]."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from gp_active_sensing.kernels.grammar import BASES, MOST, base_kernel, parse
 
 
 def sentences(level: int = 3) -> tuple[Expression, ...]:
-    """Return all expressions of up to `level` base kernels of the paper.
+    """Return all expressions of up to `level` base kernels, as in the paper.
 
-    Levels 1, 2 and 3 have 4, 24 and 144 expressions. Each level joins every base kernel to every
-    part of the expressions of the level before, by addition or multiplication.
+    The levels 1, 2 and 3 have 4, 24 and 144 expressions. Each level takes all expressions of the
+    level below. It adds or multiplies a base kernel to each sub-expression.
 
     Raises:
         ConfigError: `level` is not 1 … `MOST`.
@@ -36,7 +36,7 @@ def sentences(level: int = 3) -> tuple[Expression, ...]:
 
 
 def _grown(expression: Expression, atom: BaseKernel) -> Iterator[Expression]:
-    """Yield the expression with the atom joined to it, or to any part of it."""
+    """Yield the expressions with `atom` added or multiplied to any sub-expression."""
     yield expression + atom
     yield expression * atom
     if isinstance(expression, BaseKernel):
@@ -65,21 +65,21 @@ K12: tuple[Expression, ...] = tuple(
         "(PER+RQ)×LIN",
     )
 )
-"""The twelve kernels of [Teng2020, Table 1], in its order."""
+"""The twelve kernels of [Teng2020, Table 1], in the order of the table."""
 
 KERNEL_SETS = ("base", "level2", "k12", "k144")
-"""Names of sets of kernels."""
+"""Names of the kernel sets that `kernel_set` accepts."""
 
 
 def kernel_set(text: str) -> tuple[Expression, ...]:
-    """Return the kernels of a list.
+    """Parse a list of kernels.
 
     Args:
-        text: names of `KERNEL_SETS` or of kernels, with commas between them, such as
-            ``k12,MATERN32``. ``k12`` and ``k144`` are the sets of the paper.
+        text: names of kernels or of `KERNEL_SETS`, separated by commas, such as ``k12,MATERN32``.
+            ``k12`` and ``k144`` are the sets of the paper.
 
     Raises:
-        ConfigError: a name is neither a set nor a kernel, or there is no name.
+        ConfigError: a name is neither a set nor a kernel, or the list is empty.
     """
     sets = {
         "base": lambda: sentences(1),

@@ -1,4 +1,4 @@
-"""Model files with checked settings of their learning."""
+"""Read and write model files, and check the settings that were used for learning."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from gp_active_sensing.kernel_model.schema import CorruptModelError, HeaderReade
 
 
 def read_model(path: Path) -> KernelModel:
-    """Return the model in a file, with checked settings.
+    """Read a model and check its settings.
 
     Raises:
-        ConfigError: as in `kernel_model.model_file.read_model`, or the settings are invalid.
+        ConfigError: the file is not a valid model, or the settings are invalid.
     """
     model = read_any(path)
     try:
@@ -30,7 +30,7 @@ def write_model(path: Path, model: KernelModel) -> Path:
     """Write a model that `read_model` can read again.
 
     Raises:
-        ValueError: the model could not be read again.
+        ValueError: `read_model` would reject the model.
         RunError: the file cannot be written.
     """
     _check(HeaderReader(model.settings, "settings"))
@@ -38,7 +38,6 @@ def write_model(path: Path, model: KernelModel) -> Path:
 
 
 def _check(settings: HeaderReader) -> None:
-    """Reject invalid settings with an error that names the entry."""
     if settings.has("recipe"):
         recipe = settings.inside("recipe")
         _check_recipe(recipe)
@@ -64,7 +63,7 @@ def _check(settings: HeaderReader) -> None:
 
 
 def _check_recipe(recipe: HeaderReader) -> None:
-    """Check the settings for reading rows, with which further rows are read in the same way."""
+    """Check the settings for reading test rows in the same way as the training data."""
     for key in ("kind", "map", "scenario"):
         if recipe.has(key):
             recipe.text(key)
@@ -89,7 +88,6 @@ def _check_recipe(recipe: HeaderReader) -> None:
 
 
 def _check_vbks(vbks: HeaderReader) -> None:
-    """Check the settings of VBKS that pruning and reports use."""
     for key, low in (("inducing", 1), ("batch", 1), ("iterations", 1), ("samples", 2), ("seed", 0)):
         if vbks.has(key):
             vbks.whole(key, low)
@@ -104,7 +102,6 @@ def _check_vbks(vbks: HeaderReader) -> None:
 
 
 def _check_screening(screening: HeaderReader) -> None:
-    """Check the results of a screening."""
     screening.whole("inducing", 1)
     count = len(screening.texts("kernels", least=1))
     for key in ("bounds", "probabilities", "softmax"):

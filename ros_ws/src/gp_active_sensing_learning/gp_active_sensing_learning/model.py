@@ -1,4 +1,4 @@
-"""Log posterior density of a Gaussian process's hyper-parameters, with kernels of GPyTorch."""
+"""Log posterior density of the hyper-parameters, with GPyTorch kernels."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from gp_active_sensing_learning.problem import (
 _SMOOTHNESS = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}
 _LOG_2PI = math.log(2.0 * math.pi)
 _JITTERS = (0.0, 1e-8, 1e-7)
-"""Values that are tried on the diagonal of a matrix that rounding made indefinite."""
+"""Values added to the diagonal until rounding no longer makes the matrix indefinite."""
 
 
 class _GraphMatern(gpytorch.kernels.Kernel):  # type: ignore[misc]
-    """`kernels.GraphMatern` with derivatives; inputs are numbers of places."""
+    """Differentiable version of `kernels.GraphMatern`. Its inputs are numbers of places."""
 
     has_lengthscale = True
 
@@ -54,7 +54,7 @@ class _GraphMatern(gpytorch.kernels.Kernel):  # type: ignore[misc]
 
 
 def _correlation(problem: MarginalLikelihoodProblem) -> Any:
-    """Return the kernel without its variance, parametrised by the log length-scale."""
+    """Return a kernel of unit variance that is a function of the log length-scale."""
     options: dict[str, Any] = {
         "lengthscale_constraint": gpytorch.constraints.Positive(
             transform=torch.exp, inv_transform=torch.log
@@ -72,14 +72,16 @@ def _correlation(problem: MarginalLikelihoodProblem) -> Any:
 
 
 class Model:
-    """Log posterior density of `MarginalLikelihoodProblem.stds`, with its gradient.
+    """Log posterior density of the hyper-parameters, with its gradient.
 
-    With n_i readings of place i, their mean z̄_i, and the sum W of squares about these means:
+    n_i is the number of readings at place i, and z̄_i is their mean. W is the sum of squares of the
+    readings about these means. H has the functions of the mean. σ_s, σ_u and σ_n are the standard
+    deviations of signal, independent component and noise.
 
         log p(z) = log N(z̄; 0, σ_s² K + VAGUE² H Hᵀ + σ_u² I + σ_n² diag(1 / n_i))
                    - ½ Σ_i ((n_i - 1) log 2πσ_n² + log n_i) - W / 2σ_n²
 
-    This is the density of all readings, with the mean's coefficients integrated out.
+    The coefficients of the mean are integrated out.
 
     Args:
         problem: readings, priors and limits.
@@ -91,12 +93,12 @@ class Model:
         self._y = torch.from_numpy(problem.values)
         self._counts = torch.from_numpy(problem.counts)
         H = torch.from_numpy(problem.basis)
-        # A vague mean is integrated out: h(x)ᵀ h(x') VAGUE².
+        # The mean's coefficients have a vague prior, with covariance h(x)ᵀ h(x') VAGUE².
         self._trend = VAGUE**2 * H @ H.T
         self._kernel = _correlation(problem)
 
     def negative(self, parameters: FloatArray) -> tuple[float, FloatArray]:
-        """Return minus the log posterior density and its gradient. O(m³)."""
+        """Return the negative log posterior density and its gradient. The cost is O(m³)."""
         k = self.problem.scales
         rest = torch.tensor(parameters[k:], dtype=torch.float64, requires_grad=True)
         self._kernel.zero_grad()
@@ -106,7 +108,7 @@ class Model:
         repeats = self.problem.repeats
         loss = loss + 0.5 * (repeats * noise.log() + self.problem.within / noise)
         loss = loss + 0.5 * (self.problem.readings * _LOG_2PI + self._counts.log().sum())
-        # The normal priors are densities of the logarithms.
+        # The priors of the logarithms are normal.
         lengths = torch.tensor(parameters[:k])
         loss = loss - _normal(lengths, 0.0, self.problem.spread).sum()
         for value, centre in zip(rest, self._centres(), strict=True):
@@ -125,7 +127,7 @@ class Model:
         return float(_normal(torch.tensor(parameters[-1]), math.log(PLACE_SHARE), SPREAD))
 
     def coefficients(self, parameters: FloatArray) -> FloatArray:
-        """Return the (q,) expectation of the mean's coefficients, in the readings' unit. O(m³)."""
+        """Return the posterior means (q,) of the mean's coefficients, in the readings' unit."""
         with torch.no_grad():
             rest = torch.tensor(parameters[self.problem.scales :])
             factor, _ = self._factor(parameters, rest)
@@ -133,7 +135,7 @@ class Model:
         return np.asarray(VAGUE**2 * self.problem.basis.T @ weights)
 
     def _factor(self, parameters: FloatArray, rest: Any) -> tuple[Any, Any]:
-        """Return the Cholesky factor of the places' covariance, and the noise variance."""
+        """Return the Cholesky factor (m, m) of the covariance of z̄, and the noise variance."""
         problem = self.problem
         with torch.no_grad():
             lengths = torch.as_tensor(parameters[: problem.scales]).reshape(1, -1)
@@ -153,10 +155,10 @@ class Model:
 
 
 def _cholesky(K: Any) -> Any:
-    """Return the lower factor of a matrix.
+    """Return the lower Cholesky factor of a matrix.
 
     Raises:
-        BeliefError: the matrix is far from positive definite, or not finite.
+        BeliefError: the matrix is not finite, or not positive definite up to rounding.
     """
     for jitter in _JITTERS:
         factor, failed = torch.linalg.cholesky_ex(K + jitter * torch.eye(len(K)).to(K))
@@ -167,5 +169,4 @@ def _cholesky(K: Any) -> Any:
 
 
 def _normal(value: Any, mean: float, std: float) -> Any:
-    """Return the log density of a normal distribution."""
     return -0.5 * (((value - mean) / std) ** 2 + _LOG_2PI) - math.log(std)

@@ -1,4 +1,4 @@
-"""Predictions of a model for the rows of a table, as another table."""
+"""Write a table of a model's predictions for the rows of another table."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from gp_active_sensing_learning.data.table import PLACE_COLUMNS, check_stamps, o
 from gp_active_sensing_learning.kernel_predictor import predict
 
 COLUMNS = ("mean", "std", "reading_std")
-"""Columns: mean and standard deviation of the field, standard deviation of a reading."""
+"""Names of the columns for mean and standard deviation of the field, and of a reading."""
 
 
 @dataclass(frozen=True)
 class Predicted:
-    """Result of the predictions of a table.
+    """Summary of a table of predictions.
 
     Args:
-        rows: number of rows that were written.
+        rows: number of written rows.
         notes: notes for the user, a sentence each.
     """
 
@@ -46,22 +46,22 @@ def predict_table(
     place: str = "",
     progress: Callable[[int], None] = lambda rows: None,
 ) -> Predicted:
-    """Write a CSV table with three added columns of a model's predictions (`COLUMNS`).
+    """Copy a CSV table and add `COLUMNS` with a model's predictions.
 
-    The rows are read and written in parts. A row that lacks an input gets empty cells.
+    A row that lacks an input gets empty cells.
 
     Args:
         model: the model.
-        source: a table with the model's inputs as columns; with a map, with names of places.
+        source: CSV table with the model's inputs as columns. With a map, it has names of places.
         out: file to write.
-        topology: a map whose features are the model's inputs; None = no map.
-        place: column with the names of places; "" = the column with a usual name.
+        topology: map whose features are the model's inputs; None = no map.
+        place: column with the names of places; "" = a column with a usual name.
         progress: callback with the number of finished rows.
 
     Raises:
-        ConfigError: the map has other features than the model.
-        ReadingError: a table, column, name or number cannot be used, or a column has time stamps
-            and the model was learned from numbers.
+        ConfigError: the features of the map are not the inputs of the model.
+        ReadingError: a table, column, name or number cannot be used. This includes time stamps
+            in place of the numbers that the model was learned from.
         RunError: the file cannot be written.
     """
     if out.exists() and source.exists() and out.samefile(source):
@@ -89,7 +89,7 @@ def predict_table(
                     lacking += int(np.isnan(found[:, 0]).sum())
                     progress(rows)
                 table.check_rows()
-                stream.detach()  # write_rows has flushed it
+                stream.detach()  # write_rows has flushed the file
         except OSError as error:
             raise cannot(out, "write", error) from error
         notes = _stamp_notes(model, table) if topology is None else ()
@@ -99,7 +99,6 @@ def predict_table(
 
 
 def _stamp_notes(model: KernelModel, table: Table) -> tuple[str, ...]:
-    """Return the note on time stamps; see `check_stamps`."""
     stamps = {name: stamp.isoformat() for name, stamp in table.origins.items()}
     return check_stamps(model, stamps, str(table.path))
 
@@ -148,13 +147,13 @@ def _of_places(
 
 
 def _noise(model: KernelModel, X: FloatArray) -> float:
-    """Return the noise variance of a reading, which is the same for all rows."""
+    """Return the noise variance of a reading. It is the same for all rows of X."""
     one = X[np.isfinite(X).all(axis=1)][:1]
     return float(predict(model, one, noisy=True)[1][0] - predict(model, one)[1][0])
 
 
 def _predicted(model: KernelModel, X: FloatArray, noise: float) -> FloatArray:
-    """Return the (m, 3) `COLUMNS` in the unit of the readings; NaN for rows that lack an input."""
+    """Return the values (m, 3) of `COLUMNS` in the readings' unit; NaN if an input is missing."""
     found = np.full((len(X), len(COLUMNS)), np.nan)
     whole = np.isfinite(X).all(axis=1)
     if whole.any():
@@ -167,7 +166,7 @@ def _predicted(model: KernelModel, X: FloatArray, noise: float) -> FloatArray:
 
 
 def _names(header: Sequence[str]) -> list[str]:
-    """Return names of the new columns that are not in the header yet."""
+    """Return names for the added columns that differ from those in the header."""
     found = list(COLUMNS)
     for k in range(len(found)):
         while found[k] in header:

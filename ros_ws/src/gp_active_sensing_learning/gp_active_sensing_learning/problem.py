@@ -1,4 +1,4 @@
-"""Marginal-likelihood problem: inputs, priors and starting points, without torch."""
+"""Data, priors and starting points for maximising the marginal likelihood, without torch."""
 
 from __future__ import annotations
 
@@ -21,44 +21,44 @@ LEARNABLE = (
     *("se", "matern12", "matern32", "matern52"),
     *("graph_matern12", "graph_matern32", "graph_matern52"),
 )
-"""Kernels whose length-scale can be learned: those that torch can differentiate."""
+"""Names of the kernels whose length-scale can be learned."""
 NOISE_SHARE = 0.3
-"""Median of the prior of the noise, as a share of the readings' standard deviation."""
+"""Prior median of the noise, in standard deviations of the readings."""
 PLACE_SHARE = 0.3
-"""Median of the prior of `place_std`, as a share of the readings' standard deviation."""
+"""Prior median of `place_std`, in standard deviations of the readings."""
 SPREAD = 1.0
-"""Standard deviation of the logarithms of signal, noise and `place_std` in the prior."""
+"""Prior standard deviation of the logarithms of signal, noise and `place_std`."""
 REPEATS = 8
-"""Smallest number of repeated readings that separate noise and independent component. The noise is
-then known within a quarter."""
+"""Smallest number of repeated readings of places for learning `place_std`. The noise is then
+known within a quarter."""
 VAGUE = 100.0
-"""Standard deviation of the mean's coefficients, in standard deviations of the readings."""
+"""Prior standard deviation of the mean's coefficients, in deviations of the readings."""
 
 
 @dataclass(frozen=True, eq=False)
 class MarginalLikelihoodProblem:
-    """Readings after the transform, in units of order one.
+    """Transformed readings and priors, scaled to values of order one.
 
-    The statistics of the readings are their number and mean at each place, and the sum of squares
-    about these means over all places. They are sufficient for normal noise.
+    `values`, `counts` and `within` are sufficient statistics of the readings for normal noise. The
+    independent component is a random offset of each place, with standard deviation `place_std`.
 
     Args:
         kernel: one of `LEARNABLE`.
-        inputs: (m, p) features of each observed place, in units of `shape` times the prior's median
-            length-scale; for graph kernels (m, 1) numbers of the places.
-        basis: (m, q) functions of the mean.
-        values: (m,) mean reading of each place less `centre`, in units of `unit`.
+        inputs: (m, p) features of each observed place, divided by `shape` and by the prior median
+            of the length-scale. Graph kernels have numbers (m, 1) of the places.
+        basis: (m, q) basis functions of the mean.
+        values: (m,) mean reading of each place minus `centre`, in units of `unit`.
         counts: (m,) number of readings of each place.
         within: sum of squares of the readings about the means of their places, in units of `unit`
             squared.
         centre, unit: mean and standard deviation of the readings.
-        median: median of the prior over the length-scale.
-        spread: standard deviation of the prior over the log length-scale.
+        median: prior median of the length-scale.
+        spread: prior standard deviation of the log length-scale.
         low, high: limits of the length-scale.
-        shape: (p,) factor of each feature's length-scale; (1,) = the same for all.
-        scales: number of length-scales that are learned, 1 or p.
+        shape: (p,) factor on each feature's length-scale; (1,) = common factor.
+        scales: number of learned length-scales, 1 or p.
         spectrum: spectrum of the graph, for graph kernels.
-        noise: known standard deviation of the noise, in units of `unit`; None = it is learned.
+        noise: known standard deviation of the noise, in units of `unit`; None = learned.
         own: True if `place_std` is learned.
     """
 
@@ -87,30 +87,30 @@ class MarginalLikelihoodProblem:
 
     @property
     def repeats(self) -> int:
-        """Number of readings beyond the first of each place."""
+        """Number of readings minus number of observed places."""
         return self.readings - len(self.counts)
 
     @property
     def size(self) -> int:
-        """Number of parameters, see `stds`."""
+        """Number of learned hyper-parameters."""
         return self.scales + 1 + (self.noise is None) + self.own
 
     def stds(self, at: FloatArray) -> tuple[float, float, float]:
         """Return standard deviations of signal, noise and independent component, in `unit`.
 
         Args:
-            at: (size,) logarithms of the length-scales and of the signal, noise (unless known) and
-                independent component (if learned).
+            at: (size,) logarithms of the learned hyper-parameters, in the order length-scales,
+                signal, noise, independent component.
         """
         k = self.scales
         noise = math.exp(at[k + 1]) if self.noise is None else self.noise
         return math.exp(at[k]), noise, math.exp(at[-1]) if self.own else 0.0
 
     def starts(self, count: int) -> FloatArray:
-        """Return (count, size) starting points, logarithms in the order of `stds`.
+        """Return starting points (count, size), which are logarithms as in `stds`.
 
-        Length-scales are quantiles of the prior. The starts alternate between a low noise with a
-        high `place_std`, and the reverse.
+        Length-scales are quantiles of the prior. Low noise with high `place_std` alternates with
+        high noise and low `place_std`.
         """
         from scipy.stats import norm
 
@@ -132,20 +132,20 @@ def build_problem(
     per_feature: bool = False,
     noise: float | None = None,
 ) -> MarginalLikelihoodProblem:
-    """Return the problem of learning a belief's length-scale, signal, noise and `place_std`.
+    """Return the scaled readings and the priors for learning the hyper-parameters.
 
     `place_std` is learned if the noise is known or there are `REPEATS` repeated readings of places.
 
     Args:
         config: kernel, mean and transform; other settings are ignored.
         topology: the map.
-        readings: readings of some places of the map.
-        per_feature: True for a length-scale for each feature; else the features share one, with the
-            factors of the default grid.
-        noise: known standard deviation of the sensor's noise, after the transform; None = learn it.
+        readings: readings at places of the map.
+        per_feature: True for a separate length-scale for each feature; False for one length-scale
+            times the fixed factors of the default grid.
+        noise: standard deviation of the sensor's noise after the transform; None = learn it.
 
     Raises:
-        ConfigError: the kernel cannot be learned, or does not fit the map.
+        ConfigError: the kernel is not in `LEARNABLE`, or does not fit the map.
         ReadingError: a value is outside the transform's domain.
     """
     kernel = config.kernel

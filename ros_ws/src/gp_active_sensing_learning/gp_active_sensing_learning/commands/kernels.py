@@ -1,4 +1,4 @@
-"""Options of commands for kernels, and ``learn --kernels …``, which writes a kernel model."""
+"""The command ``learn --kernels …``, and options that it shares with other commands."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class KernelOptions:
-    """Options of `learn` that only apply to kernels; None = not given."""
+    """Options of the command `learn` that require ``--kernels``; None = not given."""
 
     kernels: str | None
     inputs: str | None
@@ -46,7 +46,7 @@ class KernelOptions:
     pose_topic: str | None
 
     def asked(self, data: str, **more: Any) -> RowRequest:
-        """Return the request for the data, from these options and all other options of `learn`."""
+        """Return the request for `data`. `more` has the other options of the command `learn`."""
         from gp_active_sensing_learning.data.request import RowRequest
 
         return RowRequest(
@@ -60,7 +60,7 @@ class KernelOptions:
 
 
 def factor(context: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
-    """Reject a factor that is 0 or not finite; callback of an option."""
+    """Reject a factor that is 0 or not finite."""
     if value is not None and (not math.isfinite(value) or value == 0.0):
         msg = f"expected a finite number other than 0, got {value:g}"
         raise click.BadParameter(msg)
@@ -70,7 +70,7 @@ def factor(context: click.Context, parameter: click.Parameter, value: float | No
 def distance(
     context: click.Context, parameter: click.Parameter, value: float | None
 ) -> float | None:
-    """Reject a distance that is negative or not finite; callback of an option."""
+    """Reject a distance that is negative or not finite."""
     if value is not None and not 0.0 <= value < math.inf:
         msg = f"expected a finite number of metres, 0 or more, got {value:g}"
         raise click.BadParameter(msg)
@@ -126,27 +126,27 @@ _OPTIONS = (
 )
 
 KERNEL_OPTIONS = tuple(KernelOptions.__dataclass_fields__)
-"""Names of the options that only apply to kernels."""
+"""Names of the options of the command `learn` that require ``--kernels``."""
 
 
 def kernel_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of kernels to a command."""
+    """Add the options in `KERNEL_OPTIONS` to a command."""
     for option in reversed((*_OPTIONS, *_OF_BAG)):
         command = option(command)
     return command
 
 
 def bag_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of bags to a command; their names are as in `RowRequest`."""
+    """Add the options for topics and fields of a ROS bag to a command."""
     for option in reversed(_OF_BAG):
         command = option(command)
     return command
 
 
 def check_new_file(option: str, path: Path, suffix: str, what: str = "") -> Path:
-    """Return the path of a new file, after a check of its suffix and folder.
+    """Return `path` after a check of its suffix and folder.
 
-    The suffix protects other files, such as the input table, against being overwritten.
+    The check of the suffix prevents a mistyped option from overwriting the input table.
 
     Raises:
         click.UsageError: the path has another suffix, or the folder does not exist.
@@ -172,7 +172,7 @@ def learn_kernels(
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """Learn a belief over kernels and write the model; default of `out`: ``DATA-kernels.npz``."""
+    """Learn a belief over kernels. Write the model to `out`; None = ``DATA-kernels.npz``."""
     from gp_active_sensing_learning.checkpoint_directory import NAME, folder_of, workplace
     from gp_active_sensing_learning.kernel_sets import kernel_set
 
@@ -207,7 +207,6 @@ def _learn(
     *,
     quiet: bool,
 ) -> KernelModel:
-    """Read the rows, learn, and write the model and the page."""
     from time import monotonic
 
     from rich.console import Console
@@ -264,7 +263,6 @@ def _learn(
 def _print_model(
     model: KernelModel, file: Path, asked: RowRequest, options: KernelOptions, *, as_json: bool
 ) -> None:
-    """Print the learned model and the next commands."""
     from gp_active_sensing_learning.kernel_lines import SHOWN, model_lines, model_mapping
 
     if as_json:
@@ -285,7 +283,7 @@ def _print_model(
 def _settings(
     options: KernelOptions, overrides: Sequence[str], seed: int
 ) -> tuple[VbksConfig, tuple[str, ...]]:
-    """Return the settings of VBKS, and the other overrides."""
+    """Return the settings of VBKS, and the overrides of other sections."""
     from gp_active_sensing.config import from_mapping
     from gp_active_sensing.util.yaml_files import apply_overrides
     from gp_active_sensing_learning.kernel_selection import VbksConfig
@@ -316,12 +314,12 @@ def _shares(text: str) -> list[float]:
 def _next(
     file: Path, model: KernelModel, asked: RowRequest, *, report: bool
 ) -> Iterator[tuple[str, str]]:
-    """Yield next commands for the model, each with a word for its purpose."""
+    """Yield (purpose, command line) for the commands that a user may run next."""
     if not report:
         yield "page", f"gp-active-sensing model report {file} --out {file.stem}.html"
     recipe = model.settings["recipe"]
     if recipe.get("kind") == "map":
-        # The section as a whole: a scenario's own kernel or length-scales would contradict it.
+        # Replace the section: a kernel or length-scales of the scenario would contradict the model.
         section: dict[str, str] = {"model": str(file)}
         if recipe["transform"] != "identity":
             section["transform"] = recipe["transform"]

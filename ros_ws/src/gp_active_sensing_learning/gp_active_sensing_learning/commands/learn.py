@@ -26,11 +26,10 @@ if TYPE_CHECKING:
     from gp_active_sensing_learning import DataRequest, HyperParameterEstimate
 
 _LENGTHS_ONLY = ("way", "per_feature", "starts", "subset", "noise")
-"""Names of the options that only apply to length-scales."""
+"""Names of the options that ``--kernels`` excludes."""
 
 
 def _deviation(context: click.Context, parameter: click.Parameter, value: float | None) -> Any:
-    """Check a standard deviation; None = not given."""
     if value is not None and not (math.isfinite(value) and value > 0.0):
         msg = f"expected a finite number above 0, got {value:g}"
         raise click.BadParameter(msg)
@@ -190,7 +189,7 @@ def learn(
 
 
 def _refuse(names: Sequence[str], why: str) -> None:
-    """Reject given options with these names."""
+    """Reject the options in `names` that the user has given; `why` ends the message."""
     context = click.get_current_context()
     for parameter in context.command.params:
         given = context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
@@ -202,7 +201,6 @@ def _refuse(names: Sequence[str], why: str) -> None:
 def _remarks(
     job: DataRequest, estimate: HyperParameterEstimate, overrides: tuple[str, ...]
 ) -> dict[str, str]:
-    """Return remarks on the source and the uncertainty of a section."""
     from gp_active_sensing.kernels import graph_kernels
 
     names = job.topology.feature_names
@@ -219,7 +217,7 @@ def _remarks(
     shown = [f"{word} {number}{_within(error)}" for word, number, error in numbers]
     mean = " ".join(f"{value:.3g}" for value in estimate.mean)
     starts = len(estimate.log_posterior)
-    # The length-scales hold for this map, which is not in the section.
+    # The length-scales apply only to this map, which the section does not name.
     of_map = [given for given in overrides if given.startswith("map.")]
     return {
         "learned from": f"{job.readings.source}: {estimate.readings} readings of "
@@ -234,7 +232,7 @@ def _remarks(
 
 
 def _within(error: float) -> str:
-    """Return the uncertainty of a number in words."""
+    """Return the uncertainty in words, for the standard error of a logarithm."""
     if error == 0.0:
         return " (given)"
     return f" (within {100 * error:.0f} %)" if error < 3.0 else " (not certain)"
@@ -256,7 +254,7 @@ def _of_places(estimate: HyperParameterEstimate) -> str:
 
 
 def _finite(found: dict[str, Any]) -> dict[str, Any]:
-    """Return plain data with null for numbers that are not finite, which JSON does not have."""
+    """Return `found` with None in place of numbers that JSON cannot represent."""
     errors = [e if math.isfinite(e) else None for e in found["errors"]]
     gain = found["place_gain"]
     known = gain is not None and math.isfinite(gain)

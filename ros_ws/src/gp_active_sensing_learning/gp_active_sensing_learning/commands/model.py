@@ -41,7 +41,7 @@ _OF_PLACES = (
 
 
 def _places(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that choose the map of the rows' places."""
+    """Add the options that select the map."""
     for option in reversed(_OF_PLACES):
         command = option(command)
     return command
@@ -119,7 +119,6 @@ def predict(
 def _map(
     scenario: str | None, map_file: str | None, overrides: tuple[str, ...], place: str
 ) -> Topology | None:
-    """Return the map with the places of the rows; None = rows have inputs as columns."""
     from gp_active_sensing.config import from_mapping
     from gp_active_sensing.sim.scenario import load_scenario
     from gp_active_sensing.topology import MapConfig, build_topology

@@ -1,1 +1,1 @@
-"""Read tables, scenarios, runs and bags into one data set to learn from."""
+"""Read tables, scenarios, runs and bags into data sets for learning."""

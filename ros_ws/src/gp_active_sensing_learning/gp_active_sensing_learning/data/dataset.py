@@ -1,4 +1,4 @@
-"""Data set for learning kernels: inputs and an output, in memory or on disk."""
+"""Data set for learning kernels, in memory or on disk."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from gp_active_sensing.util.files import cannot
 LEAST_ROWS = 8
 """Smallest number of rows for learning kernels."""
 _CHUNK = 65_536
-"""Number of rows in memory at a time, for a log on disk."""
+"""Number of rows that are loaded at a time from a data set on disk."""
 _VARIES = 1e-9
-"""Relative spread below which a column is constant."""
+"""Relative spread below which a column counts as constant."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class ReadOptions:
 
     Args:
         scale: factor on the outputs.
-        transform: transform of the outputs, after `scale`; as in a belief.
-        folder: folder for a long log, so that memory does not grow with it; None = in memory.
-        origins: time stamp of hour 0 by input; None = the first stamp.
+        transform: name of the transform of the outputs, which is applied after `scale`.
+        folder: folder for the rows of a large data set; None = keep all rows in memory.
+        origins: time stamp of hour 0 for each input with time stamps; None = the first stamp.
         held_out: True for test rows, see `Dataset.checked`.
     """
 
@@ -47,22 +47,22 @@ class ReadOptions:
     held_out: bool = False
 
     def output(self, values: FloatArray, where: str) -> FloatArray:
-        """Return the outputs (m,) from values in the sensor's unit; see `transformed`."""
+        """Return the scaled and transformed outputs (m,) for values in the sensor's unit."""
         return transformed(self.scale * values, self.transform, where)
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Inputs and outputs, row by row.
+    """Rows of inputs, with one output each.
 
     Args:
         inputs: (n, d) inputs in their original units; may be a numpy memmap, float64 or float32.
         outputs: (n,) outputs; may be a memmap.
-        input_names: (d,) names such as x and y, or of a map's features.
+        input_names: (d,) names of the inputs, such as x and y.
         output_name: name of the output.
         source: source of the rows, for messages.
         notes: notes about the rows, a sentence each.
-        recipe: settings for reading other rows in the same way, as plain data.
+        recipe: settings for reading test rows in the same way, as plain data.
 
     Raises:
         ValueError: the shapes do not fit together.
@@ -104,15 +104,15 @@ class Dataset:
         )
 
     def head(self, count: int) -> Dataset:
-        """Return the first rows, without copying them."""
+        """Return the first `count` rows, without a copy."""
         return dataclasses.replace(self, inputs=self.inputs[:count], outputs=self.outputs[:count])
 
     def permutation(self, seed: int) -> IntArray:
-        """Return a random order (n,) of the rows, for `take`."""
+        """Return the row numbers (n,) in random order."""
         return np.random.default_rng([seed, 0x5045]).permutation(len(self))
 
     def sample(self, count: int, seed: int) -> tuple[FloatArray, FloatArray]:
-        """Return inputs and outputs of at most `count` rows, drawn by the seed, in their order."""
+        """Return inputs and outputs of at most `count` random rows, in their original order."""
         if count >= len(self):
             return self.take(slice(None))
         rng = np.random.default_rng([seed, 0x5341])
@@ -124,7 +124,7 @@ class Dataset:
             yield self.take(slice(start, start + size))
 
     def digest(self) -> str:
-        """Return a hash of all numbers in their order; bounded memory, O(n) at the first call."""
+        """Return a hash of all numbers in their order. The first call is O(n)."""
         return self._digest
 
     @cached_property
@@ -135,17 +135,16 @@ class Dataset:
         return found.hexdigest()
 
     def checked(self, *, held_out: bool = False) -> Dataset:
-        """Return the rows with a number in every column, for learning or testing.
+        """Return a data set with a number in every column.
 
-        `notes` reports skipped rows, repeated inputs and constant inputs. The result is this object
-        if there are none.
+        Rows that lack a number are skipped. `notes` reports skipped rows, repeated inputs and
+        constant inputs.
 
         Args:
-            held_out: True for test rows, which are only compared with predictions. A single row
-                suffices, and values need not vary.
+            held_out: True for test rows. A single test row suffices, and values need not vary.
 
         Raises:
-            ReadingError: a column has no number or one that is too large, there are fewer than
+            ReadingError: a column has no number, a number is too large, there are fewer than
                 `LEAST_ROWS` rows, or the outputs do not vary.
         """
         columns = (*self.input_names, self.output_name)
@@ -186,7 +185,6 @@ class Dataset:
         return found._with_remarks()
 
     def _with_remarks(self) -> Dataset:
-        """Return the rows without missing numbers, with notes about them."""
         if len(self) < LEAST_ROWS:
             msg = (
                 f"{self.source}: expected {LEAST_ROWS} rows or more with a number in every column, "
@@ -226,7 +224,7 @@ class Dataset:
 
 
 def transformed(values: FloatArray, transform: str, where: str) -> FloatArray:
-    """Return transformed values (m,).
+    """Return transformed values (m,); `where` begins the message of an error.
 
     Raises:
         ReadingError: a value is outside the transform's domain.
@@ -241,7 +239,7 @@ def transformed(values: FloatArray, transform: str, where: str) -> FloatArray:
 
 
 def check_inputs(inputs: Sequence[str], known: Sequence[str], whose: str) -> None:
-    """Reject unknown or repeated names of inputs. Raises ConfigError."""
+    """Reject names in `inputs` that are repeated or not in `known`, with a ConfigError."""
     for name in inputs:
         if name not in known:
             hint = suggest(name, known)
@@ -253,7 +251,7 @@ def check_inputs(inputs: Sequence[str], known: Sequence[str], whose: str) -> Non
 
 
 def refuse_empty(source: str, columns: Sequence[str], known: IntArray, total: int) -> None:
-    """Reject a column without any number; `known` (c,) counts the numbers of each column.
+    """Reject a column that has no number; `known` (c,) counts the numbers in each column.
 
     Raises:
         ReadingError: a column has no number; the message names it.
@@ -268,8 +266,8 @@ def refuse_empty(source: str, columns: Sequence[str], known: IntArray, total: in
 
 
 def _hashes(X: FloatArray) -> Any:
-    """Return a hash (m,) of every row of X (m, d); equal rows have equal hashes."""
-    words = np.ascontiguousarray(X + 0.0).view(np.uint64)  # + 0.0: -0.0 is 0.0
+    """Return a hash (m,) of each row of X (m, d)."""
+    words = np.ascontiguousarray(X + 0.0).view(np.uint64)  # + 0.0 turns -0.0 into 0.0
     found = np.zeros(len(X), dtype=np.uint64)
     for column in words.T:
         found = (found ^ column) * np.uint64(0x9E3779B97F4A7C15)
@@ -280,7 +278,7 @@ def _hashes(X: FloatArray) -> Any:
 logger = logging.getLogger(__name__)
 
 IN_MEMORY = 100_000
-"""Largest number of rows in memory; more rows are all stored on disk."""
+"""Largest number of rows in memory. A larger data set is stored on disk."""
 
 
 class MemmapWriter:
@@ -288,8 +286,8 @@ class MemmapWriter:
 
     Args:
         dimensions: number d of inputs.
-        folder: existing folder for a file of float64 with more than `IN_MEMORY` rows; None = all
-            rows stay in memory.
+        folder: existing folder for a data set of more than `IN_MEMORY` rows; None = keep all rows
+            in memory.
     """
 
     def __init__(self, dimensions: int, folder: Path | None) -> None:
@@ -300,7 +298,7 @@ class MemmapWriter:
         self.rows = 0
 
     def add(self, values: FloatArray) -> None:
-        """Add rows (m, d + 1), the output last.
+        """Add rows (m, d + 1), with the output in the last column.
 
         Raises:
             RunError: the disk is full, or the folder cannot be written to.
@@ -311,7 +309,7 @@ class MemmapWriter:
             self._write(self._folder)
 
     def arrays(self) -> tuple[FloatArray, FloatArray]:
-        """Return inputs (n, d) and outputs (n,); from disk as read-only memmaps."""
+        """Return inputs (n, d) and outputs (n,). Arrays on disk are read-only memmaps."""
         if self._stream is not None:
             stored = np.memmap(self._stream.name, np.float64, "r", shape=(self.rows, self._width))
             return stored[:, :-1], stored[:, -1]
@@ -319,7 +317,7 @@ class MemmapWriter:
         return np.ascontiguousarray(whole[:, :-1]), np.ascontiguousarray(whole[:, -1])
 
     def close(self) -> None:
-        """Close the file; the arrays stay valid."""
+        """Close the file. The results of `arrays` stay valid."""
         if self._stream is not None:
             self._stream.close()
 
@@ -327,7 +325,7 @@ class MemmapWriter:
         try:
             if self._stream is None:
                 logger.info("more than %d rows: they are kept in %s", IN_MEMORY, folder)
-                # The file has a name, because parallel processes map it too.
+                # Parallel processes open the file by name.
                 self._stream = tempfile.NamedTemporaryFile(
                     dir=folder, prefix="rows-", suffix=".f64", delete=False
                 )

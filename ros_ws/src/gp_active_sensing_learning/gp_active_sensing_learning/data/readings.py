@@ -1,4 +1,4 @@
-"""Prior readings of places of a map, from a table, a scenario or a run."""
+"""Prior readings at places of a map, from a table, a scenario or a run."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ SNAP = 50.0
 """Default of the largest distance between a position and its place [m]."""
 _SHOWN = 5
 _TIES = 6
-"""Largest number of points at the same distance that are compared."""
+"""Largest number of equally near places that are compared."""
 
 
 @dataclass(frozen=True, eq=False)
 class PriorReadings:
-    """Readings of some places of a map.
+    """Readings at places of a map.
 
     Args:
-        places: (r,) place of each reading; a place may have several readings.
+        places: (r,) place of each reading. A place may have several readings.
         values: (r,) values in the sensor's unit.
         source: source of the readings, for messages.
-        held_out: True for test readings, which are only compared with predictions.
+        held_out: True for test readings, which are not used for learning.
         notes: notes about the readings, a sentence each.
-        snap: largest distance of a position from its place [m]; None = places were named.
+        snap: largest distance of a position from its place [m]; None = the source names places.
     """
 
     places: IntArray
@@ -76,7 +76,7 @@ class PriorReadings:
             raise ReadingError("constant", msg)
 
     def subset(self, places: int, seed: int) -> PriorReadings:
-        """Return the readings of at most `places` places, drawn by the seed."""
+        """Return the readings of at most `places` random places."""
         known = np.unique(self.places)
         if places >= len(known):
             return self
@@ -96,25 +96,25 @@ def read_csv(
     usual_snap: float = SNAP,
     held_out: bool = False,
 ) -> PriorReadings:
-    """Read a table with a column of place names, or columns x and y, and a column of values.
+    """Read a table of values at named places, or at positions in the columns x and y.
 
-    Columns are separated by commas, semicolons or tabs, see `Table`. Rows without a place or a
-    value are skipped, and so are rows farther than `snap` from every place. `notes` gives their
-    numbers.
+    Columns are separated by commas, semicolons or tabs. Rows without a place or a value are
+    skipped. Rows farther than `snap` from every place are skipped. `notes` gives the numbers of
+    skipped rows.
 
     Args:
         path: CSV file with a header.
         topology: the map.
-        place: column with the names of places; "" = the first of `PLACE_COLUMNS` in the table, else
-            x and y.
-        value: column with the values; "" = value, reading or speed, else the only remaining column.
+        place: column with the names of places; "" = the first of `PLACE_COLUMNS` in the table. A
+            table without any of them needs the columns x and y.
+        value: column with the values; "" = value, reading or speed, or the only remaining column.
         scale: factor on the values.
         snap: largest distance of a position from its place [m]; None = `usual_snap`.
         usual_snap: default of `snap` [m].
-        held_out: True for test readings, see `PriorReadings`.
+        held_out: True for test readings, which are not used for learning.
 
     Raises:
-        ConfigError: `snap` is given, and the table has names of places.
+        ConfigError: `snap` is given for a table with names of places.
         ReadingError: a file, column, name or value cannot be used, or there are too few readings.
     """
     names = {name: i for i, name in enumerate(topology.names)}
@@ -161,7 +161,7 @@ def read_csv(
 
 
 def read_scenario(scenario: Scenario, topology: Topology) -> PriorReadings:
-    """Return one reading of the scenario's sensor at every place, at the mission's start."""
+    """Return a simulated reading at each place, at the start of the scenario's mission."""
     world = build_world(scenario)
     found = [(x, world.sensor.read(x, 0, 0)) for x in range(topology.n)]
     read = [(x, reading.value) for x, reading in found if reading is not None]
@@ -176,7 +176,7 @@ def read_scenario(scenario: Scenario, topology: Topology) -> PriorReadings:
 def read_run(
     path: Path, topology: Topology, *, quantity: str = "", held_out: bool = False
 ) -> PriorReadings:
-    """Return the readings in the journal of a run; `held_out` is as in `PriorReadings`.
+    """Return the readings of a quantity in the journal of a run; "" = the main quantity.
 
     Raises:
         RunError: `path` is not a run directory.
@@ -201,9 +201,9 @@ def read_run(
 
 
 def _snapping(topology: Topology, reach: float) -> Callable[[FloatArray], IntArray]:
-    """Return a function that finds the places (m,) of positions (m, 2), like `Topology.snap`.
+    """Return a function that finds the nearest places (m,) of positions (m, 2).
 
-    The function returns -1 for a position without a place.
+    The function returns -1 for a position farther than `reach` [m] from every place.
     """
     from scipy.spatial import cKDTree
 
@@ -236,7 +236,7 @@ def _place_column(table: Table, given: str) -> str:
 def _named(
     chunk: Chunk, rows: IntArray, at: int, places: Mapping[str, int], unknown: dict[str, int]
 ) -> IntArray:
-    """Return the places named in rows; -1 without a known name. Add unknown names to `unknown`."""
+    """Return the place of each row; -1 = unknown name. Count unknown names in `unknown`."""
     found: list[int] = []
     for k in rows.tolist():
         name = chunk.rows[k][at].strip()

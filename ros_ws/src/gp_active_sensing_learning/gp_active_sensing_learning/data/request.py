@@ -1,4 +1,4 @@
-"""Find the map, the belief configuration and the readings of a user's request."""
+"""Find the map, the belief configuration and the readings for a user's command."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ from gp_active_sensing_learning.data.readings import (
 )
 
 ON_ROADS, ON_FEATURES = "graph_matern32", "matern32"
-"""Default kernels for learning, on road maps and on other maps."""
+"""Default kernel for road maps, and default kernel for other maps."""
 
 
 @dataclass(frozen=True)
 class RowRequest:
-    """Options about the data.
+    """Options for selecting and reading data.
 
     Args:
-        data: a CSV file, a run directory, a scenario or a bag.
+        data: CSV file, run directory, scenario or bag.
         inputs: columns of a table; () = the features of a map.
-        value: column with the values; for a run, name of the quantity.
+        value: column with the values of a table, or name of the quantity of a run.
         place: column with the names of places.
         scale: factor on the values.
         snap: largest distance of a position from its place [m]; None = `usual_snap`.
-        usual_snap: default of `snap` [m], such as that of a model.
-        scenario, map_file: source of the map.
+        usual_snap: default of `snap` [m].
+        scenario, map_file: scenario or file that defines the map.
         overrides: overrides of the form ``a.b=value``.
-        reading_topic, reading_field, pose_topic: topics and field of a bag.
-        transform: transform of the values; None = that of the scenario or run.
-        held_out: True for test rows, see `Dataset.checked`.
+        reading_topic, reading_field, pose_topic: topics and message field of a bag.
+        transform: transform of the values; None = as configured in the scenario or run.
+        held_out: True for test rows, which are not used for learning.
     """
 
     data: str
@@ -67,12 +67,12 @@ class RowRequest:
 
     @property
     def of_map(self) -> bool:
-        """Return whether a map is named."""
+        """True if the options name a map."""
         return self.scenario is not None or self.map_file is not None
 
     @property
     def of_bag(self) -> dict[str, str]:
-        """Return the given options that only apply to bags."""
+        """Given options that only apply to bags, by name."""
         names = ("reading_topic", "reading_field", "pose_topic")
         return {name: text for name in names if (text := getattr(self, name))}
 
@@ -84,7 +84,7 @@ class DataRequest:
     Args:
         config: kernel, mean and transform.
         topology: the map.
-        readings: readings of some places of the map.
+        readings: readings at places of the map.
     """
 
     config: BeliefConfig
@@ -97,10 +97,10 @@ def load_readings(asked: RowRequest) -> DataRequest:
 
     Args:
         asked: request for a CSV file, a run directory, or a scenario. Without a scenario, overrides
-            are for the sections `map` and `belief`.
+            may set keys of the sections `map` and `belief`.
 
     Raises:
-        ActiveSensingError: something cannot be found or used.
+        ActiveSensingError: the map, the configuration or the data cannot be found or used.
     """
     data, path = asked.data, Path(asked.data)
     table = path.suffix.lower() in (".csv", ".tsv", ".txt") or asked.of_map
@@ -129,7 +129,7 @@ def load_readings(asked: RowRequest) -> DataRequest:
             if isinstance(section, Mapping):
                 kept["map"] = to_mapping(stored_map(section, run.start))
             config, topology = _sections(kept, asked.overrides, path)
-            if not asked.overrides and not kept["map"].get("topic"):  # such a map grows
+            if not asked.overrides and not kept["map"].get("topic"):  # a growing map
                 check_places(run.start, topology, path)
             readings = read_run(path, topology, quantity=quantity, held_out=asked.held_out)
             return _job(config, topology, readings)
@@ -151,7 +151,7 @@ def load_readings(asked: RowRequest) -> DataRequest:
 
 
 def is_bag(data: str) -> bool:
-    """Return whether `data` is the path of a bag, or the name of a shipped one."""
+    """Return whether `data` is the path of a bag or the name of a shipped bag."""
     path = Bag(data).path
     if path.is_dir():
         files = (file.suffix for file in path.iterdir())
@@ -160,13 +160,13 @@ def is_bag(data: str) -> bool:
 
 
 def _job(config: BeliefConfig, topology: Topology, readings: PriorReadings) -> DataRequest:
-    """Return the data with the configured kernel, or with the default for the kind of map."""
+    """Return the data for learning, with a default kernel if none is configured."""
     if config.kernel is None:
         along = topology.roads and set(topology.feature_names) <= {"x", "y"}
         config = dataclasses.replace(
             config,
             kernel=ON_ROADS if along else ON_FEATURES,
-            # The run may have used a belief over kernels.
+            # The run may have used a kernel model.
             model=None,
             model_mark=None,
         )
@@ -174,7 +174,7 @@ def _job(config: BeliefConfig, topology: Topology, readings: PriorReadings) -> D
 
 
 def found_map(asked: RowRequest) -> tuple[BeliefConfig, Topology]:
-    """Return the belief's configuration and the map with the places of a CSV file.
+    """Return the belief's configuration and the map that a request names.
 
     Raises:
         ConfigError: not exactly one of `scenario` and `map_file` is given, or it cannot be used.
@@ -193,7 +193,7 @@ def found_map(asked: RowRequest) -> tuple[BeliefConfig, Topology]:
 
 
 def refuse(asked: RowRequest, names: Sequence[str], what: str) -> None:
-    """Reject given options that have no effect; `what` is the end of the message."""
+    """Reject the options in `names` that `asked` sets; `what` ends the message."""
     for name in names:
         if getattr(asked, name) not in (None, ""):
             msg = f"--{name} is for {what}"

@@ -1,4 +1,4 @@
-"""Rows to learn kernels from, or to check a model with: a table, a scenario, a run or a bag."""
+"""Read rows for learning kernels or for testing a model."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ def load_rows(
 ) -> Dataset:
     """Read the requested rows.
 
-    With a map the inputs are the features of each reading's place. With `asked.inputs` the inputs
-    are these columns.
+    If the request names columns of inputs, a row has their values as inputs. Otherwise a row has
+    the features of the reading's place.
 
     Args:
         asked: the user's options.
-        folder: folder for a long log, see `MemmapWriter`; None = in memory.
-        origins: time stamp of hour 0 by input, from an earlier model.
+        folder: folder for the rows of a large data set; None = keep all rows in memory.
+        origins: time stamp of hour 0 for each input with time stamps; None = the first stamp.
 
     Raises:
-        ActiveSensingError: something cannot be found or used; the message has a remedy.
+        ActiveSensingError: the map or the data cannot be found or used.
     """
     path = Path(asked.data)
     how = ReadOptions(asked.scale, "identity", folder, origins, asked.held_out)
@@ -95,7 +95,7 @@ def load_rows(
 
 
 def map_rows(job: DataRequest, output_name: str = "value", transform: str | None = None) -> Dataset:
-    """Return the readings of a map's places, with the features of the places as inputs."""
+    """Return readings as rows whose inputs are the features of the reading's place."""
     topology, readings = job.topology, job.readings
     transform = transform or job.config.given_transform
     values = transformed(readings.values, transform, readings.source)
@@ -119,10 +119,7 @@ def map_rows(job: DataRequest, output_name: str = "value", transform: str | None
 
 
 def is_table(data: str) -> bool:
-    """Return whether `data` is a CSV table and not a run, bag or scenario.
-
-    A missing file is judged by its name.
-    """
+    """Return whether `data` is a CSV table. For a missing file its suffix decides."""
     path = Path(data)
     suffix = path.suffix.lower()
     if path.is_dir() or is_bag(data):
@@ -131,14 +128,14 @@ def is_table(data: str) -> bool:
 
 
 def transform_override(overrides: Sequence[str], *, alone: bool = False) -> str | None:
-    """Return the transform that overrides set; None = no override sets it.
+    """Return the transform that `overrides` set; None = no override sets a transform.
 
     Args:
         overrides: overrides of the form ``a.b=value``.
-        alone: True if there is no scenario, so that no other key can be overridden.
+        alone: True to reject overrides of other keys.
 
     Raises:
-        ConfigError: with `alone`, a key other than `belief.transform`; or an unknown transform.
+        ConfigError: the transform is unknown, or `alone` forbids a key.
     """
     for text in overrides:
         key = text.partition("=")[0].strip()
@@ -171,7 +168,7 @@ def _of_bag(asked: RowRequest, how: ReadOptions) -> Dataset:
         given = replace(given, overrides=(*given.overrides, f"reading.scale={asked.scale}"))
     with tempfile.TemporaryDirectory(dir=how.folder, prefix="bag-") as inside:
         run = Path(inside) / "run"
-        # As in the node, every reading gets its place on the map.
+        # The replay finds the place of each reading in the same way as the node.
         replay_bag(asked.data, run, given, belief_only=True)
         job = load_readings(RowRequest(str(run), held_out=asked.held_out))
         rows = map_rows(job, transform=asked.transform)
@@ -180,7 +177,7 @@ def _of_bag(asked: RowRequest, how: ReadOptions) -> Dataset:
 
 
 def asked_of(model: KernelModel, data: str, options: Mapping[str, Any]) -> RowRequest:
-    """Return the request for test rows of a model."""
+    """Return the request for rows that test a model; `options` replace fields of the request."""
     recipe = model.recipe
     bag, table = is_bag(data), is_table(data)
     of_map = "scenario" in options or "map_file" in options
@@ -190,7 +187,7 @@ def asked_of(model: KernelModel, data: str, options: Mapping[str, Any]) -> RowRe
         inputs=model.input_names if inputs else (),
         value=model.output_name if table and not of_map else "",
         scale=float(recipe.get("scale", 1.0)) if table or bag else 1.0,
-        usual_snap=float(recipe.get("snap", SNAP)),  # not in older models
+        usual_snap=float(recipe.get("snap", SNAP)),  # older models lack "snap"
         transform=str(model.settings.get("transform") or recipe.get("transform") or "identity"),
         held_out=True,
     )

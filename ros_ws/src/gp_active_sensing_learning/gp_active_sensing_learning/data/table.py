@@ -1,4 +1,4 @@
-"""Read rows from CSV tables with columns of inputs, or with a column for each place of a map."""
+"""Read rows from CSV tables. A wide table has a column for each place of a map."""
 
 from __future__ import annotations
 
@@ -25,22 +25,24 @@ from gp_active_sensing_learning.data.dataset import (
 PLACE_COLUMNS = ("place", "id", "segment", "name", "edge", "location")
 """Usual names of a column with the names of places."""
 HOURS = "hours"
-"""Name of the input with the time of a line [h]."""
+"""Name of the input with the time of a row [h]."""
 _VALUE_COLUMNS = ("value", "reading", "speed")
 _TIMES = (HOURS, "time", "timestamp", "date", "datetime")
 _LINES = 3
-"""Largest number of lines without a number that a note names, for each column."""
+"""Largest number of incomplete lines that a note lists for each column."""
 _SEARCHED, _HINTS = 12, 3
-"""Largest numbers of columns that are compared with names of places, and of hints in a note."""
+"""Largest number of columns that are compared with names of places, and of hints in a note."""
 
 
 def open_table(path: Path) -> Table:
-    """Return a table of readings; cells beyond the end of a row are missing values."""
+    """Open a table of readings. A row that is too short has missing values."""
     return Table(path, partial(ReadingError, "table"), ragged=True)
 
 
 def value_column(table: Table, given: str, taken: Collection[str]) -> str:
-    """Return the column with values: the given one, one with a usual name, or the only one left.
+    """Return the name of the column with values.
+
+    Without `given`, it is value, reading or speed, or the only column that is not in `taken`.
 
     Raises:
         ReadingError: there is no column with values, or several are possible.
@@ -56,7 +58,7 @@ def value_column(table: Table, given: str, taken: Collection[str]) -> str:
 
 
 class WholeRows:
-    """Filter for rows of a table with a number in every column; it counts all other rows.
+    """Filter for complete rows of a table. A complete row has a number in each of `columns`.
 
     Args:
         table: the table.
@@ -70,7 +72,7 @@ class WholeRows:
         self._count = 0
 
     def of(self, chunk: Chunk) -> IntArray:
-        """Return the (k,) rows of the next chunk with a number in every column."""
+        """Return the indices (k,) of the complete rows of the next chunk."""
         present = ~np.isnan(chunk.values)
         self._known += present.sum(axis=0)
         whole = present.all(axis=1)
@@ -83,7 +85,7 @@ class WholeRows:
         return np.flatnonzero(whole)
 
     def notes(self) -> list[str]:
-        """Return the notes on skipped rows, after all rows were read.
+        """Return notes on the incomplete rows, after all chunks were read.
 
         Raises:
             ReadingError: there are no rows, or a column has no number.
@@ -103,20 +105,20 @@ class WholeRows:
 
 
 def read_table(path: Path, inputs: Sequence[str], value: str, how: ReadOptions) -> Dataset:
-    """Read the rows of a table in one pass, in parts; no map is needed.
+    """Read the rows of a table. No map is needed.
 
-    Rows without a number in one of the columns are skipped; `notes` gives their number and lines.
+    A row that lacks a number is skipped. `notes` gives the lines of skipped rows.
 
     Args:
         path: CSV file with a header.
-        inputs: (d,) columns of inputs; time stamps become hours since the first stamp.
-        value: column of the outputs; "" = value, reading or speed, else the only remaining column.
+        inputs: (d,) columns of inputs. Time stamps become hours since the first stamp.
+        value: column of outputs; "" = value, reading or speed, or the only remaining column.
         how: options such as scale and transform of the outputs.
 
     Raises:
-        ConfigError: there are no inputs, or one is repeated.
-        ReadingError: a file, column or number cannot be used, or kernels cannot be learned from the
-            rows, see `Dataset.checked`.
+        ConfigError: there are no inputs, or an input is repeated.
+        ReadingError: a file, column or number cannot be used, or `Dataset.checked` rejects the
+            rows.
     """
     _check_inputs(inputs, value)
     with open_table(path) as table, closing(MemmapWriter(len(inputs), how.folder)) as store:
@@ -148,7 +150,7 @@ def _check_inputs(inputs: Sequence[str], value: str) -> None:
 
 
 def is_wide(path: Path, topology: Topology) -> bool:
-    """Return whether a table has columns for places, instead of one column with their names.
+    """Return whether a table has a column for each place of a map.
 
     Raises:
         ReadingError: the file cannot be read.
@@ -161,21 +163,23 @@ def is_wide(path: Path, topology: Topology) -> bool:
 
 
 def read_wide(path: Path, topology: Topology, inputs: Sequence[str], how: ReadOptions) -> Dataset:
-    """Read a table with a line for each time and a column for each place, in parts.
+    """Read a table that has a line for each time and a column for each place.
 
-    Each cell becomes a row. Empty cells are skipped, and so are lines without a time if `HOURS` is
-    an input. Columns other than places are ignored. `notes` reports what was left out.
+    Each cell becomes a row of the data set. Empty cells are skipped. If `HOURS` is an input, lines
+    without a time are skipped. Columns that name no place are ignored. `notes` reports skipped
+    cells, skipped lines and ignored columns.
 
     Args:
         path: CSV file with a header.
         topology: the map.
-        inputs: (d,) features of the places and `HOURS`; () = all features. `HOURS` is a column
-            hours, a column of time stamps (from the first stamp on), or a column time [s].
+        inputs: (d,) features of the places, and `HOURS`; () = all features. The time of a line
+            comes from a column hours [h], a column time [s], or a column of time stamps. Stamps
+            become hours since the first stamp.
         how: options such as scale and transform of the values.
 
     Raises:
-        ConfigError: the map does not have an input.
-        ReadingError: a file, column or number cannot be used, or kernels cannot be learned from the
+        ConfigError: an input is not a feature of the map.
+        ReadingError: a file, column or number cannot be used, or `Dataset.checked` rejects the
             rows.
     """
     names = tuple(inputs) or tuple(topology.feature_names)
@@ -232,10 +236,7 @@ def read_wide(path: Path, topology: Topology, inputs: Sequence[str], how: ReadOp
 
 
 def _no_places(header: Sequence[str], topology: Topology) -> str:
-    """Return the note on columns that are neither places nor the time; "" = none.
-
-    The note has hints on columns that may be misspelt names of places.
-    """
+    """Return a message on columns without a place, with hints on misspelt names."""
     free = [name for name in topology.names if name not in header]
     places = set(topology.names)
     clock = next((name for name in _TIMES if name in header), None)
@@ -251,7 +252,6 @@ def _no_places(header: Sequence[str], topology: Topology) -> str:
 
 
 def _clock(table: Table, places: Collection[str]) -> str:
-    """Return the column with the times."""
     for name in _TIMES:
         if name in table.header and name not in places:
             return name
@@ -263,18 +263,18 @@ def _clock(table: Table, places: Collection[str]) -> str:
 
 
 def check_stamps(model: KernelModel, stamps: Mapping[str, str], source: str) -> tuple[str, ...]:
-    """Reject time stamps for an input that a model has learned from numbers.
+    """Reject time stamps for an input that had numbers when the model was trained.
 
-    The time at which such numbers are 0 is not known.
+    The time stamp that corresponds to the number 0 is unknown.
 
     Args:
         model: the model.
-        stamps: time stamp of hour 0, by columns with time stamps.
+        stamps: time stamp of hour 0 for each column with time stamps.
         source: source of the stamps, for the message.
 
     Returns:
-        Warnings, if the model does not record which of its inputs are times. A model that was not
-        learned from files does not record it.
+        Warnings. A model that was not learned from files does not record whether an input was a
+        time stamp.
 
     Raises:
         ReadingError: a column has time stamps; the message names it.

@@ -1,4 +1,4 @@
-"""VBKS: a belief over kernels from large logs; needs torch. [Teng2020]."""
+"""Variational Bayesian kernel selection (VBKS) for large data sets. [Teng2020]."""
 
 from __future__ import annotations
 

@@ -80,9 +80,9 @@ class VbksConfig:
     seed: int = param(0, help="key of the draws of rows, starts and samples", low=0, high=2**63 - 1)
 
     def natural_step(self, inducing: int) -> float:
-        """Return the largest step of the natural gradient of q(u), at most 0.5.
+        """Return the step size of the natural gradient of q(u), at most 0.5.
 
-        With this step q(u) averages about four rows for each inducing variable.
+        With this step size, q(u) averages over about four rows per inducing variable.
         """
         return min(0.5, self.batch / (4.0 * inducing))
 
@@ -94,16 +94,16 @@ class VbksConfig:
 
 @dataclass(frozen=True)
 class TrainingProgress:
-    """Progress of the learning.
+    """Progress of learning kernels.
 
     Args:
-        kernels: names of the kernels of one group, which are optimised together.
+        kernels: names of the kernels that are optimised together as a group.
         finished: number of finished kernels in all groups.
         total: number of kernels in all groups.
-        stage, stages: number of the present stage, from 1, and number of stages.
-        iteration, iterations: number of steps taken in this stage, and largest number.
-        rows: number of rows used in this stage.
-        bounds: estimates of the local ELBOs of `kernels` [nat]; NaN for a dropped kernel.
+        stage, stages: number of the current stage, counted from 1, and number of all stages.
+        iteration, iterations: number of steps taken in the current stage, and its largest number.
+        rows: number of rows used in the current stage.
+        bounds: estimated local ELBO of each of `kernels` [nat]; NaN for a dropped kernel.
     """
 
     kernels: tuple[str, ...]

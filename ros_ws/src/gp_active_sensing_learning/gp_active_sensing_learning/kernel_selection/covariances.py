@@ -1,4 +1,4 @@
-"""Composite kernels in torch, many at once: one tensor for all leaves with the same base kernel."""
+"""Covariances of many composite kernels in torch, computed in batches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gp_active_sensing_learning.kernel_selection.group import shape_of
 
 @dataclass(frozen=True)
 class _Leaves:
-    """Leaves with one base kernel: their kernels, and indices of their parameters in θ."""
+    """All terms with the same base kernel: index of the composite kernel, indices in θ."""
 
     kernels: Any  # (l,)
     lengths: Any  # (l, d)
@@ -26,7 +26,7 @@ class _Leaves:
 
 @dataclass(frozen=True)
 class _Shape:
-    """Kernels of one shape: rows from `first` to `last`, and indices of their scales in θ."""
+    """Kernels `first` to `last` - 1, whose expressions have equal shape; indices of scales in θ."""
 
     expression: Expression
     first: int
@@ -35,13 +35,13 @@ class _Shape:
 
 
 class Covariances:
-    """Covariances of K kernels under K vectors θ, with derivatives.
+    """Differentiable covariances of K kernels.
 
-    θ is (K, P) with the largest number P of parameters of a kernel; other kernels have unused
-    padding. Kernels must have the order of `order_by_shape`, so that equal shapes are neighbours.
+    P is the largest number of hyper-parameters of a kernel. The vectors θ of all other kernels are
+    padded to length P.
 
     Args:
-        composites: the kernels, all over the same number of inputs.
+        composites: kernels in the order of `order_by_shape`, all over the same inputs.
         device: device of torch.
     """
 
@@ -96,12 +96,12 @@ class Covariances:
         return _Leaves(kernels, tensor(lengths), tensor(periods), tensor(alphas))
 
     def between(self, theta: Any, A: Any, B: Any) -> Any:
-        """Return the (K, n, m) covariances.
+        """Return the (K, n, m) covariances between `A` and `B`.
 
         Args:
             theta: (K, P) hyper-parameters.
             A: (K, n, d) inputs of each kernel.
-            B: (K, m, d) inputs of each kernel, or (1, m, d) for all.
+            B: (K, m, d) inputs of each kernel, or (1, m, d) inputs of all kernels.
         """
         parts = []
         for base, leaves in self._leaves.items():
@@ -119,16 +119,16 @@ class Covariances:
         return self._joined(theta, torch.cat(parts))
 
     def _warped(self, base: BaseKernel, leaves: _Leaves, theta: Any, X: Any) -> Any:
-        """Return inputs (l, n, d or 2d) of each leaf, with r² as their squared distance."""
+        """Return scaled inputs (l, n, d or 2d), whose squared distance is r² of the kernel."""
         rows = leaves.kernels[:, None]
         lengths = torch.exp(theta[rows, leaves.lengths])[:, None, :]
         periods = torch.exp(theta[rows, leaves.periods])[:, None, :]
         return base.warped(X if X.shape[0] == 1 else X[leaves.kernels], lengths, periods, torch)
 
     def _joined(self, theta: Any, stack: Any) -> Any:
-        """Return the values (K, …) of the expressions from the values (l, …) of the leaves."""
+        """Return the values (K, …) of the composite kernels from the values (l, …) of the terms."""
         ones = (1,) * (stack.dim() - 1)
-        # One permutation and one split, whose derivatives access every entry once.
+        # The derivatives of one permutation and one split access each entry once.
         parts = iter(stack.index_select(0, self._order).split(self._sizes))
         joined = []
         for shape in self._shapes:

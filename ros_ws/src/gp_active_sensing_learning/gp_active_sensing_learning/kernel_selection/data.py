@@ -1,4 +1,4 @@
-"""Normalised rows for the Gaussian processes: stages, mini-batches and a full pass."""
+"""Normalised rows of a data set, for the stages and mini-batches of the optimisation."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from gp_active_sensing_learning.kernel_selection.config import VbksConfig
 logger = logging.getLogger(__name__)
 
 _SAMPLE = 100_000
-"""Largest number of rows for means and standard deviations."""
+"""Largest number of rows from which means and standard deviations are computed."""
 _CLUSTERED = 20_000
-"""Largest number of rows for the choice of inducing inputs."""
+"""Largest number of rows that are clustered for the inducing inputs."""
 _PASS = 65_536
-"""Number of rows that a full pass reads at a time."""
+"""Number of rows that a pass over the data set reads at a time."""
 _BLOCK = 64
-"""Number of mini-batches that are drawn together; a resumed run draws the same ones."""
+"""Number of mini-batches that one random generator draws."""
 
 
 def scaling_of(rows: Dataset, config: VbksConfig) -> Scaling:
-    """Return the scaling of inputs and outputs to mean 0 and standard deviation 1 of a sample.
+    """Return the scaling of inputs and outputs to mean 0 and standard deviation 1.
 
-    With ``centre: false`` there is no shift, and the root mean square becomes 1.
+    With ``centre: false`` the mean is kept, and the root mean square is scaled to 1.
 
     Raises:
         ReadingError: all outputs are equal.
@@ -48,7 +48,7 @@ def scaling_of(rows: Dataset, config: VbksConfig) -> Scaling:
         )
         raise ReadingError("constant", msg)
     if config.centre:
-        # The spread of a constant column is only rounding.
+        # Rounding gives a constant column a small spread.
         varies = np.ptp(X, axis=0) > 1e-9 * np.abs(X).max(axis=0)
         unit = np.where(varies, X.std(axis=0), 1.0)
         return Scaling(X.mean(axis=0), unit, float(y.mean()), float(y.std()))
@@ -60,13 +60,13 @@ def scaling_of(rows: Dataset, config: VbksConfig) -> Scaling:
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """Rows in the order in which they are used.
+    """Rows in random order. Stage s uses the first ``stages[s]`` of them, a fraction.
 
     Args:
-        rows: rows in their original units, possibly on disk.
+        rows: rows in their original units.
         scaling: normalisation of the rows.
-        order: (n,) order of use.
-        config: seed and sizes.
+        order: (n,) row numbers in random order.
+        config: seed, stages and sizes.
     """
 
     rows: Dataset
@@ -76,33 +76,33 @@ class Data:
 
     @cached_property
     def inducing(self) -> FloatArray:
-        """(M, d) initial inducing inputs of all kernels, normalised."""
+        """Initial inducing inputs (M, d), normalised. They are the same for all kernels."""
         return inducing_inputs(self, self.config.inducing)
 
     @staticmethod
     def of(rows: Dataset, scaling: Scaling, config: VbksConfig) -> Data:
-        """Return the rows in random order."""
+        """Return the rows in an order drawn with the seed of `config`."""
         rng = np.random.default_rng([config.seed, 0x0DE8])
         return Data(rows, scaling, rng.permutation(len(rows.outputs)), config)
 
     def rows_of(self, stage: int) -> int:
-        """Return the number of rows of a stage; stages are counted from 0."""
+        """Return the number of rows in a stage. Stages are counted from 0."""
         n = len(self.order)
         return max(1, min(n, round(self.config.stages[stage] * n)))
 
     def take(self, chosen: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return normalised inputs (b, d) and outputs (b,) of rows."""
+        """Return normalised inputs (b, d) and outputs (b,) of the rows `chosen` (b,)."""
         s = self.scaling
         X = (np.asarray(self.rows.inputs[chosen], dtype=np.float64) - s.input_shift) / s.input_scale
         y = np.asarray(self.rows.outputs[chosen], dtype=np.float64)
         return X, (y - s.output_shift) / s.output_scale
 
     def whole(self, stage: int) -> bool:
-        """Return whether a mini-batch contains all rows of the stage."""
+        """Return whether a mini-batch has all rows of a stage."""
         return self.config.batch >= self.rows_of(stage)
 
     def batches(self, stage: int, start: int) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """Yield mini-batches, drawn uniformly, from number `start` of the stage on."""
+        """Yield random mini-batches of a stage without end, from mini-batch number `start` on."""
         n = self.rows_of(stage)
         if self.whole(stage):
             everything = self.take(np.sort(self.order[:n]))
@@ -116,7 +116,7 @@ class Data:
             start += _BLOCK - start % _BLOCK
 
     def sample(self, stage: int, size: int) -> tuple[FloatArray, FloatArray]:
-        """Return the rows of a stage from which bounds are estimated; they are always the same."""
+        """Return `size` random rows of a stage. Equal arguments give equal rows."""
         n = self.rows_of(stage)
         chosen = self.order[:n]
         if size < n:
@@ -125,16 +125,16 @@ class Data:
         return self.take(np.sort(chosen))
 
     def everything(self, stage: int) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """Yield all rows of a stage in one pass, in the order in which they are stored."""
+        """Yield all rows of a stage in parts, in the order of the data set."""
         chosen = np.sort(self.order[: self.rows_of(stage)])
         for first in range(0, len(chosen), _PASS):
             yield self.take(chosen[first : first + _PASS])
 
 
 def inducing_inputs(data: Data, count: int) -> FloatArray:
-    """Return at most `count` normalised inducing inputs (M, d): centres of clusters of rows.
+    """Return at most `count` normalised inducing inputs (M, d), the centres of clusters of rows.
 
-    With fewer distinct inputs the number is smaller, which is logged.
+    Log a warning if the data set has fewer distinct inputs than `count`.
     """
     from scipy.cluster.vq import kmeans2
 

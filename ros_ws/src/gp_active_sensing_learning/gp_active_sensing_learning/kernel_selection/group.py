@@ -1,4 +1,4 @@
-"""Kernels that are optimised together, their results, and their checkpoint (without pickle)."""
+"""Kernels that are optimised together, their results, and their checkpoint file."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ class KernelGroup:
 
 @dataclass
 class FinishedGroup:
-    """Result of a group.
+    """Result of optimising a group of kernels.
 
     Args:
-        fits: fits by name.
-        dropped: reasons for dropping kernels, by name.
-        bounds: (stages,) local ELBOs of each kernel, by name; NaN after it was dropped.
+        fits: fit of each kernel, by name.
+        dropped: reason for dropping a kernel, by name.
+        bounds: (stages,) local ELBOs of each kernel, by name; NaN for a dropped kernel.
     """
 
     fits: dict[str, KernelFit] = field(default_factory=dict)
@@ -55,14 +55,14 @@ class FinishedGroup:
 
 
 def memory_of(composites: Sequence[Composite], inducing: int, batch: int) -> float:
-    """Return the approximate memory for the optimisation of kernels [bytes]."""
+    """Return the approximate memory for optimising kernels together [bytes]."""
     leaves = sum(len(c.leaves) for c in composites)
     blocks = inducing**2 + inducing * min(batch, 100_000)
     return 8.0 * (8.0 * leaves + 14.0 * len(composites)) * blocks
 
 
 def shape_of(expression: Expression) -> str:
-    """Return the expression without names; kernels of one shape are computed together."""
+    """Return the sums and products of an expression, without the names of base kernels."""
     if isinstance(expression, BaseKernel):
         return "k"
     inside = [shape_of(part) for part in expression.parts]
@@ -72,7 +72,7 @@ def shape_of(expression: Expression) -> str:
 
 
 def order_by_shape(composites: Sequence[Composite]) -> list[int]:
-    """Return an order of kernels in which kernels of one shape are neighbours."""
+    """Return indices of the kernels, with kernels of equal `shape_of` next to each other."""
     return sorted(range(len(composites)), key=lambda k: shape_of(composites[k].expression))
 
 
@@ -83,7 +83,7 @@ _ARRAYS = ("theta_mean", "theta_root", "inducing", "mean", "root", "trace")
 def write_checkpoint(
     path: Path, facts: Mapping[str, Any], arrays: Mapping[str, FloatArray], finished: FinishedGroup
 ) -> None:
-    """Write a checkpoint; an existing one stays if that fails.
+    """Write a checkpoint file. A failure keeps an existing file.
 
     Raises:
         RunError: the file cannot be written.
@@ -121,7 +121,7 @@ def read_checkpoint(
     """Return the facts, arrays and result that `write_checkpoint` stored.
 
     Raises:
-        ConfigError: the file is not a checkpoint, or is of other kernels.
+        ConfigError: the file is not a checkpoint, or its kernels are not `names`.
     """
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
@@ -142,7 +142,7 @@ def read_checkpoint(
 
 
 def no_checkpoint(path: Path, error: Exception) -> ConfigError:
-    """Return the error for a file from which an optimisation cannot be resumed."""
+    """Return the error for an invalid checkpoint file."""
     return ConfigError(
         f"{path}: is no checkpoint that can be resumed ({error}); remove it to begin again"
     )

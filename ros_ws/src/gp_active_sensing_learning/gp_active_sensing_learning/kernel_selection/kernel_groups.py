@@ -24,7 +24,7 @@ def train_group(
     *,
     threads: int | None = None,
 ) -> FinishedGroup:
-    """Optimise one group in this process with a number of torch threads (None = unchanged)."""
+    """Optimise one group in this process; `threads` is for torch, None = do not change it."""
     import torch
 
     from gp_active_sensing_learning.kernel_selection.training import Training
@@ -46,7 +46,7 @@ def partition(
     data: Data,
     jobs: int,
 ) -> list[KernelGroup]:
-    """Return at least `jobs` groups of kernels of similar shape that fit into memory."""
+    """Return at least `jobs` groups of similar kernels. Each group fits into memory."""
     config = data.config
     ordered = [composites[k] for k in order_by_shape(composites)]
     most = config.memory * 1e9 / max(jobs, 1)
@@ -69,7 +69,7 @@ def train_all(
     jobs: int,
     progress: Callable[[TrainingProgress], None] | None,
 ) -> FinishedGroup:
-    """Optimise all groups, on several cores if `jobs` is above 1.
+    """Optimise all groups in `jobs` processes.
 
     Raises:
         MissingDependencyError: joblib is not installed.

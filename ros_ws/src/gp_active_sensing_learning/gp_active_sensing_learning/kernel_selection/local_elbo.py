@@ -1,15 +1,15 @@
-r"""Local ELBO of each kernel [Teng2020, Eq. 9], for many kernels at once.
+r"""Local ELBOs of many kernels. [Teng2020, Eq. 9].
 
 .. math:: L_i = E_q\Big[\sum_x \log N(y; \mu_x, \sigma_n^2) -
     \frac{k(x,x) - A_x^T A_x}{2\sigma_n^2}\Big]
     - KL[q(u_i)q(\theta_i) \| p(u_i|\theta_i)p(\theta_i)]
 
-with ``A_x = chol(K_UU)⁻¹ k_U(x)``. The trace term is included [Teng2020, App. C.1]. If whitened,
-the inducing variables are ``v = chol(K_UU)⁻¹ u`` with ``q(v)q(θ)`` and prior ``N(0, I)``. The
-divergence of v then does not depend on θ. Without whitening, they are u with ``q(u)q(θ)``.
+with ``A_x = chol(K_UU)⁻¹ k_U(x)``. The trace term is included [Teng2020, App. C.1]. Whitening
+replaces the inducing variables u by ``v = chol(K_UU)⁻¹ u`` with prior ``N(0, I)``. The divergence
+of q(v) from this prior does not depend on θ.
 
-With Gaussian noise, the best q(u) given q(θ) is Gaussian. Its natural parameters are linear in sums
-over the rows (`Sums`). A sample of the rows gives a natural gradient [Hensman2013, Sec. 3].
+With Gaussian noise, the best q(u) given q(θ) is Gaussian. Its natural parameters are sums over the
+rows (`Sums`). A sample of the rows gives a natural gradient [Hensman2013, Sec. 3].
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gp_active_sensing.kernel_model.model import JITTER
 from gp_active_sensing_learning.kernel_selection.covariances import Covariances
 
 _TABLE = 4_000_000
-"""Largest number of covariances of leaves in memory during a pass over many rows."""
+"""Largest number of covariances in memory during a pass over many rows."""
 
 
 @dataclass
@@ -40,9 +40,9 @@ class Inducing:
     linear: Any
 
     def moments(self) -> tuple[Any, Any]:
-        """Return mean (K, M), and the Cholesky factor C of the precision (K, M, M).
+        """Return the mean (K, M), and the Cholesky factor (K, M, M) of the precision.
 
-        NaN where the precision is not positive definite.
+        A kernel whose precision is not positive definite gets NaN.
         """
         C = factor(self.precision)
         mean = torch.cholesky_solve(self.linear.unsqueeze(2), C).squeeze(2)
@@ -51,12 +51,12 @@ class Inducing:
 
 @dataclass
 class Sums:
-    """Natural parameters of q(u) from rows under one θ, and the rest of the bound.
+    """Natural parameters of q(u) from rows for one θ, and the terms of the bound without q(u).
 
     Args:
         precision: (K, M, M) prior precision plus ``Σ_x B_x B_xᵀ / σ_n²``.
         linear: (K, M) ``Σ_x B_x y_x / σ_n²``.
-        rest: (K,) term of the bound without q(u), including the prior's normalisation.
+        rest: (K,) terms of the bound without q(u), including the prior's normalisation.
     """
 
     precision: Any
@@ -64,7 +64,7 @@ class Sums:
     rest: Any
 
     def plus(self, other: Sums) -> Sums:
-        """Return the sums over the rows of both objects; one of them includes the prior."""
+        """Return the sums over the rows of `self` and `other`; only one may include the prior."""
         return Sums(
             self.precision + other.precision, self.linear + other.linear, self.rest + other.rest
         )
@@ -79,7 +79,7 @@ class Sums:
 
 
 def factor(K: Any) -> Any:
-    """Return lower Cholesky factors (K, M, M); NaN for a matrix without one."""
+    """Return lower Cholesky factors (K, M, M); NaN if a matrix is not positive definite."""
     L, failed = torch.linalg.cholesky_ex(K)
     return torch.where((failed != 0)[:, None, None], torch.full_like(L, math.nan), L)
 
@@ -109,7 +109,7 @@ def sums(
     prior: bool = True,
     chunk: int | None = None,
 ) -> Sums:
-    """Return the sums over rows under one θ. O(K b M²).
+    """Return the sums over rows for one θ. The cost is O(K b M²).
 
     Args:
         covariances: covariances of K kernels.
@@ -118,10 +118,10 @@ def sums(
         X: (b, d) inputs of the rows.
         y: (b,) outputs of the rows.
         weight: number of rows that each given row represents.
-        floor: least noise standard deviation.
+        floor: smallest standard deviation of the noise.
         whitened: True for q(v), False for q(u).
-        prior: True to include the prior's terms, which count once.
-        chunk: rows at a time; None = about as many as fit into the cache.
+        prior: True to include the terms of the prior.
+        chunk: number of rows that are processed at a time; None = as many as fit into the cache.
     """
     L = prior_factor(covariances, theta, Z)
     noise = noise_variance(theta, floor)
@@ -158,7 +158,7 @@ def sums(
 def collapsed(total: Sums) -> Any:
     """Return the bound (K,) at the best q(u), without the divergence of q(θ). [Titsias2009].
 
-    ``total`` are the sums over all rows, averaged over samples of θ.
+    `total` has the sums over all rows, averaged over samples of θ.
     """
     C = factor(total.precision)
     half = torch.linalg.solve_triangular(C, total.linear.unsqueeze(2), upper=False).squeeze(2)
@@ -178,9 +178,9 @@ def batch_bound(
     floor: float,
     whitened: bool,
 ) -> tuple[Any, Sums]:
-    """Return an unbiased estimate (K,) of the bound's terms in θ and Z, and the rows' sums.
+    """Return an unbiased estimate (K,) of the bound from some rows, and the sums over these rows.
 
-    The divergence of q(θ) and the constant entropy of q(u) are not included.
+    The estimate leaves out the divergence of q(θ) and the entropy of q(u).
 
     Args:
         covariances: covariances of K kernels.
@@ -188,9 +188,9 @@ def batch_bound(
         Z: (K, M, d) inducing inputs.
         X: (b, d) inputs of the rows.
         y: (b,) outputs of the rows.
-        q: q(u), a constant of the estimate; None = the best q(u) for these rows.
+        q: fixed q(u); None = the best q(u) for the given rows.
         weight: number of rows that each given row represents.
-        floor: least noise standard deviation.
+        floor: smallest standard deviation of the noise.
         whitened: True for q(v), False for q(u).
     """
     L = prior_factor(covariances, theta, Z)
@@ -217,7 +217,7 @@ def batch_bound(
 def _prior(L: Any, mean: Any, C: Any) -> Any:
     """Return E_q(u)[log p(u|θ)] (K,) up to a constant."""
     size = torch.linalg.solve_triangular(L, mean.unsqueeze(2), upper=False)
-    # tr(K⁻¹ S), with S = C⁻ᵀ C⁻¹: the squares of L⁻¹ C⁻ᵀ.
+    # tr(K⁻¹ S) with S = C⁻ᵀ C⁻¹ is the sum of the squares of L⁻¹ C⁻ᵀ.
     spread = torch.linalg.solve_triangular(C, _eye(C), upper=False).transpose(1, 2)
     spread = torch.linalg.solve_triangular(L, spread, upper=False)
     log_root = torch.log(torch.diagonal(L, dim1=1, dim2=2)).sum(1)
@@ -225,7 +225,7 @@ def _prior(L: Any, mean: Any, C: Any) -> Any:
 
 
 def _natural(L: Any, B: Any, y: Any, noise: Any, weight: float, *, whitened: bool) -> Sums:
-    """Return the best natural parameters for a mini-batch that represents all rows."""
+    """Return the natural parameters of the best q(u) for a mini-batch."""
     scale = weight / noise
     precision = scale[:, None, None] * (B @ B.transpose(1, 2))
     if whitened:
@@ -240,11 +240,11 @@ def _eye(like: Any) -> Any:
 
 
 def divergence(mean: Any, root: Any, prior_mean: Any, prior_std: Any, used: Any) -> Any:
-    """Return KL[q(θ)‖p(θ)] (K,), for q = N(mean, root rootᵀ) and independent normals p.
+    """Return KL[q(θ)‖p(θ)] (K,) for ``q = N(mean, root rootᵀ)`` and a p of independent normals.
 
     Args:
         mean: (K, P) mean of q(θ).
-        root: (K, P, P) lower Cholesky factor of q(θ)'s covariance.
+        root: (K, P, P) lower Cholesky factor of the covariance of q(θ).
         prior_mean: (K, P) mean of p(θ).
         prior_std: (K, P) standard deviation of p(θ).
         used: (K, P) mask, False where θ is padding.
@@ -257,7 +257,7 @@ def divergence(mean: Any, root: Any, prior_mean: Any, prior_std: Any, used: Any)
 
 
 def log_density(theta: Any, prior_mean: Any, prior_std: Any, used: Any) -> Any:
-    """Return log p(θ) (K,), which replaces the divergence for a point estimate."""
+    """Return log p(θ) (K,) for independent normals p. Entries that are not `used` count 0."""
     away = (theta - prior_mean) / prior_std
     each = -0.5 * (away * away + math.log(2.0 * math.pi)) - torch.log(prior_std)
     return torch.where(used, each, torch.zeros_like(each)).sum(1)

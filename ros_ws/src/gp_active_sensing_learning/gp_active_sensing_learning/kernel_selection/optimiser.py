@@ -1,6 +1,6 @@
-"""Optimisation steps for a group: natural gradient of q(u), Adam for q(θ) and inducing inputs.
+"""Optimisation steps: natural gradient for q(u), Adam for q(θ) and the inducing inputs.
 
-Kernels are independent: every row of a result depends on the same row of the inputs only.
+Entry k of each result depends only on entry k of the inputs, so that kernels are independent.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LARGEST = 10.0
 
 @dataclass(frozen=True)
 class _Prior:
-    """Normal priors of θ (K, P), and a mask that is False where θ is padding."""
+    """Mean and standard deviation (K, P) of the prior of θ; `used` is False for padding."""
 
     mean: Any
     std: Any
@@ -43,13 +43,13 @@ class _Prior:
 
 
 class Optimiser:
-    """Steps and bounds of the kernels of a group.
+    """Optimiser of K kernels. C_θ is the lower Cholesky factor of the covariance of q(θ).
 
     Args:
-        composites: kernels of the rows of the state, in the order of `order_by_shape`.
+        composites: kernel of each row of the state, in the order of `order_by_shape`.
         config: settings of the optimisation.
         device: device of torch.
-        width: size P of θ with padding.
+        width: length P of θ including padding.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Optimiser:
 
     @property
     def whitened(self) -> bool:
-        """Return whether q(u) is stored as q(v), which is faster and possible for a point θ."""
+        """True if q(u) is stored in whitened form. This is faster, and requires a point q(θ)."""
         return not self.full
 
     def root(self, state: State) -> Any:
@@ -87,7 +87,7 @@ class Optimiser:
         return theta_root(state.raw, self._prior.used, point=not self.full)
 
     def price(self, mean: Any, root: Any) -> Any:
-        """Return the (K,) divergence KL[q(θ)‖p(θ)]; -log p(θ) for a point."""
+        """Return KL[q(θ)‖p(θ)] (K,) for a Gaussian q(θ), or -log p(θ) (K,) for a point q(θ)."""
         prior = self._prior
         if not self.full:
             return -log_density(mean, prior.mean, prior.std, prior.used)
@@ -96,13 +96,13 @@ class Optimiser:
     # -- the bound -----------------------------------------------------------------------------
 
     def total(self, state: State, parts: Any, weight: float, etas: Any) -> Sums:
-        """Return the sums over rows, averaged over samples of q(θ), with the prior once.
+        """Return the sums over rows, averaged over samples of q(θ).
 
         Args:
             state: state of the kernels.
-            parts: iterable of inputs (b, d) and outputs (b,).
+            parts: iterable of (inputs (b, d), outputs (b,)).
             weight: number of rows that each given row represents.
-            etas: (S, K, P) standard normal samples; one sample of zeros for a point.
+            etas: (S, K, P) standard normal samples; zeros (1, K, P) for a point q(θ).
         """
         with torch.no_grad():
             root = self.root(state)
@@ -131,7 +131,7 @@ class Optimiser:
             return mean
 
     def bound(self, state: State, total: Sums) -> Any:
-        """Return the local ELBOs (K,) at the best q(u); -inf for a value that is not finite."""
+        """Return the local ELBOs (K,) at the best q(u), with -inf in place of NaN and infinity."""
         with torch.no_grad():
             bound = collapsed(total) - self.price(state.mean, self.root(state))
             bad = ~torch.isfinite(bound)
@@ -150,16 +150,16 @@ class Optimiser:
         whole: bool,
         pace: float = 1.0,
     ) -> None:
-        """Move q(u), q(θ) and the inducing inputs by one step.
+        """Update q(u), q(θ) and the inducing inputs by one step.
 
         Args:
-            state: state of the kernels, changed in place.
+            state: state of the kernels. It is changed in place.
             X: (b, d) inputs of a mini-batch.
             y: (b,) outputs of the mini-batch.
             eta: (K, P) standard normal samples.
             rows: number of rows that the mini-batch represents.
-            whole: True if the mini-batch has all rows, so that the best q(u) is known.
-            pace: factor on the steps of Adam.
+            whole: True if the mini-batch has all rows.
+            pace: factor on the step size of Adam.
         """
         config = self.config
         variables = [v.detach().requires_grad_(True) for v in state.variables]
@@ -168,8 +168,8 @@ class Optimiser:
         theta = mean + (root @ eta.unsqueeze(2)).squeeze(2)
         X, y = self.tensor(X), self.tensor(y)
         weight = rows / len(y)
-        # With all rows and one θ, q(u) is optimal, and the gradient is that of the collapsed bound.
-        # Otherwise q(u) must be independent of this mini-batch, or the estimate is biased.
+        # All rows and one θ determine the best q(u): use the gradient of the collapsed bound.
+        # Otherwise a q(u) from this mini-batch would bias the estimate.
         best = whole and not self.full
         bound, natural = batch_bound(
             self.covariances,
@@ -194,7 +194,7 @@ class Optimiser:
                 continue
             self._adam(state, k, torch.nan_to_num(gradient, 0.0, 0.0, 0.0), pace)
         good = torch.isfinite(natural.precision).all(2).all(1) & finite
-        # Steps of q(u) shrink with those of θ; otherwise θ would fit the noise of q(u).
+        # Reduce the steps of q(u) and of θ together, or θ would fit the noise of q(u).
         natural_step = config.natural_step(Z.shape[1])
         share = torch.ones_like(state.rate) if best else natural_step * state.rate / config.rate
         share_of = torch.where(good, share, torch.zeros_like(share))
@@ -204,7 +204,7 @@ class Optimiser:
         state.linear = torch.lerp(state.linear, safe, share_of[:, None])
 
     def _adam(self, state: State, k: int, gradient: Any, pace: float) -> None:
-        """Move a variable along its gradient, with a step size for each kernel. [Kingma2015]."""
+        """Update variable number `k` with Adam. Each kernel has its own step size. [Kingma2015]."""
         first, second = state.moments[k], state.moments[k + 3]
         shape = (-1, *([1] * (gradient.dim() - 1)))
         steps = state.steps.double().reshape(shape)
@@ -219,12 +219,12 @@ class Optimiser:
     def settle(self, state: State, X: Any, y: Any, weight: float, total: Sums) -> None:
         """Set C_θ from the curvature of the bound at the mean of q(θ), given q(u).
 
-        For the best Gaussian, the precision of q(θ) is minus the expected second derivative of the
-        bound [Opper2009, Eq. 14]. It is approximated at the mean by finite differences of the
-        gradient. In directions without concavity, the absolute value of the curvature is used.
+        The best Gaussian q(θ) has a precision of minus the expected second derivative of the bound
+        [Opper2009, Eq. 14]. Finite differences of the gradient at the mean approximate this
+        derivative. Directions in which the bound is not concave use its absolute value.
 
         Args:
-            state: state of the kernels; `raw` is changed.
+            state: state of the kernels. `raw` is changed in place.
             X: (b, d) inputs of rows.
             y: (b,) outputs of the rows.
             weight: number of rows that each given row represents.
@@ -233,7 +233,7 @@ class Optimiser:
         X, y = self.tensor(X), self.tensor(y)
         q = Inducing(total.precision, total.linear)
         prior = self._prior
-        difference = 1e-4  # balances rounding and the third derivative
+        difference = 1e-4  # balances rounding and truncation errors
         slopes = []
         for j in range(-1, state.mean.shape[1]):
             theta = state.mean.detach().clone()
@@ -257,7 +257,7 @@ class Optimiser:
         curvature = 0.5 * (curvature + curvature.transpose(1, 2))
         both = prior.used[:, :, None] & prior.used[:, None, :]
         curvature = torch.where(both, torch.nan_to_num(curvature, 0.0, 0.0, 0.0), 0.0)
-        # In units of the prior, so that no direction is wider than the prior.
+        # In units of the prior's deviation, q(θ) is never wider than the prior.
         scale = prior.std[:, :, None] * prior.std[:, None, :]
         values, vectors = torch.linalg.eigh(curvature * scale)
         spread = (vectors / (1.0 + values.abs()).unsqueeze(1)) @ vectors.transpose(1, 2)
@@ -270,7 +270,7 @@ class Optimiser:
     # -- the best q(u) -------------------------------------------------------------------------
 
     def moments(self, total: Sums) -> tuple[Any, Any]:
-        """Return mean (K, M) and lower factor of the covariance (K, M, M) of the best q(u)."""
+        """Return mean (K, M) and Cholesky factor (K, M, M) of the covariance of the best q(u)."""
         mean, C = Inducing(total.precision, total.linear).moments()
         eye = torch.eye(C.shape[1], dtype=C.dtype, device=C.device).expand_as(C)
         inverse = torch.linalg.solve_triangular(C, eye, upper=False)

@@ -1,4 +1,4 @@
-"""Starts of a group's kernels: those under optimisation, and finished ones that wait."""
+"""Restarts of the optimisation, with several initial values of θ for each kernel."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from gp_active_sensing_learning.kernel_selection.optimiser import Optimiser
 from gp_active_sensing_learning.kernel_selection.state import Draws, State, begin, best_starts
 
 CUTS = 3
-"""Number of plateaus after which a kernel has converged; each plateau divides the step."""
+"""Number of plateaus after which a restart with a point q(θ) counts as converged."""
 CUTS_OF_FULL = 1
-"""Number of plateaus after which a kernel with a Gaussian q(θ) has converged."""
+"""Number of plateaus after which a restart with a Gaussian q(θ) counts as converged."""
 FAULTS = 3
-"""Number of bounds that are not finite after which a start is dropped."""
+"""Number of infinite or NaN bounds after which a restart is dropped."""
 _DIVISOR = 4.0
 RACE = (0.125, 0.25, 0.5)
-"""Fractions of the steps after which the worse half of a kernel's starts is dropped."""
+"""Fractions of all steps after which the worse half of a kernel's restarts is dropped."""
 
 
 def begin_phase(state: State, rate: float) -> None:
-    """Reset the best bounds, which do not hold in a new phase, and set the step size."""
+    """Reset the best bounds and the counters, and set the step size."""
     state.stale.zero_()
     state.cuts.zero_()
     state.faults.zero_()
@@ -39,14 +39,16 @@ def begin_phase(state: State, rate: float) -> None:
 
 
 def judge(state: State, bound: Any, config: VbksConfig, rows: int, *, first: bool) -> None:
-    """Store better states, restore states with bad bounds, and shorten steps on a plateau.
+    """Update the best state of each restart, and reduce step sizes.
+
+    An infinite or NaN bound restores the best state. A plateau reduces the step size.
 
     Args:
-        state: state of the kernels, changed in place.
+        state: state of K restarts. It is changed in place.
         bound: (K,) estimates of the local ELBOs.
         config: tolerance and patience.
-        rows: number of rows of the bounds.
-        first: True for the first estimate of a phase, which has no predecessor.
+        rows: number of rows that the bounds represent.
+        first: True for the first estimate of a phase, which cannot be a plateau.
     """
     gained = bound > state.best + config.tolerance * rows
     better = bound > state.best
@@ -65,7 +67,7 @@ def judge(state: State, bound: Any, config: VbksConfig, rows: int, *, first: boo
 
 
 def _put_back(state: State, bad: Any) -> None:
-    """Restore kernels to the state of their best bound, with a smaller step."""
+    """Restore the best state of the restarts in the mask `bad` (K,). Reduce their step size."""
     for variable, kept in zip(state.variables, state.kept, strict=True):
         variable[bad] = kept[bad]
     for moment in state.moments:
@@ -79,13 +81,13 @@ def _put_back(state: State, bad: Any) -> None:
 
 
 def restore(state: State) -> None:
-    """Restore all kernels to the state of their best bound."""
+    """Restore the best state of all restarts."""
     for variable, kept in zip(state.variables, state.kept, strict=True):
         variable.copy_(kept)
 
 
 def leaving(state: State, bound: Any, *, first: bool, full: bool) -> tuple[Any, Any]:
-    """Return masks (K,) of kernels that have converged, and of kernels to drop.
+    """Return masks (K,) of the converged restarts, and of the restarts to drop.
 
     Args:
         state: state after `judge`.
@@ -101,14 +103,14 @@ def leaving(state: State, bound: Any, *, first: bool, full: bool) -> tuple[Any, 
 
 @dataclass
 class Restart:
-    """Report of one start of a kernel.
+    """Progress of one restart.
 
     Args:
         kernel: index of the kernel in the group.
-        start: number 0, 1, … of the start.
+        start: number of the restart, which determines its initial θ.
         iterations: number of steps taken.
-        outcome: reason for the end of the optimisation; "" before the end.
-        trace: iterations, rows and bound [nat] of each estimate.
+        outcome: reason for the end of the optimisation; "" = not at its end.
+        trace: (iterations, rows, bound [nat]) of each estimate.
     """
 
     kernel: int
@@ -119,7 +121,10 @@ class Restart:
 
 
 class Restarts:
-    """Starts of kernels: row i of `state` is the start `member(i)`.
+    """All restarts of the kernels of a group.
+
+    Active restarts take steps; restart `member(i)` is row i of `state`. Converged and dropped
+    restarts wait for the end of the phase.
 
     Args:
         composites: the kernels, in the order of `order_by_shape`.
@@ -138,10 +143,10 @@ class Restarts:
         self.state: State
         self._size = max(c.size for c in self.composites)
         self._waiting: list[State] = []
-        """Starts that have converged or were dropped in this phase."""
+        """States of the waiting restarts."""
 
     def begin(self, Z: FloatArray, sample: tuple[FloatArray, FloatArray]) -> None:
-        """Start every kernel with inducing inputs (M, d), at its best starts for a sample."""
+        """Create the best restarts for a sample of rows, with initial inducing inputs Z (M, d)."""
         config = self.config
         self.members = [
             Restart(k, number)
@@ -153,7 +158,7 @@ class Restarts:
         self.prepare()
 
     def prepare(self) -> None:
-        """Create the optimiser and the draws for the present rows of the state."""
+        """Create the optimiser and the random generators for the active restarts."""
         members = [self.member(i) for i in range(self.going)]
         if not members:
             return
@@ -164,30 +169,30 @@ class Restarts:
         self.draws = Draws(chosen, starts, self.config.seed, self._size)
 
     def set_full(self, full: bool) -> None:
-        """Set whether q(θ) is a Gaussian or a point."""
+        """Set the form of q(θ): True for a Gaussian, False for a point."""
         self.full = full
         if self.going:
             self.optimiser.full = full
 
-    # -- who is there --------------------------------------------------------------------------
+    # -- active and waiting restarts -----------------------------------------------------------
 
     @property
     def going(self) -> int:
-        """Number of starts under optimisation."""
+        """Number of active restarts."""
         return len(self.state.number)
 
     @property
     def alive(self) -> bool:
-        """True if some starts are under optimisation or wait."""
+        """True if there is an active or a waiting restart."""
         return self.going > 0 or bool(self._waiting)
 
     @property
     def several(self) -> bool:
-        """True if a kernel had more than one start."""
+        """True if a kernel has more than one restart."""
         return len(self.members) > len(self.names)
 
     def member(self, i: int) -> Restart:
-        """Return the report of row i of the state."""
+        """Return the restart of row i of the state."""
         return self.members[int(self.state.number[i])]
 
     def name(self, i: int) -> str:
@@ -195,7 +200,7 @@ class Restarts:
         return self.names[self.member(i).kernel]
 
     def best(self, bound: Any) -> dict[str, float]:
-        """Return each kernel's largest bound among its rows of `bound` (K,) and waiting starts."""
+        """Return the largest bound by kernel; `bound` (K,) is that of each active restart."""
         found = {name: math.nan for name in self.names}
         numbers, values = self.state.number.tolist(), bound.tolist()
         for part in self._waiting:
@@ -205,10 +210,10 @@ class Restarts:
             found[name] = value if not found[name] >= value else found[name]
         return found
 
-    # -- leaving, and coming back --------------------------------------------------------------
+    # -- selection -----------------------------------------------------------------------------
 
     def set_aside(self, bound: Any, *, first: bool) -> bool:
-        """Set starts aside that have converged or are dropped; return whether there were any."""
+        """Let converged and dropped restarts wait. Return True if there are any."""
         state, config = self.state, self.config
         converged, given_up = leaving(state, bound, first=first, full=self.full)
         going = converged | given_up
@@ -233,15 +238,15 @@ class Restarts:
         return True
 
     def keep(self, these: Any) -> None:
-        """Keep some rows of the state, given by indices or a mask (K,)."""
+        """Keep only the active restarts `these`, given as row indices or as a mask (K,)."""
         self.state = self.state.cut(these)
         self.prepare()
 
     def race(self, share: float) -> bool:
-        """Drop the worse starts of each kernel; return whether any start was dropped.
+        """Drop the worse restarts after a fraction `share` of all steps. Return True if any.
 
-        Successive halving [Jamieson2016] keeps ``ceil(S / 2^h)`` of S starts after h of the
-        fractions of the steps in `RACE`. Converged starts are ranked as well.
+        Successive halving [Jamieson2016] keeps ``ceil(S / 2^h)`` of the S restarts of a kernel
+        after h halvings. Waiting restarts are ranked with the active restarts.
         """
         halvings = sum(share >= at for at in RACE)
         placed: dict[int, list[tuple[float, int]]] = {}
@@ -260,7 +265,7 @@ class Restarts:
         return True
 
     def gather(self) -> None:
-        """Move waiting starts back to the state, in order, each restored to its best bound."""
+        """Make all waiting restarts active again, and restore the best state of each restart."""
         parts = [*self._waiting, self.state]
         values: dict[str, Any] = {}
         for item in dataclasses.fields(State):
@@ -276,7 +281,7 @@ class Restarts:
         self.prepare()
 
     def choose(self) -> None:
-        """Keep only the best start of each kernel."""
+        """Keep only the best active restart of each kernel."""
         best: dict[int, int] = {}
         bounds = self.state.best.tolist()
         for i, bound in enumerate(bounds):
@@ -286,14 +291,14 @@ class Restarts:
         self.keep(torch.tensor(sorted(best.values()), device=self.device))
 
     def forget_outcomes(self) -> None:
-        """Clear the outcomes of a phase before the next one."""
+        """Clear the outcomes of all restarts."""
         for member in self.members:
             member.outcome = ""
 
-    # -- results, and checkpoints --------------------------------------------------------------
+    # -- results and checkpoints ---------------------------------------------------------------
 
     def fit(self, i: int, bound: float, mean: Any, root: Any) -> KernelFit:
-        """Return the fit of row i, with mean (M,) and root (M, M) of q(u)."""
+        """Return the fit of active restart i, with mean (M,) and factor (M, M) of q(u)."""
         member = self.member(i)
         composite = self.composites[member.kernel]
         size = composite.size
@@ -317,7 +322,7 @@ class Restarts:
         )
 
     def stored(self) -> tuple[dict[str, Any], dict[str, FloatArray]]:
-        """Return plain facts and arrays for `restored`."""
+        """Return JSON data and arrays for a checkpoint."""
         arrays = {f"state.{k}": v for k, v in self.state.arrays().items()}
         for n, part in enumerate(self._waiting):
             arrays |= {f"done{n}.{k}": v for k, v in part.arrays().items()}
@@ -329,10 +334,10 @@ class Restarts:
         return facts, arrays
 
     def restored(self, facts: Mapping[str, Any], arrays: Mapping[str, FloatArray]) -> None:
-        """Restore the facts and arrays of `stored`.
+        """Restore the restarts from the results of `stored`.
 
         Raises:
-            LookupError, TypeError, ValueError: they have another content.
+            LookupError, TypeError, ValueError: the content of `facts` or `arrays` is invalid.
         """
 
         def part(prefix: str) -> State:

@@ -1,4 +1,4 @@
-"""VBKS: optimise each kernel, then the belief over kernels; optionally fit the best ones again."""
+"""Variational Bayesian kernel selection (VBKS), with an optional refit of the best kernels."""
 
 from __future__ import annotations
 
@@ -42,22 +42,22 @@ def select_kernels(
     checkpoint: Path | None = None,
     resume: bool = False,
 ) -> KernelModel:
-    """Learn a belief over kernels, and a sparse Gaussian process under each. [Teng2020, Sec. 4].
+    """Learn a belief over kernels, and a sparse Gaussian process for each. [Teng2020, Sec. 4].
 
     Args:
-        rows: data set; rows on disk are read in parts.
+        rows: data set.
         expressions: the kernels.
         config: settings of VBKS.
         jobs: number of processes.
-        progress: callback, called regularly; with several processes after every group.
-        checkpoint: directory for the state of the optimisation.
+        progress: callback. Several processes call it only after each group of kernels.
+        checkpoint: directory for checkpoint files; None = no checkpoint.
         resume: True to continue from the checkpoint.
 
     Raises:
-        ConfigError: there are no kernels, the checkpoint is of another optimisation, or no kernel
-            could be optimised.
+        ConfigError: there are no kernels, the checkpoint belongs to other data or settings, or no
+            kernel could be optimised.
         ReadingError: the outputs do not vary.
-        MissingDependencyError: several processes need joblib, which is not installed.
+        MissingDependencyError: `jobs` is above 1, and joblib is not installed.
     """
     from gp_active_sensing_learning.kernel_selection.group import KernelGroup
     from gp_active_sensing_learning.kernel_selection.kernel_groups import partition, train_all
@@ -85,10 +85,10 @@ def select_kernels(
 def _prepare(
     directory: Path, signature: str, groups: Sequence[Sequence[str]], *, resume: bool
 ) -> Sequence[Sequence[str]]:
-    """Create the directory of a checkpoint, or check that it is of the same optimisation.
+    """Create the directory for a checkpoint, or compare its signature with `signature`.
 
     Returns:
-        Groups of kernels; with a checkpoint, the groups of the checkpoint.
+        Names of the kernels of each group. A checkpoint determines the groups.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -122,9 +122,9 @@ def _prepare(
 
 
 def _signature(rows: Dataset, names: Sequence[str], config: VbksConfig) -> str:
-    """Return a checksum of rows, kernels and settings that determine an optimisation.
+    """Return a checksum of the rows, the kernels and the settings of the optimisation.
 
-    Settings of the belief over the kernels, which follows the optimisation, are left out.
+    Settings of the belief over kernels are left out: they do not affect the optimisation.
     """
     settings = to_mapping(config)
     for key in ("prior_std", "samples"):
@@ -164,7 +164,7 @@ def _model(names: Sequence[str], finished: FinishedGroup, data: Data) -> KernelM
 
 
 def _history(names: Sequence[str], finished: FinishedGroup, data: Data) -> History:
-    """Return the belief after every stage."""
+    """Return the belief over kernels after each stage."""
     config = data.config
     rows: list[float] = []
     bounds: list[list[float]] = []
@@ -191,16 +191,16 @@ def _history(names: Sequence[str], finished: FinishedGroup, data: Data) -> Histo
 
 
 REFITTED = 10
-"""Default number of kernels that are fitted again."""
+"""Default number of kernels in a refit."""
 
 
 @dataclass(frozen=True)
 class TwoStageSettings:
-    """Settings of learning kernels, in addition to `VbksConfig`.
+    """Settings for learning a model, in addition to `VbksConfig`.
 
     Args:
-        top: number of kernels of the model; None = all, or `REFITTED` with a refit.
-        refit: number of inducing points of the refit; None = no refit.
+        top: number of kernels in the model; None = all, or `REFITTED` with a refit.
+        refit: number of inducing points in the refit; None = no refit.
         jobs: number of processes.
         checkpoint: folder of the checkpoint.
         resume: True to continue from the checkpoint.
@@ -221,20 +221,20 @@ def learn_model(
     *,
     progress: Callable[[str, TrainingProgress], None] = lambda part, now: None,
 ) -> KernelModel:
-    """Learn a belief over kernels; with `way.refit`, screen kernels and fit the best ones again.
+    """Learn a belief over kernels in one or two steps.
 
-    After a refit, the model has the history of the screening, which includes all kernels. Results
-    of the screening are in ``settings["screening"]``.
+    With `way.refit`, a screening of all kernels is followed by a refit of the best kernels. The
+    model then has the history of the screening. ``settings["screening"]`` has its results.
 
     Args:
         rows: data set.
         expressions: the kernels.
-        config: settings of VBKS; with a refit, `inducing` is for the screening.
-        way: other settings.
-        progress: callback with the part (learning, screening, refit) and its progress.
+        config: settings of VBKS. With a refit, `inducing` applies to the screening.
+        way: settings of the refit, the processes and the checkpoint.
+        progress: callback. Its first argument is learning, screening or refit.
 
     Raises:
-        ConfigError: a GPU is required, and there is none.
+        ConfigError: the settings require a GPU, and there is no GPU.
         ActiveSensingError: as in `select_kernels`.
     """
     if config.device == "cuda":

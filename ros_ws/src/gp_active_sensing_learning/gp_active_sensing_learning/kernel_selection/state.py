@@ -1,4 +1,4 @@
-"""State of the optimisation of a group of kernels, as tensors with an axis of kernels."""
+"""State of the optimisation of a group of kernels, and random samples for its steps."""
 
 from __future__ import annotations
 
@@ -19,27 +19,33 @@ from gp_active_sensing_learning.kernel_selection.covariances import Covariances
 from gp_active_sensing_learning.kernel_selection.local_elbo import collapsed, sums
 
 _BEGIN = 0.1
-"""Initial standard deviation of q(θ) for the entries of θ, which are logarithms."""
+"""Initial standard deviation of q(θ). The entries of θ are logarithms."""
 _NOISE = math.log(0.3)
-"""Initial logarithm of the noise; its large value prevents overfitting in the first steps."""
+"""Initial logarithm of the noise. A large noise prevents overfitting in the first steps."""
 
 
 @dataclass
 class State:
-    """Variables of K kernels; the first axis of every tensor is the kernel.
+    """Variables of K restarts, which are the first axis of each tensor.
+
+    A restart is a kernel with its own initial θ. C_θ is the Cholesky factor of the covariance of
+    q(θ).
 
     Args:
-        number: (K,) index into the group's list of starts, each a start of one kernel.
+        number: (K,) index in the group's list of restarts.
         mean: (K, P) mean of q(θ).
         raw: (K, P, P) lower triangle of C_θ, with logarithms on the diagonal.
         inducing: (K, M, d) inducing inputs.
-        precision, linear: (K, M, M), (K, M) natural parameters of q(u).
-        moments: first and second moments of Adam for each of mean, raw and inducing.
+        precision: (K, M, M) precision of q(u).
+        linear: (K, M) precision of q(u) times its mean.
+        moments: first and second moments of Adam for `mean`, `raw` and `inducing`.
         steps: (K,) number of steps of Adam.
         rate: (K,) step size of Adam.
-        best: (K,) best bound so far; stale: (K,) number of estimates since a gain; cuts: (K,)
-            number of divisions of the rate; faults: (K,) number of bounds that were not finite.
-        kept: mean, raw and inducing at the best bound.
+        best: (K,) largest bound so far.
+        stale: (K,) number of estimates since the bound last increased.
+        cuts: (K,) number of plateaus.
+        faults: (K,) number of infinite or NaN bounds.
+        kept: values of `mean`, `raw` and `inducing` at the largest bound.
     """
 
     number: Any
@@ -58,7 +64,7 @@ class State:
     kept: tuple[Any, ...]
 
     def cut(self, rows: Any) -> State:
-        """Return the state of some of the kernels (indices or a mask)."""
+        """Return the state of the restarts `rows`, given as indices or as a mask (K,)."""
         parts = {}
         for item in dataclasses.fields(self):
             value = getattr(self, item.name)
@@ -73,7 +79,7 @@ class State:
         return self.mean, self.raw, self.inducing
 
     def arrays(self) -> dict[str, FloatArray]:
-        """Return plain arrays, for a checkpoint."""
+        """Return numpy arrays by name, for a checkpoint."""
         found = {}
         for item in dataclasses.fields(self):
             value = getattr(self, item.name)
@@ -97,7 +103,7 @@ class State:
 
 
 def theta_root(raw: Any, used: Any, *, point: bool) -> Any:
-    """Return C_θ (K, P, P) from the raw form; zeros for padding of θ, and for a point estimate."""
+    """Return C_θ (K, P, P) from `State.raw`, with zeros for padding and for a point q(θ)."""
     if point:
         return torch.zeros_like(raw)
     diagonal = torch.exp(torch.diagonal(raw, dim1=1, dim2=2))
@@ -106,7 +112,7 @@ def theta_root(raw: Any, used: Any, *, point: bool) -> Any:
 
 
 def scaled_root(raw: Any, factor: float) -> Any:
-    """Return the raw form of C_θ multiplied by a factor."""
+    """Return the value of `State.raw` for C_θ times `factor`."""
     diagonal = torch.diagonal(raw, dim1=1, dim2=2) + math.log(factor)
     return factor * torch.tril(raw, -1) + torch.diag_embed(diagonal)
 
@@ -118,12 +124,12 @@ def begin(
     config: VbksConfig,
     device: Any,
 ) -> State:
-    """Return the state at the start.
+    """Return the initial state.
 
     Args:
         composites: kernels of the group.
-        starts: (kernel, number of the start) of each row.
-        inducing: (M, d) inducing inputs of all kernels.
+        starts: (index of the kernel, number of its restart) for each row of the state.
+        inducing: (M, d) initial inducing inputs of all kernels.
         config: seed and rate.
         device: device of torch.
     """
@@ -162,28 +168,28 @@ def begin(
 
 
 def start_of(composite: Composite, number: int, seed: int) -> FloatArray:
-    """Return the θ (P,) of a start: near the prior's mean for number 0, else a draw."""
+    """Return the initial θ (P,) of restart `number`. Number 0 is near the mean of the prior."""
     rng = np.random.default_rng([seed, zlib.crc32(composite.name.encode()), number])
     mean, std = composite.prior
-    # Number 0 is random too: two equal leaves with one base kernel would stay equal.
+    # Restart 0 is random too, because two equal base kernels with equal θ would stay equal.
     theta = mean + (0.2 if number == 0 else 0.8) * std * rng.standard_normal(composite.size)
     theta[composite.where("noise")] = _NOISE
     return np.asarray(theta)
 
 
 _BLOCK = 64
-"""Number of steps whose samples are drawn together; a resumed run draws the same ones."""
+"""Number of steps for which one random generator draws samples."""
 _SPREAD = 0xE7A
 
 
 class Draws:
-    """Random samples for the rows of a state.
+    """Random samples for K restarts. They do not depend on other restarts.
 
     Args:
-        kernels: (K,) kernel of each row.
-        starts: (K,) number of the start of each row.
+        kernels: (K,) kernel of each restart.
+        starts: (K,) number of each restart.
         seed: seed of all samples.
-        width: size P of θ with padding, which gets zeros.
+        width: length P of θ including padding. Samples of the padding are 0.
     """
 
     def __init__(
@@ -193,11 +199,11 @@ class Draws:
         self._seed, self._width = seed, width
 
     def zeros(self) -> FloatArray:
-        """Return (1, K, P) zeros, the single sample for a point."""
+        """Return zeros (1, K, P), the only sample for a point q(θ)."""
         return np.zeros((1, len(self._rows), self._width))
 
     def steps(self, stage: int, step: int) -> Iterator[FloatArray]:
-        """Yield (K, P) standard normal samples for each step of a stage, from `step` on."""
+        """Yield standard normal samples (K, P) for each step of a stage, beginning with `step`."""
         while True:
             block = np.zeros((_BLOCK, len(self._rows), self._width))
             for i, (kernel, start) in enumerate(self._rows):
@@ -207,9 +213,9 @@ class Draws:
             step += _BLOCK - step % _BLOCK
 
     def spread(self, count: int) -> FloatArray:
-        """Return (S, K, P) quasi-random points of a normal distribution, always the same.
+        """Return quasi-random standard normal samples (S, K, P), which are always the same.
 
-        They come from a scrambled Sobol sequence [Owen1998]; S is a power of two.
+        They come from a scrambled Sobol sequence [Owen1998]. S is a power of two.
         """
         from scipy.special import ndtri
         from scipy.stats.qmc import Sobol
@@ -226,13 +232,13 @@ class Draws:
 
 
 _DRAWS = 64
-"""Number of candidate starts of each kernel, draws of the prior; the first is near its mean."""
+"""Number of initial values of θ that are compared for each kernel."""
 _NOISES = (0.05, 0.3)
-"""Noise levels tried with each candidate start, relative to the outputs' standard deviation."""
+"""Noise standard deviations for each initial θ, relative to that of the outputs."""
 _ROWS, _INDUCING = 192, 24
-"""Largest numbers of rows and of inducing inputs for the bounds of candidate starts."""
+"""Largest number of rows, and of inducing inputs, for comparing initial values of θ."""
 _APART = 0.3
-"""Smallest root mean square difference of θ between two starts, in prior standard deviations."""
+"""Smallest RMS difference between the initial θ of two restarts, in prior deviations."""
 
 
 def best_starts(
@@ -242,9 +248,9 @@ def best_starts(
     config: VbksConfig,
     device: Any,
 ) -> list[int]:
-    """Return the numbers (see `start_of`) of the starts with the largest bounds, best first.
+    """Return the numbers of the best restarts in descending order of their bounds.
 
-    The bound is the collapsed bound for a point θ.
+    The bound is the collapsed bound at the initial θ, which `start_of` returns for a number.
 
     Args:
         composite: the kernel.
@@ -268,8 +274,7 @@ def best_starts(
         tried = thetas.copy()
         tried[:, composite.where("noise")] = np.log(noise)
         with torch.no_grad():
-            # Weight 1: with larger weights the few dimensions that the inducing inputs explain
-            # would dominate the bound far from the best θ.
+            # A weight above 1 would favour the few dimensions that the inducing inputs explain.
             found = sums(
                 covariances,
                 tensor(tried),
@@ -287,7 +292,7 @@ def best_starts(
 
 
 def _apart(thetas: FloatArray, order: IntArray, count: int) -> list[int]:
-    """Return the first numbers of `order` whose θ differ from each other, at most `count`."""
+    """Return at most `count` first entries of `order` whose rows of `thetas` differ."""
     chosen: list[int] = []
     for number in order.tolist():
         away = [float(np.sqrt(np.mean((thetas[number] - thetas[c]) ** 2))) for c in chosen]

@@ -1,4 +1,7 @@
-"""Resumable optimisation of a group of kernels: starts, stages, plateaus and faults."""
+"""Resumable optimisation of a group of kernels.
+
+A stage uses a fraction of the rows. Each stage has phases, in which q(θ) is a point or a Gaussian.
+"""
 
 from __future__ import annotations
 
@@ -30,24 +33,24 @@ from gp_active_sensing_learning.kernel_selection.restarts import (
 from gp_active_sensing_learning.kernel_selection.state import scaled_root
 
 _SOME = 0.3
-"""Fraction of the steps that use only a sample of the rows."""
+"""Fraction of a stage's steps that use only a sample of the rows."""
 _WIDTHS = (1.0, 0.5, 0.2, 0.05, 0.01)
-"""Candidate factors on the width of q(θ) that follows from the curvature."""
+"""Candidate factors on the standard deviations of q(θ) from the curvature."""
 _RATES = {"starts": 4.0, "some": 4.0, "point": 0.25, "full": 0.1}
-"""Factors of the step by phase: large for exact gradients, small in mini-batches."""
+"""Factors on the step size by phase. Exact gradients allow larger steps than mini-batches."""
 _POINT = 0.7
-"""Fraction of the steps after which q(θ) is no longer a point."""
+"""Fraction of a stage's steps after which a point q(θ) becomes a Gaussian."""
 _BATCHES, _PER_INDUCING, _SAMPLE = 8, 8, 512
-"""Smallest numbers of mini-batches, of rows per inducing variable, and of rows for an estimate of
-a bound."""
+"""Smallest sample for an estimate of a bound: number of mini-batches, of rows per inducing
+variable, and of rows."""
 _CURVED = 256
-"""Smallest number of rows for the curvature; at least four per inducing variable are used."""
+"""Smallest number of rows from which the curvature is computed."""
 _ESTIMATES = 8
-"""Number of samples of θ in an estimate of a bound."""
+"""Number of samples of θ for an estimate of a bound."""
 _PASSED = 1_000_000
-"""Approximate number of rows times samples of θ for the final, exact bound."""
+"""Approximate product of rows and samples of θ for the bound at the end of a stage."""
 _FEW, _MOST = 20_000, 256
-"""Number of rows times samples of θ in a stage with few rows, and largest number of samples."""
+"""Product of rows and samples of θ in a stage with few rows, and largest number of samples."""
 
 
 class Training:
@@ -56,7 +59,7 @@ class Training:
     Args:
         group: the kernels and the data.
         device: device of torch.
-        progress: callback, called after each estimate of the bounds.
+        progress: callback that is called after each estimate of the bounds.
     """
 
     def __init__(
@@ -76,7 +79,7 @@ class Training:
         self._finished = FinishedGroup(bounds={name: [] for name in self.population.names})
 
     def run(self) -> FinishedGroup:
-        """Optimise the group and return the result."""
+        """Optimise the group to its end, from a checkpoint if there is one."""
         population = self.population
         if not self._resumed():
             sample = self.data.sample(0, _SAMPLE)
@@ -99,17 +102,17 @@ class Training:
         return self._finished
 
     def _pad(self, stages: int) -> None:
-        """Add a bound of NaN to dropped kernels for every stage without one."""
+        """Fill the bounds of dropped kernels with NaN up to the number of stages."""
         for name in self._finished.dropped:
             found = self._finished.bounds[name]
             found.extend([math.nan] * (stages - len(found)))
 
     def _phases(self) -> list[tuple[str, int]]:
-        """Return the phases of a stage, each with the number of its last step.
+        """Return (name, number of the last step) of each phase in the current stage.
 
-        The first phase uses a sample of the rows and the best q(u) for it, which quickly leads near
-        an optimum. Later phases use mini-batches of all rows. q(θ) is a point until it is near its
-        optimum, because samples of θ only add noise before.
+        The first phase uses a sample of the rows, which quickly leads near an optimum. Later phases
+        use mini-batches of all rows. q(θ) becomes a Gaussian only in the last phase, because
+        samples of θ only add noise far from the optimum.
         """
         steps = self.config.iterations
         several = self._stage == 0 and self.population.several
@@ -121,11 +124,11 @@ class Training:
     # -- the steps -----------------------------------------------------------------------------
 
     def _optimise(self, limit: int, phase: str) -> None:
-        """Take steps up to step `limit` of the stage, or until all kernels have converged."""
+        """Take steps up to number `limit` of the stage, or until all restarts have converged."""
         population = self.population
         population.set_full(phase == "full")
         if not population.going:
-            return  # all kernels had converged at the checkpoint
+            return  # all restarts had converged before the checkpoint
         stage, every = self._stage, self.config.evaluate_every
         rows = self.data.rows_of(stage)
         few = phase in ("starts", "some")
@@ -163,20 +166,20 @@ class Training:
                 self._checkpoint()
 
     def _etas(self) -> Iterator[FloatArray]:
-        """Yield a sample of η (K, P) for every step; zeros for a point."""
+        """Yield a standard normal sample (K, P) for each step; zeros for a point q(θ)."""
         draws = self.population.draws
         if self.population.full:
             return draws.steps(self._stage, self._step)
         return itertools.repeat(draws.zeros()[0])
 
     def _spread(self, count: int) -> Any:
-        """Return samples of η (S, K, P) for an expectation; one of zeros for a point."""
+        """Return standard normal samples (S, K, P); zeros (1, K, P) for a point q(θ)."""
         draws = self.population.draws
         found = draws.spread(count) if self.population.full else draws.zeros()
         return self.population.optimiser.tensor(found)
 
     def _widen(self, sample: tuple[FloatArray, FloatArray]) -> None:
-        """Turn the point q(θ) into a Gaussian that fits the bound's curvature."""
+        """Replace a point q(θ) by a Gaussian from the curvature of the bound."""
         state, optimiser = self.population.state, self.population.optimiser
         rows = self.data.rows_of(self._stage)
         weight = rows / len(sample[1])
@@ -189,7 +192,10 @@ class Training:
         self._narrow(sample, weight)
 
     def _narrow(self, sample: tuple[FloatArray, FloatArray], weight: float) -> None:
-        """Select the best of several widths of q(θ), because the curvature is a local estimate."""
+        """Scale the standard deviations of q(θ) by the best factor in `_WIDTHS`.
+
+        This is necessary because the curvature is a local estimate.
+        """
         state, optimiser = self.population.state, self.population.optimiser
         etas = self._spread(_ESTIMATES)
         given = state.raw
@@ -207,14 +213,14 @@ class Training:
     # -- estimates -----------------------------------------------------------------------------
 
     def _estimate(self, sample: tuple[FloatArray, FloatArray], *, first: bool = False) -> bool:
-        """Estimate and judge the bounds; return whether kernels have converged or were dropped."""
+        """Return True if a restart has converged or was dropped at this estimate of the bounds."""
         population, config = self.population, self.config
         state, optimiser = population.state, population.optimiser
         rows = self.data.rows_of(self._stage)
         total = optimiser.total(state, [sample], rows / len(sample[1]), self._spread(_ESTIMATES))
         bound = optimiser.bound(state, total)
         if first:
-            # Start mini-batches from the best q(u) for the sample.
+            # The first mini-batch starts from the best q(u) for the sample.
             state.precision, state.linear = total.precision, total.linear
             begin_phase(state, config.rate * _RATES[self._phases()[self._phase][0]])
         judge(state, bound, config, rows, first=first)
@@ -228,7 +234,7 @@ class Training:
     # -- the end of a stage --------------------------------------------------------------------
 
     def _conclude(self) -> None:
-        """Compute the exact bounds and q(u) from all rows of the stage."""
+        """Compute the bounds and q(u) from all rows of the stage."""
         population, config, finished = self.population, self.config, self._finished
         state, optimiser = population.state, population.optimiser
         rows = self.data.rows_of(self._stage)
@@ -260,7 +266,7 @@ class Training:
         self._entered = False
         self._checkpoint()
 
-    # -- telling, and going on -----------------------------------------------------------------
+    # -- progress and checkpoints --------------------------------------------------------------
 
     def _tell(self, bound: Any) -> None:
         if self._progress is None:
@@ -294,7 +300,7 @@ class Training:
         write_checkpoint(self.group.checkpoint, facts, arrays, self._finished)
 
     def _resumed(self) -> bool:
-        """Restore a checkpoint; return whether there is one."""
+        """Restore the checkpoint. Return True if there is one."""
         path = self.group.checkpoint
         if path is None or not self.group.resume or not path.exists():
             return False
@@ -312,8 +318,9 @@ class Training:
 
 
 def _pace(share: float) -> float:
-    """Return the factor of a step after a fraction of a phase: half a cosine from 1 to 0.05.
+    """Return the factor on the step size after a fraction `share` of a phase.
 
-    The first, large steps leave poor maxima. [Loshchilov2017]
+    The factor is half a cosine from 1 to 0.05. Large first steps leave poor maxima.
+    [Loshchilov2017]
     """
     return 0.05 + 0.475 * (1.0 + math.cos(math.pi * share))

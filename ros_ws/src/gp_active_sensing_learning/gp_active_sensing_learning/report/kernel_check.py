@@ -1,4 +1,4 @@
-"""Compare a kernel model with rows, and predict curves and maps over its inputs."""
+"""Test a kernel model on rows, and predict curves and maps over its inputs."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from gp_active_sensing_learning.data.dataset import Dataset
 from gp_active_sensing_learning.kernel_predictor import predict
 
 MOST_ROWS = 1500
-"""Largest number of rows that are predicted."""
+"""Largest number of test rows."""
 LEVELS = (0.50, 0.90, 0.95)
-"""Probabilities of the intervals whose coverage is counted."""
+"""Nominal probabilities of the prediction intervals."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Coverage:
     Args:
         level: nominal probability of the intervals.
         share: fraction of the values inside their intervals.
-        error: standard error of the fraction, for independent rows.
+        error: standard error of `share` for independent rows.
     """
 
     level: float
@@ -40,14 +40,14 @@ class Coverage:
 
 @dataclass(frozen=True, eq=False)
 class ModelCheck:
-    """Predictions of rows, with the observed values.
+    """Predictions of test rows, with the observed values.
 
     Args:
-        total: number of all rows.
-        inputs: (m, d) inputs of the predicted rows.
-        observed: (m,) values of the predicted rows.
-        mean, std: (m,) predictions of a new reading, including noise.
-        seen: True if the model was learned from these rows.
+        total: number of rows before a random subset was drawn.
+        inputs: (m, d) inputs of the test rows.
+        observed: (m,) values of the test rows.
+        mean, std: (m,) predictions of a reading, including noise.
+        seen: True if the model was learned from the test rows.
     """
 
     total: int
@@ -59,7 +59,7 @@ class ModelCheck:
 
     @property
     def residuals(self) -> FloatArray:
-        """(m,) observed less predicted, in standard deviations of the prediction."""
+        """Observed minus predicted values (m,), in standard deviations of the prediction."""
         return np.asarray((self.observed - self.mean) / self.std)
 
     @property
@@ -75,7 +75,7 @@ class ModelCheck:
 
     @property
     def spread(self) -> float:
-        """Standard deviation of the values: the error of a constant prediction."""
+        """Standard deviation of the values, which is the error of a constant prediction."""
         return float(np.std(self.observed))
 
     @property
@@ -93,17 +93,17 @@ class ModelCheck:
 def check(
     model: KernelModel, rows: Dataset, kernels: list[int] | None = None, *, samples: int, seed: int
 ) -> ModelCheck:
-    """Predict at most `MOST_ROWS` rows, drawn by the seed.
+    """Predict at most `MOST_ROWS` random rows.
 
     Args:
         model: the model.
-        rows: data set; rows with a number in every column are used.
-        kernels: numbers of the averaged kernels; None = all.
+        rows: data set with the test rows.
+        kernels: indices of the averaged kernels; None = all.
         samples: number of samples of θ.
         seed: seed of the rows and the samples.
 
     Raises:
-        ConfigError: the inputs have other names than the model's, or no row can be used.
+        ConfigError: the names of the inputs differ from those of the model, or no row can be used.
     """
     order = arranged(model, rows)
     inputs, observed = rows.sample(MOST_ROWS, seed)
@@ -125,9 +125,9 @@ def check(
 
 
 def _seen(model: KernelModel, rows: Dataset, order: list[int]) -> bool:
-    """Return whether the model was learned from these rows, by the digest of their numbers.
+    """Return whether the model was learned from `rows`. Compare the digest of the numbers.
 
-    For an older model without a digest, number and source of the rows are compared.
+    Older models have no digest: compare the number and the source of the rows.
     """
     if len(rows) != model.rows:
         return False
@@ -141,10 +141,10 @@ def _seen(model: KernelModel, rows: Dataset, order: list[int]) -> bool:
 
 
 def arranged(model: KernelModel, rows: Dataset) -> list[int]:
-    """Return the index in the rows' inputs of each input of the model.
+    """Return the column in `rows` of each input of the model.
 
     Raises:
-        ConfigError: the inputs have other names than the model's.
+        ConfigError: the names of the inputs differ from those of the model.
     """
     if sorted(rows.input_names) != sorted(model.input_names):
         msg = (
@@ -156,7 +156,7 @@ def arranged(model: KernelModel, rows: Dataset) -> list[int]:
 
 
 CURVE = 161
-"""Number of points of a curve."""
+"""Number of points on a curve."""
 POINTS = 400
 """Largest number of rows shown on a map or a curve."""
 _SIDE = 44
@@ -164,18 +164,18 @@ _SIDE = 44
 _MARGIN = 0.05
 _MOST_SLICES = 8
 _METRIC = ({"x", "y"}, {"easting", "northing"})
-"""Pairs of inputs with the same unit, drawn to scale."""
+"""Pairs of inputs whose maps are drawn to scale."""
 
 Predict = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
-"""Function from inputs (m, d) to mean and standard deviation (m,) of the noise-free function."""
+"""Function from inputs (m, d) to mean and standard deviation (m,) of the field."""
 
 
 def domain(
     model: KernelModel, check: ModelCheck | None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return minimum, maximum and median (d,) of the shown inputs, in original units.
+    """Return minimum, maximum and median (d,) of the test rows' inputs, in original units.
 
-    The inputs are those of the rows or, if no rows are given, the first kernel's inducing inputs.
+    If `check` is None, the inducing inputs of the first kernel are used instead.
     """
     if check is not None:
         X = check.inputs
@@ -192,8 +192,8 @@ def fields(
 ) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
     """Return a curve for each input, and a map for a model with two inputs.
 
-    Along a curve the other inputs are at their medians. One prediction serves all curves and the
-    map, because it has a high fixed cost.
+    Along a curve, all other inputs have their median values. `predict` is called only once, because
+    each call has a high fixed cost.
     """
     lines, plane = _lines(model, check), _plane(model, check)
     parts = [X for _, X in lines] + ([] if plane is None else [plane[1]])
@@ -251,7 +251,7 @@ def _every(check: ModelCheck) -> int:
 
 
 def significant(values: Any, digits: int = 5) -> Any:
-    """Return plain numbers rounded to significant digits; None for numbers that are not finite."""
+    """Round numbers to significant digits, with None in place of NaN and infinity."""
     if isinstance(values, np.ndarray):
         values = values.tolist()
     if isinstance(values, list):
@@ -260,22 +260,22 @@ def significant(values: Any, digits: int = 5) -> Any:
 
 
 FIRST = 24
-"""Number of the most probable kernels that are compared with each other."""
+"""Number of the most probable kernels that are compared with one another."""
 _NATS = 1.0
 _PREDICTION = 0.1
-"""Largest difference (RMS) of predictions that count as equal, in standard deviations."""
+"""Largest RMS difference of equal predictions, in standard deviations."""
 _COVARIANCE = 0.01
-"""Largest relative difference of covariances that count as equal, in the Frobenius norm."""
+"""Largest relative difference of equal covariances, in the Frobenius norm."""
 _POINTS = 60
 
 
 @dataclass(frozen=True)
 class Alike:
-    """Group of kernels that cannot be distinguished from the first one.
+    """Group of kernels that agree with the first kernel of the group.
 
     Args:
-        kernels: numbers of the kernels, the most probable first.
-        why: reason for each kernel except the first.
+        kernels: indices of the kernels in descending order of probability.
+        why: reason for each kernel after the first.
     """
 
     kernels: tuple[int, ...]
@@ -283,12 +283,12 @@ class Alike:
 
 
 def alike(model: KernelModel, X: FloatArray, *, samples: int, seed: int) -> tuple[Alike, ...]:
-    """Return groups of two or more kernels that agree over X (m, d), among the first `FIRST`.
+    """Return groups of two or more kernels that agree over the inputs X (m, d).
 
-    Two kernels agree if their covariances at the means of q(θ) differ by less than one per cent.
-    They also agree if their local ELBOs differ by less than 1 nat, and their predictions by less
-    than a tenth of the standard deviation. Each kernel joins the most probable kernel with which it
-    agrees.
+    The `FIRST` most probable kernels are compared. Two kernels agree if their covariances at the
+    means of q(θ) differ by less than one per cent. They also agree if their local ELBOs differ by
+    less than 1 nat and their predictions differ by less than a tenth of the standard deviation.
+    Each kernel joins the most probable kernel with which it agrees.
     """
     first = min(FIRST, len(model.fits))
     points = model.scaling.inputs(X[np.linspace(0, len(X) - 1, min(_POINTS, len(X))).astype(int)])

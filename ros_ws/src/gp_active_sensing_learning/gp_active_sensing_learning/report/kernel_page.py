@@ -1,4 +1,4 @@
-"""Page about a kernel model: its kernels, and the quality of its predictions."""
+"""HTML page about a kernel model, with its kernels and the quality of its predictions."""
 
 from __future__ import annotations
 
@@ -25,27 +25,32 @@ from gp_active_sensing_learning.report.kernel_check import Alike, ModelCheck, al
 from gp_active_sensing_learning.report.kernel_payload import kernel_payload, output_of
 
 AVERAGED = 12
-"""Largest number of kernels that predictions on the page are averaged over."""
+"""Largest number of kernels over which a prediction on the page averages."""
 _ENOUGH = 0.995
-"""Probability of the averaged kernels at which no further kernel is added."""
+"""Total probability of the averaged kernels at which no further kernel is added."""
 SAMPLES = 16
-"""Number of samples of θ for a prediction; fewer with many inducing points."""
+"""Largest number of samples of θ for a prediction."""
 _LEAST_SAMPLES, _WORK = 4, 2048
 _LEFT_OUT = ("pruned", "screened out")
-"""Reasons for dropping kernels without a fault, because of low probability."""
+"""Reasons for dropping kernels with low probability, which are not faults."""
 _COMPARED = 200
-"""Largest number of inputs at which kernels are compared."""
+"""Largest number of inputs at which kernels are compared with one another."""
 _SCRIPTS = ("base.js", "chart.js", "map.js", "heat.js", "kernels.js")
 
 
 def write_kernel_page(model: KernelModel, path: Path | str, rows: Dataset | None = None) -> Path:
-    """Write the page of a model, with predictions of `rows` if given; return its path.
+    """Write the page of a model and return its path.
 
-    The page is one HTML file that needs no network. It shows only some of many rows and kernels,
-    and states which.
+    The page is one HTML file that needs no network. With many rows or kernels it shows a subset,
+    and states which one.
+
+    Args:
+        model: the model.
+        path: HTML file to write.
+        rows: test rows that are compared with predictions; None = no comparison.
 
     Raises:
-        ConfigError: the rows have other inputs than the model, or no row can be used.
+        ConfigError: the inputs of the rows differ from those of the model, or no row can be used.
         RunError: the page cannot be written.
     """
     model, seed = model.ordered(), _seed(model)
@@ -87,14 +92,12 @@ def write_kernel_page(model: KernelModel, path: Path | str, rows: Dataset | None
 
 
 def _seed(model: KernelModel) -> int:
-    """Return the seed of the model's learning; 0 if it is not known."""
     settings = model.settings.get("vbks")
     seed = settings.get("seed") if isinstance(settings, Mapping) else None
     return seed if isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0 else 0
 
 
 def _averaged_kernels(model: KernelModel) -> list[int]:
-    """Return the most probable kernels for averaging; they have nearly all of the probability."""
     below = np.cumsum(model.belief.probabilities) < _ENOUGH
     return list(range(min(int(below.sum()) + 1, AVERAGED, len(model.fits))))
 
@@ -105,7 +108,7 @@ def _samples(model: KernelModel) -> int:
 
 
 def _compared(model: KernelModel, found: ModelCheck | None, seed: int) -> FloatArray:
-    """Return inputs (m, d) at which kernels are compared: those of rows, or random ones."""
+    """Return inputs (m, d) at which kernels are compared. Without test rows they are random."""
     if found is not None:
         some = np.linspace(0, len(found.inputs) - 1, min(_COMPARED, len(found.inputs)))
         return np.asarray(found.inputs[np.unique(some.astype(int))])
@@ -115,7 +118,6 @@ def _compared(model: KernelModel, found: ModelCheck | None, seed: int) -> FloatA
 
 
 def _learned(model: KernelModel) -> str:
-    """Return sentences on the data and on the most probable kernels."""
     names = model.input_names
     by = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
     text = f"Learned from {model.rows:,} rows of {model.source}: {output_of(model)} by {by}."
@@ -165,7 +167,7 @@ def _notes(model: KernelModel) -> Iterator[str]:
 def _tiles(model: KernelModel, found: ModelCheck | None) -> Iterator[str]:
     belief = model.belief
     error = float(belief.errors[0])
-    # Allow a line break after each sign of a long name.
+    # Allow a line break after each operator of a long kernel name.
     name = re.sub("([+×])", "\\1\u200b", model.names[0])
     yield tile(name, f"most probable: {_percent(float(belief.probabilities[0]), error)}")
     if len(model.fits) > 1:
@@ -221,7 +223,6 @@ def _checked(found: ModelCheck | None) -> str:
 
 
 def _alike(model: KernelModel, groups: tuple[Alike, ...]) -> str:
-    """Return a list of the kernels that cannot be distinguished, as HTML."""
     if not groups:
         return ""
     items = ""
@@ -245,7 +246,7 @@ _WORDS = {
     "PER": "roughness within a period",
     "LIN": "length of the slope",
 }
-"""Names of length-scales that are not lengths of variation, by base kernel."""
+"""Names of the length-scale parameter for base kernels in which it is not a length-scale."""
 
 
 @dataclass(frozen=True)
@@ -253,11 +254,12 @@ class Number:
     """Hyper-parameter in the unit of its input or of the output.
 
     Args:
-        of: base kernel or term with the hyper-parameter.
-        what: kind, such as length-scale or period.
-        along: name of the input; "" without an input.
+        of: base kernel or term of the kernel that has the hyper-parameter.
+        what: kind of hyper-parameter, such as length-scale or period.
+        along: name of the input; "" = the hyper-parameter belongs to no input.
         value: median of the log-normal belief.
-        low, high: limits at two standard deviations of the logarithm; `value` for a point.
+        low, high: limits at two standard deviations of the logarithm; equal to `value` for a point
+            estimate.
     """
 
     of: str
@@ -269,7 +271,7 @@ class Number:
 
 
 def numbers(fit: KernelFit, model: KernelModel) -> Iterator[Number]:
-    """Yield all hyper-parameters of a kernel, noise first, in the order of θ."""
+    """Yield the hyper-parameters of a kernel in the order of θ, which begins with the noise."""
     composite, scaling = fit.composite, model.scaling
     shown = tuple(map(str, composite.expression.terms))
     rows = zip(composite.parameters, fit.theta_mean.tolist(), fit.theta_std.tolist(), strict=True)
@@ -289,7 +291,7 @@ def numbers(fit: KernelFit, model: KernelModel) -> Iterator[Number]:
 def _described(
     parameter: Parameter, leaves: tuple[BaseKernel, ...], shown: tuple[str, ...], model: KernelModel
 ) -> tuple[str, str, str]:
-    """Return the attributes `of`, `what` and `along` of a hyper-parameter's `Number`."""
+    """Return the fields `of`, `what` and `along` of the `Number` for a hyper-parameter."""
     if parameter.kind == "noise":
         return "readings", "noise, standard deviation", ""
     if parameter.kind == "scale":
@@ -304,15 +306,15 @@ def _described(
 
 
 _FIRST = 16
-"""Number of kernels in the open table; all others are in a table to unfold."""
+"""Number of kernels in the first table. Further kernels are in a collapsed table."""
 _DESCRIBED = 12
-"""Largest number of kernels with listed hyper-parameters."""
+"""Largest number of kernels whose hyper-parameters are listed."""
 _MOST_LENGTHS = 4
-"""Largest number of inputs with a column for lengths."""
+"""Largest number of inputs for which the table has a column of lengths."""
 
 
 def rounded(value: float, digits: int = 3) -> str:
-    """Return a number rounded to significant digits, for readers."""
+    """Return a number as text with `digits` significant digits."""
     size = abs(value)
     if value == 0.0:
         return "0"
@@ -322,7 +324,7 @@ def rounded(value: float, digits: int = 3) -> str:
 
 
 def kernel_table(model: KernelModel) -> str:
-    """Return a table of the first kernels, and a table of all other kernels to unfold."""
+    """Return an HTML table of the first kernels, and a collapsed table of all further kernels."""
     table = _rows(model, range(min(_FIRST, len(model.fits))))
     first = f'<figure class="table">{table}</figure>'
     if len(model.fits) <= _FIRST:
@@ -365,7 +367,7 @@ def _rows(model: KernelModel, which: Sequence[int]) -> str:
 
 
 def number_tables(model: KernelModel) -> str:
-    """Return a table of hyper-parameters for each of the first kernels, to unfold."""
+    """Return a collapsed HTML table of hyper-parameters for each of the first kernels."""
     found = []
     for k, fit in enumerate(model.fits[:_DESCRIBED]):
         point = fit.point
@@ -391,7 +393,7 @@ def _number(number: Number, point: bool) -> tuple[str, ...]:
 
 
 def coverage_table(found: ModelCheck) -> str:
-    """Return a table of the nominal and the actual coverage of intervals."""
+    """Return an HTML table of the nominal and the actual coverage of prediction intervals."""
     body = [
         (f"{100 * c.level:.0f} %", f"{100 * c.share:.1f} %", f"± {100 * c.error:.1f} %")
         for c in found.coverage
@@ -400,7 +402,7 @@ def coverage_table(found: ModelCheck) -> str:
 
 
 def dropped_table(model: KernelModel) -> str:
-    """Return a table of dropped kernels with reasons; "" = no kernel was dropped."""
+    """Return an HTML table of dropped kernels with reasons; "" = no kernel was dropped."""
     if not model.dropped:
         return ""
     columns = [("kernel", "text"), ("why it is not in the model", "text wrap")]

@@ -1,4 +1,4 @@
-"""Data for the scripts of a kernel model's page."""
+"""Data for the charts on the page of a kernel model."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from gp_active_sensing_learning.report.kernel_check import (
 )
 
 BARS, LINES, MATRIX = 16, 8, 24
-"""Largest numbers of kernels with a bar, with a line, and with a row of the matrix."""
+"""Largest number of kernels in the bar chart, in the line chart, and in the matrix."""
 _FEW, _LEAST = 6, 0.001
-"""Smallest number of bars, and smallest probability of a further bar."""
+"""Smallest number of bars, and smallest probability of a kernel with a further bar."""
 _FAINT = 40
-"""Largest number of kernels with a faint trace in the background."""
+"""Largest number of kernels with a faint line in the background of the chart of bounds."""
 _TRACE = 160
-"""Largest number of points of a trace."""
+"""Largest number of points on a line of bounds."""
 _DOTS = 800
-"""Largest number of rows drawn as points."""
+"""Largest number of rows that are drawn as points."""
 _BINS = 30
 _WIDEST = 5.0
 """Limit of the histogram of residuals, in standard deviations."""
@@ -37,7 +37,7 @@ _WIDEST = 5.0
 def kernel_payload(
     model: KernelModel, predict: Predict, check: ModelCheck | None
 ) -> dict[str, Any]:
-    """Return the data of the page."""
+    """Return the data of all charts; `check` = None leaves out the charts of test rows."""
     shown = _lines(model)
     curves, plane = fields(model, predict, check)
     return {
@@ -54,13 +54,13 @@ def kernel_payload(
 
 
 def output_of(model: KernelModel) -> str:
-    """Return the name of the outputs, with their transform."""
+    """Return the name of the outputs, preceded by their transform."""
     transform = str(model.settings.get("transform") or "identity")
     return model.output_name if transform == "identity" else f"{transform} {model.output_name}"
 
 
 def _belief(model: KernelModel) -> dict[str, Any]:
-    """Return the most probable kernels by q* or softmax, in the order of q*, and the rest."""
+    """Return q* and softmax of the most probable kernels, and sums over all other kernels."""
     belief = model.belief
     larger = np.maximum(belief.probabilities, belief.softmax)
     count = min(max(int((larger >= _LEAST).sum()), _FEW), BARS, len(larger))
@@ -79,7 +79,7 @@ def _belief(model: KernelModel) -> dict[str, Any]:
 
 
 def _lines(model: KernelModel) -> list[str]:
-    """Return the names of kernels with lines: those with the largest probability at any stage."""
+    """Return the names of the kernels that had the largest probabilities at any stage."""
     history = model.history
     if not len(history.rows):
         return list(model.names[:LINES])
@@ -90,7 +90,7 @@ def _lines(model: KernelModel) -> list[str]:
         key=lambda k: (-ever[k], last.get(history.names[k], len(last))),
     )
     chosen = [history.names[k] for k in order[:LINES]]
-    for name in reversed(model.names[:2]):  # always include the two most probable now
+    for name in reversed(model.names[:2]):  # always with the two most probable
         if name not in chosen and name in history.names:
             chosen = [name, *chosen[: LINES - 1]]
     return sorted(chosen, key=lambda name: last.get(name, len(last)))
@@ -125,7 +125,7 @@ def _history(model: KernelModel, shown: list[str]) -> dict[str, Any] | None:
 
 
 def _traces(model: KernelModel, shown: list[str]) -> dict[str, Any] | None:
-    """Return estimates of the local ELBOs per row at common iterations."""
+    """Return the estimated local ELBOs, divided by the number of rows, at common iterations."""
     fits = {fit.name: fit for fit in model.fits if len(_steps(fit)[0])}
     known = [name for name in shown if name in fits]
     known += [name for name in fits if name not in known][: max(0, 2 - len(known))]
@@ -138,7 +138,7 @@ def _traces(model: KernelModel, shown: list[str]) -> dict[str, Any] | None:
     at = np.unique(np.rint(np.linspace(first, last, _TRACE))) if last > first else np.array([last])
     values = {name: _resampled(*steps[name], at) for name in steps}
     known_values = np.concatenate(list(values.values()))
-    # Leave the first steps out of the range, because they are far below all others.
+    # Leave the first steps out of the axis range, because their bounds are far lower.
     low, high = np.nanquantile(known_values, [0.12, 1.0]).tolist()
     margin = 0.08 * (high - low) or 1.0
     return {
@@ -159,7 +159,7 @@ def _traces(model: KernelModel, shown: list[str]) -> dict[str, Any] | None:
 
 
 def _steps(fit: KernelFit) -> tuple[FloatArray, FloatArray]:
-    """Return iterations, counted over all stages, and the bound per row, where both are finite."""
+    """Return iterations, counted over all stages, and bounds divided by the number of rows."""
     trace = np.asarray(fit.trace, dtype=np.float64).reshape(-1, 3)
     iteration, rows, bound = trace[np.isfinite(trace).all(axis=1)].T
     again = np.zeros(len(iteration))
@@ -168,7 +168,7 @@ def _steps(fit: KernelFit) -> tuple[FloatArray, FloatArray]:
 
 
 def _resampled(x: FloatArray, values: FloatArray, at: FloatArray) -> FloatArray:
-    # A kernel has no values after its end.
+    # A kernel has no values after its last step.
     half = 0.5 * (at[1] - at[0]) if len(at) > 1 else 0.5
     there = (at >= x[0] - half) & (at <= x[-1] + half)
     return np.where(there, np.interp(at, x, values), np.nan)
@@ -230,7 +230,7 @@ def _quantiles(residuals: FloatArray) -> dict[str, Any]:
     ordered = np.sort(residuals)
     count = len(ordered)
     normal = ndtri((np.arange(count) + 0.5) / count)
-    # All points of the tails, and a sample of the middle.
+    # Keep all points of the tails, and a sample of the points between them.
     some = np.unique(
         np.concatenate(
             [np.arange(min(count, 40)), _some(count, POINTS), np.arange(max(0, count - 40), count)]
@@ -240,7 +240,7 @@ def _quantiles(residuals: FloatArray) -> dict[str, Any]:
 
 
 def _trend(x: FloatArray, residuals: FloatArray) -> dict[str, Any]:
-    """Return residuals by an input, with means and two standard errors of groups along it."""
+    """Return residuals over an input `x`, with group means and their two standard errors."""
     some = _some(len(x), _DOTS)
     order = np.argsort(x[some], kind="stable")
     found = {"x": x[some][order], "y": residuals[some][order]}
