@@ -24,7 +24,7 @@ class ExperimentConfig:
     """Trials, repetitions and metrics of an experiment."""
 
     scenario: str | dict[str, Any] = param(  # noqa: RUF009
-        help="a shipped scenario's name, a path relative to this file, or a scenario written out"
+        help="name of a shipped scenario, path relative to this file, or a scenario written out"
     )
     name: str = param("", help='used in the name of the directory; "" = the name of the file')
     description: str = param("", help="one or two sentences, for reports")
@@ -33,50 +33,50 @@ class ExperimentConfig:
     )
     seeded: tuple[str, ...] = param(
         (),
-        help="further keys of the scenario that get the seed: with map.seed each run has points of "
-        "its own to choose from",
+        help="further keys of the scenario that get the seed. With map.seed each run has its own "
+        "points",
     )
     policies: dict[str, Any] = param(  # noqa: RUF009
         {},
-        help="label: policy and its parameters, as in a scenario; `name` may be left out where "
-        "the label is the name. None given = the scenario's own policy",
+        help="label: policy and its parameters, as in a scenario. `name` may be left out if the "
+        "label is the name. Empty = the scenario's own policy",
     )
     configurations: dict[str, Any] = param(  # noqa: RUF009
         {},
-        help="label: keys of the scenario that differ, as `a.b: value` or nested. None given = "
-        "the scenario as it is, as `default`",
+        help="label: keys of the scenario that differ, as `a.b: value` or nested. Empty = the "
+        "scenario as it is, labelled `default`",
     )
     budgets: tuple[int, ...] = param(
         (),
-        help="newly observed places; each number is a mission of its own, since policies plan "
-        "with what is left",
+        help="newly observed places. Each number is a mission of its own, since policies plan "
+        "with the remaining budget",
         unit="readings",
         low=1,
     )
     checkpoints: tuple[int, ...] = param(
         (),
-        help="observed places after which one mission is read off, instead of `budgets`. Neither "
-        "= the end of the scenario's own budget",
+        help="numbers of observed places at which one mission is evaluated, in place of "
+        "`budgets`. Without both, the end of the scenario's own budget",
         unit="readings",
         low=1,
     )
     baseline: str | None = param(
-        None, help="label of the policy that the others are compared with, seed by seed"
+        None, help="label of the policy that all others are compared with, seed by seed"
     )
     metrics: tuple[str, ...] = param(
         ("rmspe",),
-        help="metrics to compute; see the list below",
+        help="metrics to compute, from the list below",
         choices=tuple(METRICS),
         min_items=1,
     )
     designs: int | None = param(
         None,
-        help="observed places that the picture of where policies went shows (first seed); null = "
-        "the first of `budgets` or `checkpoints`",
+        help="number of observed places in the picture of the routes (first seed). null = the "
+        "first of `budgets` or `checkpoints`",
         unit="readings",
         low=1,
     )
-    expected: str = param("", help="published results, for the reader; not used")
+    expected: str = param("", help="published results, for the reader only")
 
     def __post_init__(self) -> None:
         problems = []

@@ -136,8 +136,8 @@ class BeliefConfig:
 
     length_scales: tuple[float | tuple[float, ...], ...] | None = param(
         None,
-        help="candidate length-scales; an entry may be a list, one per feature, such as x, y and "
-        "z; null = from the spacing and extent of the map, following the readings",
+        help="candidate length-scales. Each may be a list with one value per feature, such as x, "
+        "y and z. null = derived from the map's spacing and extent, and adapted to the readings",
         unit="feature units, metres on a map",
         above=0.0,
         min_items=1,
@@ -145,39 +145,39 @@ class BeliefConfig:
     kernel: str | tuple[str, ...] | None = param(
         None,
         help="covariance function of the features, of the road graph (graph_matern…), of earlier "
-        "readings (empirical, with history), or none = no spatial correlation. A list = equally "
-        f"probable candidates, none {NONE_WEIGHT:g} of that where length_scales are not given. "
-        f"null = on roads {', '.join(ROAD_KERNELS)}, elsewhere "
-        f"{', '.join(PLANE_KERNELS)}, with length_scales {GIVEN}",
+        "readings (empirical, with history), or none = no spatial correlation. A list has equally "
+        f"probable candidates. Without length_scales, none has {NONE_WEIGHT:g} of their "
+        f"probability. null = {', '.join(ROAD_KERNELS)} on roads, "
+        f"{', '.join(PLANE_KERNELS)} elsewhere, {GIVEN} with length_scales",
         min_items=1,
     )
     model: str | None = param(
         None,
-        help="file of a belief over kernels, as `learn --kernels` writes it: kernels, "
-        "length-scales, signal, noise, weights and mean are then its own",
+        help="file of a belief over kernels, as `learn --kernels` writes it. Kernels, "
+        "length-scales, signal, noise, weights and mean then come from that file",
     )
     model_mark: str | None = param(
         None,
-        help="model: what its file has to hold, a word that a run writes into its own "
-        "configuration; null = whatever is there",
+        help="model: word that the file must contain. A run writes it into its own configuration. "
+        "null = no check",
     )
     history: str | None = param(
         None,
-        help="empirical: CSV table of earlier readings, a line for each time, a column for each "
-        "place by its name; covariance and mean of the field are theirs",
+        help="empirical: CSV table of earlier readings, a line for each time and a column for "
+        "each place, named after it. Covariance and mean of the field come from that table",
     )
     signal_std: tuple[float, ...] | None = param(
         None,
-        help="candidate standard deviations of the field about its mean; null = not known, or as "
-        "in the history",
+        help="candidate standard deviations of the field about its mean. null = unknown, or taken "
+        "from the history",
         unit="unit of the readings",
         above=0.0,
         min_items=1,
     )
     noise_std: tuple[float, ...] | None = param(
         None,
-        help="candidate standard deviations of a reading's noise; null = not known, a few shares "
-        "of the field's",
+        help="candidate standard deviations of a reading's noise. null = unknown: several "
+        "fractions of the field's standard deviation are weighed",
         unit="unit of the readings",
         above=0.0,
         min_items=1,
@@ -185,44 +185,45 @@ class BeliefConfig:
     place_std: tuple[float, ...] | None = param(
         None,
         help="candidate standard deviations of the part of the field that is independent from "
-        "place to place; null = a few shares of the field's, but nothing where "
-        "signal_std and noise_std are given; [0] = nothing",
+        "place to place. null = several fractions of the field's are weighed, or [0] if "
+        "signal_std and noise_std are given. [0] = no such part",
         unit="unit of the readings",
         low=0.0,
         min_items=1,
     )
     mean: str = param(
         "constant",
-        help="prior mean: an unknown constant, or linear in the features as well",
+        help="prior mean: an unknown constant, or a linear function of the features plus a "
+        "constant",
         choices=("constant", "linear"),
     )
     mean_features: tuple[str, ...] | None = param(
         None,
-        help="linear: columns of the map it is linear in, such as speed_limit; null = the map's "
-        "features, of relational ones what they are made of",
+        help="linear: columns of the map that the mean depends on, such as speed_limit. null = "
+        "the features of the map",
         min_items=1,
     )
     attributes: tuple[str, ...] | None = param(
         None,
-        help="attributes of the map that the mean may be linear in, with slopes near zero: length, "
-        "lanes, speed_limit, class or further columns. null = all, but none where length_scales "
-        "are given or the mean is linear; [] = none",
+        help="attributes of the map that may explain the mean by small slopes: length, lanes, "
+        "speed_limit, class or further columns. null = all of them, or none if length_scales are "
+        "given or the mean is linear. [] = none",
     )
     mean_value: float = param(
         0.0, help="prior expectation of the mean", unit="unit of the readings"
     )
     mean_std: float | None = param(
         None,
-        help="prior standard deviation of the mean (and of each slope); 0 = mean_value is known, "
-        f"null = not known at all ({VAGUE:g} times the largest signal_std), or as in the history",
+        help="prior standard deviation of the mean and of each slope. 0 = mean_value is known. "
+        f"null = unknown ({VAGUE:g} times the largest signal_std), or taken from the history",
         unit="unit of the readings",
         low=0.0,
     )
     transform: str | None = param(
         None,
-        help="applied to the readings first; signal, noise and mean are then those of the result; "
-        "null = the logarithm, of the reading and an offset, where the readings say that it fits "
-        "better, and signal, noise and drift are not given",
+        help="transform that is applied to the readings first. The other keys then describe the "
+        "transformed readings. null = the logarithm of the reading plus an offset, if the "
+        "readings fit it better and signal_std, noise_std and drift are not given",
         choices=tuple(TRANSFORMS),
     )
     drift: DriftConfig = param(  # noqa: RUF009

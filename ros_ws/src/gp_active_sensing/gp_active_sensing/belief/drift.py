@@ -41,8 +41,8 @@ class DriftConfig:
 
     kind: str = param(
         "none",
-        help="none: the field stands; injection or weights: noise grows with age; kernel: the "
-        "field decorrelates in time; window or restart: old readings are dropped",
+        help="none: the field does not change. injection, weights: noise grows with age. kernel: "
+        "the field decorrelates in time. window, restart: old readings are dropped",
         choices=tuple(_NEEDED),
     )
     rate: float | None = param(
@@ -53,36 +53,36 @@ class DriftConfig:
     )
     doubling: float | None = param(
         None,
-        help="injection: age at which a reading's noise variance has doubled; needs no unit of "
-        "the readings, so it works while their scale is unknown",
+        help="injection: age at which a reading's noise variance has doubled. It needs no unit, "
+        "so it works while the scale of the readings is unknown",
         unit="s",
         above=0.0,
     )
     time_scale: float | None = param(
         None,
-        help="kernel, weights: age at which the correlation with now, or a reading's weight, is "
-        "1/e",
+        help="kernel: age at which the correlation with the present field is 1/e. weights: age at "
+        "which a reading's weight is 1/e",
         unit="s",
         above=0.0,
     )
     window: float | None = param(
         None,
-        help="window: age from which on readings do not count; restart: they count since the last "
-        "multiple of it",
+        help="window: age at which readings are dropped. restart: all readings are dropped at "
+        "every multiple of this time",
         unit="s",
         above=0.0,
     )
     discard_step: float | None = param(
         None,
-        help="injection: seconds of a step t, counted from the first reading; readings whose "
-        "variance has grown by more than log t are dropped, the newest never",
+        help="injection: length of a step t, counted from the first reading. Readings whose "
+        "variance has grown by more than log t are dropped, except the newest",
         unit="s",
         above=0.0,
     )
     forget_after: float | None = param(
         None,
-        help="age of a place's newest reading from which on it counts as not observed, so that it "
-        "is visited again; null = never",
+        help="a place counts as not observed when its newest reading has this age, so that it is "
+        "visited again. null = never",
         unit="s",
         above=0.0,
     )

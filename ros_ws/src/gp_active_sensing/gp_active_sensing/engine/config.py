@@ -19,13 +19,13 @@ class SortieConfig:
 
     metres: float | None = param(
         None,
-        help="distance that one battery lasts for; the probe then comes to probe.end (start, if "
-        "that is null), and the mission waits there for ~/resume",
+        help="distance that one battery lasts. The probe then returns to probe.end (null: to its "
+        "start), and the mission waits there for ~/resume",
         unit="m",
         above=0.0,
     )
     seconds: float | None = param(
-        None, help="time that one battery lasts for, pauses included", unit="s", above=0.0
+        None, help="time that one battery lasts, including pauses", unit="s", above=0.0
     )
 
 
@@ -35,12 +35,13 @@ class TripConfig:
 
     end: int | str | None = param(
         None,
-        help="place where it has to be when the mission is over, within the budget of metres and "
-        "seconds: a name in quotes, an index, or start, where it began; null = anywhere",
+        help="place where the probe must be at the end of the mission, within the budget of "
+        "metres and seconds: a name in quotes, an index, or start (where it began). null = "
+        "anywhere",
     )
     speed: float | str = param(
         "limit",
-        help="constant speed, or limit = what the map says",
+        help="constant speed, or limit = the speed limits of the map",
         unit="m/s",
         above=0.0,
         high=1000.0,
@@ -60,8 +61,8 @@ class DriveConfig:
 
     turn_radius: float = param(
         0.0,
-        help="least radius of a curve that it can drive: ways are counted and shown with their "
-        "curves; 0 = it turns on the spot. On roads the roads have the curves",
+        help="smallest radius of a curve that the probe can drive. Ways then consist of arcs and "
+        "straight lines. 0 = it turns on the spot. Not used on roads",
         unit="m",
         low=0.0,
         high=1e5,
@@ -77,15 +78,15 @@ class BudgetConfig:
     seconds: float | None = param(None, help="time driven", unit="s", above=0.0)
     error: float | dict[str, float] | None = param(  # noqa: RUF009
         None,
-        help="the mission is over when the belief promises at most this error of its map, and is "
-        "95 % sure of it; for several quantities a mapping {name: error}; each of them must hold",
+        help="the mission ends when the error of the map is at most this value with 95 % "
+        "probability. With several quantities it is a mapping {name: error}, and each must hold",
         unit="field unit",
         above=0.0,
     )
     error_of: str = param(
         MEAN,
-        help="measure of error: the root mean square over the places, by map.weights, or the "
-        "error of the worst place that has a weight",
+        help="measure of error: root mean square over the places, weighted by map.weights; or the "
+        "error of the worst place with a weight above 0",
         choices=OF,
     )
 
@@ -121,7 +122,9 @@ class LimitConfig:
 
     seconds: float | None = param(None, help="computing time", unit="s", low=0.0)
     expansions: int | None = param(
-        None, help="planner expansions; gives the same plan on every machine", low=0
+        None,
+        help="planner expansions. Unlike seconds, it gives the same plan on every machine",
+        low=0,
     )
 
     def limit(self) -> PlanLimit:

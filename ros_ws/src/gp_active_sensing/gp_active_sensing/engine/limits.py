@@ -33,26 +33,27 @@ class LimitsConfig:
     """
 
     at_least: float | None = param(
-        None, help="least value of a place that a probe may enter", unit="field unit"
+        None, help="lowest value at which a probe may enter a place", unit="field unit"
     )
     at_most: float | None = param(
-        None, help="largest value of a place that a probe may enter", unit="field unit"
+        None, help="highest value at which a probe may enter a place", unit="field unit"
     )
     probability: float = param(
         0.99,
-        help="probability of keeping the limits from which an unread place is open",
+        help="a place without a reading is open if it keeps the limits with at least this "
+        "probability",
         low=0.5,
         high=0.9999,
     )
     start_radius: float | None = param(
         None,
-        help="places within so far of where a probe begins are declared safe; null = 2.5 steps of "
-        "the map",
+        help="places within this distance of a probe's start are declared safe. null = 2.5 steps "
+        "of the map",
         unit="m",
         low=0.0,
     )
     quantity: str = param(
-        "", help="name of the quantity that is limited, of those in readings; empty = the main one"
+        "", help="name of the limited quantity, one of readings. Empty = the main quantity"
     )
 
     @property

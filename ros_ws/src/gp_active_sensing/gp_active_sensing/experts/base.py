@@ -51,26 +51,26 @@ class AnswersConfig:
 
     timeout: float = param(
         5.0,
-        help="longest time that a decision waits for the answers; 0 = it never waits",
+        help="longest time that a decision waits for the answers. 0 = it does not wait",
         unit="s",
         low=0.0,
     )
     max_age: float | None = param(
         3600.0,
-        help="an answer whose value is older is not used (too_old); null or unset = any age",
+        help="an answer with an older value is rejected (too_old). null or unset = any age",
         unit="s",
         above=0.0,
     )
     max_ahead: float = param(
         10.0,
-        help="an answer stamped so much later than the clock says is not used (stamp_ahead)",
+        help="an answer stamped later than the clock plus this time is rejected (stamp_ahead)",
         unit="s",
         low=0.0,
     )
     stations: tuple[str, ...] = param(
         (),
-        help="places of fixed stations, names or indices in quotes: it is asked there only; "
-        "empty = anywhere",
+        help="places of fixed stations, as names or indices in quotes. The expert is asked about "
+        "these places only. Empty = about any place",
     )
 
 
@@ -80,32 +80,33 @@ class ExpertConfig(AnswersConfig):
 
     kind: str = param(
         "none",
-        help="stations: fixed ones, which answer at their own places; model: answers anywhere; "
-        "probe: a second one, which drives to the places and reads there; none = no expert",
+        help="stations: fixed stations, which answer at their own places. model: answers "
+        "anywhere. probe: a second probe, which drives to the places and reads there. none = no "
+        "expert",
         choices=KINDS,
     )
     noise_std: float = param(
         0.1,
-        help="standard deviation of the answers' noise, which they state",
+        help="standard deviation of the noise of answers. Each answer states it",
         unit="field unit",
         above=0.0,
         high=_HUGE,
     )
     delay: float = param(
         0.0,
-        help="time from the question (of a probe, from its reading) to the answer; the value is "
-        "that of the earlier time",
+        help="time from the question to the answer, or of a second probe from its reading. The "
+        "value is that of the earlier time",
         unit="s",
         low=0.0,
     )
     start: str | None = param(
         None,
-        help="probe: place it stands at first, a name or an index in quotes; null = it begins at "
-        "the first place it is asked for",
+        help="probe: first place of the second probe, a name or an index in quotes. null = the "
+        "first place that it is asked about",
     )
     speed: float | str = param(
         "limit",
-        help="probe: constant speed, or limit = what the map says",
+        help="probe: constant speed, or limit = the speed limits of the map",
         unit="m/s",
         above=0.0,
         high=1000.0,
@@ -113,8 +114,8 @@ class ExpertConfig(AnswersConfig):
     )
     faults: float = param(
         0.0,
-        help="probability of each fault of an answer: it never comes, is not a number, or names "
-        "another place",
+        help="probability of each fault of an answer: it never comes, it is not a number, or it "
+        "names another place",
         low=0.0,
         high=1.0,
     )

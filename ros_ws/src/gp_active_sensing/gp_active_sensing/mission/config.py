@@ -57,14 +57,14 @@ class MissionConfig:
 
     arrival_radius: float | None = param(
         None,
-        help="distance to the waypoint at which the probe has arrived; unset = 5 m, or 0.4 of the "
-        "distance between neighbouring places if that is less",
+        help="the probe has arrived when it is this close to the waypoint. Unset = 5 m, or 0.4 of "
+        "the distance between neighbouring places if that is less",
         unit="m",
         above=0.0,
     )
     snap_distance: float | None = param(
         None,
-        help="farthest distance of a pose from its place; unset = 30 m on roads, otherwise the "
+        help="largest distance between a pose and its place. Unset = 30 m on roads, elsewhere the "
         "distance between neighbouring places",
         unit="m",
         above=0.0,
@@ -74,96 +74,100 @@ class MissionConfig:
     )
     settle: float = param(
         0.0,
-        help="for a slow sensor: readings of a place count after the probe has stayed there this "
-        "long. There = within arrival_radius, or on the road; then reading_timeout begins",
+        help="for a slow sensor: readings of a place count once the probe has been within "
+        "arrival_radius, or on the road, for this time. reading_timeout begins after it",
         unit="s",
         low=0.0,
         high=3600.0,
     )
-    retries: int = param(2, help="waits repeated before a place is set aside", low=0)
+    retries: int = param(
+        2, help="number of repeated waits for a reading before a place is set aside", low=0
+    )
     wait_for_reading: bool = param(
         True,
-        help="the first waypoint waits for a first reading, taken anywhere; false for a "
-        "sensor that measures only at its waypoints (as in scenarios)",
+        help="the first waypoint is sent after a first reading, taken anywhere. Set it to false "
+        "for a sensor that measures only at waypoints (the default of scenarios)",
     )
     silent_places: int = param(
         3,
-        help="number of places in a row without a reading that pauses the mission; with several "
-        "probes it stops that probe until its next reading; 0 = never (default of scenarios)",
+        help="the mission pauses after this number of successive places without a reading. With "
+        "several probes only that probe stops, until its next reading. 0 = never (default of "
+        "scenarios)",
         low=0,
     )
     coverage: float = param(
         0.5,
-        help="part of a road segment that must be driven before a reading of it counts",
+        help="fraction of a road segment that must be driven before a reading of it counts",
         low=0.0,
         high=1.0,
     )
     first_leg: float | None = param(
         None,
-        help="longest first leg, from where a probe is at its first decision to its first "
-        "waypoint; a longer one pauses the mission, since map, frame or datum may be wrong; "
-        "unset = the diagonal of the map's bounding box, plus snap_distance",
+        help="longest way from a probe's position at its first decision to its first waypoint. A "
+        "longer one pauses the mission, since map, frame or datum may be wrong. Unset = the "
+        "diagonal of the map's bounding box plus snap_distance",
         unit="m",
         above=0.0,
     )
     drive_timeout: float = param(
         120.0,
-        help="a waypoint counts as blocked when the probe makes no progress for this time: it "
-        "comes no nearer and reaches no new ground; 0 = never",
+        help="a waypoint is blocked when the probe makes no progress for this time: it comes no "
+        "nearer and reaches no new ground. 0 = never",
         unit="s",
         low=0.0,
     )
     block_seconds: float = param(
         300.0,
-        help="time for which a blocked place is not chosen and a shut move not used; a place "
+        help="time for which a blocked place is not chosen and a shut move is not used. A place "
         "blocked more than retries times is set aside",
         unit="s",
         low=0.0,
     )
     off_map: str = param(
         "warn",
-        help="reaction when a probe is off the map, see pose.off_map: warn; pause the mission; "
-        "or return = it is sent to the nearest place first. It is an error in log, /diagnostics "
-        "and page in any case",
+        help="reaction to a probe that is off the map (see pose.off_map): warn; pause = pause the "
+        "mission; return = send it to the nearest place first. Log, /diagnostics and page report "
+        "an error in any case",
         choices=("warn", "pause", "return"),
     )
     lost_after: float = param(
         30.0,
-        help="several probes: one that is silent for so long is given up, until it is heard again",
+        help="several probes: a probe that sends no pose for this time is given up until its next "
+        "pose",
         unit="s",
         above=0.0,
     )
     wait_for_absent: float = param(
         600.0,
-        help="several probes: how long idle probes wait for a silent one that has places and "
-        "budget left, before the mission ends; 0 = not at all",
+        help="several probes: time that idle probes wait for an absent one that has places and "
+        "budget left. Then the mission ends. 0 = they do not wait",
         unit="s",
         low=0.0,
     )
     together: bool = param(
         False,
         help="several probes: decide in rounds, when all active probes wait for a decision. A "
-        "policy for batches then chooses for all at once. The first round waits for all listed "
-        "probes, lost_after at most",
+        "batch policy then chooses for all at once. The first round waits for all listed probes, "
+        "at most lost_after",
     )
     follow: str = param(
         "waypoint",
-        help="waypoint: the probe is expected to drive there; probe: it drives where it likes, and "
-        "for each new place it observes the next place is published",
+        help="waypoint: the probe is expected to drive to each waypoint. probe: it drives where "
+        "it likes, and each newly observed place brings a new waypoint",
         choices=("waypoint", "probe"),
     )
     wait_for_plan: bool = param(
         False,
-        help="messages wait in the inbox while a decision is computed (for replay), so that the "
-        "same messages give the same decisions",
+        help="messages wait in the inbox while a decision is computed (for replay). The same "
+        "messages then give the same decisions",
     )
     begin: bool = param(
         True,
-        help="take decisions as soon as the node is active; otherwise readings are used and "
-        "nothing is decided until the service ~/start is called",
+        help="take decisions as soon as the node is active. false = readings are used, and "
+        "decisions begin with the service ~/start",
     )
     exit_at_end: bool = param(
-        False, help="end the process once the mission is over and its records are written"
+        False, help="end the process when the mission is over and its records are written"
     )
     export: tuple[str, ...] = param(
         ("csv",),
@@ -180,9 +184,9 @@ class WaypointConfig:
     topic: str = topic_param("next_waypoint")
     type: str = param(
         POSE_STAMPED,
-        help="message type of its topic; geographic = in degrees, a GeoPoseStamped where "
-        "geographic_msgs is installed and a NavSatFix otherwise. z is the altitude, or the height "
-        "above home in a GlobalPosition or a GlobalPositionTarget",
+        help="message type of the waypoint topic. geographic = in degrees: GeoPoseStamped where "
+        "geographic_msgs is installed, otherwise NavSatFix. z is the altitude; in GlobalPosition "
+        "and GlobalPositionTarget it is the height above home",
         choices=(
             POSE_STAMPED,
             GEOGRAPHIC,
@@ -194,42 +198,42 @@ class WaypointConfig:
     )
     navigate: str = param(
         "topic",
-        help="topic: topic next_waypoint only; action: as a goal of "
-        "nav2_msgs/action/NavigateToPose as well; a place whose goal is refused or aborted is "
-        "blocked",
+        help="topic: publish next_waypoint only. action: send it also as a goal of "
+        "nav2_msgs/action/NavigateToPose. A place whose goal is refused or aborted is blocked",
         choices=("topic", "action"),
     )
     action: str = param(
         "navigate_to_pose",
-        help="name of the action; of several probes in the namespace of each, unless it begins "
-        "with /",
+        help="name of the action. With several probes it is in the namespace of each, unless it "
+        "begins with /",
     )
     pause: str = param(
         "hold",
-        help="output of a paused mission on that topic: hold = the probe's position, so that it "
-        "stops; none = nothing, so that it drives on to its waypoint",
+        help="output on the waypoint topic during a pause: hold = the probe's position, so that "
+        "it stops; none = nothing, so that it drives on to its waypoint",
         choices=("hold", "none"),
     )
     ahead: int = param(
         1,
         help="number of places that a robot is sent to in advance. 1 = it is sent on when a place "
-        "is read; more, for robots that need not stop: within mission.arrival_radius, and so many "
-        "places are published on next_path (with action: as a goal of NavigateThroughPoses)",
+        "is read. 2 or more, for robots that need not stop: it is sent on within "
+        "mission.arrival_radius, and next_path has this number of places (with action: a goal of "
+        "NavigateThroughPoses)",
         low=1,
         high=50,
     )
     rate: float = param(
         0.0,
-        help="how often the last waypoint is sent again, for controllers that want a stream of set "
-        "points; 0 = once",
+        help="rate at which the last waypoint is repeated, for controllers that need a stream of "
+        "set-points. 0 = it is sent once",
         unit="Hz",
         low=0.0,
         high=100.0,
     )
     altitude: float = param(
         0.0,
-        help="z of every waypoint; what flies does not want the ground. On a map with heights it "
-        "is added to them",
+        help="z of every waypoint, for flying robots. On a map with heights it is added to the "
+        "height of the place",
         unit="m",
     )
 
@@ -239,15 +243,15 @@ class GridTopicsConfig:
     """Field values at the levels 0 and 100 of the published occupancy grids."""
 
     mean_low: float | None = param(
-        None, help="estimate at level 0 of ~/mean_grid; unset = the smallest estimate now"
+        None, help="estimate at level 0 of ~/mean_grid. Unset = the smallest present estimate"
     )
     mean_high: float | None = param(
-        None, help="estimate at level 100 of ~/mean_grid; unset = the largest estimate now"
+        None, help="estimate at level 100 of ~/mean_grid. Unset = the largest present estimate"
     )
     std_high: float | None = param(
         None,
-        help="standard deviation at level 100 of ~/std_grid; level 0 is none; unset = the largest "
-        "one now",
+        help="standard deviation at level 100 of ~/std_grid. Level 0 is 0. Unset = the largest "
+        "present one",
         above=0.0,
     )
 
@@ -267,30 +271,29 @@ class ActiveSensingConfig:
     IGNORED: ClassVar[tuple[str, ...]] = ("plan_ahead",)
 
     map: MapConfig
-    name: str = param("", help="name of the mission on its pages; empty = that of the scenario")
+    name: str = param("", help="name of the mission on its pages. Empty = the name of the scenario")
     belief: BeliefConfig = dataclasses.field(default_factory=BeliefConfig)
     scenario: str = param(
         "", help="name or path of a scenario whose values are the defaults of the parameters"
     )
     autostart: bool = param(
-        True, help="configure, activate and begin the mission without being asked"
+        True, help="configure, activate and begin the mission without a request"
     )
     probes: tuple[str, ...] = param(
         (),
-        help="names of the probes, which are namespaces of their topics; empty = one, without a "
-        "namespace; not set = as many as the scenario says: probe_1 and on",
+        help="names of the probes, which are the namespaces of their topics. Empty = one probe "
+        "without a namespace. Unset = the number in the scenario, as probe_1, probe_2, …",
     )
     seed: int = param(0, help="key of every random draw", low=0)
     run_dir: str = param(
         "",
-        help="directory for journal and records of the mission; empty = none: a killed mission is "
-        "lost; auto = a new one in the folder gp_active_sensing of ROS's home, or the newest there "
-        "if that mission was interrupted",
+        help="directory for journal and records of the mission. Empty = none: a killed mission is "
+        "lost. auto = a new directory in gp_active_sensing below $ROS_HOME, or the newest one "
+        "there if its mission was interrupted",
     )
     resume: bool = param(
         True,
-        help="go on with the mission that run_dir holds, if it is not over; false = run_dir must "
-        "be empty",
+        help="continue the mission in run_dir if it is not over. false = run_dir must be empty",
     )
     policy: dict[str, Any] = param(  # noqa: RUF009  a field with a default factory
         dict(DEFAULT_POLICY), help="how the next place is chosen"
@@ -303,8 +306,8 @@ class ActiveSensingConfig:
     reading: ReadingConfig = dataclasses.field(default_factory=ReadingConfig)
     readings: dict[str, QuantityConfig] = param(  # noqa: RUF009
         {},
-        help="instead of reading, several quantities by name, each with the keys of reading; the "
-        "first is the main one, whose readings cost the budget and complete a visit",
+        help="several quantities by name, in place of reading; each has the keys of reading. The "
+        "first is the main one: its readings cost the budget and complete a visit",
     )
     pose: PoseConfig = dataclasses.field(default_factory=PoseConfig)
     battery: BatteryConfig = dataclasses.field(default_factory=BatteryConfig)

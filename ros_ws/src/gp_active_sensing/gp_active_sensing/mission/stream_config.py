@@ -50,13 +50,14 @@ class StreamConfig:
     """Configuration of a subscription."""
 
     reliable: bool = param(
-        False, help="ask for every message; a best-effort publisher (a driver) is then not heard"
+        False,
+        help="request every message. Best-effort publishers, such as drivers, are then not "
+        "received",
     )
     catch_up: bool = param(
         False,
         help="receive messages that a publisher (reliable, transient local) sent while the node "
-        "was down; messages of other publishers are then not received. pose.history must cover "
-        "that time",
+        "was down. Other publishers are then not received. pose.history must cover that time",
     )
 
 
@@ -70,25 +71,26 @@ class ReadingConfig(StreamConfig):
         "temperature", help="path of the value, such as twist.twist.linear.x or data[3]"
     )
     variance_field: str = param(
-        "", help="path of the noise variance; empty = none; a variance of 0 means not known"
+        "", help="path of the noise variance. Empty = none. A variance of 0 means unknown"
     )
     noise_variance: float | None = param(
         None,
-        help="noise variance of readings without one of their own; unset = the belief's",
+        help="noise variance of readings that have none of their own. Unset = the belief's",
         unit="unit of the readings squared",
         above=0.0,
     )
     scale: float = param(1.0, help="factor on the value (3.6 turns m/s into km/h)")
-    offset: float = param(0.0, help="added after scaling", unit="unit of the readings")
+    offset: float = param(0.0, help="added to the value after scale", unit="unit of the readings")
     valid: tuple[float, ...] | None = param(
         None,
-        help="lowest and highest value, after scaling; what lies outside is no reading. Unset = "
-        "every value but the usual fill values, such as -9999, -32768 and 1e20",
+        help="lowest and highest value after scaling. Values outside are rejected. Unset = every "
+        "value except common fill values, such as -9999, -32768 and 1e20",
         unit="unit of the readings",
     )
     delay: float = param(
         0.0,
-        help="how much older a reading is than its stamp: it belongs where the probe was then",
+        help="time by which a reading is older than its stamp. The reading is placed where the "
+        "probe was then",
         unit="s",
         low=0.0,
         high=60.0,
@@ -96,7 +98,7 @@ class ReadingConfig(StreamConfig):
     mount: tuple[float, ...] | None = param(
         None,
         help="position of the sensor relative to the published pose: x ahead, y to the left, z "
-        "above (used on maps with heights). A reading belongs where the sensor was. Unset = at "
+        "above (used on maps with heights). A reading is placed where the sensor was. Unset = at "
         "the pose",
         unit="m",
         low=-1000.0,
@@ -104,34 +106,40 @@ class ReadingConfig(StreamConfig):
     )
     mount_from: str = param(
         "mount",
-        help="source of the sensor's mount: mount = reading.mount; tf = the transform from "
-        "the pose's child frame to header.frame_id of the reading (needs tf2_ros)",
+        help="source of the sensor's mount: mount = reading.mount. tf = the transform from the "
+        "pose's child frame to header.frame_id of the reading (needs tf2_ros)",
         choices=("mount", TF),
     )
     unit: str = param(
-        "", help="unit of the readings after scaling, for log, records and report; empty = not said"
+        "",
+        help="unit of the readings after scaling, for log, records and report. Empty = none "
+        "is shown",
     )
     gate: float = param(
         6.0,
-        help="a reading that is farther than this from its prediction is set aside. It is used "
-        "later if others agree with it, or by ~/accept_gated; 0 = never",
+        help="a reading farther than this from its prediction is set aside. It is used later if "
+        "others agree with it, or by ~/accept_gated. 0 = no reading is set aside",
         unit="standard deviations",
         low=0.0,
     )
     gate_places: int = param(
-        10, help="places that must be observed before readings are set aside", low=1
+        10, help="number of observed places from which readings may be set aside", low=1
     )
     window: float | None = param(
         None,
-        help="time within which readings of one place are averaged to one reading; 0 = no average; "
-        "unset = one average of each stay at the place, whose variance includes how the field "
-        "varies along the way",
+        help="readings of one place within this time are averaged. 0 = no average. Unset = one "
+        "average for each stay at the place, whose variance includes the variation of the field "
+        "along the way",
         unit="s",
         low=0.0,
         high=3600.0,
     )
     rate: float = param(
-        10.0, help="expected rate; sizes the queues", unit="Hz", above=0.0, high=1e5
+        10.0,
+        help="expected rate, which sets the size of the queues",
+        unit="Hz",
+        above=0.0,
+        high=1e5,
     )
 
     def __post_init__(self) -> None:
@@ -161,17 +169,17 @@ class PlannedConfig:
 
     weight: float = param(
         1.0,
-        help="weight of its relative map error in the plans; 0 = it is mapped and not planned for",
+        help="weight of its relative map error in the plans. 0 = it is mapped, but plans ignore it",
         low=0.0,
         high=1e6,
     )
     sampled: bool = param(
-        False, help="it is read only where the probe stops for it, such as a water sample"
+        False, help="true = it is read only where the probe stops for it, such as a water sample"
     )
     link: str = param(
         AUTO,
-        help="name of a quantity read at more places: its map tells about this one as far as the "
-        "readings agree; auto = the first; empty = none",
+        help="name of a quantity that is read at more places. The map of that quantity helps to "
+        "predict this one as far as their readings agree. auto = the first quantity; empty = none",
     )
     belief: BeliefConfig = dataclass_field(default_factory=BeliefConfig)
 
@@ -185,7 +193,7 @@ class QuantityConfig(ReadingConfig, PlannedConfig):
     """Configuration of one of several quantities: readings, belief and probes."""
 
     probes: tuple[str, ...] = param(
-        (), help="names of the probes that carry its sensor; empty = all of them"
+        (), help="names of the probes that carry its sensor. Empty = all probes"
     )
 
     def reading(self) -> ReadingConfig:
@@ -201,7 +209,7 @@ class PoseConfig(StreamConfig):
     topic: str = topic_param("pose")
     type: str = param(
         "nav_msgs/msg/Odometry",
-        help="message type; tf = no topic, the transform of child_frame in the map's frame",
+        help="message type. tf = no topic: the transform of child_frame in the map's frame",
         choices=(
             "nav_msgs/msg/Odometry",
             "geometry_msgs/msg/PoseStamped",
@@ -212,30 +220,30 @@ class PoseConfig(StreamConfig):
     )
     child_frame: str = param(
         "base_link",
-        help="tf: frame of the sensor; of several probes with the name of each before it, such as "
-        "probe_1/base_link. With reading.mount_from: tf the frame whose pose it is, where the "
-        "message does not say (Odometry does)",
+        help="tf: frame of the sensor. With several probes each has its name before it, such as "
+        "probe_1/base_link. With reading.mount_from: tf, the frame of the pose if the message "
+        "does not name one",
     )
     covariance: str = param(
         "use",
-        help="covariance of poses in Odometry, PoseWithCovarianceStamped and NavSatFix: use = an "
-        "uncertain position adds noise to a reading, as much as the field varies over it; "
-        "ignore = poses are exact",
+        help="covariance of poses in Odometry, PoseWithCovarianceStamped and NavSatFix. use = an "
+        "uncertain position adds noise to a reading, as much as the field varies over it. ignore "
+        "= poses are exact",
         choices=("use", "ignore"),
     )
     twist_topic: str = param(
         "",
-        help="topic of a measured velocity, such as the Doppler velocity of a GPS receiver: below "
-        "0.03 m/s no metres are charged; empty = the twist in Odometry, if any",
+        help="topic of a measured velocity, such as a GPS receiver's Doppler velocity. Below 0.03 "
+        "m/s no metres are charged. Empty = the twist in Odometry, if any",
     )
     twist_type: str = param(
         "geometry_msgs/msg/TwistStamped",
-        help="its message type",
+        help="message type of twist_topic",
         choices=tuple(TWISTS),
     )
     rate: float = param(
         50.0,
-        help="expected rate; sizes the queues; tf: how often it is looked up",
+        help="expected rate, which sets the size of the queues. tf: rate of the look-ups",
         unit="Hz",
         low=1e-3,
         high=1e5,
@@ -245,42 +253,42 @@ class PoseConfig(StreamConfig):
     )
     max_ahead: float | None = param(
         10.0,
-        help="a pose whose stamp is farther ahead of the node's clock is rejected (pose_ahead), "
-        "since later poses would seem too old; null or unset = no limit",
+        help="a pose stamped later than the node's clock plus this time is rejected (pose_ahead), "
+        "since later poses would seem too old. null or unset = no limit",
         unit="s",
         above=0.0,
         high=1e9,
     )
     wait: float = param(
         0.1,
-        help="how long a reading waits for a later pose, since messages of two topics overtake "
-        "each other; 0 = use the pose before it",
+        help="time that a reading waits for a later pose, since messages of two topics may arrive "
+        "out of order. 0 = use the pose before the reading",
         unit="s of real time",
         low=0.0,
     )
     history: float = param(
-        60.0, help="how long poses are kept, for readings that come late", unit="s", above=0.0
+        60.0, help="time for which poses are kept, for late readings", unit="s", above=0.0
     )
     off_map: float | None = param(
         None,
-        help="a probe that is farther from the ground of its map (shore, nearest road) for 3 s is "
-        "off the map, see mission.off_map; unset = the distance between neighbouring places, 30 m "
-        "on roads",
+        help="a probe is off the map (see mission.off_map) after 3 s at a larger distance than "
+        "this from the ground: from the shore, or from the nearest road. Unset = the distance "
+        "between neighbouring places, 30 m on roads",
         unit="m",
         above=0.0,
     )
     datum: tuple[float, ...] | None = param(
         None,
-        help="NavSatFix: latitude and longitude of the map's origin (x east, y north); unset = as "
-        "the map's file says",
+        help="NavSatFix: latitude and longitude of the map's origin (x east, y north). Unset = "
+        "the origin of the map file",
         unit="degree",
         low=-180.0,
         high=180.0,
     )
     zero_altitude: float | None = param(
         None,
-        help="NavSatFix, on a map with heights: altitude at which z is 0; null or unset = z is not "
-        "known",
+        help="NavSatFix, on a map with heights: altitude at which z is 0. null or unset = z is "
+        "unknown",
         unit="m",
     )
 
@@ -329,7 +337,7 @@ class BatteryConfig:
     topic: str = topic_param("", "; the probe comes home while the charge lasts; empty = none")
     reserve: float = param(
         0.2,
-        help="share of a full charge that is kept, and is left when the probe is home",
+        help="fraction of a full charge that is left when the probe is home",
         low=0.0,
         high=0.9,
     )
@@ -341,8 +349,8 @@ class ExpertTopicsConfig(AnswersConfig):
 
     ask: bool = param(
         True,
-        help="ask an expert on topic expert/query where the policy wants fresh values (as "
-        "sparq_gp_ucb does), and use what comes on expert/answer; false = decide without",
+        help="request fresh values on topic expert/query where the policy wants them "
+        "(sparq_gp_ucb does), and use the answers on expert/answer. false = decide without",
     )
 
 

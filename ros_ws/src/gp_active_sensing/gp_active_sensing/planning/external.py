@@ -279,20 +279,20 @@ class External:
     )
 
     command: tuple[str, ...] = param(
-        help="program and arguments, run as they are, without a shell; words that name a file "
-        "beside the scenario mean that file",
+        help="program and arguments, run without a shell. A word that names a file beside the "
+        "scenario means that file",
         min_items=1,
     )
     timeout: float | None = param(
         None,
-        help="longest wait for an answer; null = the limit of a decision alone, 60 s where that "
-        "has none",
+        help="longest wait for an answer. null = the time limit of a decision, or 60 s if there "
+        "is none",
         unit="s",
         above=0.0,
     )
     start: float = param(
         10.0,
-        help="how much longer the first answer after a start may take, while libraries load",
+        help="additional time for the first answer after a start, while libraries load",
         unit="s",
         low=0.0,
     )

@@ -54,8 +54,8 @@ class ImplicitExploration(Greedy):
     unit = "nat"
     switch: float | None = param(
         0.5,
-        help="finish with apgd when no policy can gain more than this over it with the readings "
-        "that are left; null = never",
+        help="continue as apgd when the remaining readings cannot gain more than this over apgd. "
+        "null = never",
         unit="nat",
         low=0.0,
     )

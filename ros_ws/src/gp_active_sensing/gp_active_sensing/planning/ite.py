@@ -86,10 +86,10 @@ class ExplicitExploration:
 
     unit = "nat"
     confidence: float = param(
-        0.95, help="wanted probability that no test errs", low=0.5, high=0.9999
+        0.95, help="wanted probability that no test is wrong", low=0.5, high=0.9999
     )
     share: float = param(
-        0.5, help="largest part of the budget of readings that the tests take", low=0.0, high=1.0
+        0.5, help="largest fraction of the budget of readings for the tests", low=0.0, high=1.0
     )
     independence: ClassVar[float] = 0.3
     """Largest correlation, under the longer length-scale, between the pairs of a test."""

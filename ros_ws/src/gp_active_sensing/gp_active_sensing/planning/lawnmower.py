@@ -194,22 +194,21 @@ class Lawnmower(RoutePolicy):
 
     spacing: float | None = param(
         None,
-        help="between the middles of neighbouring rows; null = the densest that the budget lasts "
-        "for",
+        help="distance between neighbouring rows. null = the smallest for which the budget lasts",
         unit="m",
         above=0.0,
     )
     inset: float | None = param(
         None,
-        help="least distance of the outermost rows, and of the ends of rows, from the edge; null = "
-        "half, a quarter or none of the spacing, whichever is best",
+        help="smallest distance from the edge to the outermost rows and to the ends of rows. null "
+        "= the best of half, a quarter and none of the spacing",
         unit="m",
         low=0.0,
     )
     direction: float | None = param(
         None,
-        help="direction of the rows, anticlockwise from x; null = x, y or the map's long axis, "
-        "whichever is best",
+        help="direction of the rows, anticlockwise from x. null = the best of x, y and the long "
+        "axis of the map",
         unit="degrees",
         low=-360.0,
         high=360.0,

@@ -118,19 +118,23 @@ class Arguments:
     run_dir: str | None = _sets(
         "run_dir", help="folder for journal and records: new, or of a mission to resume; or auto"
     )
-    web: bool | None = param(False, help="serve a live page of the mission, said at the start")
-    web_host: str | None = param(
-        None, help="address of the live page; empty = this machine only, 0.0.0.0 = all reach it"
+    web: bool | None = param(
+        False, help="serve a live page of the mission; its address is printed at the start"
     )
-    web_port: int | None = param(None, help="port of the live page; empty = any that is free")
+    web_host: str | None = param(
+        None,
+        help="address of the live page. Empty = this machine only; 0.0.0.0 = reachable from "
+        "all machines",
+    )
+    web_port: int | None = param(None, help="port of the live page. Empty = any free one")
     rviz: bool | None = param(False, help="show the field, the map and the plan in RViz")
     params_file: str | None = _file(None)
     map_frame: str | None = _sets("map.frame", help="frame of the map, of poses and waypoints")
     namespace: str | None = param(
-        None, help="namespace of the nodes, and of the topics without a / in front"
+        None, help="namespace of the nodes, and of topics without a leading /"
     )
     log_level: str | None = param(
-        None, help="least severity that the nodes log", choices=LOG_LEVELS
+        None, help="lowest severity that the nodes log", choices=LOG_LEVELS
     )
 
     def __post_init__(self) -> None:
@@ -258,12 +262,14 @@ class MissionArguments(Arguments):
 
     probes: str | None = param(
         None,
-        help="several probes: how many (3: probe_1, probe_2, probe_3), or their names with commas; "
-        "empty = one, without a namespace; in simulation, as many as the scenario says",
+        help="several probes: their number (3: probe_1, probe_2, probe_3), or their names "
+        "separated by commas. Empty = one without a namespace; in simulation the number in the "
+        "scenario",
     )
     exit_at_end: bool | None = _sets("mission.exit_at_end")
     respawn: bool | None = param(
-        False, help="start active_sensing again after a crash; with run_dir it resumes"
+        False,
+        help="start active_sensing again after a crash. With run_dir it continues its mission",
     )
 
     def __post_init__(self) -> None:
@@ -287,18 +293,19 @@ class Probe(MissionArguments, SensorArguments):
 
     map: str | None = _sets("map.file", help=f"map file: a path, {MAPS}")
     waypoint_topic: str | None = _sets(
-        "waypoint.topic", help="topic of the next waypoint, goal_pose for Nav2"
+        "waypoint.topic", help="topic of the next waypoint; for Nav2 goal_pose"
     )
     grid_topic: str | None = _sets(
         "map.topic", help="topic of a nav_msgs/msg/OccupancyGrid that is the map, in place of map"
     )
     navigate: str | None = _sets(
         "waypoint.navigate",
-        help="topic: the waypoint on its topic; action: as a goal of Nav2's NavigateToPose as well",
+        help="topic: publish the waypoint on its topic only. action: send it also as a goal of "
+        "Nav2's NavigateToPose",
     )
     params_file: str | None = _file("probe.yaml")
     use_sim_time: bool | None = param(
-        None, help="take the time from /clock; empty = as params_file says, or false"
+        None, help="take the time from /clock. Empty = the setting in params_file, or false"
     )
 
     def processes(self) -> list[Process]:
@@ -323,7 +330,7 @@ class Replay(SensorArguments):
 
     bag: str = param(help=f"rosbag2 folder, .mcap or .db3 file, {BAGS}")
     rate: float | None = param(
-        None, help="times the bag's own speed; 0 = as fast as can be taken in"
+        None, help="multiple of the bag's own speed. 0 = as fast as the node can process it"
     )
     scenario: str | None = param(
         "town", help=f"where map and belief come from: a scenario, {SCENARIOS}"
@@ -333,7 +340,7 @@ class Replay(SensorArguments):
     )
     decisions: bool | None = _sets(
         "mission.begin",
-        help="take decisions: where the planner would have gone from where the probe was",
+        help="take decisions: where the planner would have sent the probe from where it was",
     )
     params_file: str | None = _file("replay.yaml")
 

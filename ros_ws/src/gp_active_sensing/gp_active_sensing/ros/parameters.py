@@ -43,32 +43,33 @@ class SimulatorConfig:
     }
 
     scenario: str = param(help="name or path of the scenario to play")
-    seed: int | None = param(None, help="instead of the scenario's own seed", low=0)
-    map_frame: str = param("", help="frame of the poses and waypoints; empty = the map's own")
+    seed: int | None = param(None, help="seed in place of the scenario's own", low=0)
+    map_frame: str = param("", help="frame of the poses and waypoints. Empty = the map's own")
     policy_name: str = param(
         "",
-        help="policy that sends the probe, which says what its ways cross; empty = the scenario's",
+        help="policy that sends the probe. Some policies need a simulator that reads places on "
+        "the way. Empty = the scenario's",
     )
     probes: tuple[str, ...] = param(
         (),
-        help="names of the probes, which are namespaces of their topics; empty = one, without a "
-        "namespace; not set = as many as the scenario says: probe_1 and on",
+        help="names of the probes, which are the namespaces of their topics. Empty = one probe "
+        "without a namespace. Unset = the number in the scenario, as probe_1, probe_2, …",
     )
     starts: tuple[str, ...] = param(
         (),
-        help="places where the first probes begin, or the word random; otherwise the first begins "
-        "where the scenario says, the others where the seed says",
+        help="start places of the first probes, or the word random. Otherwise the first probe "
+        "starts as in the scenario, the others by the seed",
     )
     silent: str = param(
         "",
-        help="names of probes whose radio is lost, with commas: they send and hear nothing, and "
-        "drive on to their last waypoint; may be changed at any time",
+        help="names of probes without radio, separated by commas. They neither send nor receive, "
+        "and drive on to their last waypoint. May change at any time",
     )
     speed_factor: float = param(1.0, help="simulated seconds per second", above=0.0, high=1000.0)
     keep: bool = param(
         False,
-        help="keep the last 1000 readings and poses of each probe for a node that is started again "
-        "and asks for them (reading.catch_up, pose.catch_up)",
+        help="keep the last 1000 readings and poses of each probe for a restarted node that "
+        "requests them (reading.catch_up, pose.catch_up)",
     )
 
 
@@ -84,18 +85,19 @@ class BagPlayerConfig:
 
     bag: str = param(help="rosbag2 folder, .mcap or .db3 file, or the name of a shipped bag")
     rate: float = param(
-        1.0, help="times the bag's own speed; 0 = as fast as it is taken in", low=0.0
+        1.0, help="multiple of the bag's own speed. 0 = as fast as the node can process it", low=0.0
     )
     topics: tuple[str, ...] = param(
         (),
-        help="topics of the bag to play, which need a subscriber before the first message; "
-        "empty = all, and any subscriber will do",
+        help="topics of the bag to play. Each needs a subscriber before the first message. Empty "
+        "= all topics, and one subscriber of any suffices",
     )
     wait: float = param(30.0, help="how long to wait for subscribers", unit="s", low=0.0)
     listener: str = param(
         "",
-        help="name of the node that takes the messages in, such as active_sensing: its ~/journal "
-        "paces rate 0 (else /diagnostics, every second), and its ~/finish is called at the end",
+        help="name of the node that processes the messages, such as active_sensing. Its ~/journal "
+        "paces rate 0 (otherwise its /diagnostics, every second), and its ~/finish is called at "
+        "the end",
     )
 
 
@@ -106,18 +108,18 @@ class LivePageConfig:
     node: str = param("active_sensing", help="name of the node whose mission is shown")
     run_dir: str = param(
         "",
-        help="run directory to show; empty or auto = that of the node",
+        help="run directory to show. Empty or auto = the node's",
     )
     host: str = param(
-        "127.0.0.1", help="address to listen on: only this machine, or 0.0.0.0 for all"
+        "127.0.0.1", help="address to listen on: this machine only, or 0.0.0.0 for all"
     )
-    port: int = param(0, help="port; 0 = any that is free, said at the start", low=0, high=65535)
+    port: int = param(0, help="port. 0 = any free one, printed at the start", low=0, high=65535)
     private: bool = param(False, help="show nothing without the token")
-    allow_hosts: tuple[str, ...] = param((), help="more host names by which the page is called")
+    allow_hosts: tuple[str, ...] = param((), help="further host names of the page")
     tiles: str = param(
         "",
-        help="base map: address of tiles with {z}, {x} and {y}, whose server every viewer asks; "
-        "empty = none",
+        help="base map: address of tiles with {z}, {x} and {y}. Every viewer's browser asks that "
+        "server. Empty = none",
     )
 
 

@@ -49,9 +49,9 @@ class ProbeConfig(TripConfig):
 
     start: int | str | tuple[float, float] | None = param(
         None,
-        help="place it stands at first: a name in quotes, an index, [x, y] for the nearest place "
-        "(metres of the map, or its longitude and latitude), or random, drawn by the seed; "
-        "null = any is first",
+        help="first place of the probe: a name in quotes, an index, [x, y] for the nearest place "
+        "(metres of the map, or longitude and latitude), or random = drawn by the seed. null = "
+        "any place may be first",
     )
 
 
@@ -75,7 +75,7 @@ class Scenario:
     map: MapConfig = param(help="where the probe may go")  # noqa: RUF009
     field: FieldConfig = param(help="the field to measure")  # noqa: RUF009
     belief: BeliefConfig = param(  # noqa: RUF009
-        UNKNOWN, help="prior knowledge about the field; left out = none"
+        UNKNOWN, help="prior knowledge about the field. Left out = none"
     )
     name: str = param("scenario", help="used in the name of the run directory")
     description: str = param("", help="one or two sentences, for reports")
@@ -95,9 +95,9 @@ class Scenario:
     drive: DriveConfig = dataclasses.field(default_factory=DriveConfig)
     probes: int = param(
         1,
-        help="how many probes share the mission and its budget of readings; the first begins at "
-        "probe.start, the others where the seed says, and each may drive budget.metres and "
-        "budget.seconds",
+        help="number of probes that share the mission and its budget of readings. The first "
+        "begins at probe.start, the others are drawn by the seed. Each has its own budget.metres "
+        "and budget.seconds",
         low=1,
         high=MOST_PROBES,
     )
@@ -110,8 +110,8 @@ class Scenario:
     )
     seek: str | None = param(
         None,
-        help="the largest or the smallest value of the field is looked for: the records say how "
-        "far each choice stays behind; null = as the policy's objective, if it has one",
+        help="maximise or minimise: the records then contain the regret of each choice. null = "
+        "the policy's objective, if it has one",
         choices=OBJECTIVES,
     )
     budget: BudgetConfig = dataclasses.field(default_factory=BudgetConfig)

@@ -35,20 +35,24 @@ class SensorConfig:
     dropout: float = param(0.0, help="probability of no reading", low=0.0, high=1.0)
     outlier: float = param(0.0, help="probability that a reading is an outlier", low=0.0, high=1.0)
     outlier_size: float = param(
-        0.0, help="added to or taken off an outlier", unit="field unit", low=0.0, high=HUGE
+        0.0,
+        help="added to an outlier, or subtracted from it",
+        unit="field unit",
+        low=0.0,
+        high=HUGE,
     )
-    readings: int = param(1, help="readings asked for at each visit", low=1, high=10_000)
-    on_the_way: bool = param(True, help="read the places that are crossed, too")
+    readings: int = param(1, help="number of readings at each visit", low=1, high=10_000)
+    on_the_way: bool = param(True, help="also read the places that are crossed")
     seconds: float = param(
         0.0,
-        help="how long the probe stops at its goal for the readings of a visit, which then are of "
-        "the end of that time; it counts as time driven",
+        help="time that the probe stops at its goal for the readings of a visit. They are taken "
+        "at the end of that time, which counts as time driven",
         unit="s",
         low=0.0,
         high=HUGE,
     )
     retries: int = param(
-        2, help="visits repeated when one gives no reading, before the place is set aside", low=0
+        2, help="number of repeated visits without a reading before the place is set aside", low=0
     )
 
 

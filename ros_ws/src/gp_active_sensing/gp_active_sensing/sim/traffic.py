@@ -43,42 +43,42 @@ class TrafficConfig:
     )
 
     net: str | None = param(
-        None, help="SUMO's network, .net.xml(.gz): one that ships with the maps, or a path"
+        None, help="SUMO's network, .net.xml or .net.xml.gz. It ships with the maps, or is a path"
     )
     routes: tuple[str, ...] = param(
-        (), help="routes or trips of the other cars, .xml(.gz); [] = the probe is alone"
+        (), help="routes or trips of the other cars, .xml or .xml.gz. [] = the probe is alone"
     )
     begin: float | None = param(
         None,
-        help="SUMO's clock when the mission begins; until then traffic fills the streets; null = "
-        "at once",
+        help="SUMO's time when the mission begins. Traffic fills the streets before it. null = "
+        "the begin of SUMO's own time",
         unit="s",
         low=0.0,
         high=1e9,
     )
     window: float = param(
         300.0,
-        help="the truth is the mean speed of the cars on an edge within so long before",
+        help="the true value of an edge is the mean speed of its cars within this time before",
         unit="s",
         above=0.0,
         high=1e6,
     )
     planning_time: float = param(
         0.0,
-        help="how long traffic goes on, and the probe stands at the roadside, at each decision",
+        help="time that traffic continues at each decision, while the probe stands at the roadside",
         unit="s",
         low=0.0,
         high=1e6,
     )
     patience: float = param(
         1800.0,
-        help="longest drive to a waypoint; then the probe is put there, without a reading",
+        help="longest drive to a waypoint. After it the probe is moved there, without a reading",
         unit="s",
         above=0.0,
         high=1e9,
     )
     options: tuple[str, ...] = param(
-        (), help='more options of the command sumo, such as ["--scale", "1.3"]'
+        (), help='further options of the command sumo, such as ["--scale", "1.3"]'
     )
 
 

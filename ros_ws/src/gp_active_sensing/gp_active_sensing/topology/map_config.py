@@ -41,7 +41,7 @@ class AreaConfig:
         help="two opposite corners of a rectangle, the corners of a polygon, or a file of areas",
         unit="m",
     )
-    weight: float = param(1.0, help="weight of each place in it", low=0.0, high=MOST_WEIGHT)
+    weight: float = param(1.0, help="weight of each place in the area", low=0.0, high=MOST_WEIGHT)
 
     def __post_init__(self) -> None:
         if problems := name_problems("outline", self.outline):
@@ -57,14 +57,14 @@ class WeightsConfig:
 
     column: str = param(
         "",
-        help="the map's own number of a place that its weight is proportional to, such as length; "
+        help="number of each place in the map that its weight is proportional to, such as length. "
         '"" = none',
     )
     areas: tuple[AreaConfig, ...] = param(
         (),
-        help="regions of interest: a list of {outline, weight}, outline being two opposite corners "
-        "of a rectangle or the corners of a polygon [m], or a file of areas; where two overlap the "
-        "later one counts",
+        help="regions of interest: a list of {outline, weight}, or a file of areas. outline has "
+        "two opposite corners of a rectangle or the corners of a polygon [m]. Where two areas "
+        "overlap the later one counts",
     )
     elsewhere: float = param(1.0, help="weight outside of all areas", low=0.0, high=MOST_WEIGHT)
 
@@ -102,18 +102,16 @@ class MapConfig:
     WHAT: ClassVar[str] = ""
     """Text that follows the kind of map in error messages."""
 
-    kind: str | None = param(
-        None, help="kind of map; null = as the file says: roads, grid or points", choices=KINDS
-    )
-    name: str = param("", help='name for messages; "" = the kind, or the name of the file')
-    frame: str = param("", help='metric frame of the positions; "" = the file\'s own, or "map"')
+    kind: str | None = param(None, help="kind of map. null = the kind of the file", choices=KINDS)
+    name: str = param("", help='name for messages. "" = the kind, or the name of the file')
+    frame: str = param("", help='metric frame of the positions. "" = the file\'s own, or "map"')
     speed: float = param(
         1.0, help="speed of the probe where the map has no limit", unit="m/s", above=0.0
     )
     reach: float = param(
         0.0,
-        help="places within so many metres of driving may be next, whatever is crossed on the way; "
-        "0 = adjacent ones only, and on through observed ones",
+        help="places within this driving distance may be next, whatever is crossed on the way. 0 "
+        "= adjacent places only, and those behind observed ones",
         unit="m",
         low=0.0,
     )
@@ -202,8 +200,8 @@ class _OfFile(MapConfig):
     )
     crs: str = param(
         "",
-        help="file: coordinate system of its coordinates, whatever it says itself: local (metres), "
-        'EPSG:4326 (longitude, latitude), EPSG:32632, …; "" = what it says',
+        help="coordinate system of the file, in place of the one it declares: local (metres), "
+        'EPSG:4326 (longitude, latitude), EPSG:32632, … "" = the declared one',
     )
 
 
@@ -211,9 +209,9 @@ class _OfFile(MapConfig):
 class _WithFeatures(MapConfig):
     features: tuple[str, ...] | None = param(
         None,
-        help="roads, points of a file: inputs of the covariance: some of "
+        help="roads, points of a file: inputs of the covariance, some of "
         f"{', '.join(FEATURES)} (points: x, y, z) and the map's own numbers. [{RELATIONAL}] = "
-        "coordinates of an embedding of the road graph; null = x, y, and z where it has heights",
+        "coordinates of an embedding of the road graph. null = x, y, and z where it has heights",
         min_items=1,
     )
 
@@ -229,8 +227,8 @@ class _WithLargest(MapConfig):
 class _WithClimb(MapConfig):
     climb_speed: float | None = param(
         None,
-        help="grid with heights, points of a file: most metres upwards or downwards in a second; "
-        "null = as speed, which is along the way",
+        help="grid with heights, points of a file: largest vertical speed, up or down. null = "
+        "speed, which is that along the way",
         unit="m/s",
         above=0.0,
     )
@@ -255,21 +253,23 @@ class _WithCount(MapConfig):
 class _Regular(MapConfig):
     spacing: float | tuple[float, float] = param(
         0.0,
-        help="line, grid: distance between neighbouring places; of a grid also [along x, along y]; "
-        f"0 = about {USUAL_PLACES} places where an outline or a file says how large the map is, "
-        "else 1 m",
+        help="line, grid: distance between neighbouring places. A grid may have [along x, along "
+        f"y]. 0 = about {USUAL_PLACES} places if an outline or a file gives the size of the map, "
+        "otherwise 1 m",
         unit="m",
         low=0.0,
     )
     origin: tuple[float, float] | None = param(
         None,
-        help="line, grid: position of a place; the others are multiples of the spacing away. "
-        "null = [0, 0], the lower left corner of an outline, or the south-west cell of a raster; "
-        "areas of a file are centred",
+        help="line, grid: position of one place. The others are multiples of the spacing away. "
+        "null = [0, 0], the lower left corner of an outline, or the south-west cell of a raster. "
+        "Areas of a file are centred",
         unit="m",
     )
     moves: str = param(
-        "adjacent", help="line, grid: any place next, or neighbours", choices=("adjacent", "free")
+        "adjacent",
+        help="line, grid: places that may be next: free = any, adjacent = the neighbours",
+        choices=("adjacent", "free"),
     )
 
     def _problems(self) -> Iterator[str]:
@@ -319,7 +319,7 @@ class PointsConfig(_WithCount):
     KIND: ClassVar = "points"
 
     low: tuple[float, ...] = param(
-        (), help="points: lower corner of the box they are drawn in, an entry for each dimension"
+        (), help="points: lower corner of the box that they are drawn in, one entry per dimension"
     )
     high: tuple[float, ...] = param((), help="points: upper corner of the box")
     seed: int = param(0, help="points: key of the draw", low=0)
@@ -346,13 +346,13 @@ class StationsConfig(_WithFeatures, _WithClimb, _OfFile):
 
     columns_of: tuple[str, ...] = param(
         (),
-        help="points of a file: columns with names of their own, such as [name=ID, x=E, y=N]; of "
+        help="points of a file: names of its columns, such as [name=ID, x=E, y=N]. Known are "
         "name, x, y, longitude, latitude, height, depth",
     )
     distances: str = param(
         "",
-        help="points of a file: CSV table of the ways from place to place, with columns from, to, "
-        'metres; "" = straight, to any place',
+        help="points of a file: CSV table of the ways between places, with columns from, to, "
+        'metres. "" = straight lines between all places',
     )
 
     def _problems(self) -> Iterator[str]:
@@ -373,8 +373,9 @@ class RoadsConfig(_WithFeatures, _WithLargest, _OfFile):
 
     anchor: float = param(
         MIDDLE,
-        help="roads: where along a segment its value belongs, for features and kernels: 0 its "
-        "start, 0.5 its middle, 1 its end (speeds that queues before junctions make)",
+        help="roads: position of a segment's value along the segment, for features and kernels. 0 "
+        "= its start, 0.5 = its middle, 1 = its end (for speeds, which queues before junctions "
+        "cause)",
         low=0.0,
         high=1.0,
     )
@@ -395,28 +396,28 @@ class GridConfig(_Regular, _WithLargest, _OfFile):
     neighbours: int = param(4, help="grid: 4 or 8 (with diagonals)", low=4, high=8)
     outline: str | tuple[tuple[float, float], ...] | None = param(
         None,
-        help="grid: cells outside are no places, also those of a file; two opposite corners of a "
-        "rectangle, the corners of a polygon, or a file of areas; null = all are",
+        help="grid: cells outside the outline are no places, also those of a file. Two opposite "
+        "corners of a rectangle, the corners of a polygon, or a file of areas. null = no outline",
         unit="m",
     )
     obstacles: str | tuple[str | tuple[tuple[float, float], ...], ...] = param(
         (),
-        help="grid: two opposite corners of a rectangle, the corners of a polygon, or a file of "
-        "areas, each",
+        help="grid: list of obstacles. Each has two opposite corners of a rectangle or the "
+        "corners of a polygon, or is a file of areas",
         unit="m",
     )
     datum: tuple[float, float] | None = param(
         None,
-        help="grid: latitude and longitude of the origin of its metres (x east, y north); null = "
-        "the middle of the first file in degrees",
+        help="grid: latitude and longitude of the origin of the map's metres (x east, y north). "
+        "null = the middle of the first file in degrees",
         unit="degree",
         low=-180.0,
         high=180.0,
     )
     inflation: float = param(
         0.0,
-        help="grid: how far places and ways keep from shores, fences, obstacles, occupied cells "
-        "and cells without data; the radius of the probe",
+        help="grid: distance that places and ways keep from shores, fences, obstacles, occupied "
+        "cells and cells without data, such as the radius of the probe",
         unit="m",
         low=0.0,
     )
@@ -456,15 +457,15 @@ class AreasConfig(GridConfig, _WithClimb):
     WHAT: ClassVar = " that is not made of an occupancy map or a raster"
 
     columns: int = param(
-        0, help="grid: number of cells along x; 0 = as many as the outline takes", low=0
+        0, help="grid: number of cells along x. 0 = as many as fit the outline", low=0
     )
     rows: int = param(
-        0, help="grid: number of cells along y; 0 = as many as the outline takes", low=0
+        0, help="grid: number of cells along y. 0 = as many as fit the outline", low=0
     )
     heights: tuple[float, ...] = param(
         (),
-        help="grid: z of its layers, upwards (depths are negative), ascending or descending; a "
-        "move up or down leads to the next layer; [] = one layer, in the plane",
+        help="grid: z of its layers, upwards (depths are negative), in ascending or descending "
+        "order. Moves up and down lead to the next layer. [] = one flat layer",
         unit="m",
     )
 
@@ -496,19 +497,19 @@ class OccupancyConfig(GridConfig):
 
     topic: str = param(
         "",
-        help="grid: topic of a nav_msgs/msg/OccupancyGrid, such as map, in place of a file: the "
-        'first message gives the places, later ones may add some and close others; "" = none',
+        help="grid: topic of a nav_msgs/msg/OccupancyGrid, such as map, in place of a file. The "
+        'first message gives the places; later ones may add places and close others. "" = none',
     )
     patience: float = param(
         15.0,
-        help="grid by topic: how long nothing may be left to choose before the mission ends; the "
-        "map may grow",
+        help="grid by topic: the mission ends when nothing is left to choose for this time. "
+        "Meanwhile the map may grow",
         unit="s",
         low=0.0,
     )
     unknown: str = param(
         "blocked",
-        help="grid from an occupancy map: what unknown cells count as; those beyond its edge are "
+        help="grid from an occupancy map: treatment of unknown cells. Cells beyond its edge are "
         "blocked",
         choices=UNKNOWN,
     )
@@ -546,7 +547,7 @@ class RasterConfig(GridConfig, _WithClimb):
     value: str = param(
         "",
         help="grid from a raster: meaning of its values. height (z, altitude, elevation) or depth "
-        "[m] gives the places heights; another name makes them a number of each place "
+        "[m] gives the places heights. Another name makes them a number of each place "
         '(map.weights.column, belief.attributes). "" = they only mark places',
     )
 

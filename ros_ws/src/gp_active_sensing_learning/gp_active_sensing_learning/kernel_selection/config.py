@@ -24,12 +24,16 @@ class VbksConfig:
         }
     )
 
-    inducing: int = param(64, help="inducing variables of each kernel, M", low=1, high=5000)
-    batch: int = param(
-        512, help="rows of a mini-batch; from all rows on, each step sees all", low=1
+    inducing: int = param(
+        64, help="number M of inducing variables of each kernel", low=1, high=5000
     )
-    iterations: int = param(2000, help="steps at most, in each stage", low=1)
-    rate: float = param(0.02, help="step of Adam, of logarithms and scaled inputs", above=0.0)
+    batch: int = param(
+        512,
+        help="rows of a mini-batch. With at least the number of all rows, each step uses all rows",
+        low=1,
+    )
+    iterations: int = param(2000, help="largest number of steps in each stage", low=1)
+    rate: float = param(0.02, help="step of Adam for logarithms and scaled inputs", above=0.0)
     hyperparameters: str = param(
         "full",
         help="q(θ): full, a Gaussian with full covariance; point, one value (C_θ = 0)",
@@ -37,46 +41,54 @@ class VbksConfig:
     )
     restarts: int = param(
         8,
-        help="starting points of each kernel, the most promising of 64 draws; the best goes on",
+        help="starting points of each kernel: the most promising of 64 draws. The best result is "
+        "kept",
         low=1,
         high=64,
     )
     noise_floor: float = param(
-        1e-3, help="least noise, as a share of the outputs' standard deviation", above=0.0, high=1.0
+        1e-3,
+        help="smallest noise, as a fraction of the outputs' standard deviation",
+        above=0.0,
+        high=1.0,
     )
     prior_std: float = param(
         1.0,
-        help="s of p(g) = N(0, s²I): how far the kernel belief may leave uniform",
+        help="s of p(g) = N(0, s²I). A larger s lets the belief over kernels move farther from "
+        "uniform",
         above=0.0,
         high=1000.0,
     )
     samples: int = param(2000, help="samples of q(g), for the kernel belief", low=2)
     theta_samples: int = param(
         16,
-        help="samples of q(θ) for a local ELBO; more with few rows, fewer where there are so "
-        "many that these times the rows exceed a million",
+        help="samples of q(θ) for a local ELBO. Few rows get more samples. Samples times rows "
+        "stay below a million",
         low=2,
     )
     evaluate_every: int = param(100, help="steps between estimates of the bound", low=1)
     tolerance: float = param(
-        1e-3, help="gain of the bound that counts as one", unit="nat a row", low=0.0
+        1e-3, help="smallest gain of the bound that counts as a gain", unit="nat a row", low=0.0
     )
     patience: int = param(
         3,
-        help="estimates without a gain after which the step is divided by four; at the third time, "
-        "or the first where q(θ) is a Gaussian, a kernel has converged",
+        help="estimates without a gain before the step is divided by four. A kernel has converged "
+        "the third time, or the first time if q(θ) is a Gaussian",
         low=1,
     )
     stages: tuple[float, ...] = param(
-        (1.0,), help="shares of the rows after which the belief is recorded", min_items=1, above=0.0
+        (1.0,),
+        help="fractions of the rows after which the belief is recorded",
+        min_items=1,
+        above=0.0,
     )
     centre: bool = param(
-        True, help="False: inputs and outputs are scaled and not shifted; 0 means something"
+        True, help="False: inputs and outputs are scaled and not shifted, if 0 has a meaning"
     )
     memory: float = param(
         1.0, help="approximate limit of all arrays together", unit="GB", above=0.0
     )
-    device: str = param("auto", help="where to compute", choices=("auto", "cpu", "cuda"))
+    device: str = param("auto", help="device of the computation", choices=("auto", "cpu", "cuda"))
     seed: int = param(0, help="key of the draws of rows, starts and samples", low=0, high=2**63 - 1)
 
     def natural_step(self, inducing: int) -> float:

@@ -71,42 +71,43 @@ class Bal:
     }
     WERE: ClassVar[Mapping[str, Any]] = {"max_sequences": 2000, "memory": 1000.0}
     horizon: int = param(4, help="readings to look ahead", unit="readings", low=1)
-    samples: int = param(5, help="branches of each place that may be next", low=1)
+    samples: int = param(5, help="branches of each candidate place", low=1)
     alpha: float = param(
         0.1,
-        help="gap at which the search ends",
+        help="gap between the bounds at which the search ends",
         unit="nat",
         low=0.0,
     )
     discretisation: str = param(
         "cells",
-        help="branches: cells of equal probability, or the published truncated random draws",
+        help="branches of a place: cells of equal probability, or the published truncated random "
+        "draws",
         choices=("cells", "draws"),
     )
     tau: float | None = param(
         None,
-        help="truncation of the draws; default 5 times the largest predictive deviation",
+        help="truncation of the draws. null = 5 times the largest predictive standard deviation",
         unit="unit of the readings",
         low=0.0,
     )
     search: str = param(
         "gap",
-        help="which state to expand next: where the root's gap comes from, or as published "
-        "(largest lower bound), or every state (slow; for reference)",
+        help="order in which states are expanded: gap = the state that causes the gap at the "
+        "root; published = the largest lower bound; exhaustive = every state (slow, for reference)",
         choices=tuple(SEARCHES),
     )
     bounds: str = param(
         "tight",
-        help="bounds of states before they are expanded. cells: the chain "
-        "rule's; tight = and by the variance where one reading is to come. draws: the chain rule's "
-        "(with `loosening`), or constant = between the noise's entropy and the prior's",
+        help="bounds of states before their expansion. With cells: chain = by the chain rule; "
+        "tight = also by the variance before the last reading. With draws: chain (with "
+        "`loosening`), or constant = between the entropies of noise and prior",
         choices=("tight", "chain", "constant"),
     )
     loosening: float = param(
         0.0,
-        help="draws: how many times the entropy of the belief's weights the chain rule's bounds "
-        "are moved apart, each way; about 2 makes a search that is stopped early explore what "
-        "tells the belief's candidates apart",
+        help="draws: the bounds of the chain rule are moved apart by this multiple of the entropy "
+        "of the belief's weights, each way. About 2 makes an early-stopped search explore places "
+        "that discriminate between the candidates of the belief",
         low=0.0,
         high=100.0,
     )
@@ -114,8 +115,8 @@ class Bal:
     """Probability mass of the most probable λ that a decision with `cells` uses."""
     candidates: int = param(
         8,
-        help="cells: candidates of the belief that are planned with, at most; those whose "
-        "predictions agree are joined",
+        help="cells: largest number of candidates of the belief in a plan. Candidates with equal "
+        "predictions are joined",
         low=1,
     )
     max_sequences: ClassVar[int] = 2000

@@ -50,8 +50,8 @@ class Incumbent:
 
     incumbent: str = param(
         "mean",
-        help="best so far: the largest posterior mean, or the best average "
-        "reading of a place, which noise makes too high",
+        help="best value so far: mean = the largest posterior mean; reading = the best average "
+        "reading of a place, which is too high with noise",
         choices=("mean", "reading"),
     )
 
@@ -71,7 +71,8 @@ class Improvement(Incumbent):
 
     margin: float | None = param(
         None,
-        help="amount by which it must be exceeded; null = as the policy says",
+        help="an improvement must exceed the best value so far by this amount. null = the default "
+        "of the policy",
         unit="unit of the readings",
         low=0.0,
     )
@@ -268,7 +269,8 @@ class MaximumEstimate(Incumbent):
 
     estimate: str = param(
         "n",
-        help="estimate of the maximum: n = expectation by quadrature, a = half a Gaussian, faster",
+        help="estimate of the maximum: n = expectation by quadrature; a = half a Gaussian, which "
+        "is faster",
         choices=("a", "n"),
     )
 

@@ -70,26 +70,32 @@ class Schedule:
 
     schedule: str = param(
         "finite",
-        help="β_t: for a finite set of places, a compact convex region, functions of bounded norm "
-        "(rkhs), or constant",
+        help="β_t for: a finite set of places; a compact convex region; functions of bounded norm "
+        "(rkhs); or a constant β",
         choices=("finite", "compact", "rkhs", "constant"),
     )
     delta: float = param(
-        0.1, help="probability that the confidence bounds may fail with", above=0.0, high=0.999999
+        0.1, help="probability that the confidence bounds fail", above=0.0, high=0.999999
     )
     scale: float = param(
-        1.0, help="divides β_t; the theory needs 1, experiments do well with 5", above=0.0
+        1.0, help="divisor of β_t. The theory needs 1; 5 does well in experiments", above=0.0
     )
-    beta: float = param(4.0, help="constant: β_t itself, before scale", low=0.0)
+    beta: float = param(4.0, help="constant: value of β_t before scale", low=0.0)
     dimension: int | None = param(None, help="compact: dimension d of the region", low=1)
     extent: float | None = param(
-        None, help="compact: side r of a box that holds the region", unit="feature units", above=0.0
+        None,
+        help="compact: side r of a box that contains the region",
+        unit="feature units",
+        above=0.0,
     )
     a: float | None = param(
         None, help="compact: Pr{sup |∂f/∂x_j| > L} is at most a·exp(-(L/b)²)", above=0.0
     )
     b: float | None = param(
-        None, help="compact: see a", unit="unit of the readings per feature unit", above=0.0
+        None,
+        help="compact: scale of the bound of a",
+        unit="unit of the readings per feature unit",
+        above=0.0,
     )
     norm: float | None = param(
         None, help="rkhs: bound on the norm ‖f‖_k of the field about its mean", low=0.0

@@ -38,17 +38,19 @@ class Stepwise:
 
     step: float = param(
         1.0,
-        help="seconds that count as one step of the policy's other parameters, such as the usual "
-        "time between decisions",
+        help="duration of one step in the policy's other parameters, such as the usual time "
+        "between decisions",
         unit="s",
         above=0.0,
     )
     query_factor: float = param(
         0.0,
-        help="c of the ⌈c log^d t⌉ visited places that an expert is asked about; 0 = none",
+        help="an expert is asked about ⌈c log^d t⌉ visited places; this is c. 0 = it is not asked",
         low=0.0,
     )
-    query_power: float = param(1.0, help="d of it: the dimension of the domain", low=0.0, high=6.0)
+    query_power: float = param(
+        1.0, help="d in ⌈c log^d t⌉: the dimension of the domain", low=0.0, high=6.0
+    )
 
     @property
     def asks(self) -> bool:
@@ -97,7 +99,7 @@ class TvGpUcb(ForgettingUcb):
 
     epsilon: float = param(
         0.03,
-        help="share ε of the field's variance that is new after a step",
+        help="fraction ε of the field's variance that is new after a step",
         above=0.0,
         high=0.999999,
     )
@@ -115,8 +117,8 @@ class SwGpUcb(ForgettingUcb):
     kind: ClassVar[str] = "window"
     window: float = param(
         60.0,
-        help="steps W whose readings count, the present one included; of r_gp_ucb the steps from "
-        "one restart to the next",
+        help="number of latest steps W whose readings count. r_gp_ucb: number of steps from one "
+        "restart to the next",
         unit="step",
         above=0.0,
     )
@@ -217,13 +219,15 @@ class SparqGpUcb(Stepwise, Bandit):
     """
 
     delta: float = param(
-        0.05, help="probability that the confidence bounds may fail with", above=0.0, high=0.999999
+        0.05, help="probability that the confidence bounds fail", above=0.0, high=0.999999
     )
     norm: float = param(1.0, help="bound on the norm ‖f‖_k of the field about its mean", low=0.0)
     scale: float = param(
-        1.0, help="divides β_t²; the theory needs 1, experiments do well with 5", above=0.0
+        1.0, help="divisor of β_t². The theory needs 1; 5 does well in experiments", above=0.0
     )
-    query_factor: float = param(6.0, help="c of the ⌈c log^d t⌉ places asked about", low=0.0)
+    query_factor: float = param(
+        6.0, help="an expert is asked about ⌈c log^d t⌉ places; this is c", low=0.0
+    )
 
     def drift(self) -> DriftConfig:
         """Return uncertainty injection with the rule that discards old readings."""

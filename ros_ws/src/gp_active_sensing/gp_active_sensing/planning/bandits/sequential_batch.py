@@ -62,22 +62,22 @@ class Hallucination(Batch):
 
     information: float = param(
         0.0,
-        help="C: what the other members of a batch tell about a place at most; 0 = bounds are not "
-        "widened, as most do in practice",
+        help="C: largest information of the other members of a batch about a place. 0 = bounds "
+        "are not widened, as is usual in practice",
         unit="nat",
         low=0.0,
         high=100.0,
     )
     widening: str = param(
         "exp_c",
-        help="C', the factor on √β: exp_c = exp(C), which suffices; exp_2c = exp(2C), as printed "
-        "by Kathuria et al.",
+        help="factor C' on √β: exp_c = exp(C), which suffices; exp_2c = exp(2C), as printed by "
+        "Kathuria et al.",
         choices=("exp_c", "exp_2c"),
     )
     initial: int = param(
         0,
-        help="so many readings are chosen first by the largest deviation alone (two-stage "
-        "initialisation), which makes C small for what follows",
+        help="number of first readings chosen by the largest standard deviation alone (two-stage "
+        "initialisation). They make C small",
         unit="readings",
         low=0,
     )

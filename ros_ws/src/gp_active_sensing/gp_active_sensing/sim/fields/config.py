@@ -61,16 +61,17 @@ class FieldConfig:
 
     kind: str = param(
         "gp",
-        help="a draw from a Gaussian process, a table of the places, a raster, a formula, a plume "
-        "from a source, or the traffic of a running SUMO (see traffic)",
+        help="gp: a draw from a Gaussian process. table: values of the places. raster: a file of "
+        "pixels. formula. plume: a plume from a source. sumo: traffic of a running SUMO (see "
+        "traffic)",
         choices=_KINDS,
     )
     quantity: str = param("value", help="name of the field, for reports")
     unit: str = param("", help="unit of the field's values, for reports")
     kernel: str = param(
         "se",
-        help="covariance function of the draw (gp): of the features, or graph_matern32, of how "
-        "places are joined",
+        help="covariance function of the draw (gp): of the features, or graph_matern32 = of the "
+        "road graph",
     )
     length_scale: float | tuple[float, ...] | None = param(
         None,
@@ -80,8 +81,8 @@ class FieldConfig:
     )
     time_scale: float | None = param(
         None,
-        help="the draw drifts: values so far apart in time have correlation 0.61; null = it "
-        "stands still (gp)",
+        help="the draw changes in time: values this far apart in time have correlation 0.61. null "
+        "= it does not change (gp)",
         unit="s",
         above=0.0,
     )
@@ -94,39 +95,39 @@ class FieldConfig:
     file: str | None = param(
         None,
         help="CSV file or SUMO's edgeData as .xml, .xml.gz (table), or .asc or .tif file "
-        "(raster): one that ships with the maps, or a path",
+        "(raster). It ships with the maps, or is a path",
     )
     id_column: str = param("id", help="column with the names of the places (table)")
     value_column: str = param(
         "value",
-        help="column with the values, or attribute of the edges in XML, such as speed (table)",
+        help="column with the values (table). In XML the attribute of the edges, such as speed",
     )
     value_columns: tuple[str, ...] = param(
         (),
-        help="instead of value_column, the columns of a table whose values change with time, one "
-        "a time slot that its name says (v_900_1800); * stands for anything: [v_*_mps]",
+        help="columns of a table whose values change with time, in place of value_column. Each is "
+        "a time slot and has it in its name (v_900_1800). * stands for any text: [v_*_mps]",
     )
     time_column: str = param(
         "",
         help="column with the times, in seconds or as dates (2026-05-01T12:00:00Z), of a table "
-        'with a line for each time and a column for each place; "" = a line for each place (table)',
+        'with a line per time and a column per place. "" = a line per place (table)',
     )
     between: str = param(
         "step",
-        help="the value between slots: that of the slot, or linear from middle to middle (table); "
-        "with a time_column from line to line",
+        help="value between two slots (table): step = that of the slot; linear = linear from "
+        "middle to middle. With a time_column, from line to line",
         choices=("step", "linear"),
     )
     start_time: float | None = param(
         None,
-        help="the clock of the table when the mission begins; null = where the first slot begins",
+        help="time of the table when the mission begins. null = the begin of the first slot",
         unit="s of the table's clock",
         low=-HUGE,
         high=HUGE,
     )
     fill: float | None = param(
         None,
-        help="value of places that the table has none for; null = that is an error",
+        help="value of places without one in the table. null = such a place is an error",
         unit="field unit",
         low=-HUGE,
         high=HUGE,
@@ -145,7 +146,7 @@ class FieldConfig:
         low=-HUGE,
         high=HUGE,
     )
-    layer: int | None = param(None, help="which band of a .tif, from 0 (raster)", low=0)
+    layer: int | None = param(None, help="number of the band of a .tif, from 0 (raster)", low=0)
     formula: str | None = param(
         None,
         help="expression in x and y [m], t [s of the mission] and the map's features, such as "

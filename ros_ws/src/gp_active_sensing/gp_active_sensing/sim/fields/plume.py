@@ -46,14 +46,14 @@ class PlumeConfig:
     )
 
     source: tuple[float, float] = param(
-        (0.0, 0.0), help="where the source is when the mission begins", unit="m"
+        (0.0, 0.0), help="position of the source when the mission begins", unit="m"
     )
     source_velocity: tuple[float, float] = param(
-        (0.0, 0.0), help="how the source moves", unit="m/s", low=-1000.0, high=1000.0
+        (0.0, 0.0), help="velocity of the source", unit="m/s", low=-1000.0, high=1000.0
     )
     rate: float = param(
         1.0,
-        help="given off, for each metre of the depth it is mixed through",
+        help="emission of the source, for each metre of the depth of mixing",
         unit="field unit · m²/s",
         above=0.0,
         high=1e12,
@@ -63,23 +63,29 @@ class PlumeConfig:
     )
     flow_direction: float = param(
         0.0,
-        help="where the flow goes when the mission begins, counter-clockwise from +x (east)",
+        help="direction of the flow when the mission begins, counter-clockwise from +x (east)",
         unit="deg",
         low=-360.0,
         high=360.0,
     )
     swing: float = param(
-        0.0, help="the flow swings to either side by so much", unit="deg", low=0.0, high=180.0
+        0.0,
+        help="largest angle by which the flow swings to either side",
+        unit="deg",
+        low=0.0,
+        high=180.0,
     )
     swing_period: float = param(
-        3600.0, help="time of a whole swing, there and back", unit="s", above=0.0
+        3600.0, help="duration of a whole swing, there and back", unit="s", above=0.0
     )
     size: float = param(
-        10.0, help="standard deviation of a puff as it is given off", unit="m", above=0.0, high=1e9
+        10.0, help="standard deviation of a new puff", unit="m", above=0.0, high=1e9
     )
-    diffusivity: float = param(1.0, help="how fast puffs spread", unit="m²/s", low=0.0, high=1e9)
+    diffusivity: float = param(
+        1.0, help="diffusivity, by which puffs spread", unit="m²/s", low=0.0, high=1e9
+    )
     lifetime: float = param(
-        3600.0, help="decay: after so long 1/e is left of a puff", unit="s", above=0.0, high=1e12
+        3600.0, help="decay: after this time 1/e of a puff is left", unit="s", above=0.0, high=1e12
     )
 
     def __post_init__(self) -> None:
