@@ -1,7 +1,7 @@
 """Active sensing with Gaussian processes: choose the next place to measure.
 
 ``import gp_active_sensing as gas`` provides the names for a script. Each name is imported at its
-first use, so the package itself loads neither ROS nor torch nor a plotting library.
+first use. The package itself loads no ROS, torch or plotting library.
 """
 
 from __future__ import annotations

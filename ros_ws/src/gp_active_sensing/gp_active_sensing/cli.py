@@ -1,7 +1,7 @@
-"""Command ``gp-active-sensing``.
+"""Command line program ``gp-active-sensing``.
 
-Exit codes: 0 = done, 1 = failed with one message, 2 = wrong usage. Each command imports its heavy
-modules itself, so ``--help`` is fast.
+Exit codes: 0 = done, 1 = failed with one message, 2 = wrong usage. Heavy modules are imported only
+by the command that needs them.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ _MODULES = {
     "run": "run",
     "watch": "run",
 }
-"""Modules in `commands` by command; a module is loaded at the first use of its command."""
+"""Module of each command, imported when the command is first used."""
 GROUP = "gp_active_sensing.commands"
-"""Group of entry points by which other packages add commands."""
+"""Entry-point group in which other packages add commands."""
 BESIDE = "the folder beside gp_active_sensing in the sources (pip install FOLDER)"
-"""Hint in messages about the folder of an optional package."""
+"""Hint for messages: folder of an optional package."""
 ELSEWHERE = {
     "experiment": "gp_active_sensing_bench",
     "learn": "gp_active_sensing_learning",
     "model": "gp_active_sensing_learning",
 }
-"""Optional packages by command."""
+"""Optional package of each command outside this package."""
 REMOVED = {
     "delay": "a mission finds the delay of its sensor itself: see `delays` in its summary.json, or "
     "replay its bag"
 }
-"""Hints by removed command."""
+"""Hints for removed commands."""
 
 
 def _added() -> dict[str, EntryPoint]:
@@ -53,14 +53,14 @@ def _added() -> dict[str, EntryPoint]:
 
     try:
         found = list(metadata.entry_points(group=GROUP))
-    except Exception as error:  # a damaged distribution, which `doctor` names
+    except Exception as error:  # damaged distribution, which `doctor` reports
         logging.getLogger(__name__).debug("entry points cannot be read: %r", error)
         found = []
     return {entry.name: entry for entry in found if entry.name not in _MODULES}
 
 
 def _broken(entry: EntryPoint, error: Exception) -> click.Command:
-    """Return a command that reports why a package's command cannot be used."""
+    """Return a command that reports why another package's command cannot be used."""
     msg = f"the command `{entry.name}` ({entry.value}) cannot be used: {error}; install it again"
 
     def fail() -> None:
@@ -86,7 +86,7 @@ class _Group(click.Group):
         if entry is not None:
             try:
                 return cast("click.Command", entry.load())
-            except Exception as error:  # whatever another package does at import
+            except Exception as error:  # any error while another package is imported
                 return _broken(entry, error)
         if cmd_name in ELSEWHERE:
             package = ELSEWHERE[cmd_name]
@@ -123,18 +123,18 @@ class _Group(click.Group):
 
 
 def _of_system(error: OSError) -> str:
-    """Return one line with the file and the reason of an error of the operating system."""
+    """Return one line with file and reason of an operating system error."""
     name = str(error.filename or "")
     shown = name if len(name) <= _LONGEST else f"{name[:_LONGEST]}… ({len(name)} characters)"
     return one_line(f"{shown}: {error.strerror or error}" if name else str(error))
 
 
 _LONGEST = 80
-"""Largest number of characters of a file's name in a message."""
+"""Largest number of characters of a file name in a message."""
 
 
 class _ClickHandler(logging.Handler):
-    """Handler that writes log records as lines to the present stderr."""
+    """Log handler that writes to the current stderr."""
 
     def emit(self, record: logging.LogRecord) -> None:
         click.echo(printable(f"{record.levelname.lower()}: {record.getMessage()}"), err=True)
@@ -153,12 +153,12 @@ def cli(debug: bool, verbose: bool) -> None:
         root.setLevel(level)
 
 
-# click suggests these names; `get_command` loads the commands.
+# Click suggests similar names; `get_command` loads the commands.
 cli.commands = cast("dict[str, click.Command]", dict.fromkeys((*_MODULES, *ELSEWHERE)))
 
 
 def main() -> None:
-    """Entry point of the command."""
+    """Run the command line program."""
     one_blas_thread()
     cli(prog_name="gp-active-sensing")
 

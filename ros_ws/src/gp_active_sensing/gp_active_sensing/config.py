@@ -1,7 +1,7 @@
-"""Configuration by frozen dataclasses, from which YAML checks and ROS descriptors are derived.
+"""Configuration as frozen dataclasses, from which YAML checks and ROS descriptors are derived.
 
 A field made with `param` has a default, a unit, bounds and a help text. `from_mapping` builds the
-dataclass from plain data. It reports all problems at once with the keys' paths.
+dataclass from plain data and reports all problems at once, each with the path of its key.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _EXPONENT = re.compile(r"[+-]?\d+(\.\d*)?[eE][+-]?\d+")
 
 @dataclass(frozen=True)
 class Param:
-    """Description of one configuration value besides its type and default.
+    """Description of a configuration field, without type and default.
 
     Args:
         help: help text of one sentence.
@@ -34,7 +34,7 @@ class Param:
         low, high: inclusive bounds of a number, or of every entry of a list.
         above: exclusive lower bound.
         choices: allowed words.
-        min_items: least number of entries of a list.
+        min_items: smallest number of entries of a list.
     """
 
     help: str = ""
@@ -80,9 +80,10 @@ def default_of(field: dataclasses.Field[Any]) -> Any:
 
 
 def declared(cls: type) -> Iterator[tuple[dataclasses.Field[Any], Any]]:
-    """Yield the fields of a configuration and of its variants, each with its type.
+    """Yield the fields of a configuration class and of its variants, each with its type.
 
-    A class with ``VARIANTS`` has a classmethod ``variant`` that chooses one of them by the keys.
+    A class with ``VARIANTS`` has a classmethod ``variant`` that chooses a variant by the given
+    keys.
     """
     seen: set[str] = set()
     for kind in (cls, *getattr(cls, "VARIANTS", ())):
@@ -94,13 +95,13 @@ def declared(cls: type) -> Iterator[tuple[dataclasses.Field[Any], Any]]:
 
 
 def mapped(hint: Any) -> type | None:
-    """Return the dataclass of a field that maps names to configurations; None for other fields."""
+    """Return the class of the values of a field ``dict[str, dataclass]``; None for other fields."""
     of = typing.get_args(hint)[1:] if typing.get_origin(hint) is dict else ()
     return cast(type, of[0]) if of and dataclasses.is_dataclass(of[0]) else None
 
 
 def removed_hint(cls: type, key: str) -> str:
-    """Return the hint for a removed dotted key of a configuration or its sections, or ""."""
+    """Return the hint for a removed dotted key of a configuration class; "" = no hint."""
     first, _, rest = key.partition(".")
     if hint := getattr(cls, "REMOVED", {}).get(first):
         return str(hint)
@@ -109,7 +110,7 @@ def removed_hint(cls: type, key: str) -> str:
 
 
 def is_accepted(cls: type, key: str, value: Any) -> bool:
-    """Return whether a removed dotted key has its value in ``WERE``; such a key is accepted."""
+    """Return whether a removed dotted key is accepted because its value is in ``WERE``."""
     first, _, rest = key.partition(".")
     if not rest:
         were = getattr(cls, "WERE", {})
@@ -121,17 +122,17 @@ def is_accepted(cls: type, key: str, value: Any) -> bool:
 def from_mapping(cls: type[C], mapping: Any, *, path: str = "", source: str = "") -> C:
     """Build a configuration dataclass from plain data.
 
-    A class may have ``REMOVED``, a hint for each removed key. A removed key with its value in
-    ``WERE`` is accepted silently. A removed key in ``IGNORED`` is accepted with a warning.
+    A class may have ``REMOVED``: a hint for each removed key, for the error. A removed key is
+    accepted silently if its value equals ``WERE[key]``, and with a warning if it is in ``IGNORED``.
 
     Args:
         cls: the dataclass.
         mapping: data from YAML or from ROS parameters.
-        path: path of `mapping` within the whole data, for messages.
-        source: file of the data, for messages.
+        path: dotted path of `mapping` within the whole data, for error messages.
+        source: file of the data, for error messages.
 
     Raises:
-        ConfigError: there are problems; the error lists all of them with the keys' paths.
+        ConfigError: keys or values are wrong; the error lists all problems with the keys' paths.
     """
     problems: list[str] = []
     built = _build(cls, mapping, path, problems)
@@ -146,7 +147,7 @@ def to_mapping(config: Any) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Return a value of a configuration as plain data."""
+    """Return a configuration value as plain data."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return to_mapping(value)
     if isinstance(value, tuple | list):
@@ -228,7 +229,7 @@ def _convert(hint: Any, value: Any, path: str, info: Param, problems: list[str])
         if isinstance(value, str) and str in inner and any(map(_holds_lists, inner)):
             value = _list_from_text(value)
         if isinstance(value, str) and str in inner:
-            # Here "5e2" may be a name; for other hints it is a number that YAML 1.1 reads as text.
+            # For this type "5e2" may be a name; for other types YAML 1.1 reads a number as text.
             return _convert_scalar(str, value, path, info, problems)
         trials: list[str] = []
         for option in inner:
@@ -237,7 +238,7 @@ def _convert(hint: Any, value: Any, path: str, info: Param, problems: list[str])
             if not attempt:
                 return converted
             trials.extend(attempt)
-        # An option for lists comes last in the hint.
+        # An option for lists is the last in the type.
         problems.append(trials[-1] if isinstance(value, list) else trials[0])
         return None
     if dataclasses.is_dataclass(hint):
@@ -288,7 +289,7 @@ def _holds_lists(hint: Any) -> bool:
 
 
 def _list_from_text(text: str) -> Any:
-    # ROS parameter files have no lists of lists or of mappings, so they are given as text.
+    # ROS parameter files have no nested lists and no lists of mappings: these are JSON text.
     from gp_active_sensing.util.yaml_files import parse_yaml
 
     try:
@@ -314,7 +315,7 @@ def _convert_scalar(hint: Any, value: Any, path: str, info: Param, problems: lis
             )
         return value
     if hint in (int, float):
-        # YAML 1.1 reads 1e-3 (without a point) as text.
+        # YAML 1.1 reads 1e-3 (without a decimal point) as text.
         if isinstance(value, str) and _EXPONENT.fullmatch(value.strip()):
             value = float(value)
         if isinstance(value, bool) or not isinstance(value, int | float):
@@ -323,7 +324,7 @@ def _convert_scalar(hint: Any, value: Any, path: str, info: Param, problems: lis
             return value
         try:
             finite = math.isfinite(value)
-        except OverflowError:  # a whole number beyond the range of float
+        except OverflowError:  # an integer too large for a float
             finite, value = False, math.inf if value > 0 else -math.inf
         if not finite:
             problems.append(f"{path}: expected a finite number{unit}, got {value:g}")

@@ -1,4 +1,4 @@
-"""Errors of the framework, and helpers for their messages.
+"""Exceptions of the framework, and helpers for error messages.
 
 A message states the expected value, the actual value, the location, and a remedy.
 """
@@ -10,13 +10,13 @@ import reprlib
 from collections.abc import Iterable, Sequence
 
 MOST_SHOWN = 50
-"""Largest number of problems in a message; further problems are counted."""
+"""Largest number of problems listed in a message; further problems are only counted."""
 _MOST_LETTERS = 2000
-"""Largest number of letters of a problem in a message."""
+"""Largest length of a problem in a message [characters]."""
 
 
 class ActiveSensingError(Exception):
-    """Root of all errors that the framework raises on purpose."""
+    """Base class of all errors that the framework raises on purpose."""
 
 
 class ConfigError(ActiveSensingError, ValueError):
@@ -24,7 +24,7 @@ class ConfigError(ActiveSensingError, ValueError):
 
     Args:
         problems: one line for each problem, beginning with the key's path.
-        source: file or object of the values.
+        source: file or object with the values.
     """
 
     def __init__(self, problems: str | Sequence[str], *, source: str = "") -> None:
@@ -60,7 +60,7 @@ class MapError(ActiveSensingError, ValueError):
 
 
 class ReadingError(ActiveSensingError, ValueError):
-    """Error for an unusable reading; ``reason`` is the key of its count."""
+    """Error for an unusable reading; ``reason`` is the key under which it is counted."""
 
     def __init__(self, reason: str, message: str) -> None:
         self.reason = reason
@@ -72,15 +72,15 @@ class BeliefError(ActiveSensingError, ArithmeticError):
 
 
 class PlanningError(ActiveSensingError, RuntimeError):
-    """Error for a request that a policy cannot fulfil; a deadline never raises it."""
+    """Error for a request that a policy cannot fulfil; reaching a time limit is no error."""
 
 
 class RunError(ActiveSensingError, RuntimeError):
-    """Error for a run that cannot start or continue (output directory, resume, scenario)."""
+    """Error for a run that cannot start or continue."""
 
 
 class ReplayError(ActiveSensingError, RuntimeError):
-    """Error for an unreadable bag (missing, damaged, truncated, of an unknown format)."""
+    """Error for a bag that is missing, damaged, truncated or of an unknown format."""
 
 
 class MissingDependencyError(ActiveSensingError, ImportError):
@@ -88,7 +88,7 @@ class MissingDependencyError(ActiveSensingError, ImportError):
 
 
 class _Brief(reprlib.Repr):
-    """Short representation of a value from its first entries and levels."""
+    """Short representation of a value from its first entries, to a limited depth."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -98,7 +98,7 @@ class _Brief(reprlib.Repr):
 
 
 def brief_repr(value: object, most: int = 60) -> str:
-    """Return the beginning of ``repr(value)`` in a time that is independent of the value's size."""
+    """Return the beginning of ``repr(value)``; the cost does not depend on the value's size."""
     if isinstance(value, str | bytes):
         value = value[: most + 1]
     text = _Brief().repr(value) if isinstance(value, _NESTED) else repr(value)
@@ -113,7 +113,7 @@ def _cut(problem: str) -> str:
 
 
 def suggest(name: str, known: Iterable[str], alike: float = 0.5) -> str:
-    """Return ``" Did you mean 'x'?"`` for the nearest known name; "" = no name is similar."""
+    """Return ``" Did you mean 'x'?"`` for the most similar known name; "" if none is similar."""
     matches = difflib.get_close_matches(str(name), [str(k) for k in known], n=1, cutoff=alike)
     return f" Did you mean {matches[0]!r}?" if matches else ""
 
@@ -129,5 +129,5 @@ def one_line(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Return text for a terminal: as `one_line`, but with line feeds unchanged."""
+    """Return text for a terminal: escape unprintable characters except line feeds."""
     return "\n".join(map(one_line, text.split("\n")))

@@ -1,6 +1,6 @@
-"""Tables from names to factories; YAML, launch files and the command line use these names.
+"""Registries that map names to factories; YAML, launch files and the command line use the names.
 
-Other distributions add entries by entry points in the table's group.
+Other distributions add entries as entry points.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """Table of factories by name.
+    """Registry of factories by name.
 
     Built-in entries are added explicitly. Plug-ins are entry points of installed distributions, and
     never replace a built-in entry. Every entry is imported at its first use.
@@ -43,7 +43,7 @@ class Registry(Generic[T]):
         """Register a factory, or its location ``"package.module:name"``, under a name.
 
         Raises:
-            ActiveSensingError: the name is taken.
+            ActiveSensingError: the name is already registered.
         """
         if name in self._factories:
             msg = f"{self.kind} {name!r} is already registered; choose another name"
@@ -90,7 +90,7 @@ class Registry(Generic[T]):
         return cast("Callable[..., T]", factory)
 
     def _plugins(self) -> dict[str, list[metadata.EntryPoint]]:
-        """Return the entry points by name, without those that have a built-in's name."""
+        """Return the entry points by name, except names of built-in entries."""
         if self._offers is None:
             self._offers = {}
             for entry in _entry_points(self.group) if self.group else ():
@@ -120,7 +120,7 @@ class Registry(Generic[T]):
             problem = "expected something to call" if not callable(loaded) else ""
             if not problem and self._check is not None:
                 problem = self._check(loaded)
-        except Exception as error:  # whatever another's code does at import
+        except Exception as error:  # any error while another package is imported
             msg = f"{head}: {type(error).__name__}: {error}; fix it or uninstall it"
             raise PluginError(msg) from error
         if problem:
@@ -139,7 +139,7 @@ def _entry_points(group: str) -> list[metadata.EntryPoint]:
     for distribution in metadata.distributions():
         try:
             name = distribution.metadata["Name"] or "?"
-            if name not in found:  # Python imports the first one on the path
+            if name not in found:  # Python imports the first distribution on the path
                 found[name] = list(distribution.entry_points.select(group=group))
         except Exception as error:
             where = getattr(distribution, "_path", distribution)
@@ -148,7 +148,7 @@ def _entry_points(group: str) -> list[metadata.EntryPoint]:
 
 
 def _origin(offers: list[metadata.EntryPoint]) -> str:
-    """Return the names and versions of the distributions of entry points."""
+    """Return the names and versions of the entry points' distributions."""
     names = []
     for entry in offers:
         # Metadata may be missing or damaged.

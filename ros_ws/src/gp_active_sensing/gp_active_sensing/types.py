@@ -15,31 +15,30 @@ IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 MEAN, WORST = "mean", "worst"
 OF = (MEAN, WORST)
-"""Possible scopes of a map error: root mean square over the places, or the worst place."""
+"""Scopes of a map error: root mean square over the places, or the worst place."""
 Off: TypeAlias = float | tuple[float, float]
-"""Distance from a place's point [m]; on a map with heights, horizontal and vertical distance."""
+"""Distance from a place's point [m]; on a map with heights, (horizontal, vertical) distance."""
 Clock: TypeAlias = Callable[[], float]
-"""Monotonic clock [s]; it is an argument, never global."""
+"""Monotonic clock [s]; always passed as an argument."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """One value of the scalar sensor.
+    """One value measured by a scalar sensor.
 
-    Construction accepts any sensor output. `SensingLoop.tell` alone accepts or rejects readings.
+    The constructor checks nothing. `SensingLoop.tell` accepts or rejects readings.
 
     Args:
         stamp_ns: time of the measurement on the driver's clock [ns].
         location: index of the place; None = only a position is known.
         value: measured value in the sensor's unit.
         noise_variance: variance of this reading's noise; None = the belief's noise.
-        source: source of the reading (topic, file), for messages and records.
-        position: position (x, y), or (x, y, z) on a map with heights, in the map frame [m]; it is
-            used if `location` is None.
-        position_variance: mean square error of the position from the localisation [m²];
-            0 = unknown, or without effect.
-        height_variance: mean square error of the height, on a map with heights [m²];
-            0 = unknown, or without effect.
+        source: topic or file of the reading, for messages and records.
+        position: (x, y), or (x, y, z) on a map with heights, in the map frame [m]; used if
+            `location` is None.
+        position_variance: mean square error of the position from the localisation [m²]; 0 =
+            unknown.
+        height_variance: mean square error of the height, on a map with heights [m²]; 0 = unknown.
     """
 
     stamp_ns: int
@@ -49,8 +48,10 @@ class Reading:
     source: str = ""
     position: tuple[float, ...] | None = None
     off: Off | None = None
-    """Distance of the reading from its place's point, or mean distance of the readings that it
-    summarises; None = at the point, or without effect."""
+    """Distance of the reading from its place's point [m]; None = ignore the distance.
+
+    An average of readings has the mean of their distances.
+    """
     position_variance: float = 0.0
     height_variance: float = 0.0
     quantity: str = ""
@@ -59,7 +60,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class PlacedReading:
-    """Checked reading, made by `SensingLoop.place`: its place and value are valid.
+    """Reading with a valid place and value, made by `SensingLoop.place`.
 
     Args:
         reading: the reading with its place.
@@ -74,7 +75,7 @@ class PlacedReading:
     noise_variance: float | None
 
     def stamped(self, stamp_ns: int) -> PlacedReading:
-        """Return the same reading with another stamp [ns]."""
+        """Return a copy of the reading with another stamp [ns]."""
         return replace(self, reading=replace(self.reading, stamp_ns=stamp_ns))
 
 
@@ -90,14 +91,14 @@ class Cost(NamedTuple):
 
 
 class Route(NamedTuple):
-    """Way to a place: the places after the start up to the goal, and the cost."""
+    """Route to a place: the places after the start, including the goal, and the cost."""
 
     path: tuple[int, ...]
     cost: Cost
 
 
 class CandidateValue(NamedTuple):
-    """Bounds on the value of a candidate as the next place [the policy's unit]."""
+    """Bounds on the value of a candidate (possible next place) [the policy's unit]."""
 
     location: int
     lower: float
@@ -105,13 +106,13 @@ class CandidateValue(NamedTuple):
 
 
 class RouteValue(NamedTuple):
-    """Route that a policy compared, with its predicted effect.
+    """Route that a policy compared with other routes, and its predicted effect.
 
     Args:
         kind: origin of the route in words, such as "evenly spaced rows".
         first: first observed place of the route.
         readings: number of places that the route observes.
-        left: expected fraction of the map's present mean variance after the route.
+        left: expected mean variance of the map after the route, as a fraction of the present value.
     """
 
     kind: str
@@ -125,22 +126,22 @@ class Plan:
     """Decision of a policy.
 
     Args:
-        waypoints: places to observe, the next place first; () = no affordable place is left. A
-            nonmyopic policy adds the places that probably follow.
+        waypoints: places to observe, next place first; () = no affordable place is left. A
+            nonmyopic policy adds the expected places after the next place.
         lower: lower bound on the value of the decision [the policy's unit].
-        upper: upper bound on the value, never below `lower`.
+        upper: upper bound on the value of the decision, never below `lower`.
         expanded: number of planner expansions, see `PlanLimit.expansions`.
         seconds: computing time [s].
         deadline_hit: True if the limit ended the search early.
-        path: places after the start up to ``waypoints[0]``. Without a waypoint, the way to the end
-            place; () = no end place.
+        path: places after the start up to ``waypoints[0]``. Without a waypoint, the route to the
+            end place; () = no end place.
         cost: cost of `path`.
-        horizon: number N' of readings ahead, clipped to the remaining budget.
-        candidates: bounds on the value of each considered next place.
+        horizon: number N' of readings that the policy plans ahead, clipped to the budget.
+        candidates: bounds on the value of each possible next place.
         reason: reason for a plan without a waypoint, or for a fallback; "" otherwise.
-        heading: heading of a probe with a turning radius at the end of `path` [rad]; None =
-            unknown, or without effect.
-        routes: routes that the policy compared, the chosen route first.
+        heading: heading at the end of `path` for a probe with a turning radius [rad]; None =
+            unknown.
+        routes: routes that the policy compared, chosen route first.
     """
 
     waypoints: tuple[int, ...]
@@ -164,16 +165,17 @@ class Plan:
 
     @property
     def gap(self) -> float:
-        """Gap ``upper - lower`` [the policy's unit]."""
+        """Difference ``upper - lower`` [the policy's unit]."""
         return self.upper - self.lower
 
 
 @dataclass(frozen=True)
 class PlanLimit:
-    """Limit on the computing of one decision; the first reached limit ends it. None = no limit.
+    """Limits on the computation of one decision; None = no limit.
 
-    A limit in `expansions` gives the same plan on every machine; a limit in `seconds` does not.
-    With a limit of zero, a plan still has a legal waypoint.
+    The first reached limit ends the computation. A limit in `expansions` gives the same plan on
+    every machine; a limit in `seconds` does not. With a limit of zero, a plan still has a legal
+    waypoint.
     """
 
     seconds: float | None = None
@@ -189,14 +191,14 @@ class PlanLimit:
 
 @dataclass(frozen=True)
 class Budget:
-    """Limits on the mission; None = no such limit.
+    """Budget of a mission; None = no limit.
 
     Args:
         readings: number of newly observed places.
         metres: driven distance [m].
         seconds: driving time [s].
-        end: index of the end place. Metres and seconds must cover the way to it. None = the mission
-            may end anywhere.
+        end: index of the end place; None = the mission may end anywhere. Metres and seconds include
+            the route to the end place.
     """
 
     readings: int | None = None
@@ -205,8 +207,10 @@ class Budget:
     end: int | None = None
 
     def affords(self, cost: Cost, readings: int = 1) -> bool:
-        """Return whether a move with a cost and a number of readings fits into the budget."""
-        tolerance = 1e-6  # a micrometre, a microsecond: clocks count in nanoseconds
+        """Return whether a move and some readings fit into the budget."""
+        tolerance = (
+            1e-6  # tolerance: a micrometre, and a microsecond because clocks count in nanoseconds
+        )
         return (
             (self.readings is None or self.readings >= readings)
             and (self.metres is None or cost.metres <= self.metres + tolerance)
@@ -214,7 +218,7 @@ class Budget:
         )
 
     def minus(self, *, readings: int = 0, cost: Cost = Cost(0.0, 0.0)) -> Budget:
-        """Return the remaining budget after `readings` new places and a move of `cost`."""
+        """Return the remaining budget after a move of `cost` and `readings` new places."""
         return Budget(
             None if self.readings is None else self.readings - readings,
             None if self.metres is None else self.metres - cost.metres,
@@ -225,7 +229,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Aim:
-    """Target error of the map that ends a mission.
+    """Map error at which a mission ends.
 
     Args:
         error: largest expected error in the sensor's unit.
@@ -238,7 +242,7 @@ class Aim:
 
 @dataclass(frozen=True)
 class Rejection:
-    """Rejected reading with the reason for the counts and a message."""
+    """Rejected reading, with the counted reason and a message."""
 
     reading: Reading
     reason: str
@@ -252,8 +256,8 @@ class TellReport:
     Args:
         accepted: number of used readings.
         new_places: newly observed places, in order.
-        rejected: all other readings with their reasons.
-        late: number of used readings that are older than an earlier used reading.
+        rejected: rejected readings with their reasons.
+        late: number of used readings that are older than a reading used before.
     """
 
     accepted: int = 0

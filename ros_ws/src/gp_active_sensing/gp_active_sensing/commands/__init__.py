@@ -1,4 +1,4 @@
-"""Commands of ``gp-active-sensing``, each loaded on use."""
+"""Commands of ``gp-active-sensing``; each module is imported when its command runs."""
 
 import click
 
@@ -8,5 +8,5 @@ __all__ = ["echo"]
 
 
 def echo(text: object, *, err: bool = False) -> None:
-    """Print text with escaped control characters."""
+    """Print text; escape control characters."""
     click.echo(printable(str(text)), err=err)

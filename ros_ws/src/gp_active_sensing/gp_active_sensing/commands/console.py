@@ -1,4 +1,4 @@
-"""Console output of a run and a replay: progress, stages and the summary."""
+"""Console output of ``run`` and ``replay``: progress, stages and summary."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _LATENCIES = (
 
 
 def stage_line(record: Mapping[str, Any], scenario: Scenario) -> str:
-    """Return the line of a stage of a scenario, with at most `WIDTH` characters.
+    """Return the console line of a stage, with at most `WIDTH` characters.
 
-    The reading has the digits that the sensor's noise justifies. The errors have the unit of the
-    reading. Parts that do not fit into the line are left out.
+    The reading is rounded to the first digit of the sensor's noise. Errors have the unit of the
+    reading. A text that does not fit into the line is left out.
     """
     used = [
         f"{_amount(done, total)}/{total:.0f} {unit}"
@@ -73,7 +73,7 @@ def stage_line(record: Mapping[str, Any], scenario: Scenario) -> str:
 
 
 def _used(record: Mapping[str, Any], scenario: Scenario) -> list[tuple[float, float, str]]:
-    """Return the used amount, the total and the unit of each limit of the budget."""
+    """Return (used amount, total, unit) for each limit of the budget."""
     budget = scenario.budget
     limits = (
         (record.get("visits", record["observed"]), budget.readings, "places"),
@@ -88,7 +88,6 @@ def _amount(done: float, total: float) -> str:
 
 
 def _value(value: float, noise_std: float) -> str:
-    """Return a reading, rounded to the first digit of its noise."""
     if noise_std <= 0.0:
         return brief(value)
     return fixed(value, min(6, max(0, math.ceil(-math.log10(noise_std)))))
@@ -97,7 +96,7 @@ def _value(value: float, noise_std: float) -> str:
 def _believed(
     candidates: Iterable[tuple[str, Sequence[float], float]], scale_unit: str
 ) -> list[tuple[str, str, float]]:
-    """Return the most probable named kernel and its length-scale, each as (label, text, weight).
+    """Return (label, text, weight) of the most probable kernel name and of its length-scale.
 
     The weights of candidates that differ only in signal or noise are summed.
     """
@@ -115,9 +114,9 @@ def summary_lines(
     """Return the lines for the end of a run.
 
     Args:
-        summary: content of ``summary.json``; {} = there is none.
+        summary: content of ``summary.json``; {} = no summary.
         main: name of the main quantity, for a run with several quantities.
-        weighted: True = `map.weights` is set.
+        weighted: True = places have weights (`map.weights`).
     """
     if not summary:
         return ["There is no summary: the run did not get to its end."]
@@ -162,7 +161,7 @@ def summary_lines(
 
 
 def _quality_lines(each: Mapping[str, Any], *, weighted: bool) -> Iterator[tuple[str, str]]:
-    """Yield the label and the text of each line on the map of one quantity."""
+    """Yield the label and text of each line about the map of one quantity."""
     unit = _unit(str(each["unit"]))
     read = counted(each["readings"], "reading")
     if "missed" in each:
@@ -231,9 +230,9 @@ def _regret_lines(regret: Mapping[str, Any], unit: str) -> list[str]:
 
 @contextmanager
 def show_stages(console: Console, scenario: Scenario) -> Iterator[Show]:
-    """Yield a function that shows a stage's record; on a terminal with a progress bar.
+    """Yield a function that shows the record of a stage.
 
-    While a decision takes longer than `SLOW`, the bar shows its time.
+    On a terminal a progress bar shows the planning time of decisions longer than `SLOW`.
     """
     from rich.progress import (
         BarColumn,
@@ -275,9 +274,9 @@ def show_stages(console: Console, scenario: Scenario) -> Iterator[Show]:
 
 
 def progress_of(record: Mapping[str, Any], scenario: Scenario) -> tuple[float | None, str]:
-    """Return the used fraction of the budget (None = no limit) and the used amounts as text.
+    """Return the used fraction of the budget (None = no limit), and the used amounts as text.
 
-    With several limits, the largest fraction counts.
+    With several limits, the fraction is the largest of all limits.
     """
     used = _used(record, scenario)
     texts = [f"{done:.0f}/{total:.0f} {unit}" for done, total, unit in used]
@@ -296,7 +295,7 @@ _HEADS = {
 
 
 class ReplayDisplay:
-    """Display of a replay: a line for each record, and a progress bar on a terminal.
+    """Display of a replay: one line per stage record, and a progress bar on a terminal.
 
     Args:
         console: console of the output.
@@ -316,7 +315,7 @@ class ReplayDisplay:
         self._progress.stop()
 
     def begin(self, mode: str, total: int) -> Callable[[int], None]:
-        """Show the kind of the replay; return a callback that takes the number of read messages."""
+        """Show the kind of the replay; return a callback for the number of messages read so far."""
         if mode in _HEADS:
             self._echo(_HEADS[mode])
             self._echo(f"{'stage':>5}  {'planner':<14}{'nat':>8}  {'probe':<14}{'nat':>8}  reading")
@@ -351,7 +350,7 @@ def _nat(value: float | None) -> str:
 
 
 def end_lines(summary: Mapping[str, Any], main: str = "") -> list[str]:
-    """Return the lines for the end of a replay; the arguments are those of `summary_lines`."""
+    """Return the lines for the end of a replay, see `summary_lines`."""
     lines = summary_lines(summary, main)
     done = summary["replay"]
 

@@ -1,4 +1,4 @@
-"""Command ``doctor``: list what is installed, what is missing and how to install it."""
+"""Command ``doctor``: list installed and missing software, and how to install it."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ PACKAGES = {
     "gp_active_sensing_learning": "learning length-scales and kernels (`learn`, `model`)",
     "gp_active_sensing_bench": "experiments and benchmarks (`experiment`)",
 }
-"""Purpose of each package besides the core."""
+"""Purpose of each optional package of this project."""
 HEAVY = frozenset({"sumo"})
-"""Extras that `make heavy` installs in pinned versions."""
+"""Extras whose pinned versions `make heavy` installs."""
 
 
 @click.command()
@@ -62,14 +62,14 @@ def doctor(as_json: bool) -> None:
 
 @dataclass(frozen=True)
 class Check:
-    """Result of one check.
+    """Result of one check of the installation.
 
     Args:
         name: name of the checked software.
         status: ok, missing or error.
-        found: version or place; "" = none.
-        remedy: advice; "" = none needed.
-        needed: True = the core does not work without it.
+        found: version or path; "" = not found.
+        remedy: advice; "" = no advice needed.
+        needed: True = the product package does not work without this software.
     """
 
     name: str
@@ -85,7 +85,7 @@ def core_works(checks: list[Check]) -> bool:
 
 
 def version_of(name: str) -> str:
-    """Return the version of a distribution; "" = not installed."""
+    """Return the version of an installed distribution; "" = not installed."""
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
@@ -93,8 +93,8 @@ def version_of(name: str) -> str:
 
 
 def requirements() -> Iterator[tuple[str, str]]:
-    """Yield each distribution that the package requires, and its extra; "" = always."""
-    known = version_of(PACKAGE)  # unknown in a bare source tree
+    """Yield the name and extra of each required distribution; extra "" = always required."""
+    known = version_of(PACKAGE)  # unknown in a source tree that is not installed
     for text in (metadata.requires(PACKAGE) or ()) if known else ():
         extra = re.search(r"extra *== *['\"]([\w-]+)", text)
         yield re.split(r"[^\w.-]", text)[0], extra[1] if extra else ""
@@ -137,15 +137,15 @@ def _ros() -> Check:
 
 
 def _plugin_groups() -> bool:
-    """Return whether a plug-in may exist; this check is faster than an import of the registries."""
+    """Return whether a plug-in may be installed, without importing the registries."""
     try:
         return any(group.startswith(f"{PACKAGE}.") for group in metadata.entry_points().groups)
-    except Exception:  # a damaged distribution; the registries name it
+    except Exception:  # damaged distribution, which the registries report
         return True
 
 
 def _plugins() -> list[Check]:
-    """Load every plug-in; the core does not depend on the result."""
+    """Import every plug-in and return the results."""
     from gp_active_sensing.kernels import graph_kernels, kernels
     from gp_active_sensing.planning import policies
     from gp_active_sensing.topology.loaders import loaders

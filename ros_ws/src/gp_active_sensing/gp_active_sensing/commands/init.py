@@ -117,7 +117,7 @@ def init(out: Path, force: bool, offline: bool, **given: Any) -> None:
         draft.answer()
         text = draft.text(_start(out))
     write_whole(out, text)
-    # A frame or topic may contain control characters.
+    # A name from the ROS system may contain control characters.
     for line in draft.lines:
         echo(one_line(line))
     if draft.misfits:
@@ -129,7 +129,7 @@ def init(out: Path, force: bool, offline: bool, **given: Any) -> None:
 
 
 def has_terminal() -> bool:
-    """Return whether questions can be asked on a terminal."""
+    """Return True if questions can be asked on a terminal."""
     return sys.stdin.isatty()
 
 
@@ -139,7 +139,7 @@ def _start(out: Path) -> str:
 
 @contextlib.contextmanager
 def _system(*, offline: bool) -> Iterator[RunningSystem | None]:
-    """Yield the running ROS system; None without ROS."""
+    """Yield the running ROS system; None if ROS is missing or `offline`."""
     if offline:
         yield None
         return

@@ -1,4 +1,4 @@
-"""Figures of a map, and warnings before a mission."""
+"""Description of a map, and warnings before a mission."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_CLASSES = 8
 
 @dataclass(frozen=True)
 class Survey:
-    """Description of a map: figures for scripts, lines for people, and a summary."""
+    """Description of a map: figures for scripts, lines for people, and a short text."""
 
     figures: dict[str, Any]  # plain data; lengths [m], speeds [m/s]
     lines: list[tuple[str, str]]  # label and text of each line
@@ -36,7 +36,7 @@ class Survey:
 
 
 def survey_places(places: Topology, kind: str) -> Survey:
-    """Return the description of a map of kind grid or points."""
+    """Describe a map of kind grid or points."""
     moves, parts, largest = 0, 1, places.n
     if isinstance(places, GraphTopology):
         moves = sum(map(len, places.moves))
@@ -51,9 +51,9 @@ def survey_places(places: Topology, kind: str) -> Survey:
         "spacing": list(spacing),
         "low": low,
         "high": high,
-        "moves": moves,  # number of directed moves; 0 = free moves
+        "moves": moves,  # number of directed moves; 0 = free movement
         "parts": parts,
-        "largest": largest,  # number of places of the largest part
+        "largest": largest,  # number of places in the largest connected part
         "lost": len(places.lost),
         "numbers": list(places.numbers),
     }
@@ -92,7 +92,7 @@ def _step(values: np.ndarray) -> float:
 
 
 def survey_roads(road_map: RoadMap, u_turns: str = "dead_ends") -> Survey:
-    """Return the description of a road map with U-turns as in `U_TURNS`."""
+    """Describe a road map; `u_turns` is one of `U_TURNS`."""
     segments, n = road_map.segments, len(road_map.segments)
     parts = parts_of(road_map, u_turns)
     ends = Counter((segment.start, segment.end) for segment in segments)
@@ -116,11 +116,13 @@ def survey_roads(road_map: RoadMap, u_turns: str = "dead_ends") -> Survey:
         "metres": sum(lengths),
         "width": width,  # extent along x
         "height": height,  # extent along y
-        "one_way": one_way,  # segments without a reverse twin
+        "one_way": one_way,  # number of segments without a segment in the opposite direction
         "one_way_share": one_way / n,
-        "dead_ends": dead_ends,  # junctions with one neighbour only
-        "parts": parts.weak,  # parts without a move between them
-        "largest": len(parts.largest),  # segments of the largest part with a way from each to each
+        "dead_ends": dead_ends,  # number of junctions with a single neighbour
+        "parts": parts.weak,  # number of parts without a move between them
+        "largest": len(
+            parts.largest
+        ),  # number of segments in the largest part with routes between all its segments
         "outside": outside,
         "traps": traps,  # segments without a successor
         "shortest": min(lengths),

@@ -106,7 +106,7 @@ def _surveyed(file: str, crs: str, overrides: tuple[str, ...]) -> tuple[Path, Su
 
 @contextmanager
 def _unsaid() -> Iterator[None]:
-    """Silence the log of modules whose warnings a survey prints."""
+    """Silence log warnings that the survey of a map prints itself."""
     names = (f"gp_active_sensing.topology.{name}" for name in ("grids", "loaders.tables"))
     levels = {logger: logger.level for logger in map(logging.getLogger, names)}
     try:
@@ -173,7 +173,7 @@ def _loaded(
     from gp_active_sensing.util.yaml_files import apply_overrides
 
     path, given = find_resource("maps", file), [f"map.{s.removeprefix('map.')}" for s in overrides]
-    # A table with named columns is one of places.
+    # A table with named columns is a table of places.
     named = any(text.startswith("map.columns_of") for text in given)
     points = "map.kind=points" in given or (named and "points" in kinds_of_file(path.name))
     kind = "points" if points else kind_of_map(str(path))
@@ -192,7 +192,7 @@ def _loaded(
     own = {"kind": kind, "file": str(path), "crs": crs}
     data = apply_overrides({"map": own}, given)
     config = from_mapping(MapConfig, data["map"])
-    # Other files of the configuration may lie beside the map.
+    # Other files of the configuration may be in the map's folder.
     return path, kind, build_topology(config, base_dir=path.parent)
 
 

@@ -1,4 +1,4 @@
-"""Draft of a mission for ``init``: answers, running ROS system and parameter file."""
+"""Draft of a parameter file for ``init``, from answers and the running ROS system."""
 
 from __future__ import annotations
 
@@ -60,32 +60,32 @@ _BY_NAME = {
         (r"range|sonar|echo|depth|altimeter", "sensor_msgs/msg/Range"),
     ),
 }
-"""Message types by patterns of topic names, for topics without a publisher."""
+"""Message types by patterns of topic names, for topics that are not published."""
 _FIELDS = {
     "sensor_msgs/msg/RelativeHumidity": "relative_humidity",
     "sensor_msgs/msg/FluidPressure": "fluid_pressure",
     "sensor_msgs/msg/Illuminance": "illuminance",
     "sensor_msgs/msg/Range": "range",
 }
-"""Field of the measured value in each assumed message type."""
+"""Field of the measured value by message type."""
 _ASSUMED = "assumed; check it"
 
 
 @dataclass
 class MissionDraft:
-    """Draft of a mission: its values, notes and errors.
+    """Draft of a mission: values of parameters, notes and errors.
 
     Args:
         given: options of the command.
-        system: running ROS system; None = none.
+        system: running ROS system; None = no system.
         asking: True = ask the user for missing values.
         lines: lines to print with the results.
         misfits: a sentence for each answer that does not fit the running system.
-        notes: comments in the file, by parameter.
-        topics: types of each topic of the running system.
+        notes: comments for the parameter file, by parameter.
+        topics: message types of each topic of the running system.
         probes: names of several probes.
-        received: messages on each topic.
-        needs: parameters that the rates of the topics require.
+        received: messages received on each topic.
+        needs: parameters that must be set for the rates of the topics.
         speed: speed of the robot where the map has no limit [m/s]; None = not needed.
         map_text: the user's answer for the map.
     """
@@ -103,12 +103,12 @@ class MissionDraft:
     speed: float | None = None
     map_text: str = ""
     main: str = "main"
-    """Name of the main quantity among several."""
+    """Name of the main quantity in a mission with several quantities."""
     further: Mapping[str, ReadingConfig] = field(default_factory=dict)
     """Settings of the further quantities, by name."""
 
     def answer(self) -> None:
-        """Ask for missing values, inspect the running system, and compare the two."""
+        """Ask for missing values, inspect the running system, and compare them."""
         self.probes = numbered(self.given["probes"]) if self.given["probes"] else ()
         if self.given.get("further") and "=" in (self.given["reading"] or ""):
             self.main, _, topic = self.given["reading"].partition("=")
@@ -147,7 +147,7 @@ class MissionDraft:
     def _ask(
         self, key: str, question: str, read: Callable[[str], T], default: str | None = None
     ) -> T:
-        """Ask a question and parse the answer; ask again after an error."""
+        """Ask a question and parse the answer; repeat the question after an error."""
         if self.given[key] or not self.asking:
             return read(str(self.given[key] or default or ""))
 
@@ -174,7 +174,7 @@ class MissionDraft:
         return {key: self.given[key] for key in ("spacing", "radius", "frame")}
 
     def _find_speed(self) -> float | None:
-        """Return the speed for a budget in time, if the map has no speed limits."""
+        """Return the robot's speed for a time budget on a map without speed limits."""
         why, given = limitless(self.map.places), self.given["speed"]
         if given is not None:
             if not why:
@@ -200,16 +200,16 @@ class MissionDraft:
         return [name for name, types in self.topics.items() if MAP_TYPE in types]
 
     def _grid_topic(self, text: str) -> str:
-        """Return the topic in an answer; "" for a file or a rectangle."""
+        """Return the topic in an answer for the map; "" if the answer is a file or a rectangle."""
         if self.given["map_topic"]:
             return str(self.given["map_topic"])
-        if not self.topics:  # no known topics
+        if not self.topics:  # no running system
             return ""
         is_topic = text.startswith("/") and not Path(text).exists() and not Path(text).suffix
         return text if is_topic or _from_root(text) in self._grids() else ""
 
     def _read_grid(self, topic: str) -> MissionMap:
-        """Return the map of a topic, with its places if a message comes."""
+        """Return the map of a topic; its places are known only if a message arrives."""
         if self.system is not None and self.topics:
             from gp_active_sensing.ros import running_system
 
@@ -227,7 +227,7 @@ class MissionDraft:
         return live_map(topic, None, **self._of_map())
 
     def _misfit(self, text: str) -> None:
-        """Record a misfit; in a dialogue, also show it at once."""
+        """Record an answer that does not fit; in a dialogue, also print the text at once."""
         if self.asking:
             echo(f"  {one_line(text)}")
         self.misfits.append(text)
@@ -281,7 +281,7 @@ class MissionDraft:
         return named or usual, "by the name of the topic" if named else _ASSUMED
 
     def _quantity(self, text: str) -> tuple[str, ReadingConfig]:
-        """Return name and settings of a further quantity; type and field may be guesses."""
+        """Return name and settings of a further quantity; message type and field may be guesses."""
         name, _, rest = text.partition("=")
         topic, type, path = [*rest.split(","), "", ""][:3]
         if not (name and topic):
@@ -295,16 +295,16 @@ class MissionDraft:
         return name, _checked(ReadingConfig, key, topic=topic, type=type, field=path)
 
     def _names(self, topic: str) -> list[str]:
-        """Return the absolute names of a topic, one for each probe."""
+        """Return the absolute names of a topic, one name per probe."""
         return [_from_root(probe_topic(probe, topic)) for probe in self.probes or ("",)]
 
     def _numbers(self, type: str) -> tuple[list[str], str]:
-        """Return the numeric fields of a message type, if known, and the usual field."""
+        """Return the numeric fields of a message type, if known, and the default field."""
         found: list[str] = []
         if self.system is not None:
             from gp_active_sensing.ros.to_messages import RosTypes
 
-            with contextlib.suppress(ActiveSensingError):  # reported among the misfits
+            with contextlib.suppress(ActiveSensingError):  # reported with the misfits
                 found = number_paths(type, RosTypes())
         if type == _TEMPERATURE:
             return found, ReadingConfig().field
@@ -380,7 +380,7 @@ class MissionDraft:
             self.needs[key], self.notes[key] = value, note
 
     def _check_waypoint_listeners(self) -> None:
-        """Add a note if no node subscribes to the waypoints; the controller may start later."""
+        """Add a note if no node subscribes to the waypoints yet."""
         from gp_active_sensing.ros import running_system
 
         if self.system is None:
@@ -400,7 +400,7 @@ class MissionDraft:
         return [f"pose: {problem}" for problem in problems if problem]
 
     def _why_no_transform(self, target: str, source: str) -> str:
-        """Return the reason why poses cannot be transformed; "" = they can be."""
+        """Return the reason why poses cannot be transformed; "" = no problem."""
         from gp_active_sensing.ros import running_system
 
         if self.system is None:
@@ -410,7 +410,7 @@ class MissionDraft:
         )
 
     def _adopt(self, received: Received) -> None:
-        """Use the frame and the origin of received messages where the user gave none."""
+        """Fill in frame and origin from received messages where the user gave none."""
         fix = self.pose.type == _FIX
         if not self.map.from_file and not self.given["frame"] and received.frame and not fix:
             self.map = read_map(self.map_text, **{**self._of_map(), "frame": received.frame})
@@ -445,7 +445,7 @@ class MissionDraft:
         return f"{'of ' + self.map.section['topic'] if now else ''}{now}{in_words(self.map.places)}"
 
     def text(self, start: str) -> str:
-        """Return the text of the parameter file."""
+        """Return the text of the parameter file; `start` is its opening comment."""
         parameters: dict[str, Any] = {f"map.{k}": v for k, v in self.map.section.items()}
         first = next(iter(parameters))
         self.notes[first] = self._describe_map()

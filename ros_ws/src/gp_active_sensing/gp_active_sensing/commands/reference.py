@@ -1,4 +1,4 @@
-"""Command ``policies``, and tables of configuration keys from their dataclasses."""
+"""Command ``policies``, and tables of configuration keys."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def policies(names: tuple[str, ...], as_json: bool) -> None:
     from gp_active_sensing.planning import policies as known
 
     for name in names:
-        known.factory(name)  # raises the error for an unknown name
+        known.factory(name)  # raises UnknownNameError
     found = [policy for policy in describe_policies() if not names or policy["name"] in names]
     if as_json:
         click.echo(json.dumps(found, indent=2))
@@ -47,7 +47,7 @@ def policies(names: tuple[str, ...], as_json: bool) -> None:
 
 
 def _plain(text: str) -> str:
-    """Return a docstring's text without its markup, such as backquotes."""
+    """Return a docstring's text without markup, such as backquotes."""
     return re.sub(r":\w+:(?=`)|`", "", text)
 
 
@@ -57,7 +57,7 @@ logger = logging.getLogger(__name__)
 def describe_policies() -> list[dict[str, Any]]:
     """Return name, one-line help and parameters of every policy.
 
-    An unusable plug-in is left out, with a warning.
+    A plug-in that cannot be used is left out, with a warning.
     """
     from gp_active_sensing.planning import policies
 
@@ -80,7 +80,7 @@ def describe_policies() -> list[dict[str, Any]]:
 
 
 def describe_fields(cls: type) -> Iterator[dict[str, Any]]:
-    """Yield name, type, default, unit, bounds and help of a dataclass's configuration fields."""
+    """Yield name, type, default, unit, bounds and help of each configuration field."""
     for field, hint in declared(cls):
         info = param_of(field)
         yield {

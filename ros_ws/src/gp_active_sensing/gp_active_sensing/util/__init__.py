@@ -1,1 +1,1 @@
-"""General helpers, independent of sensing: files, YAML, wording, threads, caches."""
+"""Helpers without knowledge of sensing: files, YAML, wording, processes, caches."""

@@ -18,7 +18,7 @@ from gp_active_sensing.util.files import making_whole, open_file
 logger = logging.getLogger(__name__)
 
 MOST = 1_000_000_000
-"""Largest size of the folder [bytes]."""
+"""Largest size of the cache folder [bytes]."""
 _CHECKSUM = 32
 """Length of the checksum at the end of a file [bytes]."""
 
@@ -26,14 +26,14 @@ Arrays = dict[str, npt.NDArray[np.float64]]
 
 
 def cache_folder() -> Path:
-    """Return the folder of the cache, which may not exist.
+    """Return the cache folder, which may not exist yet.
 
-    It is ``$XDG_CACHE_HOME/gp_active_sensing``. If the variable has no absolute path, it is
-    ``~/.cache/gp_active_sensing``.
+    The folder is ``$XDG_CACHE_HOME/gp_active_sensing``. Without an absolute path in the variable,
+    the folder is ``~/.cache/gp_active_sensing``.
     """
     given = Path(os.environ.get("XDG_CACHE_HOME", ""))
     base = given if given.is_absolute() else Path(os.path.expanduser("~"), ".cache")
-    if not base.is_absolute():  # the user has no home, as in a container
+    if not base.is_absolute():  # no home directory, as in a container
         base = Path(tempfile.gettempdir(), f"cache-{os.getuid()}")
     return base / "gp_active_sensing"
 
@@ -46,16 +46,16 @@ def cached_arrays(
     *,
     keep: bool = True,
 ) -> Arrays:
-    """Return the result of `compute` from disk, or compute it and store it.
+    """Return the stored result of `compute`, or compute and store it.
 
-    If the stored file is damaged, or the folder is not writable, the result is computed.
+    The result is also computed if the stored file is damaged. An unwritable folder is no error.
 
     Args:
-        kind: first part of the file's name.
-        version: version of the computation; raise it when the same key gives another result.
+        kind: first part of the file name.
+        version: version of the computation; raise this number when results for the same key change.
         key: all arrays, numbers and texts that the result depends on.
-        compute: computes the result.
-        keep: False = always compute and store nothing.
+        compute: function that computes the result.
+        keep: False = always compute, and store nothing.
     """
     if not keep:
         return compute()
@@ -66,7 +66,7 @@ def cached_arrays(
         return found
     except FileNotFoundError:
         pass
-    except Exception as error:  # of any kind, from damaged bytes
+    except Exception as error:  # damaged bytes cause errors of many classes
         logger.warning("%s cannot be read (%s); computing again", path, error)
     found = compute()
     _write(path, found)
@@ -87,7 +87,7 @@ def _read(path: Path) -> Arrays:
 
 
 def _checksum(path: Path, data: bytes) -> bytes:
-    """Return the checksum of a file's data and name; it does not match a renamed file."""
+    """Return the checksum of a file's data and name, which detects a renamed file."""
     return hashlib.sha256(path.name.encode() + data).digest()
 
 
@@ -114,7 +114,7 @@ def _write(path: Path, arrays: Arrays) -> None:
 
 
 def _make_room(newest: Path) -> None:
-    """Remove the oldest files until the folder has at most `MOST` bytes; keep the newest."""
+    """Remove the oldest files until the folder has at most `MOST` bytes; keep the file `newest`."""
     found = [*newest.parent.glob("*.npz"), *newest.parent.glob(".*.part")]
     files = [(f.stat(), f) for f in found]
     total = sum(status.st_size for status, _ in files)

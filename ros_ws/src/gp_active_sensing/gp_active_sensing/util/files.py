@@ -1,7 +1,7 @@
-"""Write files that a kill cannot damage, and lock their directories.
+"""Crash-safe file writing, and locks of directories.
 
-A file is written as a whole or line by line. A reader ignores a last line that was cut short. A
-damaged file is copied before it is repaired.
+Readers of line-based files ignore a last line that was cut short. A damaged file is copied before
+it is repaired.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from gp_active_sensing.errors import RunError
 logger = logging.getLogger(__name__)
 
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
-"""Flag of ``os.open`` that refuses links; 0 on a system without this flag."""
+"""Flag of ``os.open`` that refuses symbolic links; 0 on a system without this flag."""
 
 MOST_BYTES = 1 << 32
-"""Largest size of a file that is read as a whole [bytes]."""
+"""Largest size of a file that is read at once [bytes]."""
 
 
 def cannot(path: Path, what: str, error: BaseException) -> RunError:
-    """Return the error for a file that cannot be read or written, with the reason."""
+    """Return the RunError for a file that cannot be read or written, with the reason."""
     why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return RunError(f"{path}: cannot {what}: {why}")
 
 
 def write_whole(path: Path, text: str | bytes) -> Path:
-    """Write a whole file; a reader sees only the old or the new content. Raises RunError."""
+    """Replace a file atomically. Raises RunError."""
     try:
         with making_whole(path) as stream:
             stream.write(text.encode("utf-8") if isinstance(text, str) else text)
@@ -49,13 +49,13 @@ def write_whole(path: Path, text: str | bytes) -> Path:
 
 @contextlib.contextmanager
 def making_whole(path: Path, *, on_disk: bool = True) -> Iterator[IO[bytes]]:
-    """Yield a stream to a temporary file, which is renamed to `path` when it is complete.
+    """Yield a stream to a temporary file, which is renamed to `path` when complete.
 
-    A link at `path` is replaced; its target stays unchanged.
+    A symbolic link at `path` is replaced; the target of the link stays unchanged.
 
     Args:
         path: path of the file; an older file is replaced.
-        on_disk: sync the file and its name to disk, so that a power cut does not undo them.
+        on_disk: True = sync the file and its name to disk, to survive a power cut.
 
     Raises:
         OSError: the file cannot be written; the temporary file is removed.
@@ -79,7 +79,7 @@ def making_whole(path: Path, *, on_disk: bool = True) -> Iterator[IO[bytes]]:
 
 
 def open_file(path: Path) -> IO[bytes]:
-    """Open a regular file for reading. Raises OSError, also for a pipe, a device or a folder."""
+    """Open a regular file for reading. Raises OSError for any other kind, such as a pipe."""
     stream = open(path, "rb", opener=_opened_at_once)
     if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
         stream.close()
@@ -92,7 +92,7 @@ def _opened_at_once(path: str, flags: int) -> int:
 
 
 def read_whole(path: Path, most: int = MOST_BYTES) -> bytes:
-    """Return the content of a file of at most `most` bytes. Raises OSError."""
+    """Return the content of a file. Raises OSError if it has more than `most` bytes."""
     with open_file(path) as stream:
         if os.fstat(stream.fileno()).st_size > most:
             raise OSError(errno.EFBIG, f"expected at most {most >> 20} MiB, got more", str(path))
@@ -100,7 +100,7 @@ def read_whole(path: Path, most: int = MOST_BYTES) -> bytes:
 
 
 def refuse_link(path: Path) -> None:
-    """Refuse a link in place of a file. Raises RunError."""
+    """Raise RunError if a path is a symbolic link."""
     if path.is_symlink():
         msg = f"{path}: expected a file, got a link; nothing is changed: remove it"
         raise RunError(msg)
@@ -116,13 +116,13 @@ def _opened_itself(path: str, flags: int) -> int:
 
 
 def append_whole(stream: IO[bytes], data: bytes) -> None:
-    """Append all data to an unbuffered file, or nothing. Raises OSError."""
+    """Append all data to an unbuffered file; after an OSError nothing is appended."""
     before = os.fstat(stream.fileno()).st_size
     try:
         if (written := stream.write(data)) != len(data):
             raise OSError(errno.ENOSPC, f"{os.strerror(errno.ENOSPC)} ({written} of {len(data)} B)")
     except OSError:
-        with contextlib.suppress(OSError):  # of a device
+        with contextlib.suppress(OSError):  # the file is a device
             os.ftruncate(stream.fileno(), before)
         raise
 
@@ -139,13 +139,13 @@ def sync_folder(path: Path) -> None:
 
 
 def drop_damage(path: Path, sound: Callable[[dict[str, Any]], bool] = lambda item: True) -> bool:
-    """Remove the damaged lines from a file of JSON lines; return whether there were any.
+    """Remove damaged lines from a file of JSON lines; return whether lines were removed.
 
-    A half-written last line is cut off. Before a whole line is removed, the file is copied.
+    A half-written last line is cut off. Before a complete line is removed, the file is copied.
 
     Args:
         path: path of the file.
-        sound: returns whether an object belongs to such a file.
+        sound: returns whether an object is valid in this file.
 
     Raises:
         RunError: the file cannot be read or written.
@@ -170,12 +170,14 @@ def drop_damage(path: Path, sound: Callable[[dict[str, Any]], bool] = lambda ite
 
 
 def cut_off(path: Path, rest: int, whole: int | None = None) -> None:
-    """Cut off the end of a file; zeros at its end, as after a power cut, are copied before.
+    """Cut off the half-written last line of a file.
+
+    A last line with zero bytes, as after a power cut, is first copied to another file.
 
     Args:
         path: path of the file.
         rest: length of the half-written last line [bytes].
-        whole: length of the file afterwards [bytes]; None = up to the half-written line.
+        whole: final length of the file [bytes]; None = up to the half-written line.
 
     Raises:
         RunError: the file cannot be read or written.
@@ -195,7 +197,7 @@ def cut_off(path: Path, rest: int, whole: int | None = None) -> None:
 
 
 def keep_beside(path: Path, word: str, data: bytes | None = None) -> Path:
-    """Copy a file, or some of its bytes, to the first free ``<name>.<word>-<number>``.
+    """Copy a file, or the bytes `data` of a file, to the first free ``<name>.<word>-<number>``.
 
     Raises:
         RunError: the file or its copy cannot be read or written.
@@ -216,7 +218,7 @@ def keep_beside(path: Path, word: str, data: bytes | None = None) -> Path:
 
 
 def json_object(line: bytes) -> dict[str, Any] | None:
-    """Return the object in a line; None for a damaged line."""
+    """Return the JSON object in a line; None for a damaged line."""
     try:
         item = json.loads(line.decode("utf-8"))
     except (ValueError, RecursionError):
@@ -227,12 +229,12 @@ def json_object(line: bytes) -> dict[str, Any] | None:
 def read_lines(
     path: Path, keep: Callable[[dict[str, Any]], dict[str, Any]] | None = None
 ) -> tuple[list[dict[str, Any]], bool]:
-    """Return the objects of JSON lines, and whether the last line was cut short.
+    """Return the objects in a file of JSON lines, and whether the last line was cut short.
 
     A missing file has no lines. With `keep`, each object is replaced by ``keep(object)``.
 
     Raises:
-        RunError: the file cannot be read, or a whole line is not a JSON object.
+        RunError: the file cannot be read, or a complete line is not a JSON object.
     """
     try:
         data = read_whole(path)
@@ -256,7 +258,7 @@ def read_lines(
 
 
 def json_ready(value: Any) -> Any:
-    """Return plain data for JSON; numbers that are not finite become text ("nan", "inf")."""
+    """Return plain data for JSON; infinite numbers and NaN become text ("nan", "inf")."""
     if isinstance(value, Mapping):
         return {str(k): json_ready(v) for k, v in value.items()}
     if isinstance(value, np.ndarray):
@@ -277,7 +279,7 @@ def json_ready(value: Any) -> Any:
 
 
 def unused(path: Path) -> Path:
-    """Return a path that does not exist: the given one, or the same with -2, -3 … at its end."""
+    """Return a path that does not exist: `path`, or `path` with -2, -3 … at its end."""
     number, found = 1, path
     while found.exists():
         number += 1
@@ -286,7 +288,7 @@ def unused(path: Path) -> Path:
 
 
 def differences(old: Any, new: Any, path: str = "") -> list[str]:
-    """Return the dotted keys in which two configurations differ."""
+    """Return the dotted keys at which two configurations differ."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         found = []
         for key in {*old, *new}:
@@ -297,15 +299,15 @@ def differences(old: Any, new: Any, path: str = "") -> list[str]:
 
 
 LOCK = ".lock"
-"""Name of the lock file of a directory; it contains the number of the locking process."""
+"""Name of a directory's lock file, which contains the locking process's number."""
 
 
 class InUse(RunError):
-    """Error: another process or writer has locked the directory."""
+    """Error for a directory that another process or writer has locked."""
 
 
 def take_lock(folder: Path) -> IO[bytes]:
-    """Lock a directory; return a stream whose closing unlocks it.
+    """Lock a directory; close the returned stream to unlock the directory.
 
     Raises:
         InUse: another process or writer has the lock.
@@ -339,7 +341,7 @@ def _opened(path: Path) -> IO[bytes]:
 
 
 def _lock(stream: IO[bytes], folder: Path) -> None:
-    """Lock a file, or log a warning on a file system without locks. Raises InUse."""
+    """Lock a file; log a warning on a file system without locks. Raises InUse."""
     try:
         import fcntl
     except ImportError:  # not a POSIX system
@@ -356,7 +358,7 @@ def _lock(stream: IO[bytes], folder: Path) -> None:
 
 
 def is_at(stream: IO[bytes], path: Path) -> bool:
-    """Return whether an open file is still the file at a path."""
+    """Return whether `path` still names an open file."""
     mine = os.fstat(stream.fileno())
     try:
         there = path.stat(follow_symlinks=False)

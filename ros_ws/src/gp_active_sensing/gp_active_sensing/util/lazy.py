@@ -1,6 +1,6 @@
-"""Import names of a package and libraries of an extra on first use (PEP 562).
+"""Import a package's names and optional libraries on first use (PEP 562).
 
-A probe thus loads only the modules of its own planner.
+A program thus loads only the modules that it uses.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ def lazy_names(
 
     Args:
         package: ``__name__`` of the package.
-        sources: names by their module relative to the package. No name may equal that of a module
-            of the package, whose import would hide it.
+        sources: names by module, relative to the package. A name must not equal a module's name,
+            because importing the module would hide the name.
     """
     where = {name: f"{package}.{module}" for module, names in sources.items() for name in names}
 
@@ -30,7 +30,7 @@ def lazy_names(
             msg = f"module {package!r} has no attribute {name!r}"
             raise AttributeError(msg)
         value = getattr(import_module(where[name]), name)
-        setattr(sys.modules[package], name, value)  # for later uses
+        setattr(sys.modules[package], name, value)  # for later access
         return value
 
     def names() -> list[str]:
@@ -40,13 +40,13 @@ def lazy_names(
 
 
 def library(module: str, use: str, *, extra: str = "maps", besides: str = "") -> Any:
-    """Return a module that an extra of the package installs.
+    """Import and return a module of an extra.
 
     Args:
         module: name of the module.
-        use: purpose, for the error.
+        use: purpose of the module, for the error message.
         extra: name of the extra.
-        besides: alternative, for the error.
+        besides: alternative to the module, for the error message.
 
     Raises:
         MissingDependencyError: the module is not installed.

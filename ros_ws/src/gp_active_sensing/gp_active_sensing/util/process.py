@@ -1,4 +1,4 @@
-"""Threads of BLAS, free memory, software versions, and work on several cores."""
+"""BLAS threads, free memory, software versions, and work in several processes."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 
 
 def one_blas_thread() -> None:
-    """Ask BLAS for one thread, unless the user has set a number.
+    """Set the number of BLAS threads to one, unless the user has set a number.
 
     Results are then reproducible to the bit, and small matrices are faster. Only programs call this
-    function, before numpy is loaded.
+    function, before they import numpy.
     """
     for name in THREAD_VARIABLES:
         os.environ.setdefault(name, "1")
 
 
 def hand_back() -> bool:
-    """Return free memory to the system; return whether the C library (glibc) can do this."""
+    """Return free memory to the operating system; return False if this is not possible."""
     if not sys.platform.startswith("linux"):
         return False
     try:
         ctypes.CDLL(None).malloc_trim(0)
-    except (AttributeError, OSError):  # another C library
+    except (AttributeError, OSError):  # C library without malloc_trim
         return False
     return True
 
 
 def versions() -> dict[str, str]:
-    """Return the known versions of this package, Python, numpy and scipy."""
-    import platform  # slow to import
+    """Return the versions of this package, Python, numpy and scipy, as far as known."""
+    import platform  # slow import
     from importlib import metadata
 
     found = {"gp_active_sensing": __version__, "python": platform.python_version()}
@@ -60,7 +60,7 @@ Result = TypeVar("Result")
 def on_cores(
     work: Callable[[Item], Result], items: Iterable[Item], jobs: int, advice: str
 ) -> Generator[Result]:
-    """Yield the results of some work on items, in any order.
+    """Yield the results of `work` for each item, in any order.
 
     Args:
         work: function of an item, called in processes with one BLAS thread.
@@ -94,6 +94,6 @@ def on_cores(
 
 
 def _in_process(work: Callable[[Item], Result], item: Item) -> Result:
-    """Work on an item; only the parent process handles Ctrl-C."""
+    """Work on an item; ignore Ctrl-C, which the parent process handles."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     return work(item)

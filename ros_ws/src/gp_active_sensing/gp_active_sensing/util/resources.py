@@ -1,6 +1,6 @@
 """Find the shipped maps, scenarios and configurations.
 
-Their folder depends on the installation by colcon, by pip, or as editable.
+Their folder depends on the installation: colcon, pip or editable.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ KINDS: tuple[str, ...] = (
     *("maps", "sim", "experiments", "config", "launch", "rviz", "foxglove"),
     "bags",
 )
-"""Kinds of resources; each kind is the name of a folder."""
+"""Kinds of resources; each kind has a folder of this name."""
 
 DATA_VARIABLE = "GPAS_DATA"
 """Environment variable with the folder of the user's data."""
 
 _PACKAGE = "gp_active_sensing"
 _OTHERS = {"experiments": "gp_active_sensing_bench"}
-"""Package of each kind of resource that this package does not have."""
+"""Other package that has the resources, for some kinds."""
 _SUFFIXES = {
     "bags": (".mcap", ".db3"),
     "experiments": (".yaml", ".yml"),
@@ -30,15 +30,15 @@ _SUFFIXES = {
         ".asc .csv .geojson .graphml .gz .json .kml .kmz .osm .pbf .plan .xml .yaml".split()
     ),
 }
-"""Suffixes of resources, for the kinds whose folders also contain other files."""
+"""File suffixes of resources, for kinds whose folders also contain other files."""
 
 
 def resource_folders(kind: str) -> tuple[Path, ...]:
     """Return the folders that may have resources of a kind, in search order.
 
     Returns:
-        The folders under ``AMENT_PREFIX_PATH``, under the prefixes of the interpreter and of this
-        package, and in the source tree. They may not exist.
+        Folders under ``AMENT_PREFIX_PATH``, under the installation prefixes of the interpreter and
+        of this package, and in the source tree. Some folders may not exist.
 
     Raises:
         UnknownNameError: the kind is not in ``KINDS``.
@@ -49,8 +49,8 @@ def resource_folders(kind: str) -> tuple[Path, ...]:
     here = Path(__file__).resolve()
     prefixes = [Path(p) for p in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep) if p]
     prefixes.append(Path(sys.prefix))
-    # <prefix>/lib/python3.x/site-packages/gp_active_sensing/util/resources.py: this prefix differs
-    # from that of the interpreter with `pip install --user` or a distribution's Python.
+    # The prefix in <prefix>/lib/python3.x/site-packages/gp_active_sensing/util/resources.py
+    # differs from the interpreter's with `pip install --user` or a distribution's Python.
     if len(here.parents) > 5 and here.parents[4].name.startswith("lib"):
         prefixes.append(here.parents[5])
     package = _OTHERS.get(kind, _PACKAGE)
@@ -65,7 +65,7 @@ def list_resources(kind: str) -> tuple[str, ...]:
     """Return the sorted names of the resources of a kind, without README files.
 
     Returns:
-        Names relative to the folder of the kind, with ``/`` between folders.
+        Paths relative to the folder of the kind, with ``/`` between folders.
 
     Raises:
         UnknownNameError: the kind is not in ``KINDS``.
@@ -80,11 +80,11 @@ def find_resource(kind: str, name: str | os.PathLike[str]) -> Path:
 
     Args:
         kind: one of ``KINDS``.
-        name: path of a file; a name as in ``list_resources``, without its suffix if it is unique;
-            or a path relative to the folder in ``GPAS_DATA``.
+        name: path of a file, name as in ``list_resources``, or path relative to the folder in
+            ``GPAS_DATA``. A unique name needs no suffix.
 
     Raises:
-        ResourceError: no such file, or several files for a name without suffix.
+        ResourceError: there is no such file, or a name without suffix has several files.
         UnknownNameError: the kind is not in ``KINDS``.
     """
     wanted = os.fspath(name)
@@ -112,7 +112,7 @@ def find_resource(kind: str, name: str | os.PathLike[str]) -> Path:
 
 
 def _names(kind: str, folder: Path) -> list[str]:
-    """Return the names of the resources below a folder, without hidden and README files."""
+    """Return the names of resources below a folder, except hidden and README files."""
     if not folder.is_dir():
         return []
     suffixes = _SUFFIXES.get(kind)

@@ -1,4 +1,4 @@
-"""Read CSV tables in chunks, and write them; recognise the usual fill values."""
+"""Read CSV tables in chunks, recognise usual fill values, and write CSV tables."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gp_active_sensing.util.files import open_file
 logger = logging.getLogger(__name__)
 
 MISSING = frozenset({"", "nan", "na", "n/a", "null", "none"})
-"""Words for a missing value, in lower case."""
+"""Cell texts that mean a missing value, in lower case."""
 HOUR = 3600.0
 """Length of an hour [s]."""
 EPOCH = "1970-01-01T00:00:00Z"
@@ -37,10 +37,10 @@ _FILL_VALUES = frozenset(form for value in _FILLS for form in (value, float(np.f
 """Numbers that usually mean a missing value, in single and double precision."""
 _FORMULA = frozenset("=+-@＝＋－＠")
 _LEAST_FILL = 0.999999e20
-"""Smallest number that counts as a missing value, since many formats use 1e20 or more."""
+"""Smallest magnitude that counts as a fill value; many formats use 1e20 or more."""
 
 _CELLS = 50_000
-"""Number of cells in a chunk, over all columns of the file."""
+"""Number of cells in a chunk, counting all columns of the file."""
 _LONGEST = 1 << 22
 """Largest number of characters in a cell."""
 _FIRST = 1 << 16
@@ -52,12 +52,12 @@ _OFFSET = re.compile(r"(:\d\d(?:\.\d+)?[+-]\d\d):?(\d\d)?$")
 
 
 def is_fill(value: float) -> bool:
-    """Return whether a number usually means a missing value; False for NaN."""
+    """Return True if a number usually means a missing value; False for NaN."""
     return value in _FILL_VALUES or abs(value) >= _LEAST_FILL
 
 
 def are_fills(values: FloatArray) -> BoolArray:
-    """Return which of `values` usually mean a missing value, in the same shape."""
+    """Return True for each of `values` that usually means a missing value."""
     with np.errstate(invalid="ignore"):
         large = np.abs(values) >= _LEAST_FILL
     return np.asarray(np.isin(values, tuple(_FILL_VALUES)) | large)
@@ -69,7 +69,7 @@ class Chunk(NamedTuple):
     Args:
         values: (m, c) numbers of the requested columns; NaN = missing.
         rows: (m,) all cells of each row, as text.
-        lines: (m,) number of each row's first line.
+        lines: (m,) line number at which each row begins.
     """
 
     values: FloatArray
@@ -81,14 +81,14 @@ class Table:
     """CSV file with a header, opened by ``with Table(path, MapError) as table:``.
 
     The delimiter is the comma, semicolon or tab that is most frequent in the first line. Rows are
-    read on demand, so that memory does not grow with the file.
+    read on demand: memory does not grow with the file.
 
     Args:
         path: path of the file, in UTF-8 with or without a byte order mark.
         error: exception class of all errors.
-        ragged: True = fill short rows with empty cells and cut long rows. False = such a row is an
-            error, and a row of empty cells is skipped.
-        missing: words for a missing value, in lower case.
+        ragged: True = fill short rows with empty cells and cut long rows. False = raise an error
+            for short and long rows, and skip rows of empty cells.
+        missing: cell texts that mean a missing value, in lower case.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Table:
         self.path = path
         self.header: list[str] = []
         self.origins: dict[str, datetime] = {}
-        """Time zero of each column of times."""
+        """Time zero of each time column."""
         self.rows = 0
         """Number of rows read in chunks."""
         self.fill_values = 0
@@ -123,7 +123,7 @@ class Table:
             delimiter = max(_DELIMITERS, key=first.count)
             self._reader = csv.reader(stream, delimiter=delimiter, strict=True)
             self.header = [name.strip() for name in next(self._reader, [])]
-            self._stack = self._stack.pop_all()  # stays open
+            self._stack = self._stack.pop_all()  # the file stays open
         for at, name in enumerate(self.header):
             self._places.setdefault(name, []).append(at)
         return self
@@ -138,17 +138,17 @@ class Table:
             )
 
     def __iter__(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield the next rows, each with the number of its first line.
+        """Yield (line number, cells) of each remaining row.
 
         Raises:
-            ActiveSensingError, of class `error`: a row of another length, an open quote, or a file
-                that cannot be read.
+            ActiveSensingError, of class `error`: a row has another length, a quote is not closed,
+            or the file cannot be read.
         """
         width, ragged, reader = len(self.header), self._ragged, self._reader
         end = reader.line_num
         with self._reading():
             for cells in reader:
-                line, end = end + 1, reader.line_num  # a quoted cell may have several lines
+                line, end = end + 1, reader.line_num  # a quoted cell may span lines
                 if len(cells) != width:
                     if not any(map(str.strip, cells)):
                         continue
@@ -161,7 +161,11 @@ class Table:
                     yield line, cells
 
     def column(self, name: str, hint: str = "") -> int:
-        """Return the index of a column; `hint` is added to the error for a missing column.
+        """Return the index of a column.
+
+        Args:
+            name: name of the column.
+            hint: text added to the error for a missing column.
 
         Raises:
             ActiveSensingError, of class `error`: no column or several columns have the name.
@@ -187,19 +191,19 @@ class Table:
         *,
         measured: Collection[str] = (),
     ) -> Iterator[Chunk]:
-        """Yield the next rows in chunks, with the numbers of some columns.
+        """Yield the remaining rows in chunks, with the numbers of some columns.
 
         Args:
             columns: (c,) names of the columns.
             times: columns that may have time stamps in ISO 8601, by default in UTC. If the first
-                value is a stamp, all times of the column count from it.
+                value is a stamp, times are measured from this stamp.
             origins: time zero of columns with stamps, in place of the first stamp.
             unit: length of the unit of the times [s].
             measured: columns in which a usual fill value counts as missing.
 
         Raises:
-            ActiveSensingError, of class `error`: a missing column, a cell without a finite number,
-                or an error of the iteration.
+            ActiveSensingError, of class `error`: a column is missing, a cell has no finite number,
+            or a row is malformed.
         """
         at = [self.column(name) for name in columns]
         self.origins |= {k: stamp(v) for k, v in (origins or {}).items() if k in times}
@@ -225,7 +229,7 @@ class Table:
             yield Chunk(values, rows, lines)
 
     def check_rows(self) -> None:
-        """Raise `error` for a table without rows."""
+        """Raise `error` if no rows were read."""
         if not self.rows:
             msg = f"{self.path}: expected rows below the header ({listed(self.header)}), found none"
             raise self._error(msg)
@@ -245,7 +249,6 @@ class Table:
     def _numbers(
         self, name: str, cells: Sequence[str], lines: Sequence[int], what: str
     ) -> FloatArray:
-        """Return the (m,) numbers of a column."""
         gaps = cells.count("")
         words = [cell or "nan" for cell in cells] if gaps else cells
         with suppress(ValueError):
@@ -291,7 +294,7 @@ class Table:
 
 
 def safe_cell(value: object) -> object:
-    """Return a cell that no spreadsheet reads as a formula: a formula gets a leading ``'``.
+    """Return a cell that no spreadsheet evaluates: a formula gets a leading ``'``.
 
     Carriage returns become line feeds.
     """
@@ -313,10 +316,10 @@ def write_rows(stream: IO[str], rows: Iterable[Iterable[object]]) -> None:
 
 
 def stamp(text: str) -> datetime:
-    """Return the time of a stamp in ISO 8601, by default in UTC. Raises ValueError."""
+    """Parse a time stamp in ISO 8601, by default in UTC. Raises ValueError."""
     word = text.strip()
     word = f"{word[:-1]}+00:00" if word[-1:] in "zZ" else word
-    # Python 3.10 reads only fractions of three or six digits, and only offsets with a colon.
+    # Python 3.10 needs fractions of three or six digits and offsets with a colon.
     word = _OFFSET.sub(lambda found: f"{found[1]}:{found[2] or '00'}", word)
     word = _FRACTION.sub(lambda found: f".{found[1][:6]:<06}", word, count=1)
     found = datetime.fromisoformat(word)
@@ -324,7 +327,7 @@ def stamp(text: str) -> datetime:
 
 
 def _moment(text: str) -> datetime | None:
-    """Return the time of a stamp; None for any other text."""
+    """Parse a time stamp; return None for any other text."""
     with suppress(ValueError):
         float(text)
         return None

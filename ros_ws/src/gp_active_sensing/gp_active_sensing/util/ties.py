@@ -1,7 +1,7 @@
-"""Argmax and sorting with ties up to rounding errors.
+"""Argmax and sorting that treat nearly equal values as ties.
 
-Equal values may differ in the last digits, which depend on the processor. Such values count as
-ties, and the first of them wins, so that every machine chooses the same place.
+The last digits of equal values depend on the processor. The first of several tied values is chosen,
+which gives the same choice on every machine.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ NAT = 1e-12
 
 
 def ties(values: FloatArray, *, floor: float = 0.0) -> BoolArray:
-    """Return flags (…, m) of the largest values along the last axis, up to rounding.
+    """Return (…, m) True for the largest values along the last axis, up to rounding.
 
     Args:
-        values: (…, m), m ≥ 1; none is NaN.
+        values: (…, m), m ≥ 1, without NaN.
         floor: difference up to which values count as equal even near zero.
     """
     best = values.max(axis=-1, keepdims=True)
     slack = np.maximum(RELATIVE * np.abs(best), floor)
-    # Infinity minus infinity is NaN.
+    # Infinity minus infinity would be NaN.
     return np.asarray(values >= best - np.where(np.isfinite(best), slack, 0.0))
 
 
 def first_best(values: FloatArray, *, floor: float = 0.0) -> IntArray:
-    """Return the (…) index of the first largest value along the last axis, see `ties`."""
+    """Return the index of the first largest value along the last axis, see `ties`."""
     return np.asarray(ties(values, floor=floor).argmax(axis=-1))
 
 
 def by_size(values: FloatArray) -> IntArray:
-    """Return the order of (m,) values, largest first; ties keep their order.
+    """Return indices that sort (m,) values, largest first; ties keep their order.
 
     Values are ties if they are equal after rounding to `RELATIVE` of the largest magnitude.
     """

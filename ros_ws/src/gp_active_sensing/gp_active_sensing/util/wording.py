@@ -1,4 +1,4 @@
-"""Format values for people, in the log and in ``/diagnostics``: words, numbers, units."""
+"""Words, numbers and units for people, in the log and in ``/diagnostics``."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import numpy as np
 _KILOMETRES = 10_000.0
 """Smallest distance that is shown in kilometres [m]."""
 _FEW = 10
-"""Smallest number of places for a message on predictability during a mission."""
+"""Smallest number of places with readings for a log message on predictability."""
 _AGAIN = 0.1
 """Smallest R² at which predictability is reported as regained."""
 
 
 def shown(value: object, unit: str = "") -> str:
-    """Return a value in words.
+    """Return a value as text.
 
     Args:
-        value: a text, a truth value, None, a number, or a sequence or mapping of these. Numbers
-            have six significant digits.
-        unit: unit of numbers; "" = none.
+        value: a text, a truth value, None, a number, or a sequence or mapping of these values.
+            Numbers have six significant digits.
+        unit: unit of numbers; "" = no unit.
     """
     if value is None:
         return "not set"
@@ -44,12 +44,12 @@ _SYMBOLS = {"degC": "\N{DEGREE SIGN}C", "degF": "\N{DEGREE SIGN}F", "deg": "\N{D
 
 
 def symbol(unit: str) -> str:
-    """Return a unit as a page shows it, such as °C for degC."""
+    """Return the symbol of a unit, such as °C for degC."""
     return _SYMBOLS.get(unit, unit)
 
 
 def brief(value: float) -> str:
-    """Return a number in about three digits; from 0.001 to 100,000 without an exponent."""
+    """Return a number with about three digits; from 0.001 to 100,000 without an exponent."""
     if value != 0.0 and not 1e-3 <= abs(value) < 1e5:
         return f"{value:.3g}"
     decimals = 0 if abs(value) >= 1000 else 1 if abs(value) >= 10 else 2
@@ -57,13 +57,13 @@ def brief(value: float) -> str:
 
 
 def fixed(value: float, digits: int) -> str:
-    """Return a number with some decimals; a rounded zero has no sign."""
+    """Return a number with `digits` decimals; a value that rounds to zero has no sign."""
     text = f"{value:.{digits}f}"
     return text.lstrip("-") if float(text) == 0.0 else text
 
 
 def counted(count: int, noun: str) -> str:
-    """Return a number with its noun, such as 1 place or 2 places."""
+    """Return a count with its noun, such as 1 place or 2 places."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
@@ -75,12 +75,12 @@ def distance(metres: float) -> str:
 
 
 def moment(stamp_ns: int) -> str:
-    """Return a stamp [ns] in seconds."""
+    """Return a time stamp [ns] as text in seconds."""
     return f"{1e-9 * stamp_ns:.3f} s"
 
 
 def promised(summary: Mapping[str, Any]) -> str:
-    """Return a text on the promised error in a summary, and on its lower bound for any route."""
+    """Return the promised error in a summary, with the lower bound for any route."""
     unit = f" {summary['unit']}" if summary["unit"] else ""
     text = f"{summary['promised_error']:.3g}{unit}"
     if summary.get("promised_worst") is not None:
@@ -94,11 +94,11 @@ def promised(summary: Mapping[str, Any]) -> str:
 
 
 def describe_predictability(share: float) -> str:
-    """Return a text on how well the readings of neighbouring places predict each other.
+    """Return a sentence on how well readings of neighbouring places predict each other.
 
     Args:
-        share: fraction R² of the variance that the readings of other places explain. With 0 or
-            less, they predict no better than their mean.
+        share: R² of predictions from the readings of other places; 0 or less = not better than the
+            mean.
     """
     percent = round(100.0 * share)
     if percent <= 0:
@@ -111,16 +111,17 @@ def describe_predictability(share: float) -> str:
 
 
 class PredictabilityMonitor:
-    """Monitor that reports once when readings stop predicting each other, or start again.
+    """Monitor that reports when readings stop predicting each other, and when they start again.
 
-    Predictability counts as lost at an R² of 0 and as regained at 0.1.
+    Predictability counts as lost at an R² of 0 and as regained at 0.1. Each change is reported
+    once.
     """
 
     def __init__(self) -> None:
         self._predicting = True
 
     def message(self, record: Mapping[str, Any]) -> str:
-        """Return the log message for a stage's record; "" = none."""
+        """Return the log message for a stage's record; "" = no message."""
         share, places = record.get("explained"), record.get("explained_places") or 0
         if share is None or places < _FEW:
             return ""
@@ -145,5 +146,5 @@ def _number(value: object, unit: str) -> str:
 
 
 def is_reported(count: int) -> bool:
-    """Return whether the log reports the n-th event of a kind: 1, 10, 100 or multiples of 1000."""
+    """Return whether event number `count` is logged: 1, 10, 100 and multiples of 1000."""
     return count in (1, 10, 100) or count % 1000 == 0

@@ -1,7 +1,7 @@
-"""XML files within limits: streams of elements, also from gzip files and KMZ archives.
+"""Streaming reader for XML files of limited size, also from gzip files and KMZ archives.
 
-The limits stop only files that were made to use up time or memory. XML with a document type
-declaration is refused.
+Only files made to exhaust time or memory exceed the limits. XML with a document type declaration is
+refused.
 """
 
 from __future__ import annotations
@@ -21,25 +21,29 @@ from gp_active_sensing.errors import MapError
 MOST_BYTES = 2 << 30
 """Largest size of an XML file, decompressed [bytes]."""
 MOST_TOKEN = 4 * 2**20
-"""Largest size of an XML tag with its attributes, or of a text between two tags [bytes]."""
+"""Largest size of an XML tag with attributes, or of a text between tags [bytes]."""
 MOST_FLOOR = 16 * 2**20
-"""Decompressed size that any archive may have [bytes]."""
+"""Decompressed size that is allowed for every archive [bytes]."""
 MOST_RATIO = 30
-"""Largest ratio of the decompressed size beyond `MOST_FLOOR` to the size of an archive."""
+"""Largest decompressed size beyond `MOST_FLOOR`, as a multiple of the archive's size."""
 MOST_TAGS = 100_000
-"""Largest number of tags of a file of any size."""
+"""Number of tags that is allowed for every file."""
 BYTES_PER_TAG = 8
-"""Smallest number of bytes per tag of a file with more than `MOST_TAGS`."""
+"""Smallest number of bytes per tag in a file with more than `MOST_TAGS` tags."""
 
 
 def elements(
     path: Path, wanted: Collection[str], *, root: str, opened: Collection[str] = ()
 ) -> Iterator[ET.Element]:
-    """Yield the XML elements of the wanted names, each when its end is read.
+    """Yield XML elements with the given names when their end tags are read.
 
-    The file may be compressed with gzip. The wanted names have no namespace. An element inside
-    another wanted element is not yielded. Elements in `opened` are yielded at their start, with
-    attributes only. The name of the outermost element must be `root`.
+    The file may be compressed with gzip. An element inside another wanted element is not yielded.
+
+    Args:
+        path: the file.
+        wanted: names of elements, without namespace.
+        root: required name of the outermost element.
+        opened: names of elements that are yielded at their start tags, with attributes only.
 
     Raises:
         MapError: the file cannot be read, is damaged, cut short or too large, is no XML, has
@@ -63,14 +67,14 @@ def elements(
 
 
 def whole_bytes(path: Path) -> bytes:
-    """Return the decompressed bytes of an XML file. Raises MapError beyond the limits."""
+    """Return the decompressed bytes of an XML file. Raises MapError if a limit is exceeded."""
     with _opened(path) as stream:
         return b"".join(iter(lambda: stream.read(1 << 20), b""))
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[_Limited]:
-    """Open the decompressed stream of an XML file, or of the document in a KMZ archive.
+    """Open an XML file or the document in a KMZ archive as a decompressed stream.
 
     Raises:
         MapError: the file cannot be read, is damaged, cut short or too large.
@@ -89,7 +93,7 @@ def _opened(path: Path) -> Iterator[_Limited]:
     except (gzip.BadGzipFile, zlib.error, zipfile.BadZipFile) as error:
         kind = "KMZ" if name.endswith(".kmz") else "gzip"
         raise _fault(path, f"the {kind} file is damaged ({error}); copy it again") from error
-    except (OSError, ValueError, LookupError) as error:  # also an unknown encoding
+    except (OSError, ValueError, LookupError) as error:  # includes an unknown encoding
         if isinstance(error, MapError):
             raise
         raise _fault(path, f"cannot be read: {error}") from error
@@ -121,12 +125,11 @@ def _wanted(
             continue
         if tag in wanted:
             yield element
-        if open_elements:  # Earlier children were removed.
+        if open_elements:  # earlier child elements are already removed
             open_elements[-1].remove(element)
 
 
 def _document(path: Path) -> Any:
-    """Open the document of a KMZ archive."""
     try:
         archive = zipfile.ZipFile(path)
         names = sorted(n for n in archive.namelist() if n.lower().endswith(".kml"))
@@ -140,7 +143,7 @@ def _document(path: Path) -> Any:
 
 
 class _Limited(io.RawIOBase):
-    """Stream of a file with limits on its size, its tags and its texts."""
+    """Stream of a file that enforces limits on size, tags and texts."""
 
     def __init__(self, path: Path, file: Any, *, packed: bool) -> None:
         self._path = path
@@ -151,7 +154,7 @@ class _Limited(io.RawIOBase):
         self._given = self._token = self._tags = 0
 
     def read(self, size: int = -1) -> bytes:
-        """Return the next bytes. Raises MapError beyond the limits."""
+        """Return the next bytes. Raises MapError if a limit is exceeded."""
         data: bytes = self._file.read(size)
         self._given += len(data)
         if self._given > self._most:
@@ -168,7 +171,7 @@ class _Limited(io.RawIOBase):
                 f"holds {self._tags} tags in {self._given} bytes: no map has more "
                 f"than one in {BYTES_PER_TAG} bytes",
             )
-        # Parsing a tag in pieces takes time in the square of its length.
+        # Parsing a tag in pieces takes quadratic time in the length of the tag.
         last = data.rfind(b">")
         self._token = self._token + len(data) if last < 0 else len(data) - last
         if self._token > MOST_TOKEN:
@@ -176,7 +179,6 @@ class _Limited(io.RawIOBase):
         return data
 
     def close(self) -> None:
-        """Close the file."""
         if not self.closed:
             self._file.close()
         super().close()

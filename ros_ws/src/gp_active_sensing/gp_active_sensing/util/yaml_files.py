@@ -1,8 +1,8 @@
 """Load and write YAML files, and apply overrides.
 
-The reader bounds the bytes, nodes and depth of a file. An alias counts as much as the content that
-it repeats. The writer escapes names from files and from the network, so that they cannot end a
-comment or become a key.
+The reader limits the bytes, nodes and depth of a file. An alias counts as much as the content that
+it repeats. The writer escapes names from files and from the network: they cannot end a comment or
+become a key.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from gp_active_sensing.util.files import open_file
 MOST_BYTES = 2 * 2**20
 """Largest size of a file [bytes]."""
 MOST_NODES = 100_000
-"""Largest number of mappings, lists, keys and values, including those of each alias."""
+"""Largest number of mappings, lists, keys and values, including repetitions by aliases."""
 MOST_DEPTH = 50
-"""Largest number of mappings and lists within each other."""
+"""Largest depth of nested mappings and lists."""
 MOST_ALIASES = 1000
 MOST_NUMBER = 300
 """Largest number of characters in a number or a date."""
@@ -40,10 +40,10 @@ class _Loader(yaml.SafeLoader):
         super().__init__(text)
         self._nodes = self._aliases = self._depth = self._deepest = 0
         self._known: dict[str, tuple[int, int]] = {}
-        """Number of nodes and depth below the node of each completed anchor."""
+        """Number of nodes, and depth below the node, for each completed anchor."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        """Return the next node. Raises YAMLError beyond a limit."""
+        """Return the next node. Raises YAMLError if a limit is exceeded."""
         event = cast("Any", self.peek_event())  # type: ignore[no-untyped-call]
         line = event.start_mark.line + 1
         if isinstance(event, yaml.AliasEvent):
@@ -134,20 +134,20 @@ def parse_yaml(text: str, *, source: str = "") -> Any:
 
     Args:
         text: the text.
-        source: name of its origin in errors.
+        source: origin of the text, for error messages.
 
     Raises:
-        ConfigError: the text is not YAML, or beyond a limit.
+        ConfigError: the text is not YAML, or exceeds a limit.
     """
     try:
         _check_length(text)
         return yaml.load(text, Loader=_Loader)
-    except (yaml.YAMLError, ValueError, ArithmeticError) as error:  # of a date such as 2024-13-45
+    except (yaml.YAMLError, ValueError, ArithmeticError) as error:  # a date such as 2024-13-45
         raise _no_yaml(error, source) from error
 
 
 def compose_documents(text: str, *, source: str = "") -> list[yaml.Node]:
-    """Return the documents of a YAML text as nodes, with their lines. Raises ConfigError."""
+    """Return the documents of a YAML text as nodes with line numbers. Raises ConfigError."""
     try:
         _check_length(text)
         return list(yaml.compose_all(text, Loader=_Loader))
@@ -172,7 +172,7 @@ def load_yaml(path: Path) -> dict[str, Any]:
     """Return the mapping in a YAML file.
 
     Raises:
-        ConfigError: the file cannot be read, is not YAML, is beyond a limit, or is no mapping.
+        ConfigError: the file cannot be read, is not YAML, exceeds a limit, or is no mapping.
     """
     data = parse_yaml(read_text(path), source=str(path))
     if not isinstance(data, dict):
@@ -185,7 +185,7 @@ def apply_overrides(mapping: Mapping[str, Any], overrides: Sequence[str]) -> dic
     """Return a copy of nested data with ``a.b=value`` overrides applied; values are YAML.
 
     Raises:
-        ConfigError: an override without '=', or with a parent key that is not a mapping.
+        ConfigError: an override has no '=', or a parent key is not a mapping.
     """
     result: dict[str, Any] = _copy(mapping)
     problems: list[str] = []
@@ -226,12 +226,12 @@ def _copy(value: Any) -> Any:
 
 
 def comment(text: str) -> str:
-    """Return text as a comment of one line."""
+    """Return text as a one-line YAML comment."""
     return f"# {one_line(text)}".rstrip()
 
 
 def scalar(value: Any) -> str:
-    """Return a value as one line of YAML 1.1; a nested list becomes a text of JSON."""
+    """Return a value as one line of YAML 1.1; a nested list becomes JSON text."""
     if isinstance(value, list | tuple):
         if any(isinstance(item, list | tuple) for item in value):
             return _quoted(json.dumps(value))
@@ -247,11 +247,11 @@ def scalar(value: Any) -> str:
 
 
 def check_meaning(text: str, meant: Any, *, what: str) -> None:
-    """Check that a parser reads the intended keys and values from written YAML.
+    """Check that a YAML parser reads the intended data from written YAML.
 
     Args:
         text: the written YAML.
-        meant: the intended data; a nested list stands for its text of JSON.
+        meant: the intended data; the YAML has JSON text for a nested list.
         what: name of the text in the error.
 
     Raises:
@@ -288,7 +288,7 @@ def _quoted(text: str) -> str:
 
 
 def _number(value: float) -> str:
-    """Return a number with a decimal point; without one YAML 1.1 reads 1e-05 as text."""
+    """Return a number with a decimal point, because YAML 1.1 reads 1e-05 as text."""
     mantissa, exponent, power = repr(value).partition("e")
     if not exponent:
         return {"inf": ".inf", "-inf": "-.inf", "nan": ".nan"}.get(mantissa, mantissa)
