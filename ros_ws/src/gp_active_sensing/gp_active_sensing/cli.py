@@ -73,7 +73,7 @@ _ANYTHING = {"ignore_unknown_options": True, "allow_extra_args": True}
 
 
 class _Group(click.Group):
-    """Group of commands that turns errors into one message and exit code 1, except with --debug."""
+    """Command group that reports an error as one message with exit code 1, except with --debug."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted({*_MODULES, *_added()})

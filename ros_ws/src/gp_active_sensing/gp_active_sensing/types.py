@@ -208,9 +208,7 @@ class Budget:
 
     def affords(self, cost: Cost, readings: int = 1) -> bool:
         """Return whether a move and some readings fit into the budget."""
-        tolerance = (
-            1e-6  # tolerance: a micrometre, and a microsecond because clocks count in nanoseconds
-        )
+        tolerance = 1e-6  # a micrometre, or a microsecond: clocks count in nanoseconds
         return (
             (self.readings is None or self.readings >= readings)
             and (self.metres is None or cost.metres <= self.metres + tolerance)

@@ -86,7 +86,7 @@ def survey_places(places: Topology, kind: str) -> Survey:
 
 
 def _step(values: np.ndarray) -> float:
-    """Return the distance between neighbouring columns or rows [m]; 0 for a single one."""
+    """Return the distance between neighbouring columns or rows [m]; 0 for one column or row."""
     apart = np.diff(np.unique(np.round(values, 6)))
     return float(np.round(apart.min(), 6)) if len(apart) else 0.0
 
@@ -120,9 +120,7 @@ def survey_roads(road_map: RoadMap, u_turns: str = "dead_ends") -> Survey:
         "one_way_share": one_way / n,
         "dead_ends": dead_ends,  # number of junctions with a single neighbour
         "parts": parts.weak,  # number of parts without a move between them
-        "largest": len(
-            parts.largest
-        ),  # number of segments in the largest part with routes between all its segments
+        "largest": len(parts.largest),  # segments of the largest strongly connected part
         "outside": outside,
         "traps": traps,  # segments without a successor
         "shortest": min(lengths),

@@ -107,7 +107,7 @@ def refuse_link(path: Path) -> None:
 
 
 def open_to_append(path: Path) -> IO[bytes]:
-    """Open a file for appending and reading, without a buffer. Raises OSError, also for a link."""
+    """Open a file for unbuffered appending and reading. Raises OSError for a symbolic link."""
     return open(path, "a+b", buffering=0, opener=_opened_itself)
 
 

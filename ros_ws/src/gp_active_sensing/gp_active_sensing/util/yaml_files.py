@@ -34,7 +34,7 @@ _NO_STRINGS = frozenset("y yes n no on off true false null nan inf infinity".spl
 
 
 class _Loader(yaml.SafeLoader):
-    """Loader without code and custom tags; it refuses repeated keys and too much content."""
+    """YAML loader that refuses code, custom tags, repeated keys and too much content."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
