@@ -1,5 +1,5 @@
-"""Mission logic from messages to waypoints, without ROS: shared by robots, simulation and replay.
+"""Mission logic without ROS, shared by robots, simulation and replay.
 
-Poses and readings arrive as plain numbers (`inbox`). Readings get a place (`ingestion`) and are
-passed to the engine. `mission` requests decisions and carries them out.
+`inbox` receives poses and readings as plain numbers. `ingestion` assigns each reading to a place
+of the map. `mission` updates the belief, requests decisions and carries them out.
 """

@@ -1,4 +1,4 @@
-"""Block unreachable places and shut moves for a limited time."""
+"""Block unreachable places and moves for a limited time."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ logger = logging.getLogger(__name__)
 class BlockedPlaces:
     """Blocker of places and moves in a `SensingLoop`; used under the mission's lock.
 
-    A place that was blocked more than `mission.retries` times is set aside. A move is shut if a
-    probe stalls before it, or if a controller took a far longer way around it.
+    A place that was blocked more than `mission.retries` times is not used any more. A move is
+    blocked if a probe stalls before it, or if a controller took a far longer way around it.
     """
 
     def __init__(
@@ -35,15 +35,15 @@ class BlockedPlaces:
     ) -> None:
         self.config = config
         self.until_ns: dict[int, int] = {}
-        """Time at which each blocked place is allowed again, by place [ns]."""
+        """Time at which each blocked place is allowed again [ns], by place."""
         self.moves_until_ns: dict[tuple[int, int], int] = {}
-        """Time at which each shut move is open again, by move (from, to) [ns]."""
+        """Time at which each blocked move is allowed again [ns], by move (from, to)."""
         self._loop = loop
         self._journal = journal
         self._times: Counter[int] = Counter()
 
     def watch(self, probe: ProbeState, now_ns: int) -> bool:
-        """Block the waypoint of a stalled probe; return whether a move was shut."""
+        """Block the waypoint or the move of a stalled probe; return whether a move was blocked."""
         config = self.config
         plan = probe.plan or probe.stages.home
         if plan is None or config.follow == "probe":
@@ -63,7 +63,7 @@ class BlockedPlaces:
         if probe.plan is not None:
             self.give_up(probe, now_ns, why)
             return shut
-        probe.progress.forget()  # a probe has one end place: warn again after the same time
+        probe.progress.forget()  # the end place cannot be blocked: warn again after the same time
         logger.warning(
             "%scomes no nearer to the end place %s for %g s; ~/finish ends the mission here",
             f"{probe.name} " if probe.name else "the probe ",
@@ -73,13 +73,13 @@ class BlockedPlaces:
         return shut
 
     def refuse(self, probe: ProbeState, now_ns: int, why: str) -> bool:
-        """Abandon a drive that a controller refuses; return whether a move was shut."""
+        """Abandon a drive that a controller refuses; return whether a move was blocked."""
         shut = self._shut_before(probe, now_ns, why)
         self.give_up(probe, now_ns, why)
         return shut
 
     def give_up(self, probe: ProbeState, now_ns: int, why: str) -> None:
-        """Drop the decision that a probe carries out, and block the place of the decision."""
+        """Drop the probe's present decision, and block its place."""
         assert probe.plan is not None
         place = probe.plan.waypoints[0]
         probe.give_up(now_ns)
@@ -112,7 +112,7 @@ class BlockedPlaces:
         logger.warning("%s%s cannot be reached (%s); %s", whose, name, why, then)
 
     def replay(self, place: int, until_ns: int, *, set_aside: bool) -> None:
-        """Block a place, or set it aside, as before a restart."""
+        """Restore a blocked place after a restart. `set_aside` = the place is not used any more."""
         self._times[place] += 1
         if set_aside:
             self._loop.set_aside.add(place)
@@ -121,7 +121,7 @@ class BlockedPlaces:
         self._loop.blocked.add(place)
 
     def expire(self, now_ns: int) -> bool:
-        """Unblock the places whose blocking time is over; return whether any was unblocked.
+        """Unblock the places whose blocking time is over; return whether a place was unblocked.
 
         A place with a reading is also unblocked, unless the policy reads places repeatedly.
         """
@@ -134,7 +134,7 @@ class BlockedPlaces:
         return bool(over)
 
     def waits(self, now_ns: int) -> str:
-        """Return a text on the time of the next retry of a blocked place; "" = none is blocked."""
+        """Return a text on the next retry of a blocked place; "" = no place is blocked."""
         times = [*self.until_ns.values(), *self.moves_until_ns.values()]
         if not (n := len(times)):
             return ""
@@ -142,10 +142,10 @@ class BlockedPlaces:
         places = "a blocked place is" if n == 1 else f"{n} blocked places are"
         return f"{places} waited for, {max(0.0, seconds):.0f} s until the next may be tried again"
 
-    # -- moves that are shut -------------------------------------------------------------------
+    # -- blocked moves -------------------------------------------------------------------------
 
     def _shut_before(self, probe: ProbeState, now_ns: int, why: str) -> bool:
-        """Shut the move that stops a stalled probe; return whether that move is known."""
+        """Block the move that stops a stalled probe; return whether this move is known."""
         topology = self._loop.topology
         move = move_before(topology, probe)
         if move is None or not (is_doorway(topology, *move) or self._leaves(move, probe)):
@@ -154,9 +154,9 @@ class BlockedPlaces:
         return True
 
     def _leaves(self, move: tuple[int, int], probe: ProbeState) -> bool:
-        """Return whether a probe still reaches an unread place and its end place if a move is shut.
+        """Return whether the probe reaches an unread place and its end place without `move`.
 
-        On open ground an unreachable place is more likely than a shut move.
+        On open ground an unreachable place is more likely than a blocked move.
         """
         ways = with_shut(self._loop.topology, [move]).ways_from(probe.standing())
         there, end = np.isfinite(ways.seconds), probe.own_budget.end
@@ -168,7 +168,7 @@ class BlockedPlaces:
         return unread
 
     def _is_led_round(self, probe: ProbeState, now_ns: int) -> bool:
-        """Shut the move that a controller drove around; return whether there was such a move."""
+        """Block the move that a controller drove around; return whether there was such a move."""
         here, metres = probe.standing(), probe.ingestion.metres
         drive = probe.drive
         drive.note(here)
@@ -199,7 +199,7 @@ class BlockedPlaces:
         )
 
     def replay_move(self, event: MoveShut) -> None:
-        """Shut the move of an event, as before a restart.
+        """Restore a blocked move from the journal after a restart.
 
         Raises:
             ValueError: the map has no such places.
@@ -211,7 +211,7 @@ class BlockedPlaces:
         self._loop.shut_moves(self.moves_until_ns)
 
     def open_moves(self, now_ns: int) -> bool:
-        """Open the moves whose shut time is over; return whether any was opened."""
+        """Unblock the moves whose blocking time is over; return whether a move was unblocked."""
         over = [move for move, until_ns in self.moves_until_ns.items() if until_ns <= now_ns]
         for move in over:
             del self.moves_until_ns[move]
@@ -221,7 +221,7 @@ class BlockedPlaces:
 
     @property
     def shut_moves(self) -> tuple[str, ...]:
-        """Names of the moves that are shut now."""
+        """Descriptions of the moves that are blocked now."""
         return tuple(self._named(move) for move in self.moves_until_ns)
 
     def _named(self, move: tuple[int, int]) -> str:
@@ -229,7 +229,7 @@ class BlockedPlaces:
         return f"the way from {names[move[0]]} to {names[move[1]]} is shut"
 
     def hide_places(self, probe: ProbeState) -> bool:
-        """Return whether a probe could read more places if no move were shut."""
+        """Return whether the probe could read more places if no move were blocked."""
         loop, at = self._loop, probe.standing()
         if not self.moves_until_ns or at is None:
             return False

@@ -25,10 +25,10 @@ def set_budget(
     aim: Aim | None = None,
     aims: Mapping[str, Aim] = MappingProxyType({}),
 ) -> None:
-    """Change the total budget: readings of the mission, metres and seconds of each probe.
+    """Change the total budget: readings of the whole mission, metres and seconds per probe.
 
-    Readings and metres already spent are subtracted. If the rest is too small for the drives under
-    way, the newest drives are given up.
+    Readings and drives so far are subtracted. If the remainder is too small for the present drives,
+    the newest of these drives are abandoned.
     """
     with mission.lock:
         if mission.state == "ended":
@@ -64,7 +64,7 @@ def set_budget(
 
 
 def take_budget(mission: Mission, budget: Budget) -> None:
-    """Set the total budget and subtract the readings and drives so far."""
+    """Set the total budget, and subtract the readings and drives so far."""
     mission.budget = budget
     readings = budget.readings
     if readings is not None:
@@ -83,13 +83,13 @@ def change_map(
 ) -> None:
     """Replace the map of a mission; readings, metres and spent budget are kept.
 
-    A decision that is being computed is discarded. Drives over occupied places are given up.
+    A decision that is being computed is discarded. Drives over occupied places are abandoned.
 
     Args:
         mission: the mission, in any state.
-        places: places of the newer map; those of the previous map come first, in the same order.
+        places: places of the newer map; the places of the previous map come first, in order.
         fresh: belief over all places of the newer map, without readings.
-        further: such beliefs of the further quantities, by name.
+        further: beliefs of the further quantities over the newer map, by name.
     """
     with mission.lock:
         if mission.state == "ended":
@@ -137,7 +137,7 @@ def change_map(
 def take_map(
     mission: Mission, places: LivePlaces, fresh: Belief, further: Mapping[str, Belief]
 ) -> None:
-    """Move the engine and the matcher to another map; see `change_map`."""
+    """Replace the map in the engine and the matcher; for the arguments see `change_map`."""
     topology = places.topology
     mission.loop.move_to(topology, fresh, places.closed, further)
     matcher = mission.probe.ingestion.matcher  # all probes share one matcher
@@ -149,7 +149,7 @@ def take_map(
 
 
 def set_config(mission: Mission, config: MissionConfig) -> None:
-    """Apply a changed configuration of distances and times."""
+    """Apply changed distances and times."""
     with mission.lock:
         mission.config = mission.fleet.config = mission.blocked.config = config
         mission.loop.retries = config.retries
@@ -159,7 +159,7 @@ def set_config(mission: Mission, config: MissionConfig) -> None:
 
 
 def leave(mission: Mission, name: str, why: str = "asked to leave") -> str:
-    """Remove a probe from the mission; return why that is impossible, "" on success."""
+    """Remove a probe from the mission; return an error text, or "" on success."""
     with mission.lock:
         problem = mission.fleet.leave(name, why, mission.now_ns)
         if not problem:
@@ -172,7 +172,7 @@ def leave(mission: Mission, name: str, why: str = "asked to leave") -> str:
 
 
 def join(mission: Mission, name: str) -> str:
-    """Let a probe rejoin the mission; return why that is impossible, "" on success."""
+    """Let a probe rejoin the mission; return an error text, or "" on success."""
     with mission.lock:
         probe = mission.probes.get(name)
         if probe is not None and probe.sortie.waiting:
@@ -183,7 +183,7 @@ def join(mission: Mission, name: str) -> str:
 
 
 def add_probe(mission: Mission, name: str) -> None:
-    """Add a probe to a mission of several; it takes part from its first pose on.
+    """Add a probe to a mission of several probes; it takes part from its first pose on.
 
     Raises:
         ValueError: the mission has a probe of that name, or a single probe without a name.
@@ -195,7 +195,7 @@ def add_probe(mission: Mission, name: str) -> None:
             raise ValueError(msg)
         probe = mission.make_probe(name)
         probe.set_config(mission.config)
-        whole = mission.budget  # it may have changed since the start
+        whole = mission.budget  # the delay may have changed since the start
         probe.own_budget = replace(probe.own_budget, metres=whole.metres, seconds=whole.seconds)
         probe.ingestion.pipeline.latency = mission.reading_latency
         probe.ingestion.set_open(yes=mission.state != "ended")
@@ -203,7 +203,7 @@ def add_probe(mission: Mission, name: str) -> None:
 
 
 def clock_stepped(mission: Mission, step_ns: int, now_ns: int) -> None:
-    """Pause after a forward jump of the clock [ns]; the jump is not charged to the budget."""
+    """Pause after a forward jump of the node's clock [ns]; the budget excludes the jump."""
     with mission.lock:
         if step_ns <= 1e9 * CLOCK_TOLERANCE:
             return
@@ -222,7 +222,7 @@ def clock_stepped(mission: Mission, step_ns: int, now_ns: int) -> None:
 
 
 def skip(mission: Mission, step_ns: int) -> None:
-    """Exclude a jump of the clock [ns] from the budgets' times and from times of silence."""
+    """Exclude a jump of the node's clock [ns] from all measured times."""
     mission.fleet.skip(step_ns)
     for probe in mission.probes.values():
         probe.stages.skip(step_ns)

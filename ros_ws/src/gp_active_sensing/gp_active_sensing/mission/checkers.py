@@ -1,4 +1,4 @@
-"""Check a probe's arrival, progress, position on the map, and sensor."""
+"""Check a probe's arrival, progress, position on the map and sensors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gp_active_sensing.types import FloatArray, Plan, Reading
 
 
 class GoalChecker:
-    """Checker of a probe's arrival at its waypoint, and of its wait for a reading.
+    """Checker of a probe's arrival at its waypoint and of the wait for a reading.
 
     Args:
         radius: distance to the waypoint within which the probe has arrived [m].
@@ -30,16 +30,16 @@ class GoalChecker:
         self._since_ns: int | None = None
 
     def forget(self) -> None:
-        """Restart the wait at the next check."""
+        """Restart the waiting time at the next check."""
         self._since_ns = None
 
     def left(self, now_ns: int) -> float:
-        """Return the remaining waiting time [s]; `timeout` before the wait begins."""
+        """Return the remaining waiting time [s]; before the wait begins, `timeout`."""
         waited = 0.0 if self._since_ns is None else 1e-9 * (now_ns - self._since_ns)
         return self.timeout - waited if waited < self.timeout else self.timeout
 
     def overdue(self, target: int, now_ns: int) -> bool:
-        """Return whether the probe has waited for `timeout`; if it has, begin the next wait."""
+        """Return whether the probe has waited for `timeout`; if so, restart the waiting time."""
         if not self.inside(target):
             self._since_ns = None
             return False
@@ -51,7 +51,7 @@ class GoalChecker:
         return True
 
     def inside(self, target: int) -> bool:
-        """Return whether the probe is within `radius` of the waypoint of a place."""
+        """Return whether the probe is within `radius` of the place `target`."""
         pose, matcher = self._ingestion.track.newest, self._ingestion.matcher
         if pose is None:
             return False
@@ -62,14 +62,14 @@ class GoalChecker:
 
 
 _CELL = 2.0
-"""Side of the cells that detect new ground, in units of `step`; noise stays in few cells."""
+"""Side length of the cells that detect new ground, as a multiple of `step`."""
 
 
 class ProgressChecker:
     """Checker of a probe's progress on a drive.
 
-    A probe makes progress when the rest of its way becomes shorter. It also makes progress when it
-    enters a new cell on this drive, since a detour leads away at first. Time is counted by the
+    A probe makes progress when its remaining way becomes shorter. Entering a cell for the first
+    time on this drive also counts, since a detour leads away at first. Time is counted by the
     stamps of poses, so that a silent localisation does not count as an obstacle.
     """
 
@@ -81,12 +81,12 @@ class ProgressChecker:
         self._been: set[tuple[int, ...]] = set()
 
     def forget(self) -> None:
-        """Restart for another waypoint."""
+        """Restart the check for another waypoint."""
         self._least, self._since_ns = math.inf, None
         self._been.clear()
 
     def stalled(self, plan: Plan, *, step: float, patience: float) -> bool:
-        """Return whether the probe has advanced by less than `step` [m] for `patience` [s]."""
+        """Return whether the probe has advanced by less than `step` [m] during `patience` [s]."""
         pose = self._ingestion.track.newest
         if pose is None:
             return False
@@ -102,7 +102,7 @@ class ProgressChecker:
         return pose.stamp_ns - self._since_ns >= 1e9 * patience
 
     def _at(self, pose: Pose) -> FloatArray:
-        """Return a pose's position (2,) [m]; on a map with heights (3,), with a stretched z."""
+        """Return the position (2,) of a pose [m]; on a map with heights (3,), with a scaled z."""
         if (matcher := self._ingestion.matcher).has_heights:
             return np.array([pose.x, pose.y, matcher.stretch * pose.z])
         return np.array([pose.x, pose.y])
@@ -110,7 +110,7 @@ class ProgressChecker:
     def left(self, plan: Plan) -> float:
         """Return the remaining length of a plan's way [m]; infinite before the first pose.
 
-        For a probe that is at no place of the way, the whole way remains.
+        For a probe that is at no place of the way, the length of the whole way is returned.
         """
         here, pose = self._ingestion.here, self._ingestion.track.newest
         if pose is None:
@@ -127,21 +127,21 @@ class ProgressChecker:
 
 
 _ASTRAY_SECONDS, _LOOK_SECONDS = 3.0, 0.5
-"""Time off the ground after which an alarm begins, and interval between checks [s]."""
+"""Time off the ground before an alarm begins, and interval between checks [s]."""
 
 
 class FurtherMonitor:
-    """Monitor of the sensors of further quantities; used under the mission's lock.
+    """Monitor of the sensors of the further quantities; used under the mission's lock.
 
     Args:
-        quantities: names of the quantities that are read at every place of the main one.
-        lead: name of the quantity whose readings complete a visit; "" = the main one.
+        quantities: names of the quantities that are read at every visited place.
+        lead: name of the quantity whose readings complete a visit; "" = the main quantity.
     """
 
     def __init__(self, quantities: Iterable[str], lead: str = "") -> None:
         self._lead = lead
         self._without: dict[str, set[int]] = {name: set() for name in quantities}
-        """For each further quantity, the places of main readings since its last reading."""
+        """Places read since the last reading of each further quantity, by its name."""
 
     def note(self, used: Iterable[Reading]) -> None:
         """Record readings that were used."""
@@ -153,7 +153,7 @@ class FurtherMonitor:
                     places.add(reading.location)
 
     def complaints(self, places: int) -> list[str]:
-        """Return a text for each quantity without a reading at `places` consecutive places."""
+        """Return a text for each quantity that had no reading at `places` consecutive places."""
         return [
             f"no reading of {name} at {len(found)} places in a row: check its sensor"
             for name, found in self._without.items()
@@ -165,8 +165,8 @@ class GroundMonitor:
     """Monitor of a probe's distance from the ground of its map.
 
     Args:
-        limit: distance from the ground beyond which there is an alarm [m]; None = the distance
-            between places, or on roads `snap_distance`.
+        limit: distance from the ground beyond which there is an alarm [m]. None = the distance
+            between neighbouring places, or `snap_distance` on roads.
     """
 
     def __init__(self, loop: SensingLoop, ingestion: Ingestion, limit: float | None) -> None:
@@ -187,7 +187,7 @@ class GroundMonitor:
         return matcher.snap_distance if matcher.has_lines else matcher.spacing
 
     def look(self) -> bool:
-        """Check the newest pose; return whether an alarm begins."""
+        """Check the newest pose; return whether an alarm has begun."""
         pose = self._ingestion.track.newest
         if pose is None or abs(pose.stamp_ns - self._looked_ns) < 1e9 * _LOOK_SECONDS:
             return False
@@ -204,7 +204,6 @@ class GroundMonitor:
         return before is None and self.astray is not None
 
     def _off(self, pose: Pose) -> float:
-        """Return the distance of a pose from the ground [m]; 0 on a map without ground."""
         ground, matcher = self._loop.whole.ground, self._ingestion.matcher
         if ground is not None and ground.bounded:
             x, y = ground.nearest(pose.x, pose.y)
@@ -216,12 +215,12 @@ class GroundMonitor:
 
 
 _CORNER = math.sqrt(0.5)
-"""Distance of a square cell's corner from its centre, in distances between places."""
+"""Distance from the centre of a square cell to its corner, in distances between places."""
 
 MUTE = "no reading"
-"""Prefix of the reason why a mission pauses, or a probe rests, if a sensor is silent."""
+"""Start of the reason why a mission pauses or a probe rests for a silent sensor."""
 SHOWN = 5
-"""Largest number of silent places that a message names."""
+"""Largest number of places without a reading that a message names."""
 
 
 def is_reading_of(message: Envelope, quantity: str = "") -> bool:
@@ -234,17 +233,17 @@ class SensorMonitor:
     """Counter of places without a reading; used under the mission's lock.
 
     Args:
-        quantity: name of the quantity whose readings complete a visit; "" = the main one.
+        quantity: name of the quantity whose readings complete a visit; "" = the main quantity.
     """
 
     def __init__(self, quantity: str = "") -> None:
         self._quantity = quantity
         self.received = False
-        """True once a finite reading was received, even if it has no place."""
+        """True after the first finite reading, even a reading without a place."""
         self.silent: list[int] = []
-        """Places that were set aside without a reading since the last used reading."""
+        """Places that were missed since the last used reading."""
         self._received_since = False
-        """True when a reading was received since the last used reading."""
+        """True if a reading was received since the last used reading."""
         self._used_ns: int | None = None
 
     def record(self, messages: Collection[Envelope]) -> None:
@@ -260,16 +259,16 @@ class SensorMonitor:
             self.forget()
 
     def miss(self, place: int) -> None:
-        """Record a place that was set aside without a reading."""
+        """Record a place whose visit ended without a reading."""
         self.silent.append(place)
 
     def forget(self) -> None:
-        """Restart the count of silent places."""
+        """Restart the count of places without a reading."""
         self.silent = []
         self._received_since = False
 
     def complaint(self, names: Sequence[str], now_ns: int) -> str:
-        """Return a text on the silent sensor, with the places and the time without a reading."""
+        """Return a text on the silent sensor: the missed places and the time without a reading."""
         since = "yet" if self._used_ns is None else f"for {1e-9 * (now_ns - self._used_ns):.0f} s"
         n = len(self.silent)
         which = ", ".join([*(names[place] for place in self.silent[:SHOWN]), *["…"][: n > SHOWN]])

@@ -11,14 +11,14 @@ import numpy as np
 from gp_active_sensing.types import Clock
 
 _DIGITS = 6
-"""Number of decimal digits of seconds in an input log."""
+"""Number of decimals of seconds in an input log."""
 
 
 class StepClock:
     """Monotonic clock whose time stands still during a step of the mission.
 
-    How a message is used depends on its waiting time. The input log stores a single time for each
-    step. All messages of a step see this time, so that a replay places readings equally.
+    The use of a message depends on its waiting time. The input log stores one time for each step.
+    All messages of a step see this time, so that a replay assigns readings to the same places.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -26,12 +26,12 @@ class StepClock:
         self._at: float | None = None
 
     def __call__(self) -> float:
-        """Return the time of the current step [s]; between two steps, the present time."""
+        """Return the time of the current step [s]; between steps, the present time."""
         return self._clock() if self._at is None else self._at
 
     @contextmanager
     def standing(self) -> Iterator[float]:
-        """Stop the clock for one step; yield its time [s]. The caller holds the mission's lock."""
+        """Stop the clock for one step; yield its time [s]. The caller has the mission's lock."""
         self._at = noted(self._clock())
         try:
             yield self._at
@@ -40,24 +40,23 @@ class StepClock:
 
 
 def noted(seconds: float) -> float:
-    """Return a time [s], rounded as in an input log."""
+    """Round a time [s] as in an input log."""
     return round(seconds, _DIGITS)
 
 
 def elapsed(since: float, now: float) -> float:
-    """Return the waiting time from `since` to `now` [s], rounded as in an input log."""
+    """Return the time from `since` to `now` [s], rounded as in an input log."""
     return round(now - since, _DIGITS)
 
 
 class ClockMonitor:
     """Detector of forward jumps of the node's clock.
 
-    The monotonic clock is read before and after the node's clock, for an upper bound of the time
-    since the last call. The node's clock jumped if it advanced by more. Simulated time may run at
-    any speed and is not checked.
+    The monotonic clock gives an upper bound on the time since the last call. The node's clock has
+    jumped if it advanced by more. Simulated time may run at any speed and is not checked.
 
     Args:
-        now_ns: returns the time of the node's clock [ns]; 0 = there is no time yet.
+        now_ns: returns the time of the node's clock [ns]; 0 = the clock has not started.
         clock: monotonic clock [s].
         simulated: returns whether the node's clock follows a simulation or a bag.
     """
@@ -72,13 +71,13 @@ class ClockMonitor:
         self._clock = clock
         self._simulated = simulated
         self._before: tuple[int, float] | None = None
-        """Time of the node's clock at the last call [ns], and monotonic time just before it [s]."""
+        """Last time of the node's clock [ns], and the monotonic time just before it [s]."""
 
     def look(self) -> tuple[int, int]:
         """Return the time of the node's clock and its jump since the last call [ns].
 
-        The jump is the clock's advance minus the upper bound of the time since the last call. It is
-        0 at the first call and for simulated time.
+        The jump is the clock's advance minus the upper bound on the time since the last call. The
+        jump is 0 at the first call and for simulated time.
         """
         began = self._clock()
         now_ns = self._now_ns()
@@ -94,7 +93,7 @@ class ClockMonitor:
 
 
 class Latency:
-    """Statistics of the newest durations of one kind."""
+    """Statistics of the most recent durations of one kind."""
 
     def __init__(self) -> None:
         self._seconds: deque[float] = deque(maxlen=100_000)
@@ -106,7 +105,7 @@ class Latency:
         self._seconds.append(seconds)
 
     def summary(self) -> dict[str, float | int | None]:
-        """Return count, median, p99 and maximum [ms]; None before the first duration."""
+        """Return count, median, 99th percentile and maximum [ms]; None without durations."""
         if not self._seconds:
             return {"count": 0, "median_ms": None, "p99_ms": None, "max_ms": None}
         ms = 1e3 * np.array(self._seconds)
@@ -122,7 +121,7 @@ _TICK = 1e-9
 
 
 class VirtualClock:
-    """Settable monotonic clock for replays.
+    """Monotonic clock for replays that can be set.
 
     Each call returns a slightly later time, so that consecutive events keep their order.
     """

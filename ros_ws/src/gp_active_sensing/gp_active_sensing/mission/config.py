@@ -27,11 +27,11 @@ from gp_active_sensing.planning import DEFAULT_POLICY
 from gp_active_sensing.topology import MapConfig
 
 POSE_STAMPED, GEOGRAPHIC = "geometry_msgs/msg/PoseStamped", "geographic"
-"""Message types of waypoints in the map's frame and in degrees."""
+"""Message types of waypoints in the map's frame [m] and in degrees."""
 CLOCK_TOLERANCE = 0.5
-"""Largest step of the node's clock that does not pause the mission [s]."""
+"""Largest backward step of the node's clock that does not pause the mission [s]."""
 NO_PLAN_AHEAD = "has no effect any more: a node plans when a place has been read"
-"""Warning about the removed parameter `plan_ahead`, after its name."""
+"""Warning text, after the parameter's name, about the removed parameter `plan_ahead`."""
 MOST_QUANTITIES = 8
 """Largest number of quantities of a mission."""
 _QUANTITY = re.compile("[a-z][a-z0-9_]{0,40}")
@@ -41,14 +41,14 @@ _TAKEN = frozenset(
         *("auto", "weight", "reading", "pose", "poses", "battery", "twist"),
     )
 )
-"""Names that no further quantity can have: columns of a map and streams of a probe."""
+"""Names that no further quantity may have: map columns and a probe's streams."""
 DEFAULT_PLAN_SECONDS = 1.0
-"""Default limit of the computing time of a decision on a robot [s]."""
+"""Default limit of the computing time of one decision on a robot [s]."""
 
 
 @dataclass(frozen=True)
 class MissionConfig:
-    """Rules for the arrival at a place, its observation, and missed visits."""
+    """Rules for arriving at a place, for its readings, and for missed visits."""
 
     REMOVED: ClassVar[Mapping[str, str]] = {
         "arrival": "was removed; with mission.settle above 0 only readings at the waypoint count",
@@ -179,7 +179,7 @@ class MissionConfig:
 
 @dataclass(frozen=True)
 class WaypointConfig:
-    """Configuration of the output of waypoints to the controller."""
+    """Configuration of the waypoints that the controller receives."""
 
     topic: str = topic_param("next_waypoint")
     type: str = param(
@@ -240,7 +240,7 @@ class WaypointConfig:
 
 @dataclass(frozen=True)
 class GridTopicsConfig:
-    """Field values at the levels 0 and 100 of the published occupancy grids."""
+    """Field values at the cell values 0 and 100 of the published occupancy grids."""
 
     mean_low: float | None = param(
         None, help="estimate at level 0 of ~/mean_grid. Unset = the smallest present estimate"
@@ -318,7 +318,7 @@ class ActiveSensingConfig:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """Names of the topics that each probe has."""
+        """Names of the topics that exist once for each probe."""
         beside = [name for name in (self.battery.topic, self.pose.twist_topic) if name]
         beside += [each.topic for each in self.further.values()]
         return (self.reading.topic, self.pose.topic, self.waypoint.topic, *beside)
@@ -336,7 +336,7 @@ class ActiveSensingConfig:
 
     @property
     def further(self) -> dict[str, QuantityConfig]:
-        """The quantities besides the main one, by name."""
+        """Configurations of the quantities besides the main one, by name."""
         return {name: each for name, each in self.readings.items() if name != self.main}
 
     def __post_init__(self) -> None:
@@ -362,7 +362,6 @@ class ActiveSensingConfig:
                 raise ConfigError(msg)
 
     def _check_readings(self, main: QuantityConfig) -> None:
-        """Refuse quantities that cannot be used (ConfigError)."""
         problems = [
             f"readings: {name!r} is no name of a quantity: a to z, digits and _, a letter first, "
             "and no column of a map or stream of a probe such as mean, depth_std or pose"

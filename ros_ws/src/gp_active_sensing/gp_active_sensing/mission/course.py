@@ -1,8 +1,8 @@
-"""Turn the way of a decision into waypoints, each in sight of the one before it.
+"""Compute the waypoints of a decision; each waypoint is in sight of the previous waypoint.
 
 ``next_waypoint``, ``~/plan``, goals of Nav2 and simulated robots use these waypoints. On a map with
-ground (an area, a grid) a probe drives straight from one waypoint to the next. The line between
-them must therefore stay on the ground. On maps without ground every place of the way is a waypoint.
+ground (an area, a grid) a probe drives straight from one waypoint to the next. The straight line
+must therefore stay on the ground. On maps without ground every place on the way is a waypoint.
 """
 
 from __future__ import annotations
@@ -18,15 +18,14 @@ from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import BoolArray, FloatArray, Plan
 
 Position = Sequence[float] | None
-"""Position (x, y) of a probe [m]; None = not known."""
+"""Position (x, y) of a probe [m]; None = unknown."""
 
 
 def places_along(topology: Topology, start: Position, path: Sequence[int]) -> tuple[int, ...]:
-    """Return the places from a position to the end of a path, each in sight of the one before it.
+    """Return the places of a path from a position; each is in sight of the previous place.
 
-    Places are added where the lines of the path leave the ground. If the probe is off the ground,
-    the path starts at the nearest point of the ground. The result is () if no way over the ground
-    leads to the end.
+    Places are added where a line of the path leaves the ground. A probe off the ground starts at
+    the nearest point of the ground. Returns () if no way over the ground leads to the path's end.
     """
     ground = topology.ground
     if ground is None or not ground.bounded or not path:
@@ -53,7 +52,7 @@ def places_along(topology: Topology, start: Position, path: Sequence[int]) -> tu
 
 
 def corners(topology: Topology, start: Position, places: Sequence[int]) -> tuple[int, ...]:
-    """Return the places at which a probe has to turn, and the last place.
+    """Return the places at which a probe turns, and the last place.
 
     Args:
         topology: the map.
@@ -84,13 +83,13 @@ def places_of_plan(
     observed: BoolArray,
     unavailable: Collection[int] = (),
 ) -> tuple[int, ...]:
-    """Return the places of the way to all waypoints of a plan.
+    """Return the places along all waypoints of a plan.
 
     Args:
         topology: the map.
         start: position of the probe.
         plan: the decision.
-        observed: (n,) places that were observed when the plan was made.
+        observed: (n,) flags of the places that were observed when the plan was made.
         unavailable: places that were not available when the plan was made.
     """
     way, seen = list(plan.path), observed.copy()
@@ -112,9 +111,9 @@ def places_ahead(
     *,
     count: int,
 ) -> tuple[int, ...]:
-    """Return the waypoints to the next `count` places of a plan.
+    """Return the waypoints up to the `count`-th place of a plan.
 
-    Each waypoint is in sight of the previous one. `waypoints` end at the first place of the plan.
+    Each waypoint is in sight of the previous waypoint. `waypoints` lead to the plan's first place.
     """
     found, seen = list(waypoints), observed.copy()
     for goal in plan.waypoints[1:count]:
@@ -131,19 +130,20 @@ def places_ahead(
 def _way_on(
     topology: Topology, at: int, goal: int, seen: BoolArray, unavailable: Collection[int]
 ) -> tuple[int, ...]:
-    """Return the way from a place of a plan to a later place; () = there is no way any more."""
+    """Return the way from one place of a plan to a later place; () = no way exists any more."""
     try:
         return topology.route(at, goal, seen, unavailable).path
-    except PlanningError:  # a place on the way was observed meanwhile
+    except PlanningError:  # a place on the way has been observed since the plan
         on = topology.ways_from(at).route(goal)
         return () if on is None else on.path
 
 
 def way_in_sight(topology: Topology, start: FloatArray, goal: int) -> tuple[int, ...]:
-    """Return the shortest way from a position (2,) [m], each place in sight of the previous one.
+    """Return the shortest way from a position (2,) [m] to a place.
 
-    This is an A* search over all places, without regard to the moves of the map. Each expanded
-    place costs O(n) lines of sight. Returns () when there is no such way.
+    Each place of the way is in sight of the previous place. The A* search covers all places and
+    ignores the moves of the map. Each expanded place costs O(n) line-of-sight tests. Returns () if
+    there is no such way.
     """
     points, ground = topology.positions, topology.ground
     assert ground is not None

@@ -1,4 +1,4 @@
-"""Compute decisions one at a time, with the waypoints of the other probes pending."""
+"""Compute decisions one at a time; the waypoints of the other probes count as pending."""
 
 from __future__ import annotations
 
@@ -33,34 +33,33 @@ class Decisions:
         self.loop = loop
         self.fleet = fleet
         self.stage = 0
-        """Number of decisions so far."""
+        """Number of decisions that the mission has taken."""
         self.last_plan: Plan | None = None
         self.running = False
         """True while a decision is being computed."""
         self.number = 0
-        """Number of the newest job; an answer to an older job is dropped."""
+        """Number of the newest planning job; the plan of an older job is dropped."""
         self.whom = ""
-        """Name of the probe of the newest job."""
+        """Name of the probe for which the newest job plans."""
         self.open: DecisionRequest | None = None
-        """Decision that was being computed when the process was killed; it is computed first."""
+        """Request that was unfinished when the process was killed; it is repeated first."""
         self.latency = Latency()
-        """Latency from the message that completed a visit to the next waypoint."""
+        """Time from the message that completed a visit to the next waypoint."""
         self.round: set[str] = set()
-        """Names of the probes that still need a decision in this round (`mission.together`)."""
+        """Names of the probes without a decision in the present round (`mission.together`)."""
         self.refusal = ""
-        """Reason why the newest plan is refused; a refusal pauses the mission; "" = no refusal.
-        """
+        """Reason to refuse the newest plan and pause the mission; "" = not refused."""
         self.no_way = ""
-        """Reason why the probe cannot drive the newest plan from its position; "" = it can."""
+        """Reason why the probe cannot drive the newest plan from its position; "" = none."""
         self._limits = loop.beyond, loop.declared
-        """Places that the limits closed, and places declared safe, at the last decision."""
+        """Places closed by the limits, and places declared safe, at the last decision."""
         self.consulting: ExpertQueries | None = None
-        """Questions to an expert before a decision; None = there is no expert."""
+        """Queries to an expert before a decision; None = there is no expert."""
         self._clock = clock
         self._journal = journal
 
     def give_up(self) -> None:
-        """Ignore the decision that is being computed."""
+        """Discard the plan that is being computed."""
         self.number += 1
         self.running = False
         self.refusal = ""
@@ -69,7 +68,7 @@ class Decisions:
             self.consulting.give_up()
 
     def forget(self, probe: ProbeState) -> None:
-        """Ignore the decision that is being computed for a probe that has left."""
+        """Discard the plan that is being computed for a probe that has left the mission."""
         if self.running and self.whom == probe.name:
             self.number += 1
             self.running = False
@@ -79,7 +78,7 @@ class Decisions:
             self.consulting.give_up()
 
     def next_job(self, now_ns: int) -> DecisionRequest | None:
-        """Return the next decision to compute; None = there is none, or one is being computed."""
+        """Return the next planning job; None if no decision is due or a job is running."""
         if self.running:
             return None
         if self.open is not None:
@@ -104,7 +103,7 @@ class Decisions:
                     probe=probe.name,
                 )
             )
-            # The copy of the engine and the belief here must agree on the observed places.
+            # The job's copy of the engine must agree with this engine on the observed places.
             self.loop.advance(now_ns)
             self.running = True
             self.number += 1
@@ -113,7 +112,7 @@ class Decisions:
         return None
 
     def _asked_for(self, now_ns: int) -> list[ProbeState]:
-        """Return the waiting probes that need a decision now; in a round, only its probes."""
+        """Return the probes that wait for a decision; in a round, only the probes of the round."""
         waiting = [probe for probe in self.fleet.waiting if not probe.needs_reading]
         if not self.fleet.config.together:
             return waiting
@@ -126,14 +125,13 @@ class Decisions:
         return [probe for probe in waiting if probe.name in self.round]
 
     def _has_consulted(self, probe: ProbeState, now_ns: int) -> bool:
-        """Return whether this decision need not wait for an expert."""
+        """Return whether the decision need not wait for an expert's answer."""
         if self.consulting is None:
             return True
         left = self.loop.readings_for(probe.name, self.fleet.pending(probe))
         return self.consulting.ready(now_ns, left, lambda: _spare(probe, now_ns))
 
     def _others_waiting(self, probe: ProbeState, now_ns: int) -> dict[str, int | None]:
-        """Return the other probes that wait for a decision, each with its place."""
         waiting = (other for other in self._asked_for(now_ns) if other is not probe)
         others = [other for other in waiting if other.carried == probe.carried]
         return {other.name: other.at for other in others if self._has_position(other)}
@@ -146,7 +144,7 @@ class Decisions:
         now_ns: int,
         passed: tuple[int, ...] = (),
     ) -> DecisionRequest:
-        """Return the job to decide for a probe, from the present state of the mission."""
+        """Return the planning job for a probe in the mission's present state."""
         self.whom = probe.name
         settled = probe.stages.unrecorded if probe.flows else []
         return DecisionRequest(
@@ -165,7 +163,7 @@ class Decisions:
         )
 
     def _has_position(self, probe: ProbeState) -> bool:
-        """Set the start of a decision; return whether the decision can be computed."""
+        """Set the place where the decision starts; return whether the decision can be computed."""
         if probe.at is not None:
             probe.at = self.loop.open_place(probe.at)
             return True
@@ -179,7 +177,7 @@ class Decisions:
             probe.at = self.loop.open_place(probe.at)
             return True
         if probe.needs_start:
-            return False  # its end place is its first place, which must be on the map
+            return False  # the first place becomes the end place: it must be on the map
         matcher = probe.ingestion.matcher
         place, metres = matcher.nearest(pose.x, pose.y, pose.z)
         logger.warning(
@@ -191,12 +189,12 @@ class Decisions:
         return True
 
     def take(self, job: DecisionRequest, plan: Plan, now_ns: int) -> bool:
-        """Use the plan for a job unless it is obsolete; return whether it is used."""
+        """Use the plan of a finished job unless the plan is obsolete; return whether it is used."""
         self.running = False
         probe = self.fleet.probes[job.probe]
         if probe.gone:
             return False
-        asked = job.loop  # the plan may use places that its request opened
+        asked = job.loop  # the plan may use places that the request has opened
         self.loop.set_limits(asked.declared, asked.began, asked.beyond)
         self._note_limits(probe, now_ns)
         self.no_way = no_way(probe, plan)
@@ -209,7 +207,7 @@ class Decisions:
             return False
         if plan.waypoint is not None and not self._still_holds(probe, plan.waypoint, job.loop):
             self.round.add(probe.name)
-            return False  # the place was read meanwhile: decide again
+            return False  # the place has been read since the request: decide again
         self.last_plan = probe.last_plan = plan
         if self.consulting is not None:
             self.consulting.settle()
@@ -230,7 +228,7 @@ class Decisions:
         return True
 
     def _still_holds(self, probe: ProbeState, waypoint: int, asked: SensingLoop) -> bool:
-        """Return whether a place that was chosen on a copy of the engine may still be visited."""
+        """Return whether a probe may still visit the place that was chosen on the copy `asked`."""
         pending = self.fleet.pending(probe)
         read = probe.observed[waypoint] and not asked.reservations.is_due(waypoint, probe.lead)
         if read or waypoint in pending:
@@ -258,7 +256,6 @@ class Decisions:
         self.latency.add(self._clock() - since)
 
     def _note_limits(self, probe: ProbeState, now_ns: int) -> None:
-        """Record the places that the limits closed and opened since the last decision."""
         loop, (before, declared) = self.loop, self._limits
         if (loop.beyond, loop.declared) == (before, declared):
             return
@@ -283,13 +280,13 @@ class Decisions:
             )
 
     def replay_limits(self, event: LimitsMoved) -> None:
-        """Close and open the same places as before a restart."""
+        """Close and open the places of a journalled event after a restart."""
         self.loop.replay_limits(event.closed, event.opened, event.declared, event.began)
         self._limits = self.loop.beyond, self.loop.declared
 
 
 def _spare(probe: ProbeState, now_ns: int) -> float:
-    """Return how long a probe may wait and still reach its end place in time [s]."""
+    """Return how long a probe may wait and still reach its end place within its budget [s]."""
     left, loop = probe.left, probe.loop
     if left.seconds is None:
         return math.inf
@@ -303,7 +300,7 @@ def _spare(probe: ProbeState, now_ns: int) -> float:
 
 
 def no_way(probe: ProbeState, plan: Plan) -> str:
-    """Return why a probe cannot drive a plan from its position; "" = it can."""
+    """Return why a probe cannot drive a plan from its position; "" = the probe can."""
     topology, start = probe.loop.topology, probe.position
     if not plan.path or start is None or places_along(topology, start, plan.path):
         return ""
@@ -315,7 +312,7 @@ def no_way(probe: ProbeState, plan: Plan) -> str:
 
 
 def first_leg_refusal(probe: ProbeState, plan: Plan) -> str:
-    """Return why the first leg of a probe is refused; "" = it is allowed, or it is a later leg."""
+    """Return why the probe's first drive is refused; "" = the drive is allowed or not the first."""
     config, ingestion = probe.config, probe.ingestion
     pose = ingestion.track.newest
     if probe.stages.number or not plan.path or pose is None or config.follow == "probe":

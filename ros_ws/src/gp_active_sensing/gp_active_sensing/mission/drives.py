@@ -1,4 +1,4 @@
-"""Compare a probe's drive with its plan, to find shut moves."""
+"""Compare a probe's drive with its plan, to find moves that are blocked in the real world."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from gp_active_sensing.topology.shut import is_doorway, with_shut
 from gp_active_sensing.types import Budget, Plan
 
 _FAR, _FAR_STEPS = 1.5, 2.0
-"""Limit of a drive's length: multiple of the planned way, and number of spacings added to it."""
+"""Limit of a drive's length: `_FAR` times the planned length plus `_FAR_STEPS` spacings."""
 _AGAIN = 1.25
-"""Ratio of a drive's present length to its length at the last check that causes a new check."""
+"""Factor by which a drive must grow before its length is checked again."""
 _MOST_TRIED = 32
-"""Largest number of moves that a search for the shut move tries."""
+"""Largest number of moves tried by the search for a blocked move."""
 _DIFFERS = 0.35
-"""Largest relative difference between a drive and the way on the map that explains it."""
+"""Largest relative difference between a driven length and the way that explains it."""
 _LONGER = 1.25
-"""Smallest factor by which a way gets longer when the shut move is removed from the map."""
+"""Smallest factor by which a way must lengthen without the blocked move."""
 _AHEAD = 3
-"""Number of moves ahead of a stalled probe among which a shut doorway is searched."""
+"""Number of moves ahead of a stalled probe that are searched for a blocked doorway."""
 
 
 @dataclass
 class DriveRecord:
-    """Drive under way; used under the mission's lock.
+    """Present drive of a probe; used under the mission's lock.
 
     Args:
-        plan: the decision, or the plan of the way to the end place.
-        start: place where the drive began; None = not known.
+        plan: the decision, or the plan of the drive to the end place.
+        start: place where the drive began; None = unknown.
         metres: odometer at the start [m].
     """
 
@@ -41,15 +41,15 @@ class DriveRecord:
     start: int | None = None
     metres: float = 0.0
     passed: int = -1
-    """Index in the plan's path of the last place that was passed; -1 = none yet."""
+    """Index in the plan's path of the last passed place; -1 = no place yet."""
     spacing: float = 1.0
     left: Budget = Budget()
-    """Remaining budget at the start."""
+    """Remaining budget at the start of the drive."""
     begun_ns: int = 0
     _next: float = field(default=0.0, init=False)
 
     def begin(self, plan: Plan, probe: Any, now_ns: int) -> None:
-        """Start a drive of `probe`, a `mission.probe.ProbeState`."""
+        """Start the record of a drive of `probe`, a `mission.probe.ProbeState`."""
         self.plan, self.passed, self.begun_ns = plan, -1, now_ns
         self.start = probe.standing() if probe.at is None else probe.at
         self.metres, self.spacing = probe.ingestion.metres, probe.ingestion.matcher.spacing
@@ -58,12 +58,12 @@ class DriveRecord:
         self._next = _FAR * plan.cost.metres + _FAR_STEPS * spacing
 
     def note(self, place: int | None) -> None:
-        """Record the place of the probe."""
+        """Record the probe's present place."""
         if self.plan is not None and place in self.plan.path[self.passed + 1 :]:
             self.passed = self.plan.path.index(place, self.passed + 1)
 
     def far(self, metres: float) -> bool:
-        """Return whether the drive is far longer than planned, at an odometer of `metres` [m]."""
+        """Return whether the drive is far longer than planned at an odometer of `metres` [m]."""
         driven = metres - self.metres
         if self.plan is None or driven < self._next:
             return False
@@ -72,11 +72,11 @@ class DriveRecord:
 
 
 def move_before(topology: Topology, probe: Any) -> tuple[int, int] | None:
-    """Return the move that stops a stalled probe; None = not known.
+    """Return the move that blocks a stalled probe; None = unknown.
 
-    On the ground of a grid this is the next doorway ahead. Without a doorway this is the first move
+    On the ground of a grid this is the next doorway ahead. Without a doorway it is the first move
     from the probe's place. If the probe never left the first place of a way of several moves, the
-    move is not known: perhaps no move reaches the goal.
+    move is unknown: perhaps no move reaches the goal.
     """
     here, plan = probe.standing(), probe.plan or probe.stages.home
     if here is None or plan is None or topology.free:
@@ -97,11 +97,11 @@ def move_before(topology: Topology, probe: Any) -> tuple[int, int] | None:
 def move_left_out(
     topology: Topology, drive: DriveRecord, here: int | None, metres: float
 ) -> tuple[int, int] | None:
-    """Return the move of a planned way whose absence explains a long drive; None = none does.
+    """Return the planned move whose absence explains a long drive; None = no such move.
 
-    Each move after the last passed place is removed from the map in turn. Driven metres plus
-    remaining way are compared with the whole way from the start, both without the move. If the two
-    lengths are about equal, the move counts as shut.
+    Each move after the last passed place is removed from the map in turn. The driven length plus
+    the remaining way is compared with the whole way from the start, both without the move. If the
+    two lengths are about equal, the move counts as blocked.
     """
     plan, start = drive.plan, drive.start
     if plan is None or start is None or here is None or topology.free:
@@ -110,7 +110,7 @@ def move_left_out(
     way = (start, *plan.path)
     moves = [(a, b) for a, b in pairwise(way) if a != b]
     moves = moves[drive.passed + 1 :] if here in plan.path else moves[max(0, drive.passed) :]
-    if len(moves) > _MOST_TRIED:  # the first moves, and evenly spaced later ones
+    if len(moves) > _MOST_TRIED:  # the first moves, and evenly spaced later moves
         half = _MOST_TRIED // 2
         rest = np.linspace(half, len(moves) - 1, half).astype(int).tolist()
         moves = [*moves[:half], *(moves[k] for k in dict.fromkeys(rest))]

@@ -1,8 +1,8 @@
-"""Ask the expert before a decision, and wait for its answers up to the timeout.
+"""Ask the expert before a decision, and wait for the answers until a timeout.
 
-Questions and used answers are written to the journal before they take effect, so that a killed
-mission takes the same decision after a restart. A late answer is used as a reading at the time of
-its stamp. `experts.QueryLog` decides which answers are used.
+Queries and used answers are journalled before they take effect. A killed mission therefore takes
+the same decision after a restart. A late answer is used as a reading at the time of its stamp.
+`experts.QueryLog` decides which answers are used.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ logger = logging.getLogger(__name__)
 
 
 _MOMENT = 1e-6
-"""Smallest remaining time for which a decision still waits [s]."""
+"""Smallest remaining waiting time for which a decision still waits [s]."""
 
 
 class ExpertQueries:
-    """Questions of a mission to an expert; used under the mission's lock.
+    """Queries of a mission to an expert; used under the mission's lock.
 
     Args:
         loop: the engine.
         config: rules for the use of answers.
         places: places at which the expert can answer; None = all.
-        journal: takes the events.
+        journal: function that writes an event to the journal.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class ExpertQueries:
     ) -> None:
         self.books = QueryLog(loop.topology, config, loop.snap_distance)
         self.open = True
-        """False once the mission is over; answers are then counted, not used."""
+        """True until the mission is over; later answers are counted and not used."""
         self._loop = loop
         self._places = None if places is None else tuple(places)
         self._journal = journal
@@ -57,21 +57,21 @@ class ExpertQueries:
         self._finding = False
         """True while the policy chooses the places to ask about."""
         self._number = 0
-        """Number of the newest job."""
+        """Number of the newest job that chooses places."""
         self._now_ns = 0
         self.until: float | None = None
-        """Time at which the present wait ends [s]; None = no answer is awaited."""
+        """Time at which the wait for answers ends [s]; None = no answer is awaited."""
         self._times_missing = 0
         self._ask_again = False
-        """True after a restart with an open question; places without an answer are asked again."""
+        """True after a restart during a query; the places without an answer are asked again."""
 
     def outgoing(self) -> tuple[int, ...]:
-        """Return and clear the places to ask about now; () = none."""
+        """Remove and return the places to ask about now; () = none."""
         places, self._outgoing = self._outgoing, ()
         return places
 
     def next_job(self) -> ExpertRequest | None:
-        """Return and clear the job that chooses the next question; None = there is no such job."""
+        """Remove and return the job that chooses the places of the next query; None = no job."""
         job, self._job = self._job, None
         return job
 
@@ -85,11 +85,11 @@ class ExpertQueries:
     def ready(
         self, now_ns: int, left: int | None = None, spare: Callable[[], float] = lambda: math.inf
     ) -> bool:
-        """Return whether a due decision may be taken; without a question so far, start one.
+        """Return whether a due decision may be taken; start a query if none has been made for it.
 
         Args:
             now_ns: time of the node's clock [ns].
-            left: remaining readings of the probe; with 0 no question is asked. None = no limit.
+            left: remaining readings of the probe; 0 = make no query, None = no limit.
             spare: returns how long the probe may wait and still reach its end place in time [s].
         """
         seconds, self._now_ns = 1e-9 * now_ns, now_ns
@@ -114,7 +114,7 @@ class ExpertQueries:
         return True
 
     def ask(self, job: ExpertRequest, places: Sequence[int], now_ns: int) -> None:
-        """Ask about the places that a job chose, unless the job is obsolete."""
+        """Ask about the places that a job has chosen, unless the job is obsolete."""
         if job.number != self._number or self.books.open:
             return
         self._finding = False
@@ -136,7 +136,7 @@ class ExpertQueries:
     def _log_missing(self) -> None:
         timeout = self.books.config.timeout
         if timeout == 0.0:
-            return  # decisions do not wait for answers
+            return  # without a timeout, decisions do not wait for answers
         self._times_missing += 1
         if not is_reported(self._times_missing):
             return
@@ -150,12 +150,12 @@ class ExpertQueries:
         )  # fmt: skip
 
     def settle(self) -> None:
-        """End the open question after its decision was taken."""
+        """End the query of a decision that has been taken."""
         self.books.settle()
         self._outgoing = ()
 
     def give_up(self) -> None:
-        """Drop the open question of a decision that will not be taken."""
+        """Discard the query of a decision that will not be taken."""
         self._number += 1
         self._finding, self._job = False, None
         if self.books.open and self.books.places:
@@ -178,7 +178,7 @@ class ExpertQueries:
         return True
 
     def _checked(self, raw: RawAnswer, now_ns: int) -> Reading:
-        """Return a valid answer as a reading. Raises ReadingError."""
+        """Return a valid answer as a reading; raise ReadingError for an invalid answer."""
         if not self.open:
             msg = f"answer at {moment(raw.stamp_ns)}: the mission is over"
             raise ReadingError("mission_over", msg)
@@ -194,14 +194,14 @@ class ExpertQueries:
         return replace(reading, position=None)
 
     def use(self, reading: Reading) -> None:
-        """Use an answer that is in the journal."""
+        """Use an answer that has been journalled."""
         self._loop.inform([reading])
         self.books.note(reading)
         if not self.books.missing:
             self._look(reading.stamp_ns)
 
     def _look(self, now_ns: int) -> None:
-        """Update the belief to the time of an answer; used both live and after a restart."""
+        """Update the belief to the time of an answer, both live and after a restart."""
         self._loop.advance(now_ns)
         try:
             self._loop.belief.weights  # noqa: B018  computed on being asked
@@ -219,17 +219,17 @@ class ExpertQueries:
     # -- from the journal --------------------------------------------------------------------------
 
     def replay_query(self, event: ExpertAsked) -> None:
-        """Record a question from before a restart."""
+        """Restore a query from before a restart."""
         if event.given_up:
             self.books.give_up()
         else:
             self._begin(event.places, event.time_ns)
 
     def restore(self, rejected: Mapping[str, int]) -> None:
-        """Restore the numbers of rejected answers by reason, as before a restart."""
+        """Restore the numbers of rejected answers by reason after a restart."""
         for reason, number in rejected.items():
             self.books.counts[f"rejected_{reason}"] = number
 
     def ask_for_missing(self) -> None:
-        """Ask again about the places without an answer, after a restart."""
+        """Repeat the query for places without an answer after a restart."""
         self._ask_again = self.books.open and bool(self.books.missing)

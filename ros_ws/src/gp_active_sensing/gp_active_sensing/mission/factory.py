@@ -67,7 +67,7 @@ SECONDS_OF_QUEUE = 20.0
 """Time that each stream's queue can hold at the expected rates [s]."""
 
 _FIXED = ("none", "stations")
-"""Kinds of experts of a scenario that may have stations."""
+"""Kinds of a scenario's expert whose stations the node's parameter may replace."""
 
 KnowledgeOf = Callable[[Mapping[str, Any]], FieldKnowledge]
 
@@ -78,21 +78,24 @@ _SECTIONS = ("map", "belief", "policy", "budget", "limits", "limit")
 
 @dataclass(frozen=True)
 class MissionComponents:
-    """Components of a mission, without topics."""
+    """Components of a mission that need no ROS topic."""
 
     mission: Mission
     recorder: Recorder
     matcher: MapMatcher
     belief: BeliefConfig
-    """Initial configuration; a belief over kernels also has the checksum of the kernels' file."""
+    """Initial configuration of the belief, with the checksum of a file of kernels."""
     map: MapConfig
-    """Initial map, with the computed spacing and origin."""
+    """Initial configuration of the map, with the computed spacing and origin."""
     places: Mapping[str, Any]
-    """Checksum of the initial places."""
+    """Checksum of the map's initial places."""
 
 
 def beside(map: MapConfig, folders: Iterable[Path]) -> MapConfig:
-    """Return a configuration with the path of its map file, if one of the folders has it."""
+    """Return the configuration with the full path of its map file, searched in `folders`.
+
+    The configuration stays the same if its file exists or no folder has the file.
+    """
     if map.file and not Path(map.file).expanduser().is_file():
         for found in (folder / map.file for folder in folders):
             if found.is_file():
@@ -102,7 +105,7 @@ def beside(map: MapConfig, folders: Iterable[Path]) -> MapConfig:
 
 
 def plan_limit(seconds: float | None, expansions: int | None) -> PlanLimit:
-    """Return the limit of a decision; without arguments `DEFAULT_PLAN_SECONDS`."""
+    """Return the limit of a decision; without arguments, `DEFAULT_PLAN_SECONDS`."""
     if seconds is None and expansions is None:
         return PlanLimit(seconds=DEFAULT_PLAN_SECONDS)
     return PlanLimit(seconds, expansions)
@@ -123,19 +126,18 @@ def build_parts(
     """Build the engine, the mission and its records.
 
     With ``run_dir`` "auto", a mission that cannot be restored stays unchanged. A new mission then
-    begins in another directory, so that a node that starts at boot always works.
+    begins in another directory, so that a node started at boot always works.
 
     Args:
         config: the node's parameters.
-        scenario: plain data of the scenario with the default parameters; None = none.
+        scenario: plain data of the scenario that gave the default parameters; None = none.
         clock: monotonic clock [s].
         driver: name of the mission's driver in the records.
-        field_knowledge: returns the knowledge of the field of a scenario
+        field_knowledge: returns what is known of a scenario's field in advance
             (`sim.world.field_knowledge`); not called without a scenario.
         topology: the map, if it was built already.
         settled: configuration of `topology`, from `build_settled`; None = the map of `config`.
-        open_run: opens the run directory in place of the parameters `run_dir` and `resume`. The
-            recorded events of its journal are simulated again.
+        open_run: opens a recorded run to simulate again, in place of `run_dir` and `resume`.
         first: first map from the topic `map.topic`. A resumed mission uses its stored map.
 
     Raises:
@@ -156,7 +158,7 @@ def build_parts(
 
 
 class _NotRestored(RunError):
-    """Error: the journal can be read, but its mission cannot be resumed."""
+    """Error: the journal is readable, but the mission cannot be resumed from it."""
 
 
 @dataclass
@@ -172,21 +174,21 @@ class _Builder:
     open_run: OpenRun | None
     first: FirstMap | None
     kept: dict[str, Any] = field(init=False)
-    """Effective configuration of the mission, with the keys of a scenario."""
+    """Effective configuration of the mission, with the keys of its scenario."""
     budget: Budget = field(init=False)
     back_to_start: bool = field(init=False)
     unit: str = field(init=False)
     units: dict[str, str] = field(init=False)
-    """Units of the further quantities, by name."""
+    """Units of the quantities besides the main one, by name."""
 
     def build(self, *, resume: bool) -> MissionComponents:
-        """Return the components; on an error, undo changes to the run directory."""
+        """Return the components; on an error, undo all changes to the run directory."""
         config = self.config
         built = self.built
         if built is None and not config.map.topic:
             built = build_settled(config.map)
         policy = build_policy(config.policy)
-        with contextlib.ExitStack() as undo:  # a failed node may be configured again
+        with contextlib.ExitStack() as undo:  # the node may be configured again after a failure
             run, events, earlier = self._open(undo, resume=resume)
             topology, settled, live = self._map(built, run, events)
             belief = self._belief_of(run)
@@ -208,7 +210,7 @@ class _Builder:
     def _open(
         self, undo: contextlib.ExitStack, *, resume: bool
     ) -> tuple[RunDirectory | None, Events, EarlierRun | None]:
-        """Return the run directory, the events to restore, and the earlier run to repeat."""
+        """Return the run directory, the events to restore, and the run to simulate again."""
         earlier = None if self.open_run is None else self.open_run()
         self.kept = _effective(self.config, self.scenario)
         if earlier is not None:
@@ -222,7 +224,7 @@ class _Builder:
     def _map(
         self, built: tuple[Topology, MapConfig] | None, run: RunDirectory | None, events: Events
     ) -> tuple[Topology, MapConfig, LivePlaces | None]:
-        """Return the map, its configuration, and the places of a live map (None = not live)."""
+        """Return the map, its configuration, and its places if the map is live."""
         config, live = self.config, None
         start: Mapping[str, Any] = events[0] if events else {}
         as_begun = as_begun_with(config.map, start)
@@ -235,7 +237,7 @@ class _Builder:
             settled = replace(live.config, frame=config.map.frame, origin=origin)
         else:
             topology, settled = built
-            if as_begun not in (config.map, settled):  # it began with another map
+            if as_begun not in (config.map, settled):  # the mission began with another map
                 topology, settled = build_settled(as_begun)
             # A live map is not checked: it may grow.
             check_radius(topology, config.drive.turn_radius)
@@ -249,9 +251,9 @@ class _Builder:
         return topology, settled, live
 
     def _belief_of(self, run: RunDirectory | None) -> BeliefConfig:
-        """Return the initial belief of the mission.
+        """Return the initial configuration of the belief.
 
-        For a belief over kernels, the run directory stores the checksum and a copy of its file.
+        For a belief over kernels, the run directory stores a copy of the kernels' file.
         """
         belief = self.config.belief
         if belief.model is None:
@@ -386,7 +388,7 @@ class _Builder:
         return mission
 
     def _restore(self, mission: Mission, recorder: Recorder, events: Events) -> None:
-        """Restore a mission from its journal. Raises _NotRestored."""
+        """Restore the mission from its journal; raise _NotRestored on a failure."""
         try:
             MissionRestorer(mission, recorder).run(events)
         except Exception as error:
@@ -399,7 +401,7 @@ class _Builder:
 def _first_map(
     config: ActiveSensingConfig, run: RunDirectory | None, first: FirstMap | None, *, begun: bool
 ) -> LivePlaces:
-    """Return the places of the stored first map of a run; for a new run, of the received map."""
+    """Return the places of a resumed run's stored map, or of the first received map."""
     if run is not None and begun:
         return FirstMap.of(config.map, kept_map(run.path)).places
     if first is None:
@@ -413,26 +415,25 @@ def _first_map(
 def _consulting(
     config: ActiveSensingConfig, loop: SensingLoop, recorder: Recorder
 ) -> ExpertQueries | None:
-    """Return the questions to an expert; None = there is no expert."""
     if not (config.expert.ask or config.expert.stations):
         return None
     from gp_active_sensing.experts.simulated import station_places
 
-    places = station_places(config.expert, loop.topology)  # this also checks the names
+    places = station_places(config.expert, loop.topology)  # also checks the names
     if not config.expert.ask or not asks_expert(loop.policy):
         return None
     return ExpertQueries(loop, config.expert, places, recorder.event)
 
 
 def _named(journal: Callable[[Event], None], name: str, event: Event) -> None:
-    """Journal an event under the name of a probe."""
+    """Write an event to the journal under the name of a probe."""
     journal(event.of_probe(name))
 
 
 def _radius(
     config: ActiveSensingConfig, scenario: Mapping[str, Any] | None, matcher: MapMatcher
 ) -> float:
-    """Return the distance to a waypoint within which a probe has arrived [m]."""
+    """Return the largest distance to a waypoint at which a probe has arrived [m]."""
     if config.mission.arrival_radius is not None:
         return config.mission.arrival_radius
     if _is_live(scenario):
@@ -441,7 +442,7 @@ def _radius(
 
 
 def _budget(config: ActiveSensingConfig, topology: Topology) -> tuple[Budget, bool]:
-    """Return the budget, and whether the end place is the probe's first place."""
+    """Return the budget, and whether the budget's end place is the probe's first place."""
     budget, end = config.budget.budget(), config.probe.end
     if end is None and (config.probe.sortie != SortieConfig() or config.battery.topic):
         end = START  # batteries are changed at the end place
@@ -451,7 +452,6 @@ def _budget(config: ActiveSensingConfig, topology: Topology) -> tuple[Budget, bo
 
 
 def _effective(config: ActiveSensingConfig, scenario: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the effective configuration with the keys of a scenario."""
     whole = to_mapping(config)
     kept: dict[str, Any] = dict(scenario) if scenario is not None else {"name": "mission"}
     if config.name:
@@ -477,6 +477,6 @@ def _effective(config: ActiveSensingConfig, scenario: Mapping[str, Any] | None) 
 
 
 def _is_live(scenario: Mapping[str, Any] | None) -> bool:
-    """Return whether a scenario's field is live SUMO traffic."""
+    """Return whether the scenario's field is live SUMO traffic."""
     field = (scenario or {}).get("field")
     return isinstance(field, Mapping) and field.get("kind") == "sumo"

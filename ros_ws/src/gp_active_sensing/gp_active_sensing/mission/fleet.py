@@ -1,4 +1,4 @@
-"""State of each probe of a mission: it takes part, joins, leaves or is silent."""
+"""Track which probes take part in a mission."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from gp_active_sensing.records.events import Event, RosterChanged
 logger = logging.getLogger(__name__)
 
 LEFT = "left: "
-"""Prefix of the reason why a probe left; such a probe rejoins only on request."""
+"""Start of the reason why a probe left the mission; it rejoins only on request."""
 OFF_LIST = "taken off the list"
-"""Reason why a probe takes no part: it was removed from the parameter `probes`."""
+"""Reason why a probe takes no part in the mission: the parameter `probes` lacks its name."""
 ALARM_SECONDS = 10.0
-"""Time without a pose after which an alarm begins [s]; longer for a probe with rarer poses."""
+"""Smallest time without a pose after which an alarm begins [s]; longer for rare poses."""
 SILENT = "silent for"
-"""Prefix of the reason why a silent probe was dropped; it rejoins with its next message."""
+"""Start of the reason why a silent probe was dropped; it rejoins with its next message."""
 
 
 def resting_reason(probes: Iterable[ProbeState]) -> str:
-    """Return the reason why the probes rest; with names where the reasons differ."""
+    """Return the reason why the probes rest, with their names if the reasons differ."""
     why = {probe.name: probe.resting for probe in probes}
     if len(set(why.values())) == 1:
         return next(iter(why.values()))
@@ -33,16 +33,16 @@ def resting_reason(probes: Iterable[ProbeState]) -> str:
 
 
 class Fleet:
-    """Probes of a mission; used under its lock.
+    """Probes of a mission; used under the mission's lock.
 
-    A single probe always takes part. Of several probes, each joins with its first pose. A probe
-    without a pose for `mission.lost_after` seconds is dropped, and its waypoint is free for the
-    others. It rejoins with its next pose.
+    A single probe always takes part. In a fleet, each probe joins with its first pose. A probe
+    without a pose for `mission.lost_after` seconds is dropped, and other probes may use its
+    waypoint. The probe rejoins with its next pose.
 
     Args:
         probes: the probes, in the order in which their decisions are computed.
-        config: configuration, with the time after which a probe is lost.
-        journal: takes the events.
+        config: configuration, with the time after which a probe is dropped.
+        journal: function that writes an event to the journal.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Fleet:
         self._journal = journal
         self._last_ns: dict[str, int] = {}
         self._gap_ns: dict[str, int] = {}
-        """Time between the last two poses of each probe, by name [ns]."""
+        """Time between the last two poses of each probe [ns], by name."""
         self._gone_ns: dict[str, int] = {}
 
     @property
@@ -66,7 +66,7 @@ class Fleet:
 
     @property
     def waiting(self) -> list[ProbeState]:
-        """Probes that wait for a decision, longest wait first."""
+        """Probes that wait for a decision, in order of their waiting time, longest first."""
         found = [
             probe
             for probe in self.present
@@ -75,7 +75,7 @@ class Fleet:
         return sorted(found, key=lambda probe: probe.since)
 
     def awaited(self, now_ns: int) -> bool:
-        """Return whether missing probes may still join: until `lost_after` after the first pose."""
+        """Return whether other probes may still join, until `lost_after` after the first pose."""
         first = min(self._last_ns.values(), default=now_ns)
         missing = any(
             probe.gone == NO_POSE or (not probe.gone and probe.needs_reading)
@@ -84,7 +84,7 @@ class Fleet:
         return missing and now_ns - first <= 1e9 * self.config.lost_after
 
     def away(self, now_ns: int) -> list[str]:
-        """Return the names of silent probes that the mission waits for: they have budget left."""
+        """Return the names of silent probes with remaining budget, for which the mission waits."""
         limit_ns = 1e9 * self.config.wait_for_absent
         found = []
         for name, probe in self.probes.items():
@@ -100,7 +100,7 @@ class Fleet:
         return found
 
     def silent(self, now_ns: int) -> dict[str, float]:
-        """Return the time of silence of each silent probe [s], by name.
+        """Return the time since the last pose of each silent probe [s], by name.
 
         A standing probe that sends poses only in motion is not silent.
         """
@@ -119,22 +119,22 @@ class Fleet:
         return any(probe.plan is not None for probe in self.present)
 
     def pending(self, probe: ProbeState) -> tuple[int, ...]:
-        """Return the waypoints of the other probes, and `passed`."""
+        """Return the waypoints of the other probes, and the places in `passed`."""
         others = [other for other in self.present if other is not probe]
         found = {o.plan.waypoints[0] for o in others if o.plan is not None}
         return tuple(sorted(found.union(self.passed())))
 
     def passed(self) -> tuple[int, ...]:
-        """Return the places that probes have left and whose readings are still to come."""
+        """Return the places that probes have left before their readings came."""
         return tuple(sorted(set().union(*(p.passed.pending() for p in self.probes.values()))))
 
     def add(self, probe: ProbeState) -> None:
-        """Add a probe, which takes part from its first pose on."""
-        # Replaced, not changed in place: other threads may iterate over it.
+        """Add a probe that takes part from its first pose on."""
+        # The dictionary is replaced, since other threads may iterate over the old one.
         self.probes = {**self.probes, probe.name: probe}
 
     def pose_came(self, probe: ProbeState, stamp_ns: int, now_ns: int) -> None:
-        """Record a pose of a probe; the probe takes part from its first usable pose on."""
+        """Record a pose of a probe, which takes part from its first usable pose on."""
         newest = probe.ingestion.track.newest
         if newest is None or newest.stamp_ns < stamp_ns:
             return  # the pose was not usable
@@ -150,7 +150,7 @@ class Fleet:
             self._join(probe, now_ns)
 
     def spoke(self, probe: ProbeState, now_ns: int) -> None:
-        """Record a reading of a probe; a probe with a silent sensor takes part again."""
+        """Record a reading of a probe; a probe with a silent sensor rejoins."""
         if probe.ingestion.holds_pose and probe.name in self._last_ns:
             self._last_ns[probe.name] = now_ns  # a standing probe sends no poses
         if probe.gone.startswith(MUTE):
@@ -161,7 +161,7 @@ class Fleet:
         self._leave(probe, why, now_ns)
 
     def join(self, name: str, now_ns: int) -> str:
-        """Let a probe rejoin the mission; return why that is impossible, "" on success."""
+        """Let a probe rejoin the mission; return an error text, or "" on success."""
         probe = self.probes.get(name)
         if probe is None:
             return self._unknown(name)
@@ -174,7 +174,7 @@ class Fleet:
         return ""
 
     def leave(self, name: str, why: str, now_ns: int) -> str:
-        """Remove a probe from the mission; return why that is impossible, "" on success."""
+        """Remove a probe from the mission; return an error text, or "" on success."""
         probe = self.probes.get(name)
         if probe is None:
             return self._unknown(name)
@@ -184,7 +184,7 @@ class Fleet:
         return ""
 
     def miss_silent(self, now_ns: int) -> list[ProbeState]:
-        """Drop probes that were silent for `mission.lost_after`; return them."""
+        """Drop and return the probes that were silent for `mission.lost_after`."""
         if len(self.probes) == 1:
             return []
         for probe in self.present:
@@ -200,18 +200,18 @@ class Fleet:
     def last_pose_ns(self, probe: ProbeState, now_ns: int) -> int:
         """Return the time of a probe's last pose on the node's clock [ns].
 
-        After a restart, or after the clock went back, this is the present time.
+        After a restart, or after the clock went back, the present time is returned.
         """
         then = min(self._last_ns.get(probe.name, now_ns), now_ns)
         self._last_ns[probe.name] = then
         return then
 
     def skip(self, step_ns: int) -> None:
-        """Exclude a jump of the clock [ns] from the times of silence."""
+        """Exclude a jump of the node's clock [ns] from the times without a pose."""
         self._last_ns = {name: then + step_ns for name, then in self._last_ns.items()}
 
     def replay(self, probe: ProbeState, why: str, now_ns: int) -> None:
-        """Restore whether a probe takes part, as before a restart."""
+        """Restore after a restart why a probe takes no part; `why` "" = it takes part."""
         if not why:
             self._reset(probe, now_ns)
         probe.gone, self._gone_ns[probe.name] = why, now_ns
@@ -224,7 +224,7 @@ class Fleet:
         logger.info("%s takes part", probe.name)
 
     def _reset(self, probe: ProbeState, now_ns: int) -> None:
-        """Forget a probe's position. Metres driven after the probe left are not charged."""
+        """Forget the probe's position. Metres driven after the probe left are not charged."""
         probe.at = None
         probe.sensor.forget()
         if probe.gone.startswith((LEFT, CHANGING)):

@@ -1,9 +1,9 @@
-"""Keep the stages of places that a probe has passed and whose readings are still to come.
+"""Track places that a probe has passed before their readings arrived.
 
-With `waypoint.ahead` above 1 a probe is sent on when it arrives. Its stage then waits in
+With `waypoint.ahead` above 1 a probe drives on when it arrives. Its stage then waits in
 `PassedPlaces`. The next decisions are planned as if the place had been read. A reading is assigned
-to the probe's place at its stamp, even if it arrives seconds later. Without a reading in time the
-visit counts as missed, and the place may be chosen again.
+to the probe's place at the reading's stamp, even if it arrives seconds later. Without a reading in
+time the visit counts as missed, and the place may be chosen again.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from gp_active_sensing.types import Reading
 def flows(config: ActiveSensingConfig, loop: SensingLoop) -> bool:
     """Return whether probes drive on before their readings have arrived.
 
-    They wait if the sensor has to settle, if decisions are taken in rounds, or if the policy reads
-    places repeatedly.
+    Probes wait at a place if the sensor has to settle, if decisions are taken in rounds, or if the
+    policy reads places repeatedly.
     """
     mission = config.mission
     stops = mission.settle > 0.0 or mission.together or mission.follow == "probe"
@@ -30,24 +30,23 @@ def flows(config: ActiveSensingConfig, loop: SensingLoop) -> bool:
 
 @dataclass
 class _PassedPlace:
-    """Stage whose place the probe has left, with the time at which it left."""
+    """Stage whose place the probe has left, with the time of leaving."""
 
     stage: Stage
     since_ns: int
 
     @property
     def place(self) -> int:
-        """The place to be read."""
         return self.stage.plan.waypoints[0]
 
 
 class PassedPlaces:
-    """Stages of a probe that wait for the reading of their place; used under the mission's lock.
+    """Stages of a probe that wait for a reading; used under the mission's lock.
 
     Args:
-        loop: the engine, which reserves a reading for each of these stages.
+        loop: the engine, which reserves a reading for each waiting stage.
         probe: name of the probe.
-        lead: name of the quantity whose readings complete a visit; "" = the main one.
+        lead: name of the quantity whose readings complete a visit; "" = the main quantity.
     """
 
     def __init__(self, loop: SensingLoop, probe: str, lead: str = "") -> None:
@@ -66,11 +65,11 @@ class PassedPlaces:
 
     @property
     def ways(self) -> list[int]:
-        """Places of the waiting stages and of the ways to them."""
+        """Places of the waiting stages, and places on the ways to them."""
         return [place for visit in self._visits for place in visit.stage.plan.path]
 
     def pending(self) -> set[int]:
-        """Return the unread places of the waiting stages and of the ways to them."""
+        """Return the unread places among `ways`."""
         loop = self._loop
         observed = loop.belief_of(self._lead).observed
         waiting = [visit for visit in self._visits if not observed[visit.place]]
@@ -78,7 +77,7 @@ class PassedPlaces:
         return unread.difference(loop.unavailable) | {visit.place for visit in waiting}
 
     def add(self, stage: Stage, now_ns: int) -> None:
-        """Wait for the reading of a stage whose place has been reached."""
+        """Add a stage whose place the probe has reached."""
         self._visits.append(_PassedPlace(stage, now_ns))
         self._loop.reservations.hand_on(self._probe, self._key(stage))
 
@@ -89,7 +88,7 @@ class PassedPlaces:
                 visit.stage = replace(visit.stage, value=reading.value)
 
     def take_read(self) -> list[Stage]:
-        """Return and drop the stages whose place has been read."""
+        """Remove and return the stages whose place has been read."""
         observed = self._loop.belief_of(self._lead).observed
         read = [visit.stage for visit in self._visits if observed[visit.place]]
         for stage in read:
@@ -97,22 +96,22 @@ class PassedPlaces:
         return read
 
     def take_all(self) -> list[Stage]:
-        """Return and drop all stages."""
+        """Remove and return all stages."""
         found = [visit.stage for visit in self._visits]
         for stage in found:
             self._drop(stage)
         return found
 
     def overdue(self, now_ns: int, seconds: float) -> list[int]:
-        """Return the places whose stages have waited for `seconds` [s], oldest first."""
+        """Return the places whose stages have waited for `seconds`, oldest first."""
         return [v.place for v in self._visits if now_ns - v.since_ns >= 1e9 * seconds]
 
     def places_of(self, numbers: Collection[int]) -> list[int]:
-        """Return the places of the stages with these numbers."""
+        """Return the places of the stages with the given numbers."""
         return [visit.place for visit in self._visits if visit.stage.number in numbers]
 
     def miss(self, place: int, *, again: bool) -> Stage:
-        """Return and drop the stage of a place whose visit was missed."""
+        """Remove and return the stage of a place whose visit was missed."""
         stage = next(visit.stage for visit in self._visits if visit.place == place)
         self._drop(stage)
         return replace(stage, again=again)
@@ -123,7 +122,7 @@ class PassedPlaces:
             visit.since_ns = now_ns
 
     def skip(self, step_ns: int) -> None:
-        """Exclude a jump of the clock [ns] from the waiting times."""
+        """Exclude a jump of the node's clock [ns] from the waiting times."""
         for visit in self._visits:
             visit.since_ns += step_ns
 
@@ -132,4 +131,4 @@ class PassedPlaces:
         self._loop.reservations.drop(self._key(stage))
 
     def _key(self, stage: Stage) -> str:
-        return f"{self._probe} passed {stage.number}"  # no name of a probe has a blank
+        return f"{self._probe} passed {stage.number}"  # names of probes contain no blank

@@ -1,4 +1,4 @@
-"""Bounded, thread-safe queue between callbacks and the mission thread."""
+"""Bounded, thread-safe queue between ROS callbacks and the mission thread."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ BATCH = 200
 
 @dataclass(frozen=True)
 class RawReading:
-    """Reading as received, without a place.
+    """Reading as received, before it is assigned to a place.
 
     Args:
         stamp_ns: stamp of the message [ns].
         value: in the sensor's unit.
         noise_variance: noise variance of the value; None = not given.
         source: name of the sensor.
-        mount: position of the sensor by tf: x ahead and y to the left of the pose, and perhaps z
-            above it [m]; None = not known by tf.
-        quantity: name of a further quantity; "" = the main one.
+        mount: position of the sensor relative to the pose by tf [m]: x ahead, y to the left, and
+            perhaps z upwards; None = tf does not give it.
+        quantity: name of a further quantity; "" = the main quantity.
     """
 
     stamp_ns: int
@@ -43,7 +43,7 @@ class RawReading:
 
 @dataclass(frozen=True)
 class RawAnswer:
-    """Answer of an expert as received, without a place.
+    """Answer of an expert as received, before it is assigned to a place.
 
     Args:
         stamp_ns: time at which the value was valid [ns].
@@ -64,7 +64,7 @@ class RawAnswer:
 
 
 def raw_answer(reading: Reading, topology: Topology) -> RawAnswer:
-    """Return an expert's answer with the position of its place instead of the place."""
+    """Convert an expert's answer about a place to an answer at the place's position."""
     assert reading.location is not None
     x, y, *up = topology.points[reading.location].tolist()
     variance = math.nan if reading.noise_variance is None else reading.noise_variance
@@ -73,18 +73,18 @@ def raw_answer(reading: Reading, topology: Topology) -> RawAnswer:
 
 @dataclass(frozen=True)
 class RawBattery:
-    """Charge of a probe's battery as received, 0 to 1."""
+    """State of charge of a probe's battery as received, 0 to 1."""
 
     stamp_ns: int
     level: float
 
 
 Message = Pose | RawReading | RawAnswer | RawBattery
-"""Types of messages that a mission uses."""
+"""Messages that a mission uses."""
 
 
 class Envelope(NamedTuple):
-    """Message, its time of arrival (monotonic seconds), and its probe's name ("" for answers)."""
+    """Message with its time of arrival (monotonic seconds) and its probe ("" for answers)."""
 
     what: Message
     received: float
@@ -97,10 +97,10 @@ class _Entry(NamedTuple):
 
 
 class Inbox:
-    """Queue of poses, readings and answers, from the callbacks to the mission, in order of arrival.
+    """Queue of messages from the callbacks to the mission, in order of arrival.
 
-    Each stream has its own capacity: the poses of a probe, its readings of one quantity, and the
-    answers of an expert. A full stream drops and counts its oldest message.
+    Each stream has its own capacity. A stream has the poses of a probe, a probe's readings of one
+    quantity, or the answers of an expert. A full stream drops and counts its oldest message.
     """
 
     def __init__(self, capacity: int = 20_000) -> None:
@@ -111,14 +111,13 @@ class Inbox:
         self._condition = threading.Condition()
         self._awake = False
         self.received: Counter[str] = Counter()
-        """Number of received messages by kind: ``readings``, ``poses``, ``batteries``, ``answers``
-        (values)."""
+        """Number of received messages by kind (readings, poses, batteries, answers)."""
         self.dropped: Counter[str] = Counter()
         """Number of messages dropped from full streams, by kind."""
         self._refused: dict[str, Counter[str]] = {}
 
     def put(self, what: Message, received: float, probe: str = "") -> None:
-        """Queue a message of a probe or an expert, without waiting for the mission."""
+        """Queue a message of a probe or an expert; return at once."""
         kind = "poses" if isinstance(what, Pose) else "readings"
         if isinstance(what, RawAnswer | RawBattery):
             kind = "answers" if isinstance(what, RawAnswer) else "batteries"
@@ -133,10 +132,10 @@ class Inbox:
             self._condition.notify()
 
     def refuse(self, kind: str, reason: str, probe: str = "") -> int:
-        """Count a message that is not usable; return the count of its reason.
+        """Count an unusable message; return the count for its reason.
 
-        The kind is ``readings``, ``poses`` or ``answers``. The reason of a pose begins with
-        ``pose_``, the reason of an answer with ``answer_``.
+        The kind is ``readings``, ``poses`` or ``answers``. The reason begins with ``pose_`` for a
+        pose and with ``answer_`` for an answer.
         """
         with self._condition:
             self.received[kind] += 1
@@ -156,19 +155,19 @@ class Inbox:
             return Counter(self._refused.get(probe, {}))
 
     def wake(self) -> None:
-        """End a wait without a message."""
+        """End a call of `wait` without a message."""
         with self._condition:
             self._awake = True
             self._condition.notify()
 
     def wait(self, seconds: float) -> None:
-        """Wait for a message, for `wake`, or for a time [s]."""
+        """Wait for a message or a call of `wake`, at most `seconds`."""
         with self._condition:
             self._condition.wait_for(lambda: len(self) or self._awake, timeout=seconds)
             self._awake = False
 
     def take(self, most: int | None = None) -> list[Envelope]:
-        """Remove and return the oldest messages, at most `most`; None = all."""
+        """Remove and return at most `most` messages, oldest first; None = all."""
         with self._condition:
             taken = list(itertools.islice(iter(self._pop, None), most))
         return taken
@@ -184,7 +183,7 @@ class Inbox:
         return None if first is None else first.popleft().arrival
 
     def put_back(self, entries: Sequence[Envelope]) -> None:
-        """Put messages back to the front of the queue."""
+        """Put messages back at the front of the queue."""
         with self._condition:
             self._back.extendleft(reversed(entries))
 

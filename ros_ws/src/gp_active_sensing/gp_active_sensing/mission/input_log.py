@@ -1,7 +1,7 @@
 """Record the inputs and outcomes of each step, so that a replay repeats the mission exactly.
 
-The journal has the outcomes. It lacks the times of steps, and messages without an immediate effect
-(a pose, a reading that waits). The input log has all of these, as frames:
+The journal contains the outcomes. It lacks the times of steps. It also lacks messages without an
+immediate effect, such as a pose or a waiting reading. The input log has all of these, as frames:
 
 ``{"n": 7, "now": 12300000000, "clock": 81.25, "took": [["p", "", 12290000000, 1500, "map", 3.0,
 4.0, 0.5], ["r", "", 12290000000, 1400, 21.5, null, "reading"]], "events": [...]}``
@@ -48,7 +48,7 @@ _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
     "float | None": lambda value: None if value is None else float(value),
     "tuple[float, ...] | None": lambda value: None if value is None else tuple(map(float, value)),
 }
-"""Conversion of a value, by the type of its field."""
+"""Functions that convert a JSON value, by the type of the message's field."""
 
 
 class InputLog:
@@ -66,25 +66,25 @@ class InputLog:
         self._quiet: list[list[Any]] = []
 
     def begin(self, now_ns: int, at: float) -> None:
-        """Start a step at a time of the monotonic clock [s]."""
+        """Start a step at time `now_ns` of the node's clock and `at` of the monotonic clock [s]."""
         with self._lock:
             self._now_ns, self._at = now_ns, at
 
     def used(self, message: Envelope) -> None:
-        """Record a used message."""
+        """Record a message that the mission processes."""
         with self._lock:
             if self._now_ns is None and not self._took:
                 self._at = self._clock()
             self._took.append(_noted(message, self._at))
 
     def changed(self, **config: Any) -> None:
-        """Record a changed configuration; called between two steps."""
+        """Record a changed configuration between two steps."""
         with self._lock:
             self._at = self._clock()
             self._send(None, {"config": config})
 
     def event(self, event: Event) -> None:
-        """Record an event of the journal; an event between two steps gets its own frame."""
+        """Record an event of the journal. An event between two steps gets a frame of its own."""
         with self._lock:
             self._events.append(to_line(event))
             if self._now_ns is None:
@@ -93,7 +93,7 @@ class InputLog:
                 self._send(None)
 
     def end(self, *, quiet: bool = True) -> None:
-        """End a step; if `quiet`, a step without messages and events gets no frame."""
+        """End a step. With `quiet`, a step without messages and events gets no frame."""
         with self._lock:
             now_ns, self._now_ns = self._now_ns, None
             if self._took or self._events or not quiet:
@@ -113,7 +113,7 @@ class InputLog:
 
 
 def taken_of(entry: Sequence[Any]) -> tuple[str, Message, float]:
-    """Return the probe of a used message, its content, and its waiting time [s].
+    """Return the probe, the message and its time in the queue [s] from an entry of ``took``.
 
     Raises:
         ValueError: the entry is not a valid message.
@@ -133,7 +133,7 @@ def _noted(message: Envelope, now: float) -> list[Any]:
     what = message.what
     kind = next(kind for kind, cls in _CLASSES.items() if isinstance(what, cls))
     content = [(getattr(what, f.name), f.default) for f in dataclasses.fields(what)[1:]]
-    while content and repr(content[-1][0]) == repr(content[-1][1]):  # NaN too
+    while content and repr(content[-1][0]) == repr(content[-1][1]):  # also raised for NaN
         content.pop()
     before = round(1e6 * (now - message.received))
     return [kind, message.probe, what.stamp_ns, before, *(value for value, _ in content)]

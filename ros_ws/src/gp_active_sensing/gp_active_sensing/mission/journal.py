@@ -22,7 +22,7 @@ SYNC_SECONDS = 0.1
 """Longest time between an event and its flush to disk [s]."""
 
 LOOK_SECONDS = 1.0
-"""Interval of the check for removed or renamed files [s]."""
+"""Interval between checks for removed or renamed files [s]."""
 
 
 class Journal:
@@ -40,19 +40,19 @@ class Journal:
         self._thread.start()
 
     def append(self, event: Mapping[str, Any]) -> None:
-        """Hand an event to the operating system for writing. Raises RunError."""
+        """Pass an event to the operating system for writing; raise RunError on a failure."""
         with self._lock:
             self._run.append_event(event)
         self._dirty.set()
 
     def sync(self) -> None:
-        """Flush all appended events to disk. Raises RunError."""
+        """Flush all appended events to disk; raise RunError on a failure."""
         self._dirty.clear()
         self._run.sync()
         self.synced += 1
 
     def close(self) -> None:
-        """Flush all events to disk and stop the thread. Raises RunError."""
+        """Flush all events to disk and stop the thread; raise RunError on a failure."""
         self._closing.set()
         self._dirty.set()
         self._thread.join(10.0)
@@ -71,6 +71,6 @@ class Journal:
                     self._run.check()
                 failed = False
             except ActiveSensingError as error:
-                if not failed:  # logged once
+                if not failed:  # the failure has been logged
                     logger.error("%s; what follows may be lost", error)
                 failed = True

@@ -1,8 +1,8 @@
-"""Map of a mission from a topic: occupancy grids in, places out.
+"""Live map of a mission: convert occupancy grids from a topic to places.
 
-A new grid is converted to places without the mission's lock, since this may take a second on a
-large map. If the places have changed, the grid is stored in the run directory and the change is
-written to the journal. Then map and belief are replaced between two messages (`changes`).
+The conversion may take a second on a large map, so it runs without the mission's lock. If the
+places have changed, the grid is stored in the run directory and the change is journalled. The
+mission's map and belief are then replaced between two messages (`changes`).
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ logger = logging.getLogger(__name__)
 
 
 class NoMapYet(ActiveSensingError):
-    """No map has come on the topic `map.topic` yet."""
+    """Error: no map has come on the topic `map.topic` yet."""
 
 
 def frame_problem(found: str, expected: str) -> str:
-    """Return why a map in frame `found` is not usable; "" = it is. `expected` "" = any frame."""
+    """Return why a map in frame `found` is not usable; "" = usable. `expected` "" = any frame."""
     if not expected or found == expected:
         return ""
     return (
@@ -55,7 +55,7 @@ class FirstMap(NamedTuple):
 
     @classmethod
     def of(cls, config: MapConfig, found: GridMap) -> FirstMap:
-        """Return a map with its places.
+        """Convert the first map to places.
 
         Raises:
             MapError: the map is in another frame, has no free cell, or no place on a free cell.
@@ -69,7 +69,7 @@ class FirstMap(NamedTuple):
 
 @dataclass(frozen=True)
 class MapUpdate:
-    """Changed map with beliefs over its places, without readings."""
+    """Changed map, with beliefs over its places that contain no readings."""
 
     found: GridMap
     places: LivePlaces
@@ -78,13 +78,13 @@ class MapUpdate:
 
 
 class LiveMap:
-    """Live map of a mission; one thread calls `take`.
+    """Live map of a mission. Only one thread may call `take`.
 
     Args:
         places: places of the first map.
         belief: initial belief.
         drift: drift of the policy; None = drift of `belief`.
-        run_dir: directory in which maps are stored; None = they are not stored.
+        run_dir: directory in which maps are stored; None = maps are not stored.
         further: initial beliefs of the further quantities, by name.
     """
 
@@ -100,7 +100,7 @@ class LiveMap:
         self.refused: Counter[str] = Counter()
         """Number of unusable maps by reason."""
         self.problem = ""
-        """Reason why the newest map is not used; "" = it is."""
+        """Reason why the newest map is not used; "" = the map is used."""
         self.received = 0
         self._belief, self._drift, self._run_dir = belief, drift, run_dir
         self._further = further
@@ -108,11 +108,11 @@ class LiveMap:
 
     @property
     def frame(self) -> str:
-        """Frame of the map."""
+        """Coordinate frame of the map."""
         return self.places.topology.frame
 
     def take(self, mission: Mission, found: GridMap) -> bool:
-        """Use the places of a newer map; return whether the places have changed.
+        """Replace the map by a newer one; return whether its places differ.
 
         An unusable map is counted and logged, and the mission keeps its map.
         """
@@ -136,7 +136,7 @@ class LiveMap:
             return True
 
     def refuse(self, word: str, why: str) -> None:
-        """Count and log an unusable map."""
+        """Count an unusable map under `word`, and log the reason `why`."""
         self.refused[word] += 1
         self.problem = why
         count = self.refused[word]
@@ -144,7 +144,7 @@ class LiveMap:
             logger.error("a new map is not used, the mission keeps its map: %s (%d)", why, count)
 
     def replay(self, mission: Mission, event: MapChanged) -> None:
-        """Restore a map after a restart.
+        """Restore the map from a journalled event after a restart.
 
         Raises:
             RunError: the map is not in the run directory, or has another checksum.
@@ -168,7 +168,7 @@ class LiveMap:
         self.places = places
 
     def _update(self, found: GridMap) -> MapUpdate | None:
-        """Return the map with its places and fresh beliefs; None = the places are the same."""
+        """Return the new map with fresh beliefs; None = its places are the same."""
         places = self.places.on(found.grid)
         if places is None:
             return None
@@ -186,10 +186,10 @@ T = TypeVar("T")
 
 
 class MapFeed(Generic[T]):
-    """Throttle that returns the newest message and drops the older ones.
+    """Buffer for the newest message; `take` returns at most one message per period.
 
     Args:
-        period: least time between two returned messages [s].
+        period: smallest time between two returned messages [s].
         clock: monotonic clock [s].
     """
 
@@ -202,16 +202,16 @@ class MapFeed(Generic[T]):
         self._open = True
 
     def put(self, message: T) -> None:
-        """Replace the newest message; O(1)."""
+        """Replace the buffered message in O(1) time."""
         with self._changed:
             self.received += 1
             self._newest = message
             self._changed.notify_all()
 
     def take(self, wait: Callable[[threading.Condition, float], object] | None = None) -> T | None:
-        """Wait until a message is due; return the newest one, or None after `close`.
+        """Wait until a message is due; return the newest message, or None after `close`.
 
-        `wait` replaces `Condition.wait` in tests.
+        Tests replace `Condition.wait` by `wait`.
         """
         waits = wait or (lambda changed, seconds: changed.wait(seconds))
         with self._changed:
@@ -230,7 +230,7 @@ class MapFeed(Generic[T]):
         return self._taken_at + self._period - self._clock()
 
     def close(self) -> None:
-        """Stop, and end all waits."""
+        """Close the buffer and end all waits."""
         with self._changed:
             self._open = False
             self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""Parameters that may be changed during a mission, and their effect on it."""
+"""Apply parameters that may change during a mission."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LIVE = (
     "waypoint.rate",
     "waypoint.altitude",
 )
-"""Names of the parameters that take effect at once; others are read by `configure`."""
+"""Names of the parameters that take effect at once; `configure` reads the other parameters."""
 
 
 def adjust(parts: MissionComponents, before: ActiveSensingConfig, now: ActiveSensingConfig) -> None:
@@ -65,7 +65,7 @@ def adjust(parts: MissionComponents, before: ActiveSensingConfig, now: ActiveSen
 
 
 def _log_changes(before: ActiveSensingConfig, now: ActiveSensingConfig) -> None:
-    """Log changed parameters, except those of the budget, which the mission logs."""
+    """Log the changed parameters, without the budget: the mission logs its budget."""
     changes = []
     for name in LIVE:
         old, new = (reduce(getattr, name.split("."), config) for config in (before, now))

@@ -1,4 +1,4 @@
-"""Log messages of a mission: budgets, pauses and delays of sensors."""
+"""Texts of log messages: budgets, pauses and delays of sensors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FINISHING = "about to finish"
 
 
 def loudness(reason: str) -> int:
-    """Return the log level of a pause; WARNING for an unrequested pause."""
+    """Return the log level for a pause: INFO if the pause was requested, else WARNING."""
     if reason == FINISHING:
         return logging.DEBUG
     asked = reason == DEACTIVATED or reason.startswith("asked")
@@ -39,12 +39,18 @@ def budget_text(budget: Budget, aim: Aim | None = None) -> str:
 
 
 NEW = 0.3
-"""Smallest change of a delay for a new log message [s]."""
+"""Smallest change of an estimated delay that is logged again [s]."""
 logger = logging.getLogger(__name__)
 
 
 def advice(estimate: DelayEstimate, delay: float = 0.0, key: str = "reading") -> str:
-    """Return advice on an estimated delay; `delay` [s] is configured in section `key`."""
+    """Return advice on an estimated delay.
+
+    Args:
+        estimate: the estimated delay.
+        delay: configured delay [s].
+        key: section of the configuration in which the delay is set.
+    """
     whole = delay + estimate.seconds
     below = (
         estimate.seconds - 2.0 * estimate.error <= CANDIDATES[0]
@@ -66,7 +72,7 @@ def advice(estimate: DelayEstimate, delay: float = 0.0, key: str = "reading") ->
 
 
 def log_delay(watch: DelayMonitor, name: str, delay: float, quantity: str = "") -> None:
-    """Log a new estimate of the delay of a probe's sensor of a quantity."""
+    """Log a new estimate of the delay of a probe's sensor."""
     if watch.estimate is None:
         return
     if watch.logged is not None and abs(watch.estimate.seconds - watch.logged) <= NEW:
@@ -83,7 +89,7 @@ def log_delay(watch: DelayMonitor, name: str, delay: float, quantity: str = "") 
 
 
 def delays_of(probes: Iterable[tuple[str, DelayMonitor, float]]) -> list[dict[str, Any]]:
-    """Return the estimated delays as plain data."""
+    """Return the estimated delays as plain data for JSON."""
     return [
         {
             **({"probe": name} if name else {}),

@@ -17,15 +17,15 @@ from gp_active_sensing.topology.geometry import spacing_of
 from gp_active_sensing.types import FloatArray
 
 _NEAR = 0.125
-"""Result of `MapMatcher.near`, in distances between neighbouring places."""
+"""Value of `MapMatcher.near` in distances between neighbouring places."""
 _PREFERENCE = 5.0
-"""Largest additional distance at which an expected place is preferred [m]."""
+"""Largest additional distance at which the last or a planned place is preferred [m]."""
 _WRONG_WAY = 40.0
-"""Distance that is added for a heading opposite to a road [m]; half of it for a right angle."""
+"""Distance added for a heading opposite to a road [m]; a right angle adds half."""
 
 
 class Match(NamedTuple):
-    """Place of a pose, and the driven fraction of its line, from 0 at the start to 1."""
+    """Place of a pose, and the driven fraction of the place's line, 0 at the start to 1."""
 
     place: int
     fraction: float
@@ -45,21 +45,21 @@ class MapMatcher:
         self.move_to(topology)
 
     def move_to(self, topology: Topology) -> None:
-        """Use another map."""
-        import shapely  # imported late: it takes long
+        """Replace the map."""
+        import shapely  # imported late, since the import is slow
 
         lines = [np.asarray(topology.geometry(place)) for place in range(topology.n)]
         self.has_lines = any(len(line) > 1 for line in lines)
         self.spacing = spacing_of(topology.positions).across or 1.0
         self._points = topology.points
         self.has_heights = topology.heights is not None
-        """True if places have heights, so that a pose needs a z."""
+        """True if places have heights, so that a pose needs a z coordinate."""
         self.stretch = 1.0
-        """Number of horizontal metres that count as one metre of height: ratio of the spacings."""
+        """Factor on heights: horizontal distance between places divided by vertical distance."""
         self.layers: float | None = None
         """Vertical distance between places [m]; None = no place is above another."""
         self.rise = math.inf
-        """Difference of the largest and smallest height [m]; inf for one height or none."""
+        """Difference of the largest and the smallest height [m]; inf for one height or none."""
         if self.has_heights:
             steps = spacing_of(topology.points)
             self.spacing = steps.across or steps.up or 1.0
@@ -84,7 +84,7 @@ class MapMatcher:
     def near(self, place: int) -> float:
         """Return the distance from a place at which a reading has a quarter of its full weight [m].
 
-        It is infinite for a line, whose value is the average along it.
+        The distance is infinite for a line, whose value is an average along the line.
         """
         return math.inf if self.is_line(place) else _NEAR * self.spacing
 
@@ -98,9 +98,9 @@ class MapMatcher:
     ) -> Match | None:
         """Return the place of a pose; None = no place is within `snap_distance`.
 
-        x, y and z are in metres in the map's frame. The heading is in radians. NaN = not known. On
-        a map with heights a pose without z has no place. `expected` has the last place of the probe
-        and the places of its planned way.
+        x, y and z are in metres in the map's frame. The heading is in radians. NaN = unknown. On a
+        map with heights a pose without z has no place. `expected` has the probe's last place and
+        the places of its planned way.
         """
         import shapely
 
@@ -133,7 +133,7 @@ class MapMatcher:
         return None if best is None else Match(best[1], best[2])
 
     def _away(self, x: float, y: float, z: float) -> FloatArray:
-        """Return (n,) the distance to each place [m], with heights multiplied by `stretch`."""
+        """Return the distance to each place (n,) [m], with heights multiplied by `stretch`."""
         offsets = self._points - np.array([x, y, z])
         offsets[:, 2] *= self.stretch
         return np.asarray(np.linalg.norm(offsets, axis=1))
@@ -144,7 +144,7 @@ class MapMatcher:
         return math.hypot(x - px, y - py, *(self.stretch * (z - height) for height in up))
 
     def driven(self, x: float, y: float, z: float) -> float:
-        """Return the length of a displacement [m]; on a map with heights a finite z counts."""
+        """Return the length of a displacement [m]; on a map with heights, a finite z counts."""
         return math.hypot(x, y, z) if self.has_heights and math.isfinite(z) else math.hypot(x, y)
 
     def nearest(self, x: float, y: float, z: float = math.nan) -> tuple[int, float]:
@@ -160,7 +160,7 @@ class MapMatcher:
         return place, float(shapely.distance(self._shapes[place], point))
 
     def _direction(self, place: int, along: float) -> float:
-        """Return the direction of a place's line at a distance from its start [rad]."""
+        """Return the direction of a place's line at `along` metres from its start [rad]."""
         import shapely
 
         shape, length = self._shapes[place], float(self._lengths[place])

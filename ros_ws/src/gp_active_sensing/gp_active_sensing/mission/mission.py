@@ -1,15 +1,14 @@
 """State machine of a mission: decisions, visits, pauses and the end.
 
-========= ==================================================================================== idle
-readings are used; there are no decisions yet running decisions are taken, places are visited;
-probes drive to the end place last paused readings are used; there are no decisions until `resume`
-ended the last waypoint stays published; readings are counted, not used =========
-====================================================================================
+- ``idle``: readings are used; there are no decisions yet.
+- ``running``: decisions are computed. Probes visit places and at last drive to the end place.
+- ``paused``: readings are used; there are no decisions until `resume`.
+- ``ended``: readings are counted and not used; the last waypoint stays published.
 
 The probes of a mission share one engine and one budget of readings. One decision is computed at a
-time, with the other probes' waypoints pending. There is no ROS in this module. Time and messages
-are arguments, so that tests need no clock, and bags use the same code as robots. Functions in
-`mission.changes` change a running mission.
+time; the engine treats the other probes' waypoints as pending. The module does not import ROS.
+Time and messages are arguments, so that tests need no clock and bags use the code of robots.
+Functions in `mission.changes` change a running mission.
 """
 
 from __future__ import annotations
@@ -72,34 +71,33 @@ STATUS_SECONDS = 1.0
 SHOW_SECONDS = 2.0
 """Smallest time between two displays of the belief without a decision [s, real time]."""
 AGAIN = "blocked places are tried again"
-"""Suffix of the reason why a mission waits: places are blocked."""
+"""End of the reason of a waiting mission: blocked places will be tried again."""
 AWAY = "away, and waited for"
-"""Suffix of the reason why a mission waits: probes are silent."""
+"""End of the reason of a waiting mission: silent probes may come back."""
 GROWS = "the map may grow"
-"""Suffix of the reason why a mission waits: the map may become larger."""
+"""End of the reason of a waiting mission: the map may become larger."""
 TO_COME = "readings of places passed are still to come"
-"""Suffix of the reason why a mission waits: readings of passed places are missing."""
+"""End of the reason of a waiting mission: readings of passed places are still missing."""
 
 
 class GrowingMap(Protocol):
-    """Protocol of `live_map.LiveMap`: map of a mission that newer maps replace."""
+    """Protocol of `live_map.LiveMap`: map that newer maps replace during a mission."""
 
     places: LivePlaces
     refused: Counter[str]
     problem: str
 
     def take(self, mission: Mission, found: GridMap) -> bool:
-        """Use the places of a newer map; return whether the places have changed."""
+        """Replace the map by a newer one; return whether its places differ."""
 
     def refuse(self, word: str, why: str) -> None:
-        """Count an unusable map, and store the reason."""
+        """Count an unusable map under `word`, and store the reason `why`."""
 
     def replay(self, mission: Mission, event: MapChanged) -> None:
-        """Restore a map after a restart."""
+        """Restore the map from a journalled event after a restart."""
 
 
 def _same(message: Envelope, following: Envelope) -> bool:
-    """Return whether two consecutive messages are readings of one probe with one stamp."""
     one, other = message.what, following.what
     if isinstance(one, RawAnswer) or not isinstance(other, RawReading):
         return False
@@ -107,11 +105,11 @@ def _same(message: Envelope, following: Envelope) -> bool:
 
 
 class Mission:
-    """Mission of one or several probes; may be used from several threads.
+    """Mission of one or several probes; its methods may be called from several threads.
 
     Args:
         loop: the engine, before its first reading.
-        probes: the probes; a single one has no name.
+        probes: the probes; a single probe has no name.
         make_probe: creates a probe that joins later, from its name; None = no probe can join.
     """
 
@@ -134,37 +132,37 @@ class Mission:
         self.config = config
         self.blocked = BlockedPlaces(loop, config, journal)
         self.budget = replace(probes[0].own_budget, readings=loop.remaining.readings)
-        """Total budget: readings of the mission, metres and seconds of each probe."""
+        """Total budget: readings of the whole mission, metres and seconds per probe."""
         self.lock = threading.RLock()
         self.state = "idle"
         self.reason = ""
         """Reason of the present state; "" = none."""
         self.decisions = Decisions(loop, self.fleet, clock, journal)
         self.reading_latency = Latency()
-        """Latency from the arrival of a reading to the belief."""
+        """Time from the arrival of a reading to its use in the belief."""
         for probe in probes:
             probe.ingestion.pipeline.latency = self.reading_latency  # main quantity only
         self.showing = False
-        """True while a display of the belief is requested; the display resets it."""
+        """True from the request of a belief display until the display is finished."""
         self.map: GrowingMap | None = None
         """Live map; None = the map does not change."""
         self.nothing_since_ns: int | None = None
-        """Time since which a live map has had no place to choose [ns]; None = there is a place."""
+        """First time at which the live map had no place to choose [ns]; None = it has a place."""
         self.last_job: int | None = None
-        """Number of the job whose plan ended the mission."""
+        """Number of the planning job whose plan ended the mission; None = none."""
         self._silent: set[str] = set()
-        """Names of the probes whose silence was logged."""
+        """Names of the probes whose silence has been logged."""
         self._holds_probes = False
-        """True from a pause until the probes have received the order to stop."""
+        """True from a pause until the stop orders to the probes are sent."""
         self._last_words = False
-        """True when the mission ended without a job and the final belief must still be shown."""
+        """True if the mission has ended and the final belief must still be shown."""
         self.trace: InputLog | None = None
-        """Log of used messages and events; None = no log."""
+        """Log of the processed messages and events; None = no log."""
         self.unknown_senders: Counter[str] = Counter()
-        """Number of messages of unknown probes, by name."""
+        """Number of messages from unknown probes, by the probe's name."""
         self.now_ns = 0
         self._ticking = False
-        """True when the node's clock has a time."""
+        """True if the node's clock is running."""
         self._ended_ns: int | None = None
         self._shown, self._shown_at = 0, clock()
         self._noted: StatusNoted | None = None
@@ -180,22 +178,22 @@ class Mission:
 
     @property
     def probe(self) -> ProbeState:
-        """First probe; the only one in a mission of one probe."""
+        """First probe, or the only probe."""
         return next(iter(self.probes.values()))
 
     @property
     def consulting(self) -> ExpertQueries | None:
-        """Questions to an expert; None = there is no expert."""
+        """Queries to an expert; None = there is no expert."""
         return self.decisions.consulting
 
     @property
     def plan(self) -> Plan | None:
-        """Decision that the first probe carries out; None = none."""
+        """Plan that the first probe carries out; None = none."""
         return self.probe.plan
 
     @property
     def driven(self) -> Cost:
-        """Metres and seconds driven by all probes together."""
+        """Sum of the metres and seconds driven by all probes."""
         total = Cost(0.0, 0.0)
         for probe in self.probes.values():
             total = total.plus(probe.stages.driven)
@@ -203,7 +201,7 @@ class Mission:
 
     @property
     def rejected(self) -> Counter[str]:
-        """Number of rejected messages of all probes by reason."""
+        """Number of rejected messages by reason, summed over the probes."""
         total = Counter(self.unknown_senders and {"unknown_probe": self.unknown_senders.total()})
         for probe in self.probes.values():
             total += probe.ingestion.counts
@@ -211,13 +209,13 @@ class Mission:
 
     @property
     def until_ns(self) -> int:
-        """Time of the newest step, or of the end of the mission, on the node's clock [ns]."""
+        """Time of the newest step on the node's clock, or of the mission's end [ns]."""
         return self.now_ns if self._ended_ns is None else self._ended_ns
 
     # -- commands ---------------------------------------------------------------------------
 
     def start(self, who: str = "") -> str:
-        """Start the mission; return why that is impossible, "" on success."""
+        """Start the mission; return an error text, or "" on success."""
         with self.lock:
             if self.state != "idle":
                 return f"the mission is {self.state} already" + self._reason_text()
@@ -231,7 +229,7 @@ class Mission:
             return ""
 
     def pause(self, reason: str = "asked to") -> str:
-        """Pause the mission; return why that is impossible, "" on success."""
+        """Pause the mission; return an error text, or "" on success."""
         with self.lock:
             if self.state != "running":
                 return f"the mission is {self.state}, not running" + self._reason_text()
@@ -242,7 +240,7 @@ class Mission:
             return ""
 
     def resume(self, who: str = "asked to") -> str:
-        """Resume the mission; return why that is impossible, "" on success."""
+        """Resume the mission; return an error text, or "" on success."""
         with self.lock:
             changing = [probe for probe in self.probes.values() if probe.sortie.waiting]
             if self.state == "running" and changing:
@@ -253,7 +251,7 @@ class Mission:
             logger.info("resumed at stage %d (%s)", self.decisions.stage, who)
             self._take_in(changing)
             for probe in self.probes.values():
-                probe.at = None  # the probe may have moved meanwhile
+                probe.at = None  # the probe may have moved during the pause
                 probe.send_again = True
                 probe.sent_ns = self.now_ns
             self.rest_no_more()
@@ -261,7 +259,7 @@ class Mission:
             return ""
 
     def _take_in(self, changing: Sequence[ProbeState]) -> None:
-        """Let probes with changed batteries continue."""
+        """Let probes with a changed battery continue."""
         for probe in changing:
             probe.end_change(self.now_ns)
             if probe.gone:
@@ -271,12 +269,9 @@ class Mission:
     def unreachable(
         self, name: str = "", why: str = "reported as unreachable", *, place: int | None = None
     ) -> str:
-        """Block the place that a probe is sent to, so that another one is chosen.
+        """Block the place that a probe drives to; return an error text, or "" on success.
 
-        With `place`, nothing happens if the probe has another waypoint by now.
-
-        Returns:
-            Reason why that is impossible; "" on success.
+        With `place`, nothing is blocked if the probe has another waypoint by now.
         """
         with self.lock:
             probe = self.probes.get(name)
@@ -290,7 +285,7 @@ class Mission:
             return ""
 
     def arrived(self, name: str, place: int) -> bool:
-        """Record an arrival that a controller reports; return whether the probe is sent on."""
+        """Record an arrival reported by the controller; return whether another waypoint follows."""
         with self.lock:
             probe = self.probes[name]
             probe.content = place == probe.waypoint and len(probe.waypoints) > 1
@@ -298,7 +293,7 @@ class Mission:
             return probe.content
 
     def accept_gated(self) -> int:
-        """Use all gated readings; return their number."""
+        """Use all readings that the outlier gate holds back; return their number."""
         with self.lock:
             found = sum(probe.accept_gated() for probe in self.probes.values())
             self.inbox.wake()
@@ -324,10 +319,14 @@ class Mission:
     def _reason_text(self) -> str:
         return f" ({self.reason})" if self.reason else ""
 
-    # -- every message, and every so often -------------------------------------------------------
+    # -- messages and periodic work --------------------------------------------------------------
 
     def step(self, now_ns: int) -> list[MissionOutput]:
-        """Process queued messages; return the resulting actions. `now_ns` 0 = no time yet."""
+        """Process the queued messages; return the resulting actions.
+
+        Args:
+            now_ns: time on the node's clock [ns]; 0 = the clock has not started.
+        """
         with self.lock, self._step_clock.standing() as at:
             if self.trace is None:
                 return self._step(now_ns)
@@ -364,12 +363,11 @@ class Mission:
         return steps
 
     def _messages_wait(self) -> bool:
-        """Return whether messages must wait until the present computation of a decision ends."""
         return self.config.wait_for_plan and self.decisions.running
 
     @property
     def _catching_up(self) -> list[ProbeState]:
-        """Probes whose messages are kept until all missed messages have come."""
+        """Probes whose newer messages wait for messages that were missed earlier."""
         return [probe for probe in self.probes.values() if probe.ingestion.catch_up.waiting]
 
     @property
@@ -377,7 +375,7 @@ class Mission:
         return self.state == "running" and self._ticking
 
     def _use(self, message: Envelope, *, more: bool) -> Iterator[MissionOutput]:
-        """Process a message; if `more` of the same stamp follow, request no decision yet."""
+        """Process a message. With `more`, a reading of the same stamp follows: do not decide."""
         if self.trace is not None:
             self.trace.used(message)
         if isinstance(message.what, RawAnswer):
@@ -411,7 +409,7 @@ class Mission:
         for probe in self.probes.values():
             probe.take([], most)
             if probe.gone == LEFT + OFF_LIST and len(probe.ingestion.track):
-                probe.forget_messages()  # messages from before it was removed
+                probe.forget_messages()  # these messages are older than the probe's removal
             for intake in probe.ingestion.intakes:
                 if intake.lag.work():
                     of = intake.quantity or self.loop.name
@@ -419,7 +417,7 @@ class Mission:
             if self._decides:
                 yield from self._check_probe(probe, None)
         if any(probe.ingestion.catch_up.hands_on for probe in self.probes.values()):
-            self.inbox.wake()  # for the next messages
+            self.inbox.wake()  # the next messages are processed at once
         for probe in self.probes.values():
             if probe.ground.look():
                 self._lose_ground(probe)
@@ -440,7 +438,6 @@ class Mission:
             yield from self._check_time()
 
     def _check_time(self) -> Iterator[MissionOutput]:
-        """Check the time limits of blocked places, silent probes, batteries and decisions."""
         if self.blocked.expire(self.now_ns) or self._miss_passed():
             self.choose_again()
         silent_now = set(self.fleet.silent(self.now_ns))
@@ -465,10 +462,10 @@ class Mission:
                 self._change_battery(probe)
                 continue
             if probe.send_again and probe.target is not None:
-                if probe.ground.astray is None:  # otherwise it is on its way back to the map
+                if probe.ground.astray is None:  # otherwise the probe drives back to the map
                     probe.update_waypoints()
                 if len(probe.waypoints) > 1 and probe.ingestion.track.newest is None:
-                    continue  # its position decides which waypoint is next
+                    continue  # the next waypoint depends on the position
             if probe.send_again:
                 probe.send_again = False
                 if probe.target is not None:
@@ -477,11 +474,11 @@ class Mission:
             yield MissionOutput(job)
         elif job := self._show():
             yield MissionOutput(job)
-        if self._end_if_done():  # probes that left may have been the last with something to do
+        if self._end_if_done():  # true if the last busy probe has left
             self._last_words = True
 
     def _avoid_shut_moves(self) -> None:
-        """Drop all decisions and drives that use a shut move."""
+        """Drop all decisions and drives that use a move blocked in the map."""
         self.decisions.give_up()
         for probe in self.fleet.present:
             plan, here = probe.plan or probe.stages.home, probe.standing()
@@ -507,7 +504,10 @@ class Mission:
         return missed > 0
 
     def keep_passed(self, readings: int) -> int:
-        """Wait for the oldest passed places, at most `readings`; return their number."""
+        """Wait for the readings of at most `readings` passed places, oldest first.
+
+        The other passed places count as missed. Return the number of places waited for.
+        """
         numbers = sorted(n for probe in self.probes.values() for n in probe.passed.numbers)
         for probe in self.probes.values():
             for place in probe.passed.places_of(numbers[readings:]):
@@ -515,12 +515,11 @@ class Mission:
         return min(readings, len(numbers))
 
     def _settled(self) -> list[Stage]:
-        """Return the unrecorded stages of probes that drive on before their readings."""
         flowing = [probe for probe in self.probes.values() if probe.flows]
         return [stage for probe in flowing for stage in probe.stages.unrecorded]
 
     def _check_probe(self, probe: ProbeState, received: float | None) -> Iterator[MissionOutput]:
-        """End a probe's complete stage or drive, unless missed messages are still awaited."""
+        """End the probe's stage or drive if it is complete and no missed message is awaited."""
         if probe.gone or probe.ingestion.catch_up.going_on:
             return
         driving = probe.plan is not None
@@ -535,7 +534,7 @@ class Mission:
             self._last_words = self._end_if_done()
         finished = probe.finished
         if driving and finished is not None and finished.value is None and probe.plan is None:
-            self.rest_no_more()  # its reading is free for other probes
+            self.rest_no_more()  # other probes may use the reading
         if again is not None:
             yield MissionOutput(again=again, probe=probe.name)
         elif (leg := probe.advance()) is not None:
@@ -544,7 +543,7 @@ class Mission:
             yield MissionOutput(job)
 
     def _end_if_done(self) -> bool:
-        """End the mission if no probe has anything left to do; return whether it ended."""
+        """End the mission if no probe has anything left to do; return whether the mission ended."""
         present = self.fleet.present
         if any(self._has_more(probe) or probe.sortie.due for probe in present):
             return False
@@ -574,7 +573,6 @@ class Mission:
         return True
 
     def _waits_for_map(self, why: str) -> bool:
-        """Return whether the mission waits for a larger map."""
         if self.loop.remaining.readings == 0 or self.loop.good_enough():
             return False
         assert self.map is not None
@@ -587,7 +585,7 @@ class Mission:
         return self.now_ns - self.nothing_since_ns < 1e9 * seconds
 
     def _has_more(self, probe: ProbeState) -> bool:
-        """Return whether a probe without readings left got some that were reserved for others."""
+        """Return whether a probe that rests for lack of readings may read again."""
         home = probe.stages.home
         if READINGS_SPENT not in (probe.resting, home.reason if home is not None else ""):
             return False
@@ -601,7 +599,6 @@ class Mission:
         return job
 
     def _show(self) -> DecisionRequest | None:
-        """Return a job to show the belief after new readings, at most every `SHOW_SECONDS`."""
         accepted, now = self.loop.used, self._clock()
         recently = now - self._shown_at < SHOW_SECONDS
         if accepted == self._shown or recently or self.decisions.running or self.showing:
@@ -613,14 +610,14 @@ class Mission:
         self._shown, self._shown_at = self.loop.used, self._clock()
 
     def look(self) -> DecisionRequest:
-        """Return a job that shows the belief, without a decision."""
+        """Return a planning job that shows the belief and computes no decision."""
         with self.lock:
             self._note_shown()
             return DecisionRequest(
                 self.loop.snapshot(), None, 0, None, self._shown_at, decide=False
             )
 
-    # -- what it notices by itself ------------------------------------------------------------
+    # -- alarms and status --------------------------------------------------------------------
 
     def _watch_clock(self, now_ns: int) -> None:
         back = 1e-9 * (self.now_ns - now_ns)
@@ -638,7 +635,7 @@ class Mission:
         self.pause(f"the clock went back by {back:.3f} s")
 
     def _lose_ground(self, probe: ProbeState) -> None:
-        """Log that a probe is off the map; pause or turn it back as in `mission.off_map`."""
+        """Log that a probe is off the map; pause or turn back according to `mission.off_map`."""
         if not (alarm := probe.alarm):
             return
         logger.error("%s (pose.off_map is %g m)", alarm, probe.ground.limit)
@@ -660,7 +657,7 @@ class Mission:
         return tuple(found)
 
     def _change_battery(self, probe: ProbeState) -> None:
-        """Pause a single probe's mission for a battery change; in a fleet, drop the probe."""
+        """Pause the mission for a battery change; in a fleet, only the probe leaves the mission."""
         what = probe.begin_change(self.now_ns)
         if len(self.probes) == 1:
             self.pause(what)
@@ -676,7 +673,7 @@ class Mission:
         return (f"{p.name}: sortie {p.sortie.number} is over, change its battery" for p in waiting)
 
     def _send_no_further(self, probe: ProbeState) -> None:
-        """Pause a single probe's mission when its sensor is silent; in a fleet, drop the probe."""
+        """Pause the mission for a silent sensor; in a fleet, only the probe leaves the mission."""
         why = probe.sensor.complaint(self.loop.topology.names, self.now_ns)
         if len(self.probes) == 1:
             self.pause(f"{why}, then call ~/resume")
@@ -686,7 +683,6 @@ class Mission:
         self.rest_no_more()
 
     def _note_status(self) -> None:
-        """Write changed positions, counts and alarms to the journal, every `STATUS_SECONDS`."""
         now = self._clock()
         if now - self._noted_at < STATUS_SECONDS or self.state == "ended":
             return
@@ -703,7 +699,7 @@ class Mission:
     # -- decisions -----------------------------------------------------------------------------
 
     def decided(self, job: DecisionRequest, plan: Plan) -> bool:
-        """Use the plan for a job, perhaps to end the mission; return whether it is used."""
+        """Use a computed plan, which may end the mission; return whether the plan is used."""
         with self.lock:
             if job.number != self.decisions.number or self.state != "running":
                 return False
@@ -737,39 +733,41 @@ class Mission:
             return used
 
     def queried(self, job: ExpertRequest, places: Sequence[int]) -> None:
-        """Ask the expert about the places of a job; () = none."""
+        """Ask the expert about the places chosen by a job; an empty `places` asks nothing."""
         with self.lock:
             if self.consulting is not None and self.state == "running":
                 self.consulting.ask(job, places, self.now_ns)
             self.inbox.wake()
 
     def failed(self, job: DecisionRequest, error: BaseException) -> None:
-        """Pause after an error in the computation of a decision."""
+        """Pause the mission because the computation of a decision raised an error."""
         with self.lock:
             if job.number == self.decisions.number:
                 self.pause(f"planning failed: {error}")
 
     def _end(self, reason: str, *, over: bool = True) -> None:
-        """End the mission; with `over` False another process may resume it."""
+        """End the mission. `over` is False if another process may resume the mission."""
         self.state, self.reason = "ended", reason
         self._ended_ns = self.now_ns
         if self.consulting is not None:
             self.consulting.open = False
         for probe in self.probes.values():
             probe.ingestion.set_open(yes=False)
-            probe.ingestion.stop_waiting()  # counts waiting readings
+            probe.ingestion.stop_waiting()  # waiting readings are counted
         kind = MissionEnded if over else MissionStopped
         self.journal(kind(reason=reason, stamp_ns=self.now_ns))
 
     def claim(self, stage: Stage) -> bool:
-        """Claim a stage for recording; return False if it was claimed before."""
+        """Claim a stage for recording; return False if the stage was claimed before."""
         with self.lock:
             return self.probes[stage.probe].stages.claim(stage)
 
     def stop(self, reason: str, *, over: bool = True) -> list[Stage]:
-        """End the mission by a command; return the unrecorded stages.
+        """End the mission by command; return the unrecorded stages in order.
 
-        `over` is False if another process may resume the mission.
+        Args:
+            reason: reason for the journal.
+            over: False = another process may resume the mission.
         """
         with self.lock:
             self._last_words = False
@@ -798,17 +796,17 @@ class Mission:
                 unrecorded += probe.stages.unrecorded
             return sorted(unrecorded, key=lambda stage: stage.number)
 
-    # -- asking again --------------------------------------------------------------------------
+    # -- new decisions --------------------------------------------------------------------------
 
     def rest_no_more(self) -> None:
-        """Decide again for resting probes: there may be a choice now."""
+        """Request a new decision for each resting probe, since a place may be available now."""
         for probe in self.probes.values():
             if probe.resting and not probe.home:
                 probe.resting = ""
                 probe.since = self._clock()
 
     def choose_again(self) -> None:
-        """Decide again for all probes that rest, are at the end place, or drive to it."""
+        """Request a new decision for all probes that rest or have turned to the end place."""
         self.rest_no_more()
         if self.loop.remaining.readings == 0:
             return

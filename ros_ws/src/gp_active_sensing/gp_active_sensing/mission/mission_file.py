@@ -1,4 +1,4 @@
-"""Parameter file of a mission, from a few answers of its user."""
+"""Write the parameter file of a mission from a few answers of its user."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ class MissionMap:
     """Map of a mission, built once to check its parameters.
 
     Args:
-        section: keys of the section `map` whose values are not defaults.
+        section: keys of the configuration section `map` whose values are not defaults.
         places: the places; None = no map has come on the topic yet.
-        from_file: the map is from a file or a topic; it may have a frame and an origin.
+        from_file: True = the map is from a file or a topic and may have a frame and an origin.
     """
 
     section: Mapping[str, Any]
@@ -59,21 +59,21 @@ class MissionMap:
 
     @property
     def frame(self) -> str:
-        """Frame of the map; "" = not known."""
+        """Coordinate frame of the map; "" = unknown."""
         return str(self.section.get("frame", "")) if self.places is None else self.places.frame
 
 
 def read_map(
     text: str, *, spacing: float | None = None, radius: float | None = None, frame: str = ""
 ) -> MissionMap:
-    """Return the map that a user's answer describes.
+    """Build the map that a user's answer describes.
 
     Args:
         text: a file, the name of a shipped map, a rectangle such as ``60x40`` [m], or its corners
             ``x0,y0,x1,y1`` [m].
-        spacing: distance between neighbouring places [m]; None = that of the map.
-        radius: radius of the probe, used as least distance from walls [m]; None = 0.
-        frame: frame of the positions; "" = frame of the file, or map.
+        spacing: distance between neighbouring places [m]; None = the map's own spacing.
+        radius: radius of the probe, used as smallest distance from walls [m]; None = 0.
+        frame: frame of the positions; "" = frame of the file, or ``map``.
 
     Raises:
         ActiveSensingError: the file does not exist or is not a map, or the rectangle is wrong.
@@ -85,7 +85,7 @@ def read_map(
         section = {"kind": "grid", "outline": [[x0, y0], [x1, y1]], **more}
         return _tried(section, from_file=False)
     file = str(Path(text).expanduser()) if text.startswith("~") else text
-    find_resource("maps", file)  # its error for a missing file is clear
+    find_resource("maps", file)  # raises a clear error for a missing file
     section = {"file": file, **more}
     return _tried(section, from_file=True)
 
@@ -113,13 +113,13 @@ def live_map(
     radius: float | None = None,
     frame: str = "",
 ) -> MissionMap:
-    """Return a map from a topic.
+    """Build a map from a topic.
 
     Args:
         topic: topic of nav_msgs/OccupancyGrid.
         found: newest message; None = no message has come yet.
-        spacing: distance between neighbouring places [m]; None = that of the first map.
-        radius: radius of the probe, used as least distance from walls [m]; None = 0.
+        spacing: distance between neighbouring places [m]; None = spacing of the first map.
+        radius: radius of the probe, used as smallest distance from walls [m]; None = 0.
         frame: expected frame; "" = any.
 
     Raises:
@@ -150,7 +150,7 @@ def _corners(text: str) -> tuple[float, float, float, float] | None:
 
 
 def in_words(places: Topology) -> str:
-    """Return a text with a map's number of places, size, frame and origin."""
+    """Describe a map by its number of places, size, frame and origin."""
     width, height = np.ptp(places.positions[:, :2], axis=0)
     text = f"{counted(places.n, 'place')}, {width:,.0f} × {height:,.0f} m, frame {places.frame}"
     if places.datum is not None:
@@ -159,7 +159,7 @@ def in_words(places: Topology) -> str:
 
 
 def limitless(places: Topology | None) -> str:
-    """Return a text on the places without a speed limit; "" = every place has one.
+    """Return a text on the places that have no speed limit; "" = every place has one.
 
     Args:
         places: the map; None = a map from a topic.
@@ -171,7 +171,7 @@ def limitless(places: Topology | None) -> str:
 
 
 def read_speed(text: str) -> float:
-    """Return the speed in a user's answer [m/s].
+    """Parse a speed in a user's answer [m/s].
 
     Raises:
         ConfigError: the answer is not a number above 0.
@@ -184,7 +184,7 @@ def read_speed(text: str) -> float:
 
 
 def read_budget(text: str, what: str = "budget") -> dict[str, int | float]:
-    """Return the budget in a user's answer: ``40``, ``2 km``, ``30 min``, ``40, 2 km``.
+    """Parse a budget in a user's answer: ``40``, ``2 km``, ``30 min``, ``40, 2 km``.
 
     Raises:
         ConfigError: an amount has no number or an unknown unit, or two amounts have the same unit.
@@ -210,7 +210,7 @@ def read_budget(text: str, what: str = "budget") -> dict[str, int | float]:
 
 
 def read_sortie(text: str) -> dict[str, float]:
-    """Return the range of one battery: ``2 km``, ``30 min``, or both; {} for an empty answer.
+    """Parse the range of one battery: ``2 km``, ``30 min``, or both; {} for an empty answer.
 
     Raises:
         ConfigError: an amount is a number of places, or is not valid.
@@ -223,10 +223,10 @@ def read_sortie(text: str) -> dict[str, float]:
 
 
 def read_position(text: str) -> tuple[float, float]:
-    """Return the latitude and longitude in a user's answer [degree].
+    """Parse a latitude and a longitude in a user's answer [degree].
 
     Raises:
-        ConfigError: the answer does not have two numbers, or one is out of range.
+        ConfigError: the answer is not two numbers, or a number is out of range.
     """
     words = text.split(",")
     numbers = [float(w) for w in words if re.fullmatch(rf"\s*{_NUMBER}\s*", w)]
@@ -237,7 +237,7 @@ def read_position(text: str) -> tuple[float, float]:
 
 
 def _value(tree: Any, key: str) -> Any:
-    """Return the value of a dotted key; None = it has no value."""
+    """Return the value of a dotted key in nested data; None = no value."""
     for part in key.split("."):
         tree = tree.get(part) if isinstance(tree, Mapping) else None
     return tree
@@ -252,7 +252,7 @@ def mission_text(parameters: Mapping[str, Any], notes: Mapping[str, str], *, sta
         start: command that starts the mission.
 
     Raises:
-        ConfigError: a parameter is wrong, or the text does not give the same values when read back.
+        ConfigError: a parameter is wrong, or reading the text again gives other values.
     """
     nested: dict[str, Any] = {}
     for key, value in parameters.items():

@@ -1,4 +1,4 @@
-"""Log of a mission: next places, reasons of decisions, and remaining budgets."""
+"""Log a mission's decisions with their reasons, and its remaining budget."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 class MissionLog:
-    """Logger of each decision and budget step, once; may be used from several threads."""
+    """Logger of decisions and remaining budget; may be used from several threads."""
 
     def __init__(self, mission: Mission, policy: str, unit: str = "") -> None:
         from gp_active_sensing.planning import explain as sentences
@@ -27,15 +27,15 @@ class MissionLog:
         self._sentences = sentences
         self._unit = f" {unit}" if unit else ""
         self.value_unit = sentences.value_unit(policy)
-        """Unit of the value of a decision; "" = not known."""
+        """Unit of a decision's value; "" = unknown."""
         self._tenths: dict[str, int] = {}
         self._decided: list[tuple[str, int, Plan]] = []
-        """Probe, stage and plan of the decisions that are not logged yet."""
+        """Probe, stage number and plan of each decision that is not logged yet."""
         self._uncertainty = ""
         self._lock = threading.Lock()
 
     def decision(self, probe: str, plan: Plan) -> None:
-        """Queue a decision for `decisions`; the mission itself logs a plan to the end place."""
+        """Queue a decision until `decisions` logs it; a plan to the end place is not queued."""
         if plan.waypoints:
             with self._lock:
                 number = self._mission.probes[probe].stages.number
@@ -44,12 +44,12 @@ class MissionLog:
     def decisions(
         self, std: FloatArray, weights: FloatArray | None = None, *, known: bool = True
     ) -> None:
-        """Log next place and reason of each queued decision whose earlier stages are recorded.
+        """Log place and reason of each queued decision whose earlier stages are recorded.
 
         Args:
             std: (n,) standard deviation of the field at each place, in the unit of the readings.
-            weights: (n,) weights of the places; None = those of the mission's map.
-            known: False while the scale of the readings is not known; `std` then has no meaning.
+            weights: (n,) weights of the places; None = the weights of the mission's map.
+            known: False while the scale of the readings is unknown; `std` then has no meaning.
         """
         with self._lock:
             ready = [decided for decided in self._decided if self._follows(*decided[:2])]
@@ -58,7 +58,7 @@ class MissionLog:
                 self._log(probe, number, plan, self._uncertainty_now(std, weights) if known else "")
 
     def _follows(self, probe: str, number: int) -> bool:
-        """Return whether earlier stages are recorded, or a later decision is queued."""
+        """Return whether the earlier stages are recorded, or a later decision is queued."""
         left = self._mission.probes[probe].stages.unrecorded
         later = any(name == probe and n > number for name, n, _ in self._decided)
         return later or all(stage.number >= number for stage in left)
@@ -74,7 +74,7 @@ class MissionLog:
         logger.info("stage %d%s: %s", number, whose, f"{why[0].lower()}{why[1:]}")
 
     def _uncertainty_now(self, std: FloatArray, weights: FloatArray | None) -> str:
-        """Return a text with the present and the previous root mean variance of the map."""
+        """Describe the present and the previous root mean variance of the map."""
         with np.errstate(over="ignore", invalid="ignore"):
             if weights is None:
                 weights = self._mission.loop.topology.weights
@@ -86,7 +86,7 @@ class MissionLog:
         return f"; map uncertainty {change}{self._uncertainty}{self._unit}"
 
     def budget(self) -> None:
-        """Log the remaining budget after each tenth of the total."""
+        """Log the remaining budget each time another tenth of the total is spent."""
         for what, unit, left, whole in budget_left(self._mission):
             tenth = max(0, math.ceil(10.0 * left / whole - 1e-9))
             before = self._tenths.get(what)

@@ -10,16 +10,16 @@ from gp_active_sensing.errors import ConfigError
 MOST_PROBES = 128
 """Largest number of probes of a mission, including those that have left."""
 LONGEST_NAME = 100
-"""Largest number of characters of a name; a ROS topic has at most 255."""
+"""Largest number of characters of a probe's name, since a ROS topic has at most 255."""
 
 _NAME = re.compile(r"[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)
 
 
 def probe_names(names: Sequence[str], key: str = "probes") -> tuple[str, ...]:
-    """Return valid names of probes.
+    """Return the names of probes after a check.
 
     Raises:
-        ConfigError: a name is no namespace, too long or repeated, or there are too many names.
+        ConfigError: a name is not a namespace, too long or repeated, or there are too many names.
     """
     if len(names) > MOST_PROBES:
         msg = f"{key}: {len(names)} names; expected {MOST_PROBES} at most"
@@ -43,7 +43,7 @@ def probe_names(names: Sequence[str], key: str = "probes") -> tuple[str, ...]:
 
 
 def numbered(text: str) -> tuple[str, ...]:
-    """Return the names that a text gives as a number of probes, or separated by commas.
+    """Parse names of probes: a number of probes, or names separated by commas.
 
     ``3`` gives probe_1, probe_2 and probe_3.
 
@@ -61,7 +61,7 @@ def numbered(text: str) -> tuple[str, ...]:
 
 
 def shared_topics(topics: Iterable[str], probes: Sequence[str]) -> str:
-    """Return why several probes cannot have these topics; "" = they can."""
+    """Return why several probes cannot use these topic names; "" = the names are usable."""
     shared = sorted(topic for topic in topics if topic.startswith("/"))
     if len(probes) < 2 or not shared:
         return ""
@@ -72,9 +72,9 @@ def shared_topics(topics: Iterable[str], probes: Sequence[str]) -> str:
 
 
 def probe_topic(probe: str, topic: str) -> str:
-    """Return the name of a probe's topic; a private name (``~/plan``) is below the node.
+    """Return the full name of a probe's topic; a private name (``~/plan``) is below the node.
 
-    An absolute name (with a leading /) is returned as it is.
+    An absolute name (with a leading /) is returned unchanged.
     """
     if not probe or topic.startswith("/"):
         return topic

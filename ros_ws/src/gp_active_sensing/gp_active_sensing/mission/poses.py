@@ -1,4 +1,4 @@
-"""History of recent poses, for the position of the probe at the time of a reading."""
+"""History of a probe's recent poses, to interpolate its position at the time of a reading."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from typing import Literal
 Added = Literal["newest", "late", "restarted"]
 """Result of adding a pose to a `PoseTrack`."""
 WRONG_STAMPS = 3
-"""Number of consecutive too old poses after which the track's newest stamp counts as wrong."""
+"""Number of consecutive too old poses after which the newest stamp in the track counts as wrong."""
 
 
 @dataclass(frozen=True)
 class Pose:
-    """Pose of a probe: metres in `frame`, heading in radians (NaN = not known).
+    """Pose of a probe: metres in `frame`, heading in radians (NaN = unknown).
 
     Args:
         variance: sum of the variances of x and y [m²]; 0 = not given, below 0 = invalid.
         turn_variance: variance of the heading [rad²]; 0 = not given, below 0 = invalid quaternion.
-        z: height [m]; NaN = not known.
+        z: height [m]; NaN = unknown.
         z_variance: variance of z [m²]; 0 = not given, below 0 = invalid.
-        speed: speed of the twist in the same message [m/s]; NaN = not known.
+        speed: speed of the twist in the same message [m/s]; NaN = unknown.
     """
 
     stamp_ns: int
@@ -45,12 +45,13 @@ def mounted(pose: Pose, mount: Sequence[float]) -> Pose:
 
     .. math:: E|R(\psi + \epsilon)\,m - R(\psi)\,m|^2 = 2|m|^2 (1 - e^{-\sigma_\psi^2/2})
 
-    to the variance of the pose. Without a heading the position is that of the pose, with |m|²
-    added to the variance. Roll and pitch are taken as 0.
+    to the variance of the pose. Without a heading the probe's position is returned, and |m|² is
+    added to its variance. Roll and pitch are taken as 0.
 
     Args:
         pose: pose of the probe.
-        mount: position m of the sensor: x ahead, y to the left, and perhaps z above the pose [m].
+        mount: position m of the sensor relative to the pose [m]: x ahead, y to the left, and
+            perhaps z upwards.
     """
     ahead, left, *up = mount
     if any(up):
@@ -70,7 +71,7 @@ def mounted(pose: Pose, mount: Sequence[float]) -> Pose:
 
 
 class PoseTrack:
-    """Poses in order of their stamps.
+    """Recent poses in order of their stamps.
 
     Args:
         max_age: longest time between a reading and the nearest pose [s].
@@ -86,7 +87,7 @@ class PoseTrack:
         self._poses: list[Pose] = []
         self._too_old: list[Pose] = []
         self._cut_ns = -1
-        """Stamp of the first pose after a relocation [ns]; -1 = none."""
+        """Stamp of the first pose after a relocation [ns]; -1 = no relocation."""
 
     def __len__(self) -> int:
         return len(self._poses)
@@ -103,22 +104,22 @@ class PoseTrack:
         self._too_old.clear()
 
     def cut(self) -> None:
-        """Mark a relocation: do not interpolate between the newest pose and earlier poses."""
+        """Mark a relocation, across which poses are not interpolated."""
         self._cut_ns = self._stamps[-1] if self._stamps else -1
 
     def forget_after(self, stamp_ns: int) -> None:
-        """Drop the poses that are newer than a stamp [ns]."""
+        """Drop the poses with a stamp later than `stamp_ns`."""
         if self._stamps and self._stamps[-1] > stamp_ns:
             kept = bisect.bisect_right(self._stamps, stamp_ns)
             del self._stamps[kept:]
             del self._poses[kept:]
 
     def add(self, pose: Pose, now_ns: int | None = None) -> Added | None:
-        """Add a pose with finite coordinates; return None if it is too old.
+        """Add a pose with finite coordinates; return None if the pose is too old.
 
         A single stamp in the far future would make all later poses too old. After `WRONG_STAMPS`
-        consecutive old poses in order of their stamps, the track is cleared and restarts with them.
-        The track is not cleared if it would accept a pose of the present time `now_ns` [ns].
+        consecutive old poses in order of their stamps, the track is cleared and restarts with these
+        poses. The track is not cleared if it would accept a pose of the present time `now_ns` [ns].
         """
         oldest_ns = self._stamps[-1] - self._history_ns if self._stamps else pose.stamp_ns
         if pose.stamp_ns < oldest_ns:
@@ -146,16 +147,16 @@ class PoseTrack:
     def _forget(self, before_ns: int) -> None:
         old = bisect.bisect_left(self._stamps, before_ns)
         old = max(old, len(self._stamps) - self._capacity)
-        # In bulk, for a constant cost on average.
+        # Poses are dropped in bulk, for a constant average cost.
         if old > 256 or old > len(self._stamps) // 2:
             del self._stamps[:old]
             del self._poses[:old]
 
     def at(self, stamp_ns: int) -> Pose | None:
-        """Return the pose at a stamp [ns]; None = no pose within `max_age` has come.
+        """Return the pose at a stamp [ns]; None = no pose is within `max_age` of the stamp.
 
-        The pose is interpolated between the poses before and after the stamp. Without a later pose
-        the earlier one is returned.
+        The pose is interpolated between the poses before and after the stamp. Without a later pose,
+        the earlier pose is returned.
         """
         after = bisect.bisect_right(self._stamps, stamp_ns)
         if after == 0:
@@ -170,7 +171,7 @@ class PoseTrack:
         return _between(before, following, stamp_ns)
 
     def may_come(self, stamp_ns: int) -> bool:
-        """Return whether a pose at or after a stamp [ns] is still to come."""
+        """Return whether no pose at or after a stamp [ns] has arrived yet."""
         return not self._stamps or self._stamps[-1] < stamp_ns
 
 
@@ -192,7 +193,7 @@ def _between(before: Pose, after: Pose, stamp_ns: int) -> Pose:
 
 
 def heading_between(before: Pose | None, after: Pose, least: float = 0.5) -> float:
-    """Return the direction of movement [rad]; NaN for a movement below `least` [m]."""
+    """Return the direction of movement [rad]; NaN if the distance is below `least` [m]."""
     if before is None:
         return math.nan
     dx, dy = after.x - before.x, after.y - before.y
@@ -200,17 +201,17 @@ def heading_between(before: Pose | None, after: Pose, least: float = 0.5) -> flo
 
 
 class Headings:
-    """Estimator of missing headings from the movement."""
+    """Estimator of headings from the movement, for poses without a heading."""
 
     def __init__(self) -> None:
         self._moved_from: Pose | None = None
 
     def clear(self) -> None:
-        """Forget the earlier position."""
+        """Forget the previous position."""
         self._moved_from = None
 
     def filled(self, pose: Pose, before: Pose | None) -> Pose:
-        """Return a pose with its heading, or else with an estimated heading."""
+        """Return the pose; if it has no heading, add the estimated heading."""
         if math.isfinite(pose.heading):
             return pose
         heading = heading_between(self._moved_from, pose)

@@ -1,7 +1,7 @@
 """State of one probe of a mission: position, current plan, readings and budget.
 
-Used under the mission's lock. A single probe has no name and always takes part. In a fleet, a probe
-takes part from its first pose on, until it leaves or is silent for too long.
+The state is used under the mission's lock. A single probe has no name and always takes part. In a
+fleet, a probe takes part from its first pose on, until it leaves or is silent for too long.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ from gp_active_sensing.types import BoolArray, Budget, Clock, Cost, Plan, Readin
 logger = logging.getLogger(__name__)
 
 NO_POSE = "no pose yet"
-"""Reason why a probe takes no part: it has sent no pose."""
+"""Reason why a probe takes no part in the mission: it has sent no pose."""
 Journal = Callable[[Event], None]
 _WASTED = 0.1
-"""Tolerated excess of a drive over its plan, as a fraction of the planned way."""
+"""Largest tolerated excess of a drive over its plan, as a fraction of the planned length."""
 
 
 class ProbeState:
@@ -66,8 +66,8 @@ class ProbeState:
         own_budget: metres, seconds and end place of the probe; readings belong to the mission.
         back_to_start: True = the end place is the place of the first decision.
         off_map: distance from the ground that starts an alarm [m]; None = see `GroundMonitor`.
-        flows: True = the probe is sent on when it arrives, before the reading has come.
-        sortie: range of its battery; None = the battery lasts for the mission.
+        flows: True = the probe drives on when it arrives, before its reading has come.
+        sortie: range of the probe's battery; None = the battery lasts for the mission.
         carried: names of the quantities that the probe measures; None = all.
     """
 
@@ -91,7 +91,7 @@ class ProbeState:
         self.name = name
         self.carried = carried
         self.lead = loop.lead_of(carried)
-        """Name of the quantity whose readings complete a visit; "" = the main one."""
+        """Name of the quantity whose readings complete a visit; "" = the main quantity."""
         self.loop = loop
         self.ingestion = ingestion
         self.config = config
@@ -111,37 +111,37 @@ class ProbeState:
         self._back_to_start = back_to_start
         self.last_plan: Plan | None = None
         self.at: int | None = None
-        """Place from which the next decision starts; None = not known."""
+        """Place from which the next decision starts; None = unknown."""
         self.anywhere = False
-        """Set in a simulation while the probe has no position; it starts at its first waypoint."""
+        """True while a simulated probe has no position; its first waypoint may be any place."""
         self.finished: Stage | None = None
-        """Stage that ended last; None once the next decision is taken."""
+        """Stage that ended last; None after the next decision."""
         self.since = 0.0
         """Arrival of the message that caused the next decision (monotonic seconds)."""
         self.waypoints: tuple[int, ...] = ()
-        """Waypoints of the rest of its way, each in sight of the previous one, up to the target."""
+        """Remaining waypoints up to the target; each is in sight of the previous waypoint."""
         self._nearest = math.inf
-        """Smallest distance from the first waypoint so far [m]."""
+        """Smallest distance from the first waypoint during this drive [m]."""
         self._looked_ns = 0
         """Stamp of the last pose that was compared with the first waypoint [ns]."""
         self.content = False
-        """True when its controller has reported the arrival at a waypoint on the way."""
+        """True if the controller has reported the arrival at a waypoint before the target."""
         self.send_again = False
         self.sent_ns = 0
-        """Stamp of its waypoint: time of the decision, or of the request to repeat a visit [ns]."""
+        """Stamp of the waypoint: time of the decision or of a request to repeat the visit [ns]."""
         self.resting = ""
-        """Reason why the probe rests without a decision; "" = it does not rest."""
+        """Reason why the probe has no decision; "" = the probe does not rest."""
         self.home = False
         """True when the probe is at its end place."""
         self.gone = NO_POSE if name else ""
-        """Reason why the probe takes no part; "" = it takes part."""
+        """Reason why the probe takes no part in the mission; "" = the probe takes part."""
         self.last_message = clock()
         self._clock = clock
         self.journal = journal
 
     @property
     def plan(self) -> Plan | None:
-        """Decision that the probe carries out; None = none."""
+        """Plan that the probe carries out; None = none."""
         return self.stages.plan
 
     @property
@@ -156,52 +156,52 @@ class ProbeState:
 
     @property
     def is_still(self) -> bool:
-        """True if the probe has no reason to move and sends poses only in motion."""
+        """True if the probe need not move and its localisation sends poses only in motion."""
         return self.ingestion.holds_pose and (
             self.target is None or self.arrival.inside(self.target)
         )
 
     @property
     def waypoint(self) -> int | None:
-        """Present waypoint: the target, or a corner on the way; None = none."""
+        """Present waypoint: the target or a corner of the way; None = none."""
         return self.waypoints[0] if self.waypoints else self.target
 
     @property
     def position(self) -> tuple[float, float] | None:
-        """Position (x, y) [m]; before the first pose, the position before a restart, or None."""
+        """Position (x, y) of the newest pose, or else from before a restart [m]; None = unknown."""
         pose = self.ingestion.track.newest or self.ingestion.counted
         return None if pose is None else (pose.x, pose.y)
 
     @property
     def left(self) -> Budget:
-        """Remaining budget of this sortie, with the readings of the mission."""
+        """Remaining budget of this sortie, with the readings left in the mission."""
         return self.sortie.limit(self.left_in_all)
 
     @property
     def left_in_all(self) -> Budget:
-        """Remaining budget: readings of the mission, metres and seconds of the probe."""
+        """Remaining budget: readings left in the mission, metres and seconds left to the probe."""
         return replace(self.own_budget, readings=self.loop.remaining.readings)
 
     def pay(self, cost: Cost, now_ns: int, plan: Plan | None = None) -> None:
-        """Subtract a drive's cost from budget and battery; `plan` = its plan, if it is finished."""
+        """Subtract a drive's cost from budget and battery. `plan` = plan of a completed drive."""
         self.own_budget = self.own_budget.minus(cost=cost)
         self.sortie.count(now_ns, self.ingestion.metres)
         if plan is None:
             return
         rest = Cost(0.0, 0.0)
-        if plan.waypoints and self.loop.topology.roads:  # half of the segment is still to be driven
+        if plan.waypoints and self.loop.topology.roads:  # its second half is not driven yet
             goal, observed = plan.path[-1], self.observed
             rest = self.loop.topology.route(None, goal, observed).cost
         self.sortie.note_drive(plan, cost, Cost(0.5 * rest.metres, 0.5 * rest.seconds))
 
     def sorties_left(self, owed: Cost) -> Sorties | None:
-        """Return the budget of the further sorties; None = the battery lasts for the mission."""
+        """Return the budget of the later sorties; None = the battery lasts for the mission."""
         if not self.sortie.limited or self.own_budget.end is None:
             return None
         return Sorties(self.left_in_all.minus(cost=owed), self.sortie.fresh())
 
     def renew(self, number: int) -> None:
-        """Begin the sortie with this number and another battery."""
+        """Begin sortie `number` with another battery."""
         self.sortie.change(number)
         self.home, self.resting = False, ""
         self.since = self._clock()
@@ -214,11 +214,11 @@ class ProbeState:
 
     @property
     def is_mute(self) -> bool:
-        """True if `silent_places` places in a row had no reading."""
+        """True if `mission.silent_places` places in a row had no reading."""
         return 0 < self.config.silent_places <= len(self.sensor.silent)
 
     def set_config(self, config: MissionConfig) -> None:
-        """Apply changed distances and times."""
+        """Apply a changed configuration to all checks."""
         self.config = config
         self._set_timeout()
         if config.arrival_radius is not None:
@@ -232,7 +232,6 @@ class ProbeState:
         self._set_timeout()
 
     def _set_timeout(self) -> None:
-        """Set the wait at a place: `reading_timeout` plus settling time and delay of the sensor."""
         config = self.config
         self.arrival.timeout = config.reading_timeout + config.settle + self.ingestion.delay
 
@@ -246,12 +245,12 @@ class ProbeState:
         return accepted
 
     def forget_messages(self) -> None:
-        """Use or reject the waiting readings of a probe that has left, and drop its poses."""
+        """Use or reject the waiting readings, and drop the poses, of a probe that has left."""
         self.remember(self.ingestion.stop_waiting())
         self.ingestion.track.clear()
 
     def accept_gated(self) -> int:
-        """Use its gated readings; return their number."""
+        """Use the readings that the outlier gate holds back; return their number."""
         found, accepted = self.ingestion.accept_gated()
         self.remember(accepted)
         return found
@@ -276,7 +275,7 @@ class ProbeState:
         return ProbeStatus(self.whereabouts(), dict(self.ingestion.counts))
 
     def set_out(self, plan: Plan, number: int, now_ns: int) -> None:
-        """Start the drive of a decision; `number` is its number in the mission."""
+        """Start the drive of the mission's decision `number`."""
         self.stages.begin(plan, number, now_ns, self.ingestion.metres)
         self.sortie.begin(now_ns, self.ingestion.metres)
         self.sortie.due = False
@@ -290,7 +289,6 @@ class ProbeState:
         self.progress.forget()
 
     def _begin_drive(self, plan: Plan, now_ns: int) -> None:
-        """Start the drive along a plan's way."""
         self.sent_ns, self.finished = now_ns, None
         self.watch_again()
         self.drive.begin(plan, self, now_ns)
@@ -299,14 +297,14 @@ class ProbeState:
 
     @property
     def alarm(self) -> str:
-        """Text of the alarm of a probe off the map; "" = no alarm."""
+        """Text of the alarm if the probe is off the map; "" = no alarm."""
         if (metres := self.ground.astray) is None or self.gone:
             return ""
         shore = "nearest road" if self.ingestion.matcher.has_lines else "shore"
         return f"{self.name or 'the probe'} is off the map, {metres:.0f} m from the {shore}"
 
     def turn_back(self) -> None:
-        """Make the nearest place the probe's next waypoint."""
+        """Set the probe's next waypoint to the nearest place."""
         if self.target is None or (here := self.position) is None:
             return
         place, _ = self.ingestion.matcher.nearest(*here)
@@ -319,20 +317,20 @@ class ProbeState:
         self.send_again = True
 
     def _by(self, place: int, way: Sequence[int]) -> tuple[int, ...]:
-        """Return the waypoints of a way, with the place where it begins as the first one."""
+        """Return the waypoints of a way that begins at `place`, starting with `place`."""
         topology = self.loop.topology
         after = corners(topology, topology.positions[place], way)
         return (place, *(p for i, p in enumerate(after) if i or p != place))
 
     def update_waypoints(self) -> None:
-        """Compute the waypoints of the present way from the probe's position."""
+        """Compute the waypoints again from the probe's position."""
         plan, topology, start = self.plan or self.stages.home, self.loop.topology, self.position
         places = () if plan is None else places_along(topology, start, plan.path)
         self.waypoints = corners(topology, start, places)
         beyond = self.loop.beyond
         if places and beyond and start and self.ingestion.matcher.nearest(*start)[0] in beyond:
             # From a place beyond the limits, the probe drives straight to the next place. Lines of
-            # sight are computed from the nearest open ground, not from its position.
+            # sight start at the nearest open ground, not at the probe's position.
             self.waypoints = self._by(places[0], places)
         self.content, self._nearest = False, math.inf
         if len(self.waypoints) > 1 and topology.ground is not None:
@@ -341,7 +339,7 @@ class ProbeState:
             logger.info("%sthe way leads by %s to %s", whose, ", ".join(names[:-1]), names[-1])
 
     def places_ahead(self, count: int) -> tuple[int, ...]:
-        """Return the waypoints to the next `count` places; the first is `waypoint`."""
+        """Return the waypoints up to the plan's `count`-th place; the first is `waypoint`."""
         waypoints, plan = self.waypoints, self.plan
         if plan is None or not waypoints:
             return waypoints or (() if self.target is None else (self.target,))
@@ -350,10 +348,11 @@ class ProbeState:
         return places_ahead(loop.topology, waypoints, plan, observed, unavailable, count=count)
 
     def advance(self) -> int | None:
-        """Return the next waypoint if the present waypoint is passed; None = it is not.
+        """Return the next waypoint if the present waypoint is passed; otherwise None.
 
-        On ground a waypoint is passed when the probe is in its cell and sees the next waypoint, or
-        when the probe has arrived and moves away. A road is passed when `coverage` of it is driven.
+        On ground a waypoint is passed when the probe is in its cell and sees the next waypoint. A
+        waypoint is also passed when the probe has arrived and moves away. A road is passed when the
+        fraction `mission.coverage` of its length is driven.
         """
         there, self.content = self.content, False
         pose, here = self.ingestion.track.newest, self.ingestion.here
@@ -385,8 +384,8 @@ class ProbeState:
     def see(self, now_ns: int, received: float | None) -> int | None:
         """End the stage if its place is read or missed.
 
-        Return the place whose waypoint must be sent again, for another try; None = no place.
-        `received` is the arrival of the newest message (monotonic seconds); None = no message.
+        Return the place to visit again after a missed reading, or None. `received` is the arrival
+        of the newest message (monotonic seconds); None = no message.
         """
         plan = self.plan
         if plan is None:
@@ -415,7 +414,7 @@ class ProbeState:
         return None
 
     def complete(self, now_ns: int, received: float | None = None, went: int | None = None) -> None:
-        """End the stage; `went` is a place that was observed instead of the waypoint."""
+        """End the stage. `went` = place that was observed instead of the waypoint."""
         plan = self.plan
         assert plan is not None
         self.waypoints = ()
@@ -428,7 +427,7 @@ class ProbeState:
         self.since = self._clock() if received is None else received
 
     def pass_by(self, now_ns: int, received: float | None) -> None:
-        """End the stage at the arrival; its reading is still to come."""
+        """End the stage at the arrival, before its reading."""
         plan = self.plan
         assert plan is not None
         stage, cost = self.stages.pass_by(plan, now_ns, self.ingestion.metres, probe=self.name)
@@ -437,21 +436,21 @@ class ProbeState:
         self.since = self._clock() if received is None else received
 
     def leave_behind(self, stage: Stage, cost: Cost, now_ns: int) -> None:
-        """Queue a stage for its reading; the next decision starts from its place."""
+        """Let a stage wait for its reading; the next decision starts from the stage's place."""
         self.waypoints = ()
         self.pay(cost, now_ns, stage.plan)
         self.passed.add(stage, now_ns)
         self.at = stage.plan.waypoint
 
     def settle_read(self) -> list[Stage]:
-        """Record the passed stages whose readings have arrived; return them."""
+        """Return the passed stages whose readings have arrived, and queue them for recording."""
         read = self.passed.take_read()
         for stage in read:
             self.stages.settle(stage)
         return read
 
     def settle_all(self) -> None:
-        """Record all passed stages at the end of the mission."""
+        """Queue all passed stages for recording at the end of the mission."""
         self.settle_read()
         for stage in self.passed.take_all():
             self.stages.settle(stage)
@@ -464,23 +463,23 @@ class ProbeState:
         self.stages.settle(self.passed.miss(place, again=again))
 
     def standing_after(self, stage: Stage) -> int | None:
-        """Return the place at which a stage leaves the probe; None = use the pose."""
+        """Return the place of the probe at the end of a stage; None = use the pose."""
         if stage.went is not None:
             return stage.went
         place = stage.plan.waypoint
         if stage.value is None and place is not None and self.observed[place]:
-            return None  # the probe need not have come there
+            return None  # the probe may not have reached the place
         return place
 
     def give_up(self, now_ns: int) -> None:
-        """Drop the present decision; its driven metres are charged."""
+        """Drop the present decision and charge the driven metres."""
         if self.plan is not None or self.stages.home is not None:
             self._charge(now_ns)
         self.forget_decision()
         self.since = self._clock()
 
     def call_back(self, now_ns: int) -> None:
-        """Request a decision, even if the probe rests or is at its end place."""
+        """Request a new decision, even if the probe rests or is at its end place."""
         if self.home:
             self._charge(now_ns)
         self.give_up(now_ns)
@@ -492,7 +491,7 @@ class ProbeState:
         self.journal(Moved(cost=cost, where=self.whereabouts(), given_up=given_up, stamp_ns=now_ns))
 
     def forget_decision(self) -> None:
-        """Drop the present decision without a charge."""
+        """Drop the present decision without charging the drive."""
         self.waypoints = ()
         self.stages.drop()
         self.loop.release(self.name)
@@ -506,7 +505,10 @@ class ProbeState:
         self._begin_drive(plan, now_ns)
 
     def rest_of(self, plan: Plan) -> float:
-        """Return the rest of a plan's way [m]; off the way, the map's way from here to the goal."""
+        """Return the remaining length of a plan's way [m].
+
+        For a probe off this way, the length is that of the map's way to the plan's last place.
+        """
         here = self.standing()
         if here is not None and here not in plan.path:
             cost = self.loop.topology.ways_to(plan.path[-1], "metres").costs[here]
@@ -514,10 +516,11 @@ class ProbeState:
         return self.progress.left(plan)
 
     def overdrawn(self, now_ns: int) -> str:
-        """Return why the probe must not continue to its waypoint; "" = it may.
+        """Return why the probe must not continue to its waypoint; "" = it may continue.
 
-        It must turn back if it used more than planned and the remaining budget is too small for the
-        rest of its way and the way home. Seconds count for a battery that is limited in seconds.
+        The probe must turn back if it has used more than planned and the remaining budget is too
+        small for the rest of its way and the way home. Seconds count only for a battery with a
+        limit in seconds.
         """
         plan, drive, left = self.plan, self.drive, self.left
         if plan is None or left.end is None or drive.plan is not plan:
@@ -554,27 +557,27 @@ class ProbeState:
         return ""
 
     def standing(self) -> int | None:
-        """Return the place of the probe; None = off the map, or no position yet."""
+        """Return the place of the probe; None = off the map or no position yet."""
         here = self.ingestion.here
         return None if here is None or self.ingestion.off_map else here.place
 
-    # -- its end place -------------------------------------------------------------------------
+    # -- end place -----------------------------------------------------------------------------
 
     @property
     def needs_start(self) -> bool:
-        """True while the end place is not known, since it is the first place."""
+        """True while the end place is unknown because the first place is not known yet."""
         return self._back_to_start and self.own_budget.end is None
 
     def note_start(self, at: int | None) -> None:
-        """Set the end place to the first place, if the probe must return to its start."""
+        """Set the end place to `at` if the probe must return to its start."""
         if self.needs_start:
             self.own_budget = replace(self.own_budget, end=at)
 
     def rest_of_place(self, at: int | None) -> Cost:
-        """Return the cost to the end of the present road segment; 0 elsewhere.
+        """Return the cost of the rest of the present road segment; 0 for other places.
 
-        On a road the next decision is taken after half of a segment. The other half is charged to
-        the next drive.
+        On a road the next decision is taken halfway along a segment. The rest of the segment is
+        charged to the next drive.
         """
         here, loop = self.ingestion.here, self.loop
         if here is None or at is None or here.place != at:
@@ -587,7 +590,7 @@ class ProbeState:
     def snapshot(self, now_ns: int) -> SensingLoop:
         """Return a copy of the engine for the next decision, with the probe's remaining budget.
 
-        The cost since the last stage and the cost of the rest of a road segment are subtracted.
+        The cost since the last stage and the rest of a road segment are subtracted from the budget.
         """
         copy, owed = self.loop.snapshot(), self.stages.owed(now_ns, self.ingestion.metres)
         owed = owed.plus(self.rest_of_place(self.at))
@@ -596,7 +599,7 @@ class ProbeState:
         return copy
 
     def begin_return(self, plan: Plan, at: int | None, now_ns: int, *, sortie: bool) -> None:
-        """Start the drive to the end place, for the end of the mission or a change of batteries."""
+        """Start the drive to the end place, to change the battery (`sortie`) or end the mission."""
         self.sortie.due = sortie
         self.journal(
             ReturnBegun(
@@ -624,18 +627,19 @@ class ProbeState:
         self.home = True
         self._charge(now_ns, plan, given_up=False)
 
-    # -- its battery ---------------------------------------------------------------------------
+    # -- battery -------------------------------------------------------------------------------
 
     def can_read_more(self, at: int | None, pending: tuple[int, ...], owed: Cost) -> bool:
-        """Return whether the probe can read more places with another battery.
+        """Return whether the probe can read further places with another battery.
 
-        `pending` are the waypoints of other probes; `owed` is the cost that is not charged yet.
+        `pending` are the waypoints of other probes. `owed` is the cost not yet subtracted from the
+        budget.
         """
         loop, sortie, end = self.loop, self.sortie, self.own_budget.end
         if not sortie.limited or end is None or at is None or loop.good_enough():
             return False
         if sortie.number > 1 and not sortie.stages:
-            return False  # the last battery was of no use
+            return False  # no stage was completed with the last battery
         readings = loop.readings_for(self.name, pending)
         left = replace(in_metres(self.own_budget.minus(cost=owed), loop.speed), readings=readings)
         home = BudgetConstraint(loop.topology, left).way_home(at)
@@ -652,7 +656,7 @@ class ProbeState:
         return bool((there & allowed(constraint, ways, there.astype(np.int64))).any())
 
     def begin_change(self, now_ns: int) -> str:
-        """Start the wait for a battery at the end place; return the operator's task."""
+        """Wait for another battery at the end place; return the task for the operator."""
         sortie, name = self.sortie, self.name
         if not sortie.waiting:
             event = SortieChanged(number=sortie.number, over=True, stamp_ns=now_ns, probe=name)
@@ -662,7 +666,7 @@ class ProbeState:
         return f"sortie {sortie.number} is over: change the battery{how}"
 
     def end_change(self, now_ns: int) -> None:
-        """Continue with another battery."""
+        """Continue the mission with another battery."""
         number = self.sortie.number + 1
         event = SortieChanged(number=number, over=False, stamp_ns=now_ns, probe=self.name)
         self.journal(event)
@@ -670,7 +674,7 @@ class ProbeState:
         logger.info("%ssortie %d begins", f"{self.name}: " if self.name else "", number)
 
     def note_charge(self, level: float, now_ns: int) -> None:
-        """Record the charge of the battery, 0 to 1."""
+        """Record the battery's state of charge, 0 to 1."""
         if self.sortie.is_news(level):
             where = self.whereabouts()
             event = BatteryNoted(level=level, where=where, stamp_ns=now_ns, probe=self.name)

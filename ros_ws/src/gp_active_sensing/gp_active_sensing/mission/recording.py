@@ -1,4 +1,4 @@
-"""Write the records of a mission: journal, records of stages, summary, map, report."""
+"""Write the records of a mission: journal, stages, summary, map and report."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ from gp_active_sensing.util.process import versions
 logger = logging.getLogger(__name__)
 
 MOST_UNWRITTEN = 20_000
-"""Largest number of events kept while the disk is full; the oldest are dropped."""
+"""Largest number of events kept in memory while the disk is full. The oldest are dropped."""
 TAIL = 100
-"""Number of events of an earlier process in the first frame of the input log."""
+"""Number of events of earlier processes in the first frame of the input log."""
 
 
 class Recorder:
@@ -59,9 +59,9 @@ class Recorder:
     Args:
         run: run directory; None = nothing is written.
         known: noise-free field of a simulation as a function of the node's clock [s].
-        unit: unit of the readings, for messages.
+        unit: unit of the main quantity's readings.
         units: units of the further quantities, by name.
-        exports: formats of the map.
+        exports: formats in which the map is written.
     """
 
     def __init__(
@@ -80,16 +80,15 @@ class Recorder:
         self.driver = driver
         self.failures = 0
         self.stages = StageRecords(run, self._guard)
-        """Records of the stages."""
         self._maps = None if run is None else MapFiles(run, config, exports, unit, units)
         self.written: tuple[str, ...] = ()
-        """Names of the files of the map that were written last."""
+        """Names of the map files that were written last."""
         if run is not None:
             run.hold()
         self._config = config
         self.truth = known.truth
         self.scorer = None if known.truth is None else Scorer(known.truth, known.sensor)
-        """Comparison of the map with the true field; None = the true field is not known."""
+        """Comparison of the map with the true field; None = the true field is unknown."""
         self.units = units
         self.scorers = {
             name: Scorer(more.truth, more.sensor)
@@ -98,34 +97,34 @@ class Recorder:
         }
         """Comparisons of the further quantities with their true fields, by name."""
         self.regret: Regret | None = None
-        """Regret of a search for the largest or smallest value; None = the truth is not known."""
+        """Regret of a search for an extreme value; None = the true field is unknown."""
         self._lock = threading.Lock()
         self._journal = None if run is None else Journal(run)
         self.earlier = 0
-        """Number of events in the journal from earlier processes."""
+        """Number of events that earlier processes wrote to the journal."""
         self.tail: list[Mapping[str, Any]] = []
-        """Newest events from earlier processes, at most `TAIL`."""
+        """Newest events of earlier processes, at most `TAIL`."""
         self._writing = threading.RLock()
         self._unwritten: deque[Mapping[str, Any]] = deque()
-        """Events that are not written yet."""
+        """Events that wait to be written."""
         self._forgotten = 0
-        """Number of dropped events; an event ``gap`` in the journal reports it."""
+        """Number of dropped events; the journal reports it in an event ``gap``."""
         self._forgotten_readings = 0
         self.muted = False
-        """True during a restore, so that no event is written twice."""
+        """True during a restore, when the events are in the journal already."""
         self.is_written: Callable[[Mapping[str, Any]], bool] = lambda event: False
-        """Returns whether an earlier process has written an event to the journal."""
+        """Function that returns whether an earlier process wrote an event to the journal."""
         self.listener: Callable[[Event], None] = lambda event: None
-        """Called with each event after it was written."""
+        """Function that is called with each written event."""
         self._sampled: tuple[int, IntArray | None] | None = None
-        """Number of places of the map, and the places at which stages are scored (None = all)."""
+        """Number of places of the map, and the places used to score stages (None = all)."""
         self._final_summary: RunSummary | None = None
-        """Newest summary; None = none yet."""
+        """Summary of the mission after its end; None before the end."""
 
     def begin(
         self, earlier: Sequence[Mapping[str, Any]] = (), map: Mapping[str, Any] | None = None
     ) -> None:
-        """Write the event of a new mission, or of a resumed one after `earlier` events.
+        """Write the first event of a mission; after `earlier` events, an event of its resumption.
 
         `map` has the fields that describe the map in the first event, see `topology.config`.
         """
@@ -139,7 +138,7 @@ class Recorder:
         self.event(kind(details=details))
 
     def event(self, event: Event) -> None:
-        """Write an event to the journal, before it takes effect."""
+        """Write an event to the journal before the event takes effect."""
         if self.muted:
             return
         line = to_line(event)
@@ -156,13 +155,12 @@ class Recorder:
         self.listener(event)
 
     def _forget(self) -> None:
-        """Drop and count the oldest unwritten event."""
         oldest = self._unwritten.popleft()
         self._forgotten += 1
         self._forgotten_readings += oldest["event"] == ReadingUsed.KIND
 
     def _catch_up(self, journal: Journal) -> bool:
-        """Write the unwritten events; return whether all are written."""
+        """Write the waiting events; return whether all are written."""
         with self._writing:
             if self._forgotten:
                 gap = to_line(
@@ -180,7 +178,7 @@ class Recorder:
     def stage(
         self, stage: Stage, loop: SensingLoop, found: Mixture | None = None, **details: Any
     ) -> str:
-        """Write the record of a stage; return a text for the log."""
+        """Write the record of a stage; return a summary of the stage for the log."""
         plan, belief, topology = stage.plan, loop.belief, loop.topology
         if self._sampled is None or self._sampled[0] != topology.n:
             self._sampled = topology.n, sampled(topology)
@@ -241,7 +239,7 @@ class Recorder:
     def _further(
         self, loop: SensingLoop, seconds: float, places: IntArray | None
     ) -> dict[str, dict[str, Any]]:
-        """Return the fields of a record for each further quantity, by name."""
+        """Return the record's fields for each further quantity, by the quantity's name."""
         weights = loop.topology.weights[slice(None) if places is None else places]
         found: dict[str, dict[str, Any]] = {}
         for name, each in loop.quantities.items():
@@ -279,7 +277,7 @@ class Recorder:
         return ", ".join(parts)
 
     def summarise(self, mission: Mission, status: str) -> RunSummary:
-        """Return the summary of a mission up to now."""
+        """Return the summary of a mission at the present time."""
         with mission.lock:
             loop = mission.loop.snapshot()
             rejected, dropped = mission.rejected, dict(mission.inbox.dropped)
@@ -317,29 +315,29 @@ class Recorder:
 
     @property
     def _newest_explained(self) -> Explained:
-        """Return the leave-one-out score of the newest record, even of an earlier process."""
+        """Return the leave-one-out score in the newest record, even of an earlier process."""
         figures = self.stages.figures
         return Explained.of_record(figures[-1] if figures else {})
 
     @property
     def explained_so_far(self) -> float | None:
-        """Leave-one-out R² of the readings after the newest stage; None = not known."""
+        """Leave-one-out R² of the readings after the newest stage; None = unknown."""
         return self._newest_explained.share
 
     @property
     def promised_so_far(self) -> float | None:
-        """Promised error of the map after the newest stage; None = no stage yet."""
+        """Error of the map predicted by the model after the newest stage; None = no stage yet."""
         value = (self.stages.figures or [{}])[-1].get("promised_error")
         return None if value is None else float(value)
 
     def final_summary(self, mission: Mission) -> RunSummary:
-        """Return the stored summary of a mission that is over, or a new one."""
+        """Return the stored summary of a mission that is over, or compute a summary."""
         if self.run is None or self._final_summary is None:
             return self.summarise(mission, "finished")
         return self._final_summary
 
     def summary(self, mission: Mission, status: str) -> dict[str, Any]:
-        """Return the summary as plain data."""
+        """Return the summary as plain data for JSON."""
         return self.summarise(mission, status).to_mapping()
 
     def save(self, mission: Mission, status: str) -> bool:
@@ -352,7 +350,7 @@ class Recorder:
             return self._guard(partial(self.export, mission)) and is_written
 
     def export(self, mission: Mission) -> None:
-        """Write the map for other programs. Raises RunError."""
+        """Write the map in the formats for other programs; raise RunError on a failure."""
         if self._maps is not None:
             with mission.lock:
                 loop = mission.loop.snapshot()
@@ -367,11 +365,11 @@ class Recorder:
     ) -> str:
         """Write all events, summary, map and report of a mission that is over.
 
-        `report` writes the page of a run directory and returns its path; None = no page. Without
-        `summary` a summary is computed.
+        `report` writes the report page of a run directory and returns its path; None = no page.
+        `summary` None = compute the summary.
 
         Returns:
-            The problems with the records; "" = none, or no run directory.
+            Text on problems with the records; "" = no problem or no run directory.
         """
         if self.run is None or self._journal is None:
             return ""
@@ -399,14 +397,14 @@ class Recorder:
 
     @property
     def problem(self) -> str:
-        """Known problems with the records of the mission; "" = none."""
+        """Text on known problems with the mission's records; "" = none."""
         if self.run is None:
             return ""
         return "; ".join(part for part in (self.run.trouble, self.missing) if part)
 
     @property
     def missing(self) -> str:
-        """Numbers of events and records that are not written; "" = none, or no run directory."""
+        """Text with the numbers of unwritten events and records; "" = none, or no run directory."""
         if self.run is None:
             return ""
         gaps = []
@@ -419,7 +417,7 @@ class Recorder:
         return "; ".join(gaps)
 
     def report(self, write: Callable[[Path], Path]) -> Path | None:
-        """Write the report page; return its path. On a failure log the reason and return None."""
+        """Write the report page; return its path. A failure is logged and returns None."""
         if self.run is None:
             return None
         try:
@@ -431,7 +429,7 @@ class Recorder:
         return None
 
     def close(self) -> None:
-        """Close the files; log and write (``gap``) the number of unwritten events and records."""
+        """Close the files; log and journal the numbers of unwritten events and records."""
         if self.run is None or self._journal is None:
             return
         self._catch_up(self._journal)
@@ -461,7 +459,7 @@ class Recorder:
 
 
 def latencies(mission: Mission) -> dict[str, dict[str, float | int | None]]:
-    """Return the latencies from reading to belief, and from arrival to waypoint."""
+    """Return statistics of the latencies from reading to belief and from arrival to waypoint."""
     return {
         "reading_to_belief": mission.reading_latency.summary(),
         "arrival_to_waypoint": mission.decisions.latency.summary(),
@@ -469,7 +467,7 @@ def latencies(mission: Mission) -> dict[str, dict[str, float | int | None]]:
 
 
 def _believed(belief: Belief) -> list[str]:
-    """Return texts on the most probable kernel, if there are several, and on its length-scale."""
+    """Return texts on the most probable kernel, if there are several, and its length-scale."""
     candidates = zip(belief.hyperparameters, belief.weights, strict=True)
     best = most_probable((h.kernel, h.length_scales, float(w)) for h, w in candidates)
     if best.kernel == NONE:
@@ -480,7 +478,7 @@ def _believed(belief: Belief) -> list[str]:
 
 
 def check_exports(formats: Sequence[str], topology: Topology) -> None:
-    """Check, before a mission begins, that its map can be written in the given formats.
+    """Check before a mission that its map can be written in the given formats.
 
     Raises:
         ConfigError: a format is not possible for this map.
@@ -496,10 +494,10 @@ def check_exports(formats: Sequence[str], topology: Topology) -> None:
 
 
 class MapFiles:
-    """Writer of a map's files to a run directory.
+    """Writer of map files to a run directory.
 
     Args:
-        config: configuration of the mission, for its name and the name of the field.
+        config: configuration of the mission; it gives the names of mission and field.
         formats: names of formats, see `gp_active_sensing.export.FORMATS`.
         units: units of the further quantities, by name.
     """
@@ -521,7 +519,7 @@ class MapFiles:
         self._title = str(config.get("name") or run.path.name)
 
     def write(self, loop: SensingLoop) -> tuple[str, ...]:
-        """Write the present map; return the file names, () before the first reading.
+        """Write the present map; return the file names, or () before the first reading.
 
         No other thread may change the engine during this call.
 

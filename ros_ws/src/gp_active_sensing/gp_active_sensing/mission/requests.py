@@ -1,4 +1,4 @@
-"""Requests and outputs of a mission: decisions to compute, waypoints, stages."""
+"""Requests of a mission to the planner thread, and the resulting actions."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ class Stage:
     """Decision and its result.
 
     Args:
-        number: 1 for the first.
+        number: 1 for the first stage of the mission.
         plan: the decision.
-        value: mean of the readings of the place (or of `went`); None = there was no reading.
-        driven: total cost of the probe's drives since the start of the mission.
+        value: mean of the readings at the place (or at `went`); None = there was no reading.
+        driven: cost of all drives of the probe since the start of the mission.
         stamp_ns: end of the stage on the node's clock [ns].
         probe: name of the probe; "" for a single probe.
         went: place that was observed instead of the waypoint, with `mission.follow: probe`.
-        visits: number of readings of the mission, if its policy reads places repeatedly; else None.
-        again: the place had no reading and may be visited again.
+        visits: number of the mission's readings if its policy visits places repeatedly; else None.
+        again: True = the place had no reading and may be visited again.
     """
 
     number: int
@@ -38,22 +38,22 @@ class Stage:
 
 @dataclass(frozen=True)
 class DecisionRequest:
-    """Job of the planner thread: decision to compute, or belief to show, on a copy of the engine.
+    """Job for the planner thread: compute a decision or show the belief, on a copy of the engine.
 
     Args:
         loop: copy of the engine, used by the planner thread only.
         at: place of the probe; None = not on the map.
-        number: number of the job; the plan of an older job is not used.
-        finished: stage that ended before the decision; the copy's belief includes its readings.
+        number: number of the job; the plan of an outdated job is not used.
+        finished: stage that ended before the job; the belief of `loop` includes its readings.
         since: arrival of the message that caused the decision (monotonic seconds).
         decide: True = compute a decision; False = show the belief.
-        last: True = the mission is over after this display.
+        last: True = the mission is over after this display of the belief.
         probe: name of the probe.
-        pending: waypoints of the other probes, and `passed`.
-        passed: places that were left and whose readings are still to come.
-        waiting: place of each other probe that waits for a decision, by name.
-        now_ns: time of the request on the node's clock [ns]; None for a display.
-        heading: heading of the probe [rad]; None = not known.
+        pending: waypoints of the other probes, and the places in `passed`.
+        passed: places that a probe has left before their readings came.
+        waiting: places of the other probes that wait for a decision, by the probe's name.
+        now_ns: time of the request on the node's clock [ns]; None if `decide` is False.
+        heading: heading of the probe [rad]; None = unknown.
         carried: names of the quantities that the probe measures; None = all.
     """
 
@@ -73,7 +73,7 @@ class DecisionRequest:
     carried: tuple[str, ...] | None = None
 
     def ask(self) -> Plan:
-        """Compute the decision on the copy."""
+        """Compute the decision on the copy of the engine."""
         return self.loop.ask(
             self.at,
             pending=self.pending,
@@ -88,12 +88,12 @@ class DecisionRequest:
 
 @dataclass(frozen=True)
 class ExpertRequest:
-    """Job of the planner thread: choose the places to ask an expert about.
+    """Job for the planner thread: choose the places to ask an expert about.
 
     Args:
         loop: copy of the engine, used by the planner thread only.
         places: places at which the expert can answer; None = all.
-        number: number of the job; the result of an older job is not used.
+        number: number of the job; the result of an outdated job is not used.
         now_ns: time of the request on the node's clock [ns].
     """
 
@@ -110,12 +110,12 @@ class ExpertRequest:
 
 @dataclass(frozen=True)
 class MissionOutput:
-    """Action that follows a step.
+    """Action that results from a step of the mission.
 
     Args:
         job: job for the planner thread.
-        again: place whose waypoint is sent again.
-        leg: next waypoint on the present way.
+        again: place whose waypoint is published again.
+        leg: next waypoint on the way to the target.
         hold: True = the probe must stop.
         probe: name of the probe of `again`, `leg` and `hold`.
         query: places to ask the expert about.

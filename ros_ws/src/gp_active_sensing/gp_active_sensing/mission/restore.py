@@ -63,18 +63,20 @@ _ONCE = frozenset(
         *(MissionStopped, MissionEnded),
     )
 )
-"""Kinds of events that never occur twice in a row with the same content. `MissionResumed` may occur
-twice: after a restart that was killed at once."""
+"""Kinds of events that never occur twice in a row with the same content.
+
+`MissionResumed` may occur twice, after a kill directly after a restart.
+"""
 
 
 def is_over(events: Sequence[Mapping[str, Any]]) -> str:
-    """Return the reason of the end of a journal's mission; "" = it has not ended."""
+    """Return the reason why the mission of a journal ended; "" = the mission has not ended."""
     ends = [number for number, kind in enumerate(kinds_of(events)) if kind == MissionEnded.KIND]
     return str(events[ends[-1]].get("reason") or "it was ended") if ends else ""
 
 
 def stopped_in_order(events: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether the last process of a mission was stopped instead of killed."""
+    """Return whether the last process of the mission was stopped and not killed."""
     return bool(events) and events[-1].get("event") == MissionStopped.KIND
 
 
@@ -95,7 +97,7 @@ class MissionRestorer:
         """Apply every line of a journal.
 
         Raises:
-            RunError: an event is inconsistent with the events before it.
+            RunError: an event contradicts earlier events.
         """
         mission, recorder = self._mission, self._recorder
         recorder.muted = mission.loop.restoring = True
@@ -143,7 +145,7 @@ class MissionRestorer:
         """Restore the effect of an event.
 
         Raises:
-            RunError, TypeError, ValueError, IndexError: it contradicts earlier events.
+            RunError, TypeError, ValueError, IndexError: the event contradicts earlier events.
         """
         match event:
             case ReadingUsed():
@@ -198,7 +200,7 @@ class MissionRestorer:
                 self._whereabouts(probe, event.where)
                 self._mission.fleet.replay(probe, event.why, event.time_ns)
             case JournalGap():
-                self._asked = None  # its answer may have come
+                self._asked = None  # the answer may have come in the meantime
                 self._gaps.note(event)
             case _:
                 pass  # starts and ends of processes have no effect
@@ -207,17 +209,17 @@ class MissionRestorer:
         return self._named(event.probe)
 
     def _named(self, name: str) -> ProbeState:
-        """Return a probe by its name; create it if it was added to the running mission."""
+        """Return the probe with this name; create a probe that joined the running mission."""
         if name not in self._mission.probes:
             changes.add_probe(self._mission, name)
         return self._mission.probes[name]
 
     def _state(self, event: StateChanged) -> None:
         mission, stamp_ns = self._mission, event.stamp_ns
-        # After the clock was set back this time is earlier than those before it.
+        # If the clock was set back, this time is earlier than the previous one.
         self._last_ns = stamp_ns
         mission.state, mission.reason = event.state, event.reason
-        self._asked = None  # a pause gives up the unfinished decision
+        self._asked = None  # a pause discards the unfinished decision
         for name, where in event.probes.items():
             self._whereabouts(self._named(name), where)
         if mission.state == "running":
@@ -293,7 +295,7 @@ class MissionRestorer:
                 probe.stages.home = None
 
     def _record(self, stage: Stage) -> None:
-        """Write the record of a finished stage, if it does not exist."""
+        """Write the record of a finished stage if the record is missing."""
         if not self._mission.claim(stage):
             return
         self._completed.add(stage.number)
@@ -312,7 +314,7 @@ class MissionRestorer:
         self._gated(event)
 
     def _intake(self, event: ReadingUsed | ReadingGated) -> ReadingIntake:
-        """Return the intake of a reading's quantity. Raises KeyError if there is none."""
+        """Return the intake for the reading's quantity; raise KeyError for an unknown quantity."""
         return self._probe(event).ingestion.of(event.reading.quantity)
 
     def _gated(self, event: ReadingUsed | ReadingGated) -> None:
@@ -326,7 +328,7 @@ class MissionRestorer:
         if event.stamp_ns is None:
             msg = "it does not say when"
             raise ValueError(msg)
-        # As recorded: `mission.retries` may have been changed.
+        # The recorded value counts: `mission.retries` may have changed since then.
         self._mission.loop.replay_miss(place, again=event.again)
         if event.passed:
             stage = probe.passed.miss(place, again=event.again)
@@ -339,7 +341,7 @@ class MissionRestorer:
             probe.sensor.miss(place)
 
     def _unused(self, event: AnswerUnused) -> None:
-        """Record a plan without a waypoint, or one that came too late."""
+        """Restore an unused plan: a plan without a waypoint, or an obsolete plan."""
         probe = self._probe(event)
         self._asked = None
         if event.waypoint is not None:
@@ -386,7 +388,6 @@ class MissionRestorer:
             probe.ingestion.recall(status.rejected)
 
     def _whereabouts(self, probe: ProbeState, where: Whereabouts | None) -> None:
-        """Restore a probe's position and odometer."""
         if where is None:
             msg = "it does not say where the probe is"
             raise ValueError(msg)
@@ -413,19 +414,19 @@ class MissionRestorer:
 
 
 class JournalGaps:
-    """Bounds on the readings and drives in the gaps of a journal."""
+    """Bounds on the readings and drives that are missing in a journal."""
 
     def __init__(self, mission: Mission) -> None:
         self._mission = mission
         self.found = False
-        """True after the first gap."""
+        """True if the journal has a gap."""
         self._readings = 0
-        """Largest number of lost readings since the last decision."""
+        """Largest number of readings lost since the last decision."""
         self._unsettled: set[str] = set()
-        """Names of the probes that may have made unknown drives since their last known decision."""
+        """Names of the probes whose drives since the last gap are unknown."""
 
     def note(self, event: JournalGap) -> None:
-        """Record a gap."""
+        """Record a gap in the journal."""
         missing = event.failures
         self.found = True
         self._readings += min(missing, missing if event.readings is None else event.readings)
@@ -438,7 +439,7 @@ class JournalGaps:
         )
 
     def settle(self, probe: ProbeState, event: DecisionTaken) -> None:
-        """Take the remaining budget from a decision, in place of the lost events before it."""
+        """Set the remaining budget to the budget recorded with a decision after the gap."""
         mission, loop = self._mission, self._mission.loop
         stage = event.stage
         if stage <= mission.decisions.stage:
@@ -462,14 +463,14 @@ class JournalGaps:
         self._unsettled.discard(probe.name)
 
     def cost(self, probe: ProbeState, cost: Cost, now_ns: int) -> Cost:
-        """Return an upper bound of the cost of a drive together with the lost drives before it."""
+        """Return an upper bound on the cost of a drive and of the lost drives before it."""
         if probe.name not in self._unsettled:
             return cost
         owed = probe.stages.owed(now_ns, probe.ingestion.metres)
         return Cost(max(cost.metres, owed.metres), max(cost.seconds, owed.seconds))
 
     def finish(self) -> None:
-        """Subtract the lost readings after the last decision from the budget."""
+        """Subtract the readings lost after the last decision from the budget."""
         loop, readings = self._mission.loop, self._readings
         if not readings or loop.remaining.readings is None:
             return

@@ -1,4 +1,4 @@
-"""Choose the run directory of a mission: a new one, or the directory of the resumed mission."""
+"""Choose the run directory of a mission: a new directory, or that of a resumed mission."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ AUTO = "auto"
 Events = Sequence[dict[str, Any]]
 
 _END = 1 << 20
-"""Largest size of the first and of the last line of a journal [bytes]."""
+"""Number of bytes read at the start and at the end of a journal."""
 
 
 def runs_folder() -> Path:
-    """Return the folder of runs for `run_dir: auto`: in ROS_HOME if it is set, else in ~/.ros."""
+    """Return the folder of runs for `run_dir: auto`, in ROS_HOME or else in ~/.ros."""
     home = os.environ.get("ROS_HOME")
     return (Path(home) if home else Path.home() / ".ros") / "gp_active_sensing"
 
@@ -51,11 +51,11 @@ def _note_of(node: str, domain: int) -> Path:
 def note_run(node: str, domain: int, run: Path | None) -> None:
     """Write the run directory of a node to a file for other programs of this user.
 
-    The path is in a file, not on a topic, since other users could publish on a topic.
+    A topic would be unsafe, since other users could publish a path.
 
     Args:
         node: fully qualified name of the node.
-        domain: ROS domain.
+        domain: ROS domain ID.
         run: run directory; None = the node has none.
 
     Raises:
@@ -70,13 +70,13 @@ def note_run(node: str, domain: int, run: Path | None) -> None:
 
 
 def drop_note(node: str, domain: int) -> None:
-    """Remove the file that `note_run` wrote, when the node ends."""
+    """Remove the file that `note_run` wrote for a node."""
     with contextlib.suppress(OSError):
         _note_of(node, domain).unlink()
 
 
 def noted_run(node: str, domain: int) -> tuple[Path | None, bool]:
-    """Return the run directory from `note_run`, and whether its file exists.
+    """Return the run directory from the file of `note_run`, and whether the file exists.
 
     Raises:
         RunError: the file cannot be read, is damaged, or is writable by other users.
@@ -114,7 +114,7 @@ def choose_run(
     *,
     resume: bool,
 ) -> tuple[RunDirectory | None, Events]:
-    """Return the run directory and the events of the mission to resume ([] = a new mission).
+    """Return the run directory, and the events of the mission to resume ([] = a new mission).
 
     Raises:
         RunError: the directory has a mission that is over, a mission of another configuration, or
@@ -156,10 +156,10 @@ class _Begun:
     """Mission in a run directory; missions are ordered by age.
 
     Args:
-        order: number of the mission in its folder, independent of clocks; 0 = not known.
-        changed_ns: time of the last write to its journal [ns].
+        order: number of the mission in its folder, independent of clocks; 0 = unknown.
+        changed_ns: time of the last write to the journal [ns].
         path: path of the run directory.
-        closed: True = the mission is over, or its last process was stopped instead of killed.
+        closed: True = the mission is over, or its last process was stopped and not killed.
     """
 
     order: int
@@ -195,7 +195,7 @@ def _begun(folder: Path) -> list[_Begun]:
 
 
 def _event(line: bytes) -> dict[str, Any]:
-    """Return the event of a line; {} for a damaged one."""
+    """Parse a line of a journal; return {} for a damaged line."""
     found = unseal(line.rstrip(b"\n"))
     return {} if found is None else found[0]
 
@@ -213,12 +213,12 @@ def _named(path: Path, config: Mapping[str, Any], *, resume: bool) -> tuple[RunD
 
 
 def _created(path: Path, config: Mapping[str, Any]) -> RunDirectory:
-    """Return a new run directory, with a copy of the file of a belief over kernels."""
+    """Create a run directory, with a copy of the kernels' file of the belief."""
     belief = _belief_of(config)
     if belief.model is None:
         with _hint():
             return RunDirectory.create(path, config)
-    # A run that is begun again still has its copy.
+    # A run that is started again still has the copy.
     belief = with_mark(belief, None if belief.model_mark is None else path)
     with _hint():
         run = RunDirectory.create(path, {**config, "belief": to_mapping(belief)})
@@ -231,7 +231,7 @@ def _belief_of(config: Mapping[str, Any]) -> BeliefConfig:
 
 
 def give_back(run: RunDirectory | None, *, begun: bool) -> None:
-    """Release an unused run directory; remove it if it was created for this mission."""
+    """Release an unused run directory; remove it if the mission created it."""
     if run is None:
         return
     if begun:
@@ -241,7 +241,7 @@ def give_back(run: RunDirectory | None, *, begun: bool) -> None:
 
 @contextlib.contextmanager
 def _hint() -> Iterator[None]:
-    """Add the parameter's name to the error for a directory in use."""
+    """Add the parameter's name to the error about a directory in use."""
     try:
         yield
     except InUse as error:
@@ -250,12 +250,12 @@ def _hint() -> Iterator[None]:
 
 
 def _events(run: RunDirectory, config: Mapping[str, Any]) -> Events:
-    """Return the events of the mission to resume. Raises RunError."""
+    """Return the events of the mission to resume; raise RunError if it cannot be resumed."""
     path = run.path
     run.repair()
     events = run.journal()
     why = is_over(events)
-    if not why and events and events[-1].get("event") == "gap":  # the event of its end may be lost
+    if not why and events and events[-1].get("event") == "gap":  # the end's event may be lost
         finished = run.summary().get("status") == "finished"
         why = "its summary says so" if finished else ""
     if why:

@@ -1,4 +1,4 @@
-"""Sorties: metres and seconds of one battery of a probe."""
+"""Track the range of a probe's battery in metres and seconds."""
 
 from __future__ import annotations
 
@@ -10,45 +10,45 @@ from gp_active_sensing.planning.budget import least_of
 from gp_active_sensing.types import Budget, Cost, Plan
 
 CHANGING = "changes its battery"
-"""Prefix of the reason why a probe waits: it needs another battery."""
+"""Start of the reason why a probe waits for another battery."""
 _MARGIN = 1.5
-"""Expected excess of future drives over their plans, as a multiple of the mean excess so far."""
+"""Factor from the mean excess of past drives over their plans to the expected excess."""
 _STEP = 0.005
-"""Smallest change of the charge that is recorded; the charge is between 0 and 1."""
+"""Smallest change of the state of charge (0 to 1) that is recorded."""
 _LEARNT = 0.03
-"""Smallest used charge (0 to 1) from which the charge per metre is estimated."""
+"""Smallest used charge (0 to 1) from which the use of charge per metre is estimated."""
 _RECENT = 0.1
-"""Used charge (0 to 1) over which the newest charge per metre is estimated."""
+"""Used charge (0 to 1) over which the newest use of charge per metre is estimated."""
 _CHARGED = 0.1
-"""Smallest rise of the charge (0 to 1) that counts as a new or recharged battery."""
+"""Smallest rise of the state of charge (0 to 1) that indicates a new or recharged battery."""
 
 
 class Sortie:
     """Range of a battery in metres and seconds; used under the mission's lock.
 
-    Metres and seconds count from the battery change on, also during a pause. If drives exceed their
-    plans, the range is reduced by the excess that is expected on the way home.
+    Metres and seconds are counted from the battery change on, also during a pause. If drives exceed
+    their plans, the range is reduced by the excess that is expected on the way home.
     """
 
     def __init__(self, whole: SortieConfig, battery: BatteryConfig) -> None:
         self.whole = Budget(None, whole.metres, whole.seconds)
         self.number = 1
         self.due = False
-        """True when the battery must be changed at the end place."""
+        """True if the battery must be changed at the end place."""
         self.waiting = False
         """True while the probe waits for another battery at the end place."""
         self.stages = 0
         """Number of places visited since the battery change."""
         self.level = math.nan
-        """Charge of the battery, 0 to 1; NaN = not known."""
+        """State of charge, 0 to 1; NaN = unknown."""
         self._reserve = battery.reserve
         self._spent = Cost(0.0, 0.0)
         self._counted: tuple[int, float] | None = None
         self._planned = self._driven = self._rest = Cost(0.0, 0.0)
         self._levels: list[tuple[float, float]] = []
-        """Charge and odometer [m] of each record since the battery change."""
+        """State of charge and odometer [m] of each record since the battery change."""
         self._per_metre = 1.0 / whole.metres if whole.metres else 0.0
-        """Use of charge per metre; 0 = not known."""
+        """Use of charge per metre; 0 = unknown."""
 
     @property
     def limited(self) -> bool:
@@ -56,40 +56,40 @@ class Sortie:
         return self.whole != Budget() or not math.isnan(self.level)
 
     def begin(self, now_ns: int, metres: float) -> None:
-        """Start counting at a time [ns] and an odometer [m], unless counting has started."""
+        """Start counting at a time and an odometer, unless counting has started."""
         self._counted = self._counted or (now_ns, metres)
 
     def count(self, now_ns: int, metres: float) -> None:
-        """Subtract distance and time since the last call."""
+        """Subtract the distance and time since the last call from the range."""
         if self._counted is not None:
             then_ns, then = self._counted
             passed = Cost(max(0.0, metres - then), max(0.0, 1e-9 * (now_ns - then_ns)))
             self._spent, self._counted = self._spent.plus(passed), (now_ns, metres)
 
     def skip(self, step_ns: int) -> None:
-        """Exclude a jump of the clock [ns] from the battery's time."""
+        """Exclude a jump of the node's clock [ns] from the counted time."""
         if self._counted is not None:
             self._counted = self._counted[0] + step_ns, self._counted[1]
 
     def note_drive(self, plan: Plan, driven: Cost, rest: Cost) -> None:
-        """Record the planned, actual and remaining cost of a drive."""
+        """Record the planned, driven and remaining cost of a drive."""
         self.stages += bool(plan.waypoints)
         self._planned, self._driven = self._planned.plus(plan.cost), self._driven.plus(driven)
         self._rest = rest
 
     def limit(self, budget: Budget) -> Budget:
-        """Return the part of a budget that this sortie may use."""
+        """Return the budget, limited to the range of this sortie."""
         return least_of(
             self._stretched(self.whole.minus(cost=self._spent), self._by_charge), budget
         )
 
     def fresh(self) -> Budget:
-        """Return the budget of a sortie with a fresh battery, in planned metres and seconds."""
+        """Return the budget with a full battery, in planned metres and seconds."""
         charge = (1.0 - self._reserve) / self._per_metre if self._per_metre else math.inf
         return self._stretched(self.whole, math.inf if math.isnan(self.level) else charge)
 
     def _stretched(self, left: Budget, charge: float) -> Budget:
-        """Return a remaining budget in planned metres and seconds; `charge` = range [m]."""
+        """Convert a remaining budget to planned metres and seconds; `charge` = range by charge."""
         if math.isfinite(charge):
             left = least_of(Budget(metres=charge), left)
         metres = _ratio(self._driven.metres, self._planned.metres - self._rest.metres)
@@ -102,7 +102,7 @@ class Sortie:
 
     @property
     def _by_charge(self) -> float:
-        """Range with the charge above the reserve [m]; inf = not known."""
+        """Range with the charge above the reserve [m]; inf = unknown."""
         if not self._levels or not self._per_metre:
             return math.inf
         level, then = self._levels[-1]
@@ -110,11 +110,11 @@ class Sortie:
         return max(0.0, level - self._reserve) / self._per_metre - since
 
     def is_news(self, level: float) -> bool:
-        """Return whether a charge differs from the last one by `_STEP` or more."""
+        """Return whether a charge differs from the last record by `_STEP` or more."""
         return math.isfinite(level) and not abs(level - self.level) < _STEP
 
     def note_level(self, level: float, metres: float) -> None:
-        """Record the charge at an odometer reading [m], and estimate the use per metre."""
+        """Record the state of charge at an odometer [m]; estimate the use of charge per metre."""
         if self._levels and level > self._levels[-1][0] + _CHARGED:
             self._levels = []
         self.level = level
@@ -129,16 +129,16 @@ class Sortie:
             )
 
     def change(self, number: int) -> None:
-        """Begin another sortie with another battery."""
+        """Begin sortie `number` with another battery."""
         self.number, self.stages = number, 0
         self.due = self.waiting = False
         self._spent, self._counted, self._levels = Cost(0.0, 0.0), None, []
         if not math.isnan(self.level):
-            self.level = 1.0  # until the next message
+            self.level = 1.0  # unknown until the next message
 
 
 def _ratio(driven: float, planned: float) -> float:
-    """Return the expected ratio of the actual to the planned cost of a drive, at least 1."""
+    """Return the expected ratio, at least 1, of the driven to the planned cost of a drive."""
     if planned <= 0.0 or driven <= (1.0 + 1e-6) * planned:
         return 1.0
     return 1.0 + _MARGIN * (driven / planned - 1.0)

@@ -1,4 +1,4 @@
-"""Stages of a probe; each has a decision, a cost, a result and a record."""
+"""Stages of a probe: each has a decision, a drive, readings, a cost and a record."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from gp_active_sensing.types import Cost, Plan, Reading
 class StageLog:
     """Log of a probe's decisions, drives and readings; used under the mission's lock.
 
-    Time and distance count from the first decision on, except during a pause.
+    Time and distance are counted from the first decision on and not during a pause.
     """
 
     def __init__(self) -> None:
         self.number = 0
-        """Number of the newest decision, counted over all probes."""
+        """Number of the probe's newest decision in the mission."""
         self.plan: Plan | None = None
-        """Decision that is carried out; None = none."""
+        """Decision that the probe carries out; None = none."""
         self.home: Plan | None = None
         """Plan of the present drive to the end place; None = none."""
         self.driven = Cost(0.0, 0.0)
@@ -36,11 +36,11 @@ class StageLog:
     @property
     def target(self) -> int | None:
         """Place that the probe drives to; None = none."""
-        plan = self.plan or self.home  # read once: another thread may change them
+        plan = self.plan or self.home  # read each once: another thread may change them
         return None if plan is None else plan.path[-1]
 
     def begin(self, plan: Plan, number: int, now_ns: int, metres: float) -> None:
-        """Start a stage with its decision."""
+        """Start a stage with a decision."""
         self.number = number
         self.plan, self.home = plan, None
         self._values = {}
@@ -48,7 +48,7 @@ class StageLog:
             self._charged = now_ns, metres
 
     def note(self, readings: Collection[Reading]) -> None:
-        """Record used readings."""
+        """Record the values of used readings by place."""
         for reading in readings:
             if self.target is not None and reading.location is not None:
                 self._values.setdefault(reading.location, []).append(reading.value)
@@ -66,8 +66,8 @@ class StageLog:
     ) -> tuple[Stage, Cost]:
         """End the stage; return the stage and its cost.
 
-        `metres` is the odometer. `went` and `visits` are fields of `Stage`. `cost` is the cost
-        from the journal after a restart; None = the cost since the last stage.
+        `metres` is the odometer. `went` and `visits` are fields of `Stage`. After a restart, `cost`
+        is the cost in the journal; None = compute the cost since the last stage.
         """
         values = self._values.get(plan.path[-1] if went is None else went, [])
         value = sum(values) / len(values) if values else None
@@ -79,7 +79,11 @@ class StageLog:
     def pass_by(
         self, plan: Plan, now_ns: int, metres: float, *, probe: str = "", cost: Cost | None = None
     ) -> tuple[Stage, Cost]:
-        """End the stage before its reading, like `complete`; `settle` is called later."""
+        """End the stage at the arrival, before its reading; return the stage and its cost.
+
+        The caller passes the stage to `settle` when the reading has come. See `complete` for the
+        arguments.
+        """
         if cost is None:
             cost = self.charge(now_ns, metres)
         else:
@@ -88,7 +92,7 @@ class StageLog:
         return Stage(self.number, plan, None, self.driven, now_ns, probe=probe), cost
 
     def settle(self, stage: Stage) -> None:
-        """Queue a stage for recording."""
+        """Add a stage to the unrecorded stages."""
         self._unrecorded.append(stage)
 
     def drop(self) -> None:
@@ -96,10 +100,10 @@ class StageLog:
         self.plan = self.home = None
 
     def charge(self, now_ns: int, metres: float) -> Cost:
-        """Return the cost since the last call, and add it to the total."""
+        """Add the cost since the last call to the total cost; return the added cost."""
         then_ns, then_metres = (now_ns, metres) if self._charged is None else self._charged
         self._charged = now_ns, metres
-        # The odometer may go back: it corrects metres that were noise.
+        # The odometer may decrease when it corrects metres that were noise.
         cost = Cost(max(0.0, metres - then_metres), max(0.0, 1e-9 * (now_ns - then_ns)))
         self.driven = self.driven.plus(cost)
         return cost
@@ -110,27 +114,27 @@ class StageLog:
         self.driven = self.driven.plus(cost)
 
     def skip(self, step_ns: int) -> None:
-        """Exclude a jump of the clock [ns] from the charged time."""
+        """Exclude a jump of the node's clock [ns] from the counted time."""
         if self._charged is not None:
             then_ns, metres = self._charged
             self._charged = then_ns + step_ns, metres
 
     def owed(self, now_ns: int, metres: float) -> Cost:
-        """Return the cost that is not charged yet."""
+        """Return the cost since the last call of `charge`."""
         then_ns, then_metres = (now_ns, metres) if self._charged is None else self._charged
         return Cost(max(0.0, metres - then_metres), max(0.0, 1e-9 * (now_ns - then_ns)))
 
     def skip_drive(self, now_ns: int, metres: float) -> None:
-        """Exclude the distance and time since the end of the last stage from the cost."""
+        """Exclude the time and distance since the last call of `charge` from the cost."""
         self._charged = None if self.target is None else (now_ns, metres)
 
     @property
     def unrecorded(self) -> list[Stage]:
-        """Stages that are not claimed for recording yet."""
+        """Ended stages that `claim` has not removed yet."""
         return list(self._unrecorded)
 
     def claim(self, stage: Stage) -> bool:
-        """Claim a stage for recording; return False if it was claimed before."""
+        """Claim a stage for recording; return False if the stage was claimed before."""
         if stage not in self._unrecorded:
             return False
         self._unrecorded.remove(stage)
@@ -142,9 +146,9 @@ FIGURES = (
     "promised_error",
     "regret", "cumulative_regret", "regret_bound", "recommended",
 )  # fmt: skip
-"""Fields of records that are kept in memory for the summary, since whole records are large."""
+"""Fields of the records that the summary needs; only these fields are kept in memory."""
 MOST_UNWRITTEN = 2_000
-"""Largest number of records kept while the disk is full; the oldest are dropped."""
+"""Largest number of records kept in memory while the disk is full. The oldest are dropped."""
 
 
 class StageRecords:
@@ -152,18 +156,17 @@ class StageRecords:
 
     Args:
         run: run directory, with the records of earlier processes; None = nothing is written.
-        guard: calls a function and returns whether it succeeded.
+        guard: calls a function that writes, and returns whether the function succeeded.
     """
 
     def __init__(
         self, run: RunDirectory | None, guard: Callable[[Callable[[], None]], bool]
     ) -> None:
         self.newest: dict[str, Any] = {}
-        """Record of the newest stage of this process; {} = none yet."""
+        """Record of the newest stage since the start of the process; {} = none yet."""
         self.figures: list[dict[str, Any]] = []
-        """Fields `FIGURES` of the record of each stage, oldest first."""
+        """The fields `FIGURES` of each stage's record, oldest first."""
         self.lost = 0
-        """Number of dropped records."""
         self._run = run
         self._guard = guard
         self._lock = threading.RLock()
@@ -178,11 +181,11 @@ class StageRecords:
 
     @property
     def unwritten(self) -> int:
-        """Number of records that are not written yet."""
+        """Number of records that wait to be written."""
         return len(self._unwritten)
 
     def add(self, record: dict[str, Any]) -> None:
-        """Write a record; after a failure it is written later."""
+        """Write a record. After a failure, the next call of `add` or `catch_up` tries again."""
         with self._lock:
             self.newest = record
             self.figures.append(_figures(record))
@@ -194,7 +197,7 @@ class StageRecords:
                 self.lost += 1
 
     def catch_up(self) -> None:
-        """Write the unwritten records, until a write fails."""
+        """Write the waiting records in order; stop at the first failure."""
         with self._lock:
             while self._run is not None and self._unwritten:
                 if not self._guard(partial(self._run.append_record, self._unwritten[0])):
@@ -202,7 +205,10 @@ class StageRecords:
                 self._unwritten.popleft()
 
     def keep(self, stages: Collection[int]) -> None:
-        """Drop the records of all other stages, whose end a power cut removed from the journal."""
+        """Drop all records but those of `stages`.
+
+        After a power cut, a record may exist without its stage in the journal.
+        """
         if self._run is None or self.stages <= set(stages):
             return
         with self._lock:

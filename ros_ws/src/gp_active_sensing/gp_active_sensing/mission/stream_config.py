@@ -1,4 +1,4 @@
-"""Configuration of the input streams: readings, poses, batteries, answers."""
+"""Configuration of the input streams: readings, poses, batteries, and answers of an expert."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from gp_active_sensing.types import Aim
 logger = logging.getLogger(__name__)
 
 TF = "tf"
-"""Pose type for poses from tf."""
+"""Name of the pose type that reads poses from tf."""
 TWISTS = {
     "geometry_msgs/msg/TwistStamped": ("twist", "linear"),
     "geometry_msgs/msg/TwistWithCovarianceStamped": ("twist", "twist", "linear"),
     "geometry_msgs/msg/Twist": ("linear",),
     "nav_msgs/msg/Odometry": ("twist", "twist", "linear"),
 }
-"""Path of the linear velocity in each message type with a twist."""
+"""Fields that lead to the linear velocity, by message type."""
 LEAST_MAX_RATE = 2000.0
-"""Largest rate of used messages of a stream with a low expected rate [Hz]."""
+"""Smallest limit of a stream's message rate [Hz]; further messages are rejected."""
 MOST_BYTES = {"reading": 1_048_576, "pose": 65_536, "answer": 1_048_576}
-"""Largest size of a message that is decoded, by stream [bytes]."""
+"""Largest size of a message that is decoded [bytes], by kind of stream."""
 MOST_ANSWERS = 100.0
-"""Largest rate of used messages with answers of an expert [Hz]."""
+"""Largest rate of an expert's answers that are used [Hz]."""
 _DEGREE = 111_320.0
-"""Approximate length of a degree of latitude [m]."""
+"""Approximate length of one degree of latitude [m]."""
 _FASTER = 10.0
-"""Largest rate of used messages of other streams, as a multiple of the expected rate."""
+"""Limit of a stream's message rate as a multiple of its expected rate."""
 
 
 def topic_param(name: str, more: str = "") -> Any:
@@ -47,7 +47,7 @@ def topic_param(name: str, more: str = "") -> Any:
 
 @dataclass(frozen=True)
 class StreamConfig:
-    """Configuration of a subscription."""
+    """Configuration of one subscription."""
 
     reliable: bool = param(
         False,
@@ -165,7 +165,7 @@ class ReadingConfig(StreamConfig):
 
 @dataclass(frozen=True)
 class PlannedConfig:
-    """Belief of one of several quantities, and its weight in plans."""
+    """Configuration of one quantity's belief and of its weight in plans."""
 
     weight: float = param(
         1.0,
@@ -184,20 +184,20 @@ class PlannedConfig:
     belief: BeliefConfig = dataclass_field(default_factory=BeliefConfig)
 
     def quantity(self, name: str, belief: Belief, aim: Aim | None) -> QuantityBelief:
-        """Return a further quantity for an engine, with its belief and aim."""
+        """Return the quantity `name` for an engine, with its belief and aim."""
         return QuantityBelief(name, belief, self.weight, self.sampled, aim, self.link or None)
 
 
 @dataclass(frozen=True)
 class QuantityConfig(ReadingConfig, PlannedConfig):
-    """Configuration of one of several quantities: readings, belief and probes."""
+    """Configuration of one of several quantities: its readings, its belief and its probes."""
 
     probes: tuple[str, ...] = param(
         (), help="names of the probes that carry its sensor. Empty = all probes"
     )
 
     def reading(self) -> ReadingConfig:
-        """Return the configuration of its readings."""
+        """Return only the configuration of the readings."""
         names = (each.name for each in fields(ReadingConfig))
         return ReadingConfig(**{name: getattr(self, name) for name in names})
 
@@ -302,14 +302,14 @@ class PoseConfig(StreamConfig):
 
     @property
     def latched(self) -> bool:
-        """True if poses come only in motion (AMCL); each pose is then valid until the next one."""
+        """True if poses come only in motion, as from AMCL; a pose is valid until the next pose."""
         return self.type.endswith("/PoseWithCovarianceStamped")
 
     def origin(self, of_map: tuple[float, float] | None) -> tuple[float, ...] | None:
-        """Return the latitude and longitude of the origin of positions [degree]; None = not known.
+        """Return the latitude and longitude of the origin of positions [degree]; None = unknown.
 
         Args:
-            of_map: longitude and latitude of the map's origin [degree]; None = not known.
+            of_map: longitude and latitude of the map's origin [degree]; None = unknown.
         """
         if of_map is None:
             return self.datum
@@ -332,7 +332,7 @@ class PoseConfig(StreamConfig):
 
 @dataclass(frozen=True)
 class BatteryConfig:
-    """Configuration of the battery's charge, from sensor_msgs/msg/BatteryState."""
+    """Configuration of the battery charge, from sensor_msgs/msg/BatteryState."""
 
     topic: str = topic_param("", "; the probe comes home while the charge lasts; empty = none")
     reserve: float = param(
@@ -345,7 +345,7 @@ class BatteryConfig:
 
 @dataclass(frozen=True)
 class ExpertTopicsConfig(AnswersConfig):
-    """Configuration of the questions to an expert, on ``expert/query`` and ``expert/answer``."""
+    """Configuration of the queries to an expert on ``expert/query`` and ``expert/answer``."""
 
     ask: bool = param(
         True,
@@ -355,11 +355,11 @@ class ExpertTopicsConfig(AnswersConfig):
 
 
 def most_per_second(stream: ReadingConfig | PoseConfig) -> float:
-    """Return the largest rate of used messages of a stream [Hz]."""
+    """Return the largest rate at which messages of a stream are used [Hz]."""
     return max(LEAST_MAX_RATE, _FASTER * stream.rate)
 
 
 WAITING_SECONDS = 2.0
-"""Time that the queue of readings without a pose can hold at the largest used rate [s]."""
+"""Capacity of the queue of readings without a pose, in seconds at the largest used rate."""
 KEPT_SECONDS = 2.0
-"""Time that the store of gated readings can hold at the largest used rate [s]."""
+"""Capacity of the store of gated readings, in seconds at the largest used rate."""

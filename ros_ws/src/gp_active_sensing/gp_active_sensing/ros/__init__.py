@@ -1,5 +1,5 @@
-"""ROS 2: the nodes, their parameters, and conversions between messages and the core.
+"""ROS 2 nodes, their parameters, and conversions between messages and the core.
 
-Only this package imports rclpy and message packages. Its module `environment` can be imported
-without them and reports missing packages.
+Only this package imports rclpy and message packages. The module `environment` works without these
+packages and reports which of them are missing.
 """

@@ -1,7 +1,7 @@
-"""Node ``active_sensing``: readings and poses in, the next waypoint out.
+"""Node ``active_sensing``: receive readings and poses, publish the next waypoint.
 
-Callbacks put messages into the inbox. The mission thread uses them, and the planner thread plans on
-a copy of the engine, so that no reading waits for a plan. This module connects the mission
+Callbacks put messages into the inbox. The mission thread processes the messages. The planner thread
+plans on a copy of the engine, so that no reading waits for a plan. This module connects the mission
 (`mission`) and conversions (`messages.conversions`, `to_messages`) to topics, services and
 parameters.
 """
@@ -55,13 +55,13 @@ HEIGHTS = (
     "grid with map.heights"
 )
 LIVE = (*live.LIVE, "probes")
-"""Parameters that may change while the node is configured."""
+"""Parameters that may change after `configure`."""
 
 
 class ActiveSensingNode(GuardedNode):
     """Lifecycle node of a mission.
 
-    Its topics, actions, services and parameters are in ``docs/ros.md``.
+    The topics, actions, services and parameters are in ``docs/ros.md``.
 
     Attributes:
         mission: the mission; None while the node is not configured. Hold ``mission.lock`` to read
@@ -101,7 +101,7 @@ class ActiveSensingNode(GuardedNode):
 
     @property
     def results(self) -> Publishers | None:
-        """Publishers; None while the node is not configured."""
+        """Publishers of the mission; None while the node is not configured."""
         return self._results
 
     @property
@@ -110,14 +110,13 @@ class ActiveSensingNode(GuardedNode):
         return super().is_active and self._worker is not None and self._worker.is_running
 
     def _declare(self) -> None:
-        """Declare the parameters, with the scenario's values as defaults."""
         given = self.parameters.given
         defaults: dict[str, Any] = {}
         if name := given.get("scenario", ""):
             try:
                 scenario = load_scenario(str(name))
                 self._scenario = scenario.to_mapping()
-                # The scenario does not name the probes of a bag.
+                # The probes of a bag are not those of the scenario.
                 followed = given.get("mission.follow") == "probe"
                 defaults = {**self._scenario, "probes": [] if followed else list(scenario.names)}
                 defaults["mission"] = visits_of(scenario)
@@ -129,12 +128,11 @@ class ActiveSensingNode(GuardedNode):
         try:
             section = policies.factory(policy)
             defaults = with_policy(defaults, policy)
-        except ConfigError:  # `configure` reports it
+        except ConfigError:  # `configure` reports the error
             defaults["policy"] = {"name": policy}
         self.parameters.declare(defaults, policy=section)
 
     def _on_parameters(self, parameters: list[Any]) -> None:
-        """Apply changed live parameters."""
         if self._parts is None or not any(p.name in LIVE for p in parameters):
             return
         before, self._config = self._config, self.parameters.config()
@@ -150,8 +148,8 @@ class ActiveSensingNode(GuardedNode):
     def configure(self) -> None:
         """Build the mission from the parameters; report all problems in one message.
 
-        With a map from a topic, the mission is built when the first map comes. A resumed mission
-        uses its stored map instead.
+        With a map from a topic, the mission is built after the first map has come. A resumed
+        mission uses its stored map instead.
         """
         config: ActiveSensingConfig = self.parameters.config(check=self._check)
         config = dataclasses.replace(config, map=beside(config.map, self.file_folders))
@@ -170,7 +168,7 @@ class ActiveSensingNode(GuardedNode):
             self.get_logger().info(f"the mission begins with the first map on {self._map.name}")
 
     def _begin(self, first: FirstMap) -> None:
-        """Build the mission with the first map, and start it if the node is active."""
+        """Build the mission with the first map; start the mission if the node is active."""
         try:
             self._build(self._config, first)
         except MapError:
@@ -187,7 +185,6 @@ class ActiveSensingNode(GuardedNode):
             self._results.send_map()
 
     def _build(self, config: ActiveSensingConfig, first: FirstMap | None) -> None:
-        """Build the mission with its publishers, subscriptions and services."""
         self._parts = parts = build_parts(
             config,
             self._scenario,
@@ -197,7 +194,7 @@ class ActiveSensingNode(GuardedNode):
         if parts.recorder.run is not None and not parts.recorder.earlier:
             self.get_logger().info(f"the mission is kept in {parts.recorder.run.path}")
         run = parts.recorder.run
-        try:  # for the live page
+        try:  # the live page reads the note
             self._note = self.get_fully_qualified_name(), self.context.get_domain_id()
             note_run(*self._note, None if run is None else run.path)
         except RunError as error:
@@ -213,7 +210,7 @@ class ActiveSensingNode(GuardedNode):
             self._map.follow(parts.mission)
 
     def _check(self, mapping: dict[str, Any]) -> None:
-        """Check map and policy beyond the checks of the configuration. Raises ConfigError."""
+        """Check map and policy further than the configuration does; raise ConfigError."""
         found: list[str] = []
         given = mapping.get("map", {})
         has_map = given.get("file") or given.get("topic")
@@ -233,7 +230,7 @@ class ActiveSensingNode(GuardedNode):
             raise ConfigError(found)
 
     def activate(self) -> None:
-        """Start the threads, and start or resume the mission."""
+        """Start the threads, then start or resume the mission."""
         if self._parts is None or self._results is None:
             return
         mission = self._parts.mission
@@ -250,11 +247,10 @@ class ActiveSensingNode(GuardedNode):
             self.get_logger().info(f"active; the mission is {_state_text(mission)}")
 
     def _is_simulated(self) -> bool:
-        """Return whether the node uses simulated time."""
         return bool(self.get_clock().ros_time_is_active)
 
     def deactivate(self) -> None:
-        """Stop the threads and the probes; the mission is kept."""
+        """Stop the threads and the probes; keep the mission."""
         self._stop_work()
         if self._parts is not None and self._results is not None:
             for name, probe in self._parts.mission.probes.items():
@@ -275,7 +271,7 @@ class ActiveSensingNode(GuardedNode):
 
     def release(self) -> None:
         """Write the final records, and release topics and services."""
-        self._stop_work()  # after an error the threads may still run
+        self._stop_work()  # the threads may still run after an error
         if self._map is not None:
             self._map.close()
             self._map = None
@@ -295,7 +291,7 @@ class ActiveSensingNode(GuardedNode):
 
 
 def _state_text(mission: Mission) -> str:
-    """Return a text with the state of a mission and the service that continues it."""
+    """Return a text with the mission's state and the service that continues the mission."""
     idle = ": readings are used, no place is chosen; ~/start begins it"
     command = {"idle": idle, "paused": "; ~/resume goes on"}.get(mission.state, "")
     return mission.state + (f" ({mission.reason})" if mission.reason else "") + command

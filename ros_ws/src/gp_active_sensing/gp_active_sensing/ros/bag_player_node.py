@@ -1,4 +1,4 @@
-"""Node ``bag_player``: plays a bag on the topics of the bag, with the clock of the bag.
+"""Node ``bag_player``: publish a bag on its topics, with the clock of the bag.
 
 ROS parameters: see `BagPlayerConfig`. The node publishes the topics of the bag (raw, of any type)
 and ``/clock``. At rate 0 it plays as fast as possible. It then waits until the node ``listener``
@@ -37,7 +37,7 @@ from gp_active_sensing.ros.to_messages import find_message_type, time_of
 
 CLOCK_TOPIC = "/clock"
 AHEAD = 2000
-"""Largest number of sent messages that are not yet reported as received, at rate 0."""
+"""Largest number of sent messages not yet reported as received, at rate 0."""
 _PERIOD = 0.002
 _SLICE = 0.02
 _CLOCK_STEP_NS = 10_000_000
@@ -52,13 +52,13 @@ _FINISH_PATIENCE = 60.0  # the listener writes its report before it answers
 class BagPlayer(GuardedNode):
     """Player of one bag.
 
-    A message of a type that is not installed, or with invalid data, is left out and counted. A
+    A message of a type that is not installed, or with invalid data, is skipped and counted. A
     damaged bag is played up to the damage, and the exit code is 1.
 
     Attributes:
         settings: the parameters.
         played: number of published messages by topic.
-        left_out: number of messages left out by topic.
+        left_out: number of skipped messages by topic.
     """
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ class BagPlayer(GuardedNode):
         self._clock_logged = 0.0
         self._ready_at: float | None = None
         self._phase: Callable[[float], None] = self._wait
-        # On a steady clock, since the node's clock may follow /clock.
+        # The timer uses a steady clock, since the node's clock may follow /clock.
         self.create_timer(_PERIOD, self._step)
 
     def release(self) -> None:
@@ -125,7 +125,7 @@ class BagPlayer(GuardedNode):
                 publishers[topic.name] = self.create_publisher(
                     find_message_type(topic.type),
                     topic.name,
-                    # Reliable fits all subscribers; latched like the recorded topic.
+                    # Reliable fits all subscribers. The topic is latched like the recorded topic.
                     qos.reliable(AHEAD, latched=topic.latched),
                 )
             except (ConfigError, MissingDependencyError, NameValidationException) as error:
@@ -139,7 +139,7 @@ class BagPlayer(GuardedNode):
         self.get_logger().warning(one_line(what))
 
     def _watched_topics(self) -> list[str]:
-        """Return the requested topics; each must be in the bag and have a subscriber."""
+        """Return the requested topics; each topic must be in the bag and have a subscriber."""
         watched = self._wanted()
         absent = [name for name in watched if name not in self._publishers_of]
         if absent:
@@ -156,7 +156,7 @@ class BagPlayer(GuardedNode):
     def _step(self) -> None:
         now = time.monotonic()
         if now - self._clock_logged >= _CLOCK_AGAIN:
-            self._send_clock(now)  # for late subscribers
+            self._send_clock(now)  # late subscribers need the time
         try:
             self._phase(now)
         except ReplayError as error:
@@ -188,7 +188,7 @@ class BagPlayer(GuardedNode):
         self.get_logger().info(f"playing {self._bag.path} {speed}{about}")
 
     def _play(self, now: float) -> None:
-        """Publish due messages for a short time, so that signals are handled in between."""
+        """Publish due messages for a short time, so that signals are handled between two calls."""
         until = now + _SLICE
         while self._next is not None and now < until:
             if not self._is_due(self._next, now):
@@ -228,7 +228,6 @@ class BagPlayer(GuardedNode):
         self.played[message.topic] += 1
 
     def _publish_time(self, stamp_ns: int) -> None:
-        """Publish the bag's time if it has advanced by 10 ms or more."""
         last = self._clock_ns
         if last is not None and stamp_ns - last < _CLOCK_STEP_NS:
             return
@@ -245,7 +244,7 @@ class BagPlayer(GuardedNode):
             elapsed = (now - self._began) * self.settings.rate * 1e9
             self._publish_time(self._first_ns + round(elapsed))
 
-    # -- the listener --------------------------------------------------------------------------
+    # -- listener ------------------------------------------------------------------------------
 
     def _on_diagnostics(self, message: DiagnosticArray) -> None:
         for status in message.status:
@@ -262,7 +261,7 @@ class BagPlayer(GuardedNode):
         try:
             frames = json.loads(message.data)
             self._used += sum(len(frame.get("took", ())) for frame in frames)
-        except (ValueError, AttributeError, TypeError):  # the topic of another program
+        except (ValueError, AttributeError, TypeError):  # the topic belongs to another program
             return
         self._note_taken(self._used)
 
@@ -296,7 +295,7 @@ class BagPlayer(GuardedNode):
         self._announce_end(now)
 
     def _announce_end(self, now: float) -> None:
-        """Call ``~/finish`` of the listener, whose answer ends this node."""
+        """Call ``~/finish`` of the listener; the answer ends this node."""
         if not self.settings.listener:
             self.end(0)
             return

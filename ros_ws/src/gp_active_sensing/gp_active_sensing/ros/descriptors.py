@@ -1,4 +1,4 @@
-"""Configuration fields as ROS parameters: type, descriptor and conversion of values."""
+"""Convert configuration fields to ROS parameters: types, descriptors and values."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.util.yaml_files import parse_yaml
 
 READ_ONLY = frozenset({"scenario", "policy.name", "policy.command", "autostart"})
-"""Parameters that can be set only at the start: they choose other parameters or name a program."""
+"""Parameters that can be set only at the start: they select other parameters or a program."""
 
 _NULLS = ("null", "~")
-"""YAML words for None, which rcl reads as text."""
+"""YAML words for None that rcl reads as text."""
 _KINDS: dict[Any, Parameter.Type] = {
     bool: Parameter.Type.BOOL,
     int: Parameter.Type.INTEGER,
@@ -50,7 +50,7 @@ _ARRAYS: dict[Any, Parameter.Type] = {
 _NUMBERS: dict[Any, type] = {
     (kinds[a], kinds[b]): b for kinds in (_KINDS, _ARRAYS) for a, b in ((int, float), (float, int))
 }
-"""Python type to which a number is converted, by the given type and the parameter's type."""
+"""Python type to which a number is converted, by the pair (given type, parameter's type)."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Leaf:
         name: dotted name.
         hint: type of the field.
         info: unit, bounds and help.
-        default: default of the dataclass; None = none.
+        default: default value of the dataclass; None = no default.
     """
 
     name: str
@@ -85,7 +85,7 @@ class Leaf:
 
     @property
     def kind(self) -> Parameter.Type | None:
-        """Type of the parameter; None = values of several types are possible."""
+        """ROS type of the parameter; None = values of several types are allowed."""
         if len(self._inner) != 1:
             return None
         (hint,) = self._inner
@@ -123,7 +123,7 @@ class Leaf:
             read_only=self.name in READ_ONLY,
             dynamic_typing=self.kind is None,
         )
-        # An optional number may be NaN, which is in no range.
+        # An optional number may be NaN, which is outside every range.
         bounded = any(v is not None for v in (info.low, info.above, info.high))
         if bounded and not self.optional:
             self._add_range(descriptor)
@@ -150,7 +150,7 @@ class Leaf:
             ]
 
     def encode(self, value: Any) -> Any:
-        """Return a configuration value as a parameter's value; None = not set."""
+        """Convert a configuration value to a parameter's value; None = not set."""
         if value is None:
             return None
         plain = _listed(value)
@@ -158,7 +158,7 @@ class Leaf:
             return yaml.safe_dump(plain, default_flow_style=True).strip()
         if isinstance(plain, list):
             if not plain:
-                return None  # an empty list has no type in ROS
+                return None  # ROS has no type for an empty list
             if any(isinstance(item, list | dict) for item in plain):
                 return yaml.safe_dump(plain, default_flow_style=True).strip()
             if self.kind == Parameter.Type.DOUBLE_ARRAY or self.kind is None:
@@ -169,7 +169,7 @@ class Leaf:
         return _as_float(plain) if self.kind in (Parameter.Type.DOUBLE, None) else plain
 
     def decode(self, value: Any) -> Any:
-        """Return a parameter's value as plain configuration data."""
+        """Convert a parameter's value to plain configuration data."""
         if isinstance(value, float) and math.isnan(value) and self.optional:
             return None
         if value == "" and self.optional:
@@ -186,9 +186,9 @@ class Leaf:
         return _listed(value)
 
     def typed(self, parameter: Parameter) -> Parameter:
-        """Return a parameter whose numbers have the declared type, if the conversion is exact.
+        """Convert the numbers of a parameter to the declared type, if the conversion is exact.
 
-        Without the conversion ROS rejects 5000 for a float and 5000.0 for an integer.
+        Without this conversion ROS rejects 5000 for a float and 5000.0 for an integer.
         """
         kind, value = _NUMBERS.get((parameter.type_, self.kind)), parameter.value
         if kind is None:
@@ -197,11 +197,11 @@ class Leaf:
         value = [_same(kind, each) for each in value] if several else _same(kind, value)
         try:
             return Parameter(parameter.name, self.kind, value)
-        except ValueError:  # a number is not exact, and ROS rejects it
+        except ValueError:  # ROS rejects a list with an inexact number
             return parameter
 
     def check(self, value: Any) -> str:
-        """Return the problem with a value of the parameter; "" = none."""
+        """Return the problem with a value of the parameter; "" = no problem."""
         last = self.name.rsplit(".", maxsplit=1)[-1]
         alone = dataclasses.make_dataclass(
             "Alone", [(last, self.hint, dataclasses.field(metadata={"param": self.info}))]
@@ -224,8 +224,8 @@ def leaves_of(
 
     Args:
         root: the dataclass.
-        sections: dataclass of each mapping with free keys (``policy``); None = not known.
-        names: for each field that maps names to dataclasses (``readings``), its keys.
+        sections: dataclass of each mapping with free keys (``policy``); None = unknown.
+        names: for each field that maps names to dataclasses (``readings``), the names.
         prefix: prefix of the parameters' names.
     """
     for field, hint in declared(root):
@@ -245,7 +245,7 @@ def leaves_of(
 
 
 def _same(kind: type, value: float) -> Any:
-    """Return a number as another type, or unchanged if the conversion is not exact.
+    """Convert a number to another type; return it unchanged if the conversion is not exact.
 
     Integers beyond the 64 bits of ROS also stay unchanged.
     """

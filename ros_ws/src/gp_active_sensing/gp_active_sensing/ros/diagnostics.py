@@ -28,11 +28,11 @@ from gp_active_sensing.util.wording import shown
 
 OK, WARN, ERROR = 0, 1, 2
 ASKED_FOR = ("settling",)
-"""Reasons of rejections that a parameter requests, so that they are no problem."""
+"""Reasons of rejections that a parameter requests; they are not reported as problems."""
 
 
 def probe_state(probe: ProbeState) -> str:
-    """Return the state of a probe in a word."""
+    """Return the state of a probe as one word."""
     if probe.gone:
         if probe.gone.startswith(LEFT):
             return "left"
@@ -59,7 +59,7 @@ def reading_topic(probe: ProbeState, streams: Collection[str]) -> str:
 def probe_status(
     probe: ProbeState, streams: Mapping[str, TopicMonitor], refused: Counter[str]
 ) -> tuple[int, str, dict[str, object]]:
-    """Return level, summary and values of a probe."""
+    """Return diagnostic level, summary and values of a probe."""
     pose = streams[probe_topic(probe.name, "pose")]
     reading = streams[reading_topic(probe, streams)]
     intakes = probe.ingestion.intakes
@@ -101,7 +101,7 @@ def probe_status(
 
 
 def sortie_values(probe: ProbeState) -> dict[str, object]:
-    """Return a sortie's number, and its remaining metres, seconds and charge; {} = no sorties."""
+    """Return number, remaining range and charge of the present sortie; {} = no sorties."""
     sortie, left = probe.sortie, probe.left
     if not sortie.limited:
         return {}
@@ -114,43 +114,45 @@ def sortie_values(probe: ProbeState) -> dict[str, object]:
 
 
 def rejection_problems(rejected: Mapping[str, int]) -> list[str]:
-    """Return a text on the number of unrequested rejections; [] = there are none."""
+    """Return a text on the number of unrequested rejections; [] = none."""
     total = sum(count for word, count in rejected.items() if word not in ASKED_FOR)
     return [f"{total} rejected"] if total else []
 
 
 MISSION_STATUS = "mission"
-"""Name of the diagnostic status with the state of the mission."""
+"""Name of the diagnostic status that reports the state of the mission."""
 _STREAMS = ("reading", "pose", "battery", "twist")
-"""Names of streams with a section in the configuration; other names are further quantities."""
+"""Names of streams with a configuration section; other streams are further quantities."""
 GRACE_SECONDS = 10.0
-"""Time after activation before the node warns of a missing topic [s, real time]. Publishers may
-start or be discovered later than the node."""
+"""Time after activation before the node warns of a missing topic [s, real time].
+
+Publishers may start or be discovered later than the node.
+"""
 
 
 class Diagnostics:
-    """Monitor of the inputs, which publishes ``/diagnostics`` every second."""
+    """Monitor of the node's inputs; publishes ``/diagnostics`` every second."""
 
     def __init__(self, node: GuardedNode, parts: MissionComponents) -> None:
         self._node = node
         self._parts = parts
         self._throttle = Throttle(10.0, time.monotonic)
         self.streams: dict[str, TopicMonitor] = {}
-        """Monitors of the topics, by the topic's role, such as ``probe_1/pose``."""
+        """Monitors of the subscribed topics, by role, such as ``probe_1/pose``."""
         self._last: dict[str, tuple[int, float]] = {}
         self._rates: dict[str, float] = {}
         self.goals: Callable[[str], str] | None = None
-        """Returns the state of a probe's goal of Nav2; None = there are no goals."""
+        """Function that returns the state of a probe's Nav2 goal; None = Nav2 is not used."""
         self.expert: Callable[[], tuple[int, str, dict[str, object]]] | None = None
-        """Returns the status of the expert; None = there is no expert."""
+        """Function that returns the status of the expert; None = there is no expert."""
         self.qos_problems: Counter[str] = Counter()
         self.worker_errors: Counter[str] = Counter()
         self.unstamped: Counter[str] = Counter()
         self._accepted: dict[str, int] = {}
-        """Number of used readings of each further quantity."""
+        """Number of accepted readings of each further quantity, by name."""
         self._received_at: dict[str, float] = {}
         self.unit = ""
-        """Unit of the planner's bounds."""
+        """Unit of the planner's lower and upper bounds."""
         self._active_at: float | None = None
         """Time of the activation (monotonic seconds); None = the node is not active."""
         self._publisher = node.own(
@@ -166,7 +168,7 @@ class Diagnostics:
         callback: Callable[[Any, float], None],
         profile: QoSProfile,
     ) -> None:
-        """Subscribe to a topic and monitor it.
+        """Subscribe to a topic and monitor its messages.
 
         Args:
             topic: role of the topic, such as ``probe_1/pose``.
@@ -190,7 +192,7 @@ class Diagnostics:
         )
 
     def incompatible(self, topic: str, *, publishing: bool) -> Callable[[Any], None]:
-        """Return a callback that reports an incompatible quality of service."""
+        """Return a callback that reports an incompatible quality of service of `topic`."""
 
         def report(event: Any) -> None:
             policy, text = qos.incompatible(topic, event, publishing=publishing)
@@ -248,9 +250,9 @@ class Diagnostics:
             )
 
     def _warn_of_missing_topic(self, probe: ProbeState, *, late: bool) -> None:
-        """Warn of a topic without messages: after a while, or at once if its type is wrong."""
+        """Warn of topics without messages: after a while, or at once if their type is wrong."""
         pose, reading = probe_topic(probe.name, "pose"), reading_topic(probe, self.streams)
-        # Silence counts for poses; a sensor may measure seldom.
+        # Only silence of poses counts, since a sensor may measure seldom.
         wanted = {pose: self.streams[pose].quiet and not probe.is_still, reading: False}
         if probe.resting or (probe.name and not self.streams[pose].count):
             del wanted[reading]  # no reading is needed, or the probe is not switched on
@@ -280,11 +282,11 @@ class Diagnostics:
         return bool(found) and stream.expected not in {info.topic_type for info in found}
 
     def _silence(self, kind: str) -> float:
-        """Return the time since the last message of a kind [s]; 0 before the first."""
+        """Return the time since the last message of a kind [s]; 0 before the first message."""
         return time.monotonic() - self._received_at.get(kind, time.monotonic())
 
     def note_unstamped(self, topic: str) -> None:
-        """Count a message without a stamp, and warn once."""
+        """Count a message without a stamp, and warn at the first."""
         self.unstamped[topic] += 1
         if self.unstamped[topic] == 1:
             self._node.get_logger().warning(
@@ -349,19 +351,19 @@ class Diagnostics:
         return self._status(MISSION_STATUS, level, summary, values)
 
     def _unheard(self) -> list[str]:
-        """Return the topics whose first reading must come before the first waypoint."""
+        """Return the topics whose first reading is needed before the first waypoint."""
         waiting = [probe for probe in self._parts.mission.fleet.present if probe.needs_reading]
         streams = [self.streams.get(reading_topic(probe, self.streams)) for probe in waiting]
         return [stream.name for stream in streams if stream is not None]
 
     def _waypoints(self) -> list[str]:
-        """Return the names of the waypoints; in a fleet, with the names of their probes."""
+        """Return the names of the present waypoints; in a fleet, with the names of the probes."""
         names = self._parts.mission.loop.topology.names
         targets = [(p.name, p.target) for p in self._parts.mission.probes.values()]
         return [f"{n}: {names[t]}" if n else names[t] for n, t in targets if t is not None]
 
     def _least_left(self) -> Budget:
-        """Return the remaining budget; metres and seconds are the smallest of all probes."""
+        """Return the remaining budget; metres and seconds are minima over the probes."""
         budgets = [probe.left_in_all for probe in self._parts.mission.probes.values()]
         metres = [b.metres for b in budgets if b.metres is not None]
         seconds = [b.seconds for b in budgets if b.seconds is not None]

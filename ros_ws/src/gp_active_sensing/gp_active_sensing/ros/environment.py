@@ -1,8 +1,8 @@
 """Check for a usable ROS 2 before the import of rclpy; define the exit codes of nodes.
 
 rclpy comes from a sourced installation (``/opt/ros/...``) or from the wheels of the extra
-``[ros]``. With both, two copies of the same C libraries are loaded in an undefined order. This is
-refused with an explanation.
+``[ros]``. If both exist, two copies of the same C libraries are loaded in an undefined order. The
+check refuses this with an explanation.
 
 Exit code 0 is a normal end: the mission is over, or an end was requested (Ctrl-C, SIGTERM, a
 lifecycle manager). After `REFUSED` another start would fail in the same way. After all other codes
@@ -49,7 +49,7 @@ class RosEnvironment:
     """ROS installations on this machine.
 
     Args:
-        wheels: version of the rclpy wheel in this Python environment; None = none.
+        wheels: version of the rclpy wheel in this Python environment; None = no wheel.
         sourced: prefixes of sourced ROS installations.
         missing: required packages that cannot be imported.
         wheels_exist: True = wheels exist for this platform (Linux on x86_64).
@@ -72,7 +72,7 @@ class RosEnvironment:
 
     @property
     def summary(self) -> str:
-        """One-line description of the installations, for `doctor`."""
+        """One-line description of the installations, for the command `doctor`."""
         if self.mixed:
             return f"mixed: wheels {self.wheels} and {', '.join(self.sourced)}"
         origin = f"wheels {self.wheels}" if self.wheels else ", ".join(self.sourced)
@@ -84,7 +84,7 @@ class RosEnvironment:
 
     @property
     def advice(self) -> str:
-        """Advice on the installation; "" = the nodes can run."""
+        """Advice on repairing the installation; "" = the nodes can run."""
         if self.mixed:
             return (
                 f"the ROS wheels (ros-rclpy {self.wheels}) are installed in {sys.prefix} and a ROS "
@@ -120,7 +120,7 @@ def inspect_ros(
 ) -> RosEnvironment:
     """Find ROS 2 installations without importing them.
 
-    An argument of None is taken from this process. `system` is (operating system, machine).
+    Arguments of None are taken from this process. `system` is (operating system, machine).
     """
     environ = os.environ if environ is None else environ
     can_import = is_importable if can_import is None else can_import
@@ -149,7 +149,7 @@ def require_ros(found: RosEnvironment | None = None) -> None:
 
 
 def require_ros_in(module: str) -> None:
-    """Check that the nodes can run before a node's module imports ROS.
+    """Check that the nodes can run, before a node's module imports ROS.
 
     During the imports of a program, Ctrl-C ends the process without a traceback.
 
@@ -186,7 +186,7 @@ def _wheel_version() -> str | None:
 
 
 def _sourced(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the prefixes of ROS installations on the search paths."""
+    """Return the prefixes of the ROS installations on the search paths."""
     prefixes: dict[str, None] = {}
     for variable in _SEARCH_PATHS:
         for entry in environ.get(variable, "").split(os.pathsep):
@@ -194,7 +194,7 @@ def _sourced(environ: Mapping[str, str]) -> tuple[str, ...]:
             if parts[:3] == ("/", "opt", "ros") and len(parts) > 3:
                 prefixes[str(Path(*parts[:4]))] = None
             elif variable == "AMENT_PREFIX_PATH" and (Path(entry) / "share" / "rclpy").is_dir():
-                # The wheels install share/ into a virtual environment, which may be on the path.
+                # The wheels install share/ into a virtual environment on the search path.
                 if Path(entry).resolve() != Path(sys.prefix).resolve():
                     prefixes[entry] = None
     return tuple(prefixes)
@@ -203,8 +203,8 @@ def _sourced(environ: Mapping[str, str]) -> tuple[str, ...]:
 def node_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return environment variables that nodes need and that are not set.
 
-    With the package's profile, Fast DDS finds peers within 0.25 s, without it in up to 3 s. BLAS
-    gets one thread: this is faster for small matrices and makes results equal to the bit.
+    With the package's profile, Fast DDS finds peers within 0.25 s; without the profile, in up to
+    3 s. BLAS gets one thread: this is faster for small matrices and gives bit-identical results.
     """
     added = {name: "1" for name in THREAD_VARIABLES if name not in environment}
     if not any(name in environment for name in _PROFILE_VARIABLES):
@@ -213,7 +213,7 @@ def node_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 FAILED = 1
-"""Exit code after an error at run time, equal to Python's exit code after an exception."""
+"""Exit code after an error at run time; Python also uses 1 after an exception."""
 REFUSED = 2
 """Exit code for unusable parameters, files, run directory or installation."""
 
@@ -228,13 +228,13 @@ def crashed(code: int) -> bool:
 def ended_in_order(code: int, *, asked: bool) -> bool:
     """Return whether a process ended as expected, by its exit code (-n after signal n).
 
-    A process that was asked to end (`asked`) during its start may be ended by the signal itself.
+    A process that was requested to end (`asked`) while it started may be ended by the signal.
     """
     return code == 0 or (asked and code in {c for s in _ASKED for c in (-s, 128 + s)})
 
 
 def describe(code: int) -> str:
-    """Return an exit code in words."""
+    """Describe an exit code in words."""
     if code >= 0:
         return f"exit code {code}"
     try:

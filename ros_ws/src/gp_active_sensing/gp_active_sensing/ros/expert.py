@@ -1,6 +1,6 @@
-"""Expert on topics: questions on ``expert/query``, answers on ``expert/answer``.
+"""Expert on topics: queries on ``expert/query``, answers on ``expert/answer``.
 
-The node ``active_sensing`` sends questions (`ExpertClient`), and the simulator sends answers
+The node ``active_sensing`` sends queries (`ExpertClient`), and the simulator sends answers
 (`ExpertServer`). An answer that is too large, too frequent or invalid is only counted, as for
 readings and poses (`ros.subscriptions`).
 """
@@ -33,7 +33,7 @@ from gp_active_sensing.ros.node_base import GuardedNode, Throttle
 from gp_active_sensing.topology.base import SAME_DISTANCE, Topology
 from gp_active_sensing.util.wording import is_reported
 
-if TYPE_CHECKING:  # the simulator needs none of these
+if TYPE_CHECKING:  # the simulator needs none of these imports
     from gp_active_sensing.mission.expert_queries import ExpertQueries
     from gp_active_sensing.mission.factory import MissionComponents
     from gp_active_sensing.ros.diagnostics import Diagnostics
@@ -42,12 +42,12 @@ logger = logging.getLogger(__name__)
 
 QUERY, ANSWER = "expert/query", "expert/answer"
 DEPTH = 100
-"""Queue length of messages with answers."""
+"""Queue length of the topic ``expert/answer`` [messages]."""
 OK, WARN = 0, 1
 
 
 class ExpertClient:
-    """Publisher of a mission's questions, and receiver of answers for the mission's inbox."""
+    """Publisher of a mission's queries; passes the answers to the mission's inbox."""
 
     def __init__(
         self,
@@ -65,11 +65,11 @@ class ExpertClient:
         )
         self._throttle = Throttle(10.0, time.monotonic)
         self.messages = 0
-        """Number of valid messages with answers."""
+        """Number of valid answer messages."""
         events = PublisherEventCallbacks(
             incompatible_qos=node.guarded(health.incompatible(QUERY, publishing=True))
         )
-        # Latched, so that a late expert can answer.
+        # The topic is latched, so that an expert that starts late can answer.
         self._queries = node.own(
             node.create_publisher(PointCloud2, QUERY, qos.latched(), event_callbacks=events)
         )
@@ -89,7 +89,7 @@ class ExpertClient:
         health.expert = self.status
 
     def send(self, places: tuple[int, ...]) -> None:
-        """Publish a question about some places."""
+        """Publish a query about places."""
         now = outputs.time_of(int(self._node.get_clock().now().nanoseconds))
         topology = self._mission.loop.topology
         header = Header(stamp=now, frame_id=topology.frame)
@@ -104,7 +104,7 @@ class ExpertClient:
         return str(self._queries.topic_name)
 
     def on_bytes(self, data: bytes) -> None:
-        """Process a serialised message if its size and rate are within limits."""
+        """Process a serialised answer if its size and the rate are within limits."""
         self._gate.take(data, self._on_answers)
 
     def _on_answers(self, message: PointCloud2) -> None:
@@ -127,7 +127,7 @@ class ExpertClient:
             )
 
     def status(self) -> tuple[int, str, dict[str, object]]:
-        """Return level, summary and values for ``/diagnostics``."""
+        """Return diagnostic level, summary and values for ``/diagnostics``."""
         with self._mission.lock:
             books = self._consulting.books
             counts = books.to_mapping()
@@ -149,11 +149,11 @@ class ExpertClient:
 
 
 _NEAR = 1.0
-"""Largest distance between a point of a question and its place [m]."""
+"""Largest distance between a point of a query and its place [m]."""
 
 
 def places_at(topology: Topology, points: Points) -> list[int]:
-    """Return the places of a question's points; points without a place are left out.
+    """Return the places at the points of a query; points without a place are skipped.
 
     Two points at one position get the two places there: the directions of a road.
     """
@@ -169,7 +169,7 @@ def places_at(topology: Topology, points: Points) -> list[int]:
 
 
 class ExpertServer:
-    """Simulated expert of a scenario, which answers in simulated time."""
+    """Simulated expert of a scenario that answers in simulated time."""
 
     def __init__(self, node: GuardedNode, expert: SimulatedExpert, topology: Topology) -> None:
         self._node = node
@@ -180,7 +180,7 @@ class ExpertServer:
         node.own(node.create_subscription(PointCloud2, QUERY, self._on_query, qos.latched()))
 
     def step(self, now_ns: int) -> None:
-        """Publish the answers up to a time [ns], one message for each stamp."""
+        """Publish the answers that are due up to a time [ns], one message for each stamp."""
         self._seconds = 1e-9 * now_ns
         answers = self._expert.answers(self._seconds)
         for stamp_ns, group in groupby(answers, key=lambda reading: reading.stamp_ns):

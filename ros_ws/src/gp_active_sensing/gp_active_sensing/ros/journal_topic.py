@@ -1,4 +1,4 @@
-"""Topic ``~/journal``: inputs and outcomes of a mission, for bags.
+"""Publish the inputs and outcomes of a mission on ``~/journal``, for bags.
 
 A message has several frames (`mission.input_log`) as JSON. From a bag with this topic, a replay
 repeats the same decisions.
@@ -32,13 +32,13 @@ logger = logging.getLogger(__name__)
 DEPTH = 2000
 """Number of latched messages that a late recorder receives."""
 PERIOD = 0.1
-"""Longest time for which frames are collected into one message [s]."""
+"""Longest time during which frames are collected into one message [s]."""
 _SOON = ("reading", "status", "moved")
-"""Kinds of events that may wait for `PERIOD`; others are published at once."""
+"""Kinds of events that may wait for `PERIOD`; other events are published at once."""
 
 
 class JournalTopic:
-    """Publisher of the input log of a mission."""
+    """Publisher of a mission's input log on ``~/journal``."""
 
     def __init__(
         self,
@@ -90,16 +90,16 @@ class JournalTopic:
         node.own(node.create_timer(PERIOD, self.flush))
 
     def _on_matched(self, event: Any) -> None:
-        # A very late recorder may have missed the first frame, which a replay needs.
+        # A recorder that starts late may have missed the first frame, which a replay needs.
         if event.current_count_change > 0:
             self._publish([self._setup])
 
     def changed(self, config: ActiveSensingConfig) -> None:
-        """Record a changed configuration; the caller holds the mission's lock."""
+        """Record a changed configuration; the caller has locked the mission."""
         self._trace.changed(**to_mapping(config))
 
     def _take(self, frame: dict[str, Any]) -> None:
-        """Queue a frame; publish the queue after `PERIOD` or at an important event."""
+        """Queue a frame; publish the queue after `PERIOD`, or at once for an important event."""
         now = time.monotonic()
         with self._lock:
             if not self._waiting:
@@ -118,7 +118,7 @@ class JournalTopic:
             self._publish(frames)
 
     def _publish(self, frames: list[dict[str, Any]]) -> None:
-        """Publish frames; an error must not stop the mission."""
+        """Publish frames. An error is counted and does not stop the mission."""
         try:
             text = json.dumps(json_ready(frames), allow_nan=False, separators=(",", ":"))
             self._publisher.publish(String(data=text))

@@ -1,4 +1,4 @@
-"""Actions of ``ros2 launch`` for the processes of `launches`; imported by launch files only."""
+"""Convert the processes of `launches` to actions of ``ros2 launch``, for launch files only."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from gp_active_sensing.ros.runner import END_SECONDS, KILL_SECONDS, RESPAWN_SECO
 
 
 def start(context: LaunchContext, kind: type[Arguments]) -> list[Any]:
-    """Return the actions of a launch, from the values of its arguments."""
+    """Return the actions of a launch for the given values of its arguments."""
     failures: list[str] = []
     texts = context.launch_configurations
     given = read_arguments(kind, texts)
-    # A note and no error: a launch file that includes this one may have such an argument.
+    # This is no error: a launch file that includes this one may have such an argument.
     removed = {
         name: removed_hint(kind, name)
         for name, text in texts.items()
@@ -60,7 +60,7 @@ def _action(process: Process, on_exit: OnExit) -> Any:
 
 @dataclass(frozen=True)
 class OnExit:
-    """Reaction to the end of a process of a launch."""
+    """Handler for the end of a process of a launch."""
 
     process: Process
     failures: list[str]
@@ -69,8 +69,8 @@ class OnExit:
         """Handle the exit event of a process; return the next actions.
 
         Raises:
-            RunError: a process failed. Only an exception makes ``ros2 launch`` exit with a code
-                other than 0 and end the other processes.
+            RunError: a process failed. Only an exception makes ``ros2 launch`` end the other
+                processes and exit with a code other than 0.
         """
         process, code, asked = self.process, event.returncode, context.is_shutdown
         if process.respawn and crashed(code) and not asked:

@@ -1,4 +1,4 @@
-"""Arguments and processes of the three launches.
+"""Arguments and processes of the three launch files.
 
 This module imports neither ROS nor ``launch``. `launch_actions` converts the processes to actions
 of ``ros2 launch``. `runner` starts the same processes without ``ros2``, for installations by pip.
@@ -49,21 +49,21 @@ def _shipped(kind: str, *ends: str) -> str:
 
 BAGS, MAPS = _shipped("bags", "/"), _shipped("maps", ".geojson", ".yaml", ".plan")
 SCENARIOS = _shipped("sim", ".yaml")
-"""Names of the shipped files, for the help of arguments."""
+"""Names of the shipped scenarios, for the help of arguments."""
 
 
 def _sets(key: str, *, help: str = "", choices: Iterable[str] = ()) -> Any:
     """Declare an argument that sets a parameter of `active_sensing`.
 
-    Help and choices are those of the parameter, unless given. Without a value of the argument, the
-    value in the parameter file is used.
+    `help` and `choices` default to those of the parameter. Without a value of the argument, the
+    parameter file decides.
     """
     kind: Any = ActiveSensingConfig
     info = Param()
     for part in key.split("."):
         if isinstance(kind, type) and dataclasses.is_dataclass(
             kind
-        ):  # otherwise a key of the policy
+        ):  # otherwise the policy has the key
             info, kind = next((param_of(f), hint) for f, hint in declared(kind) if f.name == part)
     own = Param(help or info.help, choices=tuple(choices) or info.choices)
     return dataclasses.field(default=None, metadata={"param": own, "sets": key})
@@ -71,15 +71,15 @@ def _sets(key: str, *, help: str = "", choices: Iterable[str] = ()) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Process:
-    """Node of a launch.
+    """Node process of a launch.
 
     Args:
         name: name of the process and of the node.
         command: program and arguments; () = `runner.command_of` determines them.
         package, executable: ROS names of the node's program.
-        params_file: parameter file, read before `parameters`.
+        params_file: parameter file; `parameters` override its values.
         parameters: values by dotted name.
-        arguments: arguments before those of ROS.
+        arguments: arguments before the ROS arguments.
         remappings: pairs (topic, new name).
         required: True = the launch ends with this process.
         respawn: True = the process is started again after a crash.
@@ -100,7 +100,7 @@ class Process:
 
 
 def _file(name: str | None) -> Any:
-    """Declare the parameter file of a launch, with its shipped default."""
+    """Declare the parameter file of a launch, with the shipped file as default."""
     return param(name, help="ROS parameter file; arguments go before it")
 
 
@@ -108,7 +108,7 @@ def _file(name: str | None) -> Any:
 class Arguments:
     """Arguments of every launch, ``name:=value``.
 
-    An empty value is None. For None the value in the parameter file is used.
+    An empty value counts as None. For None the parameter file decides.
     """
 
     policy: str | None = _sets(
@@ -152,20 +152,20 @@ class Arguments:
 
     @functools.cached_property
     def in_file(self) -> Mapping[str, Any]:
-        """Parameters of `active_sensing` in the parameter file, nested; {} = not readable."""
+        """Nested parameters of `active_sensing` in the parameter file; {} = not readable."""
         with contextlib.suppress(ActiveSensingError):
             if self.params_file:
                 return parameters_of(find_resource("config", self.params_file))
         return {}
 
     def topic_of(self, stream: str) -> str:
-        """Return the topic of a stream (reading, pose, waypoint), from its argument or the file."""
+        """Return the topic of a stream (reading, pose, waypoint) from its argument or the file."""
         given = getattr(self, f"{stream}_topic", None)
         usual = "next_waypoint" if stream == "waypoint" else stream
         return given or str(self.in_file.get(stream, {}).get("topic") or usual)
 
     def node(self, name: str, given: Mapping[str, Any], **more: Any) -> Process:
-        """Return a node of this package with the given parameters that are not None.
+        """Return the process of a node of this package; parameters that are None are left out.
 
         Raises:
             ConfigError: ROS cannot read the parameter file.
@@ -188,7 +188,7 @@ class Arguments:
         )
 
     def views(self, *, use_sim_time: bool) -> Iterator[Process]:
-        """Yield the requested views (live page, RViz); their end does not end the launch.
+        """Yield the processes of the requested views (live page, RViz).
 
         Raises:
             MissingDependencyError: the library of the live page is not installed.
@@ -198,7 +198,7 @@ class Arguments:
                 msg = f"web: {MISSING}, or leave web:=true out"
                 raise MissingDependencyError(msg)
             served = {"host": self.web_host, "port": self.web_port, "run_dir": self.run_dir}
-            # The parameter file is for the mission.
+            # The parameter file holds parameters of the mission, not of the view.
             yield self.node("live_page", served, params_file="", required=False)
         if self.rviz:
             shown = {f"active_sensing/{name}": "" for name in ("map", "field", "plan", "probes")}
@@ -222,7 +222,7 @@ class Arguments:
 
     @property
     def mission_parameters(self) -> dict[str, Any]:
-        """Parameters of `active_sensing` from arguments, with a run directory for a live page."""
+        """Parameters of `active_sensing` from arguments; a live page adds a run directory."""
         found = {
             str(field.metadata["sets"]): getattr(self, field.name)
             for field in dataclasses.fields(self)
@@ -235,7 +235,7 @@ class Arguments:
 
 @dataclass(frozen=True, kw_only=True)
 class SensorArguments(Arguments):
-    """Arguments of a launch with readings and poses of any type."""
+    """Arguments of a launch that reads poses and readings from topics of any type."""
 
     reading_topic: str | None = _sets("reading.topic", help="topic of the readings")
     reading_type: str | None = _sets(
@@ -278,12 +278,12 @@ class MissionArguments(Arguments):
 
     @property
     def names(self) -> list[str] | None:
-        """Names of several probes; None = not given."""
+        """Names of the probes of a fleet; None = not given."""
         return list(numbered(self.probes)) if self.probes else None
 
     @property
     def mission_parameters(self) -> dict[str, Any]:
-        """Parameters of `active_sensing` from arguments, with the names of probes."""
+        """Parameters of `active_sensing` from arguments, with the names of the probes."""
         return {**super().mission_parameters, "probes": self.names}
 
 
@@ -309,7 +309,7 @@ class Probe(MissionArguments, SensorArguments):
     )
 
     def processes(self) -> list[Process]:
-        """Return `active_sensing` and views."""
+        """Return the processes of `active_sensing` and of the views."""
         parameters = {**self.mission_parameters, "use_sim_time": self.use_sim_time}
         simulated = self.use_sim_time
         if simulated is None:
@@ -345,12 +345,12 @@ class Replay(SensorArguments):
     params_file: str | None = _file("replay.yaml")
 
     def processes(self) -> list[Process]:
-        """Return `active_sensing`, `bag_player` and views."""
+        """Return the processes of `active_sensing`, `bag_player` and the views."""
         parameters = {**self.mission_parameters, "scenario": self.scenario, "use_sim_time": True}
         player = {
             "bag": self.bag,
             "rate": self.rate,
-            # Without the recorded topics that the node publishes itself.
+            # The topics that `active_sensing` publishes itself are not played.
             "topics": [self.topic_of("reading"), self.topic_of("pose")],
             "listener": "active_sensing",
         }
@@ -371,7 +371,7 @@ class TrafficSim(MissionArguments):
     params_file: str | None = _file("traffic_sim.yaml")
 
     def processes(self) -> list[Process]:
-        """Return `simulator`, `active_sensing` and views."""
+        """Return the processes of `simulator`, `active_sensing` and the views."""
         simulated = {
             "scenario": self.scenario,
             "seed": self.seed,
@@ -393,14 +393,14 @@ LAUNCHES: dict[str, type[Arguments]] = {
     "replay": Replay,
     "traffic_sim": TrafficSim,
 }
-"""Arguments of each launch, by the name of its file."""
+"""Class with the arguments of each launch, by the name of its launch file."""
 
 
 def find_launch(name: str) -> type[Arguments]:
-    """Return the class with the arguments of a launch, by the name of the launch.
+    """Return the class with the arguments of a launch.
 
     Raises:
-        UnknownNameError: the launch does not exist; the message has the nearest match.
+        UnknownNameError: the launch does not exist; the message has the nearest name.
     """
     if name not in LAUNCHES:
         known = ", ".join(LAUNCHES)
@@ -410,7 +410,7 @@ def find_launch(name: str) -> type[Arguments]:
 
 
 def declarations(kind: type[Arguments]) -> Iterator[dict[str, Any]]:
-    """Yield the keywords of ``DeclareLaunchArgument`` for each argument."""
+    """Yield the keyword arguments of ``DeclareLaunchArgument`` for each launch argument."""
     for field in dataclasses.fields(kind):
         info, default = param_of(field), field.default
         found: dict[str, Any] = {"name": field.name, "description": info.help}
@@ -423,17 +423,17 @@ def declarations(kind: type[Arguments]) -> Iterator[dict[str, Any]]:
 
 
 def parsed(text: str) -> Any:
-    """Return the YAML value of a text, or the text itself where it is not YAML."""
+    """Parse a text as YAML; return the text itself if it is not valid YAML."""
     with contextlib.suppress(ConfigError):
         return parse_yaml(text)
     return text
 
 
 def read_arguments(kind: type[A], texts: Mapping[str, str], *, strict: bool = False) -> A:
-    """Return the arguments of a launch.
+    """Convert texts to the arguments of a launch.
 
-    `texts` has the values by argument, as ``context.launch_configurations``. Missing arguments have
-    their defaults. Unknown arguments are errors if `strict`, otherwise ignored.
+    `texts` has the values by argument name, as ``context.launch_configurations``. Missing arguments
+    have their defaults. Unknown arguments are errors if `strict`, otherwise ignored.
 
     Raises:
         ConfigError: an argument is unknown, removed or has a wrong value.
@@ -443,7 +443,7 @@ def read_arguments(kind: type[A], texts: Mapping[str, str], *, strict: bool = Fa
     for name, text in texts.items():
         hint = hints.get(name)
         if (name not in hints and not strict) or (hint is str and not text):
-            continue  # unknown, or required and not given
+            continue  # the argument is unknown, or required and missing
         given[name] = text or None
         if text and str not in (hint, *typing.get_args(hint)):
             given[name] = parsed(text)

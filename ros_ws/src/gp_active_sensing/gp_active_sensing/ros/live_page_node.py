@@ -1,8 +1,8 @@
-"""Node ``live_page``: live page of the mission of ``active_sensing``, with its commands.
+"""Node ``live_page``: live web page of the mission of ``active_sensing``, with its commands.
 
-It is a separate process, so that viewers do not slow the planner. The page is read from the run
-directory of the mission. `active_sensing` writes the path of this directory to a file, which only
-this user can write. Commands call the services of `active_sensing`.
+The node is a separate process, so that viewers do not slow the planner. The page is read from the
+run directory of the mission. `active_sensing` writes the path of this directory to a file, which
+only this user can write. Commands call the services of `active_sensing`.
 """
 
 # ruff: noqa: E402  ROS is imported after the check for it
@@ -39,14 +39,14 @@ NOT_NOTED = (
     "parameter run_dir where its mission is kept under another user or in another container"
 )
 LOOK_SECONDS = 0.5
-"""Interval at which the file with the run directory is read [s]."""
+"""Interval between checks of the file with the run directory's path [s]."""
 
 
 class LivePageNode(GuardedNode):
-    """Server of the page until the process ends.
+    """Web server of the live page.
 
-    Its parameters are in `ros.parameters.LivePageConfig`. It calls ~/pause, ~/resume and ~/finish
-    (std_srvs/Trigger) of the shown node.
+    The parameters are in `ros.parameters.LivePageConfig`. The node calls ~/pause, ~/resume and
+    ~/finish (std_srvs/Trigger) of the node whose mission is shown.
 
     Attributes:
         server: web server of the page.
@@ -78,7 +78,7 @@ class LivePageNode(GuardedNode):
             self.create_timer(LOOK_SECONDS, self._follow)
         self._serving = contextlib.ExitStack()
         self._serving.enter_context(served(self.server))
-        # Not logged, since the text may have the token, and the log goes to /rosout and to files.
+        # The text is not logged: it may contain the token, and logs go to /rosout and files.
         for line in self.server.lines:
             sys.stdout.write(f"{line}\n")
         sys.stdout.flush()
@@ -89,7 +89,7 @@ class LivePageNode(GuardedNode):
         self._serving.close()
 
     def _follow(self) -> None:
-        """Show the run directory whose path is in the node's file."""
+        """Show the run directory whose path is in the file of `active_sensing`."""
         try:
             path, noted = noted_run(self._shown, self.context.get_domain_id())
             if not noted and self.server.follower.path is not None:
@@ -100,7 +100,7 @@ class LivePageNode(GuardedNode):
         self.server.follower.to(path, problem)
 
     async def _command(self, name: str) -> CommandAnswer:
-        """Call a service of the node, in the server's thread."""
+        """Call a service of `active_sensing`, in the web server's thread."""
         client = self._of_node[name]
         if not client.service_is_ready():
             msg = (
@@ -111,7 +111,7 @@ class LivePageNode(GuardedNode):
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[CommandAnswer] = loop.create_future()
 
-        def done(future: Any) -> None:  # in the executor's thread
+        def done(future: Any) -> None:  # runs in the executor's thread
             result = future.result()
             loop.call_soon_threadsafe(_fill, answer, CommandAnswer(result.success, result.message))
 

@@ -1,8 +1,7 @@
-"""Map of ``active_sensing`` from a topic: nav_msgs/OccupancyGrid, latched, as from SLAM.
+"""Map of ``active_sensing`` from a topic: latched nav_msgs/OccupancyGrid, as from SLAM.
 
-The callback stores the newest message. A thread computes its places, so that neither readings nor
-plans wait for a map (`mission.live_map`). Before the first map there is no mission, and the node
-reports what it waits for.
+The callback stores the newest message. A thread computes the places of the map, so that neither
+readings nor plans wait for a map (`mission.live_map`). Before the first map there is no mission.
 """
 
 from __future__ import annotations
@@ -35,15 +34,15 @@ LOOK_SECONDS = 0.05
 """Interval between checks for the first map [s, real time]."""
 JOIN_SECONDS = 1.0
 PERIOD = 2.0
-"""Smallest time between two used maps [s]; of the maps in between, the newest is used."""
+"""Smallest time between two used maps [s]; of the maps received in between, the newest is used."""
 
 
 class MapTopic:
-    """Subscription of the map's topic; each message updates the map of the mission.
+    """Subscription to the map's topic; each message updates the mission's map.
 
     Args:
         begin: builds the mission with the first map; called in the node's executor.
-        changed: called after a change of the places, in another thread.
+        changed: called in another thread after the places have changed.
     """
 
     def __init__(
@@ -58,7 +57,7 @@ class MapTopic:
         self._mission: Mission | None = None
         self._first: FirstMap | None = None
         self.problem = ""
-        """Reason why the last map before the mission was not usable; "" = no map has come."""
+        """Reason why no usable map has come before the mission; "" = no map has come."""
         self.refused = 0
         self._throttle = Throttle(10.0, time.monotonic)
         self._feed: MapFeed[bytes] = MapFeed(PERIOD, time.monotonic)
@@ -90,13 +89,13 @@ class MapTopic:
         return str(self._subscription.topic_name)
 
     def follow(self, mission: Mission) -> None:
-        """Update the map of a mission from now on."""
+        """Update the map of this mission with each later message."""
         self._mission = mission
         for timer in self._timers:
             timer.cancel()
 
     def close(self) -> None:
-        """Stop the thread."""
+        """Stop the thread that converts maps."""
         self._feed.close()
         self._thread.join(JOIN_SECONDS)
 
@@ -155,7 +154,7 @@ class MapTopic:
             self._refuse(str(error))
 
     def _report_waiting(self) -> None:
-        """Report the missing map: in the diagnostics every second, in the log every 10 s."""
+        """Report the missing first map: in the diagnostics every second, in the log every 10 s."""
         if self._mission is not None:
             return
         start = "start the SLAM or the map server, or set map.topic"

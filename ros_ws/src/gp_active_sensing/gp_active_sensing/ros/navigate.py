@@ -1,9 +1,9 @@
-"""Waypoints as goals of Nav2's actions NavigateToPose and NavigateThroughPoses.
+"""Send waypoints as goals to Nav2's actions NavigateToPose and NavigateThroughPoses.
 
 A new waypoint preempts the previous goal. A pause cancels the goal. The place of an aborted goal
 counts as unreachable. After a successful goal, the place still needs a reading.
 
-The mission's threads only store a waypoint (`go`). Everything else runs in the executor's thread,
+The mission's threads only store a waypoint (`go`). All other work is done in the executor's thread,
 in callbacks of rclpy.
 """
 
@@ -33,22 +33,24 @@ from gp_active_sensing.types import Clock
 logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.25
-"""Interval between checks of the server and the mission [s, real time]."""
+"""Interval between checks of the action server and the mission [s, real time]."""
 TRIES = 3
-"""Number of attempts for a goal that is refused or aborted at once, for example while Nav2 starts
-or has no position."""
+"""Number of attempts for a goal that Nav2 refuses or aborts at once.
+
+Nav2 does so while it starts or has no position.
+"""
 PAUSE_SECONDS = 2.0
-"""Time between two attempts [s]."""
+"""Time between two attempts for the same goal [s]."""
 AT_ONCE_SECONDS = 2.0
-"""Time after sending a goal within which an abort does not block its place [s]."""
+"""Time after sending a goal within which an abort does not block the goal's place [s]."""
 
 
 TO_POSE, THROUGH_POSES = "navigate_to_pose", "navigate_through_poses"
-"""Default names of the actions."""
+"""Default action names for one waypoint and for several waypoints."""
 
 
 def find_action(name: str) -> Any:
-    """Return an action type of the installed Nav2, such as ``NavigateToPose``.
+    """Return an action class of the installed Nav2, such as ``NavigateToPose``.
 
     Raises:
         MissingDependencyError: nav2_msgs is not installed, or lacks the action.
@@ -65,11 +67,12 @@ def find_action(name: str) -> Any:
 
 
 class Navigator:
-    """Client of Nav2 that sends the waypoints of all probes as goals.
+    """Nav2 client that sends the waypoints of all probes as goals.
 
     Args:
-        action: name of the action; in a fleet, in the namespace of each probe.
-        through: True = a goal has several poses; the default of `action` is then `THROUGH_POSES`.
+        action: name of the action; in a fleet, in the namespace of each probe. "" = the default
+            name.
+        through: True = a goal has several poses, for NavigateThroughPoses.
         make_client: returns an action client; None = use rclpy's client.
 
     Raises:
@@ -99,20 +102,20 @@ class Navigator:
         node.own(node.create_timer(LOOK_SECONDS, self.look))
 
     def add_probe(self, name: str) -> None:
-        """Make the client of a probe."""
+        """Create the action client of a probe."""
         action = self._action if self._action.startswith("/") else probe_topic(name, self._action)
         client = self._make_client(self._node, self._kind, action)
-        # Replaced, not changed in place: the mission's threads read it.
+        # The dictionary is replaced, since the mission's threads may read the old one.
         courier = Courier(self._node, self._mission, name, client, self._kind, action, self._clock)
         self._couriers = {**self._couriers, name: courier}
 
     def go(self, probe: str, place: int, waypoints: Sequence[PoseStamped]) -> None:
-        """Store a probe's next waypoints for the executor; may be called by any thread."""
+        """Store a probe's next waypoints; may be called by any thread."""
         self._couriers[probe].order(place, waypoints)
         self._guard.trigger()
 
     def look(self) -> None:
-        """Update the goals of all probes."""
+        """Send, repeat or cancel the goals of all probes as needed."""
         for courier in self._couriers.values():
             courier.look()
 
@@ -122,7 +125,7 @@ class Navigator:
         return "" if courier is None else courier.state
 
     def close(self) -> None:
-        """Cancel running goals, unless the mission is over, and release the clients."""
+        """Cancel running goals, unless the mission is over, and destroy the action clients."""
         for courier in self._couriers.values():
             if self._mission.state != "ended":
                 courier.cancel()
@@ -132,7 +135,7 @@ class Navigator:
 
 
 class Courier:
-    """Goals of one probe; all methods but `order` run in the executor's thread."""
+    """Sender of one probe's goals; all methods except `order` run in the executor's thread."""
 
     def __init__(
         self,
@@ -154,16 +157,16 @@ class Courier:
         self._clock = clock
         self._lock = threading.Lock()
         self._order: tuple[int, int, Sequence[PoseStamped]] | None = None
-        """Number, place and messages of the newest waypoints; None = the probe must stop."""
+        """Number, place and messages of the newest order; None = the probe must stop."""
         self._orders = 0
         self._sent = 0
-        """Number of the newest waypoints that were sent."""
+        """Number of the newest order that was sent to Nav2."""
         self._attempt = 0
-        """Number of the newest goal; results of earlier goals are ignored."""
+        """Number of the newest goal; results of older goals are ignored."""
         self._handle: Any = None
-        """Handle of the accepted and unfinished goal; None = there is none."""
+        """Handle of the accepted, unfinished goal; None = no such goal."""
         self._waiting = False
-        """True while the server has not answered a goal."""
+        """True while the server has not accepted or refused the goal."""
         self._sent_at = 0.0
         self._tries = 0
         self._again_at: float | None = None
@@ -175,18 +178,18 @@ class Courier:
         return self._mission.probes[self._name]
 
     def order(self, place: int, waypoints: Sequence[PoseStamped]) -> None:
-        """Store the next place and waypoints; may be called by any thread."""
+        """Store the next place and its waypoints; may be called by any thread."""
         with self._lock:
             self._orders += 1
             self._order = self._orders, place, waypoints
 
     def look(self) -> None:
-        """Send new or due goals; cancel the goal when the probe must stop."""
+        """Send a new or due goal; cancel the goal when the probe must stop."""
         order = self._order
         if self._mission.state == "paused" or self._probe.gone:
             with self._lock:
                 if self._order is not order:
-                    return  # new waypoints have come meanwhile
+                    return  # new waypoints have come since the check
                 self._order = None
             self.cancel()
             return
@@ -216,12 +219,12 @@ class Courier:
             self._send(number, waypoints)
 
     def cancel(self) -> None:
-        """Cancel the goal."""
+        """Cancel the present goal and any later attempt."""
         self._again_at = None
         if self._handle is None and not self._waiting:
             return
         self._attempt += 1
-        if self._handle is not None:  # otherwise it is cancelled when it is accepted
+        if self._handle is not None:  # otherwise the goal is cancelled after its acceptance
             self._handle.cancel_goal_async()
         self._handle, self._waiting = None, False
         self.state = "cancelled"
@@ -244,7 +247,7 @@ class Courier:
     def _on_answer(self, attempt: int, future: Any) -> None:
         handle = future.result()
         if attempt != self._attempt:
-            if handle.accepted and self._order is None:  # cancelled before it was accepted
+            if handle.accepted and self._order is None:  # cancelled before acceptance
                 handle.cancel_goal_async()
             return
         self._waiting = False
@@ -259,7 +262,7 @@ class Courier:
 
     def _on_result(self, attempt: int, future: Any) -> None:
         if attempt != self._attempt:
-            return  # preempted, or cancelled by us
+            return  # the goal was preempted or cancelled by this client
         response = future.result()
         self._handle = None
         if response.status == GoalStatus.STATUS_SUCCEEDED:
@@ -285,13 +288,13 @@ class Courier:
         if order is None:
             return
         problem = self._mission.unreachable(self._name, why, place=order[1])
-        if problem:  # the end place: there is no other
+        if problem:  # the end place has no alternative
             self._tries = 0
             self._again_at = self._clock() + 5.0 * PAUSE_SECONDS
             logger.warning("%s%s (%s); the goal is sent again", self._whose, why, problem)
 
     def _yield_control(self) -> None:
-        """Stop sending goals after another program cancelled a goal."""
+        """Stop sending goals after another program has cancelled a goal."""
         why = "its goal was cancelled by somebody else"
         if self._name:
             changes.leave(self._mission, self._name, why)
@@ -300,7 +303,7 @@ class Courier:
         logger.warning("%s%s", self._whose, why)
 
     def _check_distance(self) -> None:
-        """Warn once if Nav2 succeeds farther from the waypoint than the arrival radius."""
+        """Warn once if Nav2 ends a goal farther from the waypoint than the arrival radius."""
         order, arrival = self._order, self._probe.arrival
         if order is None or len(order[2]) > 1 or self._far_logged or arrival.inside(order[1]):
             return
@@ -318,7 +321,7 @@ class Courier:
 
 
 def _filled(goal: Any, poses: list[PoseStamped]) -> Any:
-    """Return a goal with its poses set; the type of the field depends on Nav2's version."""
+    """Set the poses of a goal; the field's type depends on Nav2's version."""
     if hasattr(goal, "pose"):
         goal.pose = poses[0]
     elif hasattr(goal.poses, "goals"):  # nav_msgs/Goals

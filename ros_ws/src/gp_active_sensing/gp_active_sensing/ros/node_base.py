@@ -1,8 +1,8 @@
-"""Base class of the nodes, with guards around lifecycle, callbacks and process.
+"""Base class of the nodes that guards transitions, callbacks and the process.
 
 rclpy of Jazzy has four defects. An invalid lifecycle request raises out of ``spin()``. An exception
 in ``on_configure`` is not reported. An exception in a callback ends ``spin()``. SIGTERM sometimes
-raises in ``spin()``. `GuardedNode` handles the first three defects, `run_node` the last one.
+raises in ``spin()``. `GuardedNode` handles the first three defects, `run_node` the last defect.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from gp_active_sensing.ros.parameter_files import check_parameter_file, given_fi
 from gp_active_sensing.util.wording import is_reported
 
 ANSWERING_SECONDS = 1.0
-"""Time for which a node still answers after its shutdown [s, real time]."""
+"""Time for which a node still answers service requests after its shutdown [s, real time]."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 RCLError = rclpy_implementation.RCLError
@@ -65,22 +65,22 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
         self.callback_errors: Counter[str] = Counter()
         self.exit_code: int | None = None
         self.empty_overrides: set[str] = set()
-        """Names of parameters given as empty lists, which have no type in ROS."""
+        """Names of parameters given as empty lists; an empty list has no type in ROS."""
         self.is_configuring = False
-        """True during `configure`, which a signal may interrupt."""
+        """True while `configure` runs; a signal may interrupt it."""
         self._owned: list[Any] = []
         super().__init__(name, **options)
         words = [*sys.argv[1:], *(options.get("cli_args") or ())]
         self.keys_in_files = keys_in_files(words, self.get_name())
-        """Keys in parameter files; True = the key is given under this node's name."""
+        """Keys in the parameter files; True = the file gives the key under this node's name."""
         self.file_folders = tuple(path.parent for path in given_files(words))
-        """Folders of the parameter files; files that parameters name are searched for there."""
+        """Folders of the parameter files, in which files named by parameters are searched."""
         self._stop_forwarding = forward_logs(self.get_logger())
 
     def declare_parameters(
         self, namespace: str, parameters: list[tuple[Any, ...]], *args: Any, **options: Any
     ) -> Any:
-        """Declare parameters, except those given as empty lists."""
+        """Declare parameters; parameters given as empty lists are skipped."""
         kept = [p for p in parameters if len(p) < 3 or p[1] is not None or p[2].dynamic_typing]
         self.empty_overrides |= {p[0] for p in parameters} - {p[0] for p in kept}
         return super().declare_parameters(namespace, kept, *args, **options)
@@ -90,22 +90,22 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
         """True in the lifecycle state active."""
         return str(self._state_machine.current_state[1]) == "active"
 
-    # -- for subclasses ------------------------------------------------------------------------
+    # -- overridden by subclasses --------------------------------------------------------------
 
     def configure(self) -> None:
-        """Read the parameters and prepare for `activate`."""
+        """Read the parameters and prepare `activate`; overridden by subclasses."""
 
     def activate(self) -> None:
-        """Start the work of the node."""
+        """Start the work of the node; overridden by subclasses."""
 
     def deactivate(self) -> None:
-        """Stop the work of the node; keep its state."""
+        """Stop the work of the node and keep its state; overridden by subclasses."""
 
     def release(self) -> None:
-        """Release all resources, also after a partial `configure`."""
+        """Release all resources, even if `configure` failed; overridden by subclasses."""
 
     def start_by_itself(self) -> None:
-        """Configure and activate when the node spins.
+        """Configure and activate the node without a lifecycle manager, once it spins.
 
         After a failure the process ends with `REFUSED` or `FAILED`.
         """
@@ -122,12 +122,12 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
         once = self.create_timer(0.0, begin)
 
     def end(self, code: int = 0) -> None:
-        """Let `run_node` end the process after the present callback."""
+        """Make `run_node` end the process with `code` after the present callback."""
         if self.exit_code is None:
             self.exit_code = code
 
     def own(self, entity: Any) -> Any:
-        """Register a subscription, publisher, service or timer for `disown`; return it."""
+        """Register a subscription, publisher, service or timer for `disown`, and return it."""
         self._owned.append(entity)
         return entity
 
@@ -153,13 +153,13 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
                 destroy(entity)
 
     def stop_forwarding_logs(self) -> None:
-        """Restore the state of Python's logging before this node."""
+        """Restore Python's logging to its state before this node."""
         self._stop_forwarding()
 
     # -- guard: exceptions in transitions ------------------------------------------------------
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Run `configure`."""
+        """Run `configure` with its errors logged."""
         self.is_configuring = True
         try:
             result = self._transition(self.configure, "configure")
@@ -227,10 +227,10 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
     # -- guard: exceptions in callbacks ----------------------------------------------------------
 
     def guarded(self, callback: F, name: str = "") -> F:
-        """Return a wrapper of a callback that logs and counts exceptions.
+        """Wrap a callback so that exceptions are logged and counted.
 
         After an exception, a service answers with ``success`` false and the error in ``message``,
-        if its type has these fields.
+        if the service's type has these fields.
         """
         label = name or getattr(callback, "__name__", "callback")
 
@@ -252,25 +252,25 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
     def create_subscription(
         self, msg_type: Any, topic: str, callback: Any, *args: Any, **options: Any
     ) -> Any:
-        """Subscribe with a guarded callback."""
+        """Create a subscription with a guarded callback."""
         guarded = self.guarded(callback, f"callback of topic {topic}")
         return super().create_subscription(msg_type, topic, guarded, *args, **options)
 
     def create_timer(self, period: float, callback: Any, *args: Any, **options: Any) -> Any:
-        """Create a timer with a guarded callback, on a steady clock unless another is given."""
+        """Create a timer with a guarded callback, by default on a steady clock."""
         guarded = self.guarded(callback) if callback is not None else None
         return super().create_timer(period, guarded, *args, **{"clock": steady_clock(), **options})
 
     def create_service(
         self, srv_type: Any, name: str, callback: Any, *args: Any, **options: Any
     ) -> Any:
-        """Offer a service with a guarded callback."""
+        """Create a service with a guarded callback."""
         guarded = self.guarded(callback, f"service {name}")
         return super().create_service(srv_type, name, guarded, *args, **options)
 
 
 def _failed_response(args: tuple[Any, ...], error: Exception) -> Any:
-    """Return the response of a service callback that failed; None for other callbacks."""
+    """Return the response of a failed service callback; None for other callbacks."""
     if len(args) != 2:
         return None
     response = args[1]
@@ -281,7 +281,7 @@ def _failed_response(args: tuple[Any, ...], error: Exception) -> Any:
 
 
 SPIN_SECONDS = 0.1
-"""Longest time before a signal is handled [s]."""
+"""Longest time until a signal is handled [s]."""
 
 
 MOST_FAILURES = 1000
@@ -294,12 +294,12 @@ def run_node(factory: Callable[[], GuardedNode], args: Sequence[str] | None = No
     rclpy's signal handlers shut the context down during ``spin()``. The handlers here only store
     the signal, so that the node can still publish and write its records. A signal interrupts
     `configure`. During and after the clean-up SIGINT is ignored, so that pressing Ctrl-C twice is a
-    normal end. After the first SIGTERM its previous handler is restored, so that a second SIGTERM
+    normal end. After the first SIGTERM the previous handler is restored, so that a second SIGTERM
     ends the process.
 
     Args:
-        factory: makes the node; called after the initialisation of rclpy.
-        args: command line arguments; None = those of this process.
+        factory: creates the node; called after the initialisation of rclpy.
+        args: command line arguments; None = the arguments of this process.
 
     Returns:
         Exit code: 0 after a signal or a finished mission; `REFUSED` for invalid parameters or
@@ -317,7 +317,7 @@ def run_node(factory: Callable[[], GuardedNode], args: Sequence[str] | None = No
         if node is not None and node.is_configuring:
             raise KeyboardInterrupt
 
-    # Set explicitly, since a shell starts background jobs with SIGINT ignored.
+    # A shell starts background jobs with SIGINT ignored, so the handler is set explicitly.
     signal.signal(signal.SIGINT, note)
     signal.signal(signal.SIGTERM, note)
     try:
@@ -338,7 +338,7 @@ def run_node(factory: Callable[[], GuardedNode], args: Sequence[str] | None = No
         if node is not None:
             raise
         logging.getLogger(__name__).error("the node cannot be made: %s", error)
-        # Before the initialisation the error is about the command line, then about the machine.
+        # An error before the initialisation is due to the command line, a later one to the machine.
         return FAILED if rclpy.ok() else REFUSED
     finally:
         if node is not None:
@@ -358,9 +358,9 @@ def _spin(node: GuardedNode, received: list[int]) -> None:
                 executor.spin_once(timeout_sec=SPIN_SECONDS)
                 in_a_row = 0
             except RCLError as error:
-                if not rclpy.ok():  # the context was shut down
+                if not rclpy.ok():  # raised if the context was shut down
                     return
-                # Some middlewares raise this for an invalid message, which they have dropped.
+                # Some middlewares raise this error after they have dropped an invalid message.
                 failed, in_a_row = failed + 1, in_a_row + 1
                 if in_a_row > MOST_FAILURES:
                     raise
@@ -388,7 +388,7 @@ PACKAGE = "gp_active_sensing"
 
 
 REPEAT_SECONDS = 1.0
-"""Smallest time between two equal warnings or errors in the log [s]."""
+"""Smallest time between two identical warnings or errors in the log [s]."""
 
 
 class _RosHandler(logging.Handler):
@@ -407,7 +407,7 @@ class _RosHandler(logging.Handler):
                 return
             if more := self._unsaid.pop(place, 0):
                 text += f" (and {more} more like this in between)"
-        # A separate call for each level: rclpy rejects a call site with varying severity.
+        # rclpy rejects a call site with varying severity, so each level has its own call.
         if record.levelno >= logging.ERROR:
             self._target.error(text)
         elif record.levelno >= logging.WARNING:
@@ -419,7 +419,7 @@ class _RosHandler(logging.Handler):
 
 
 def forward_logs(target: Any, clock: Callable[[], float] = time.monotonic) -> Callable[[], None]:
-    """Send the package's log records to a ROS logger; equal warnings at most once a second.
+    """Forward the package's log records to a ROS logger; equal warnings at most once a second.
 
     Returns:
         A function that stops the forwarding.
@@ -441,10 +441,10 @@ def forward_logs(target: Any, clock: Callable[[], float] = time.monotonic) -> Ca
 
 
 class Throttle:
-    """Throttle of messages by kind.
+    """Rate limit for messages of each kind.
 
     Args:
-        period: least time between two messages of one kind [s].
+        period: smallest time between two messages of one kind [s].
         clock: monotonic clock [s].
     """
 
@@ -454,7 +454,7 @@ class Throttle:
         self._last: dict[str, float] = {}
 
     def ready(self, kind: str) -> bool:
-        """Return whether a message of this kind is due; if so, restart its period."""
+        """Return whether a message of this kind is due; if so, start the next period."""
         now = self._clock()
         last = self._last.get(kind)
         if last is not None and now - last < self._period:

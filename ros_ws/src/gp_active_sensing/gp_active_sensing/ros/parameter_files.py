@@ -1,7 +1,7 @@
 """Check ROS parameter files before ROS reads them, and find the node of each key.
 
-rcl ends the process at a list within a list, without naming the file or the key. It also does not
-tell a node which keys are under ``/**`` and which are under the node's name.
+rcl ends the process at a list within a list, without naming the file or the key. rcl also does not
+report whether a key is under ``/**`` or under the node's name.
 """
 
 from __future__ import annotations
@@ -17,18 +17,19 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.util.yaml_files import compose_documents, read_text
 
 Problem = tuple[int, str]
-"""Line and text of a problem."""
+"""Line number and text of a problem."""
 _PARAMETERS = "ros__parameters"
 _ORDER = f"expected the name of a node, such as /**, below it {_PARAMETERS}, below that parameters"
 _TYPES = {"int": "whole numbers", "float": "numbers", "bool": "true/false", "str": "text"}
 _TRUTHS = frozenset("y Y n N".split())
-"""Words that are booleans in rcl and text in Python's YAML."""
+"""Words that rcl reads as booleans and Python's YAML reads as text."""
 
 
 def check_parameter_file(path: Path, namespace: str = "") -> None:
     """Check that rcl can read a parameter file.
 
-    With a namespace, sections of nodes outside it are also problems, since ROS ignores them.
+    With a namespace, sections of nodes outside the namespace are also problems, since ROS ignores
+    such sections.
 
     Raises:
         ConfigError: lines and keys of all problems, with corrections.
@@ -59,7 +60,7 @@ def keys_in_files(words: Sequence[str], name: str) -> dict[str, bool]:
     for path in given_files(words):
         try:
             sections = [s for root in _documents(path) for s in _sections(root)]
-        except ConfigError:  # rcl rejects such a file before there is a node
+        except ConfigError:  # rcl rejects such a file before the node starts
             continue
         for node, section in sections:
             last = node.rsplit("/", maxsplit=1)[-1]
@@ -81,7 +82,7 @@ def _pairs(node: yaml.Node) -> Iterator[tuple[str, yaml.Node, yaml.Node]]:
 
 
 def _sections(root: yaml.Node, prefix: str = "") -> Iterator[tuple[str, yaml.Node]]:
-    """Yield each node's name and the content of its ``ros__parameters``."""
+    """Yield each node's name and the content of the node's ``ros__parameters``."""
     for key, _, value in _pairs(root):
         if key == _PARAMETERS:
             yield prefix, value
@@ -121,7 +122,7 @@ def _outside(root: yaml.Node) -> Iterator[Problem]:
 
 
 def _elsewhere(root: yaml.Node, namespace: str) -> Iterator[Problem]:
-    """Yield a problem for each section of a node outside a namespace."""
+    """Yield a problem for each section of a node outside the namespace."""
     inside = f"/{namespace.strip('/')}"
     for name, section in _sections(root):
         if "*" not in name and not name.startswith(f"{inside}/"):
@@ -135,7 +136,7 @@ def _line(node: yaml.Node) -> int:
 
 
 def _problem(key: str, value: yaml.Node) -> str:
-    """Return why rcl cannot read the value of a parameter; "" = it can."""
+    """Return why rcl cannot read the value of a parameter; "" = rcl can read it."""
     last = key.rsplit(".", maxsplit=1)[-1]
     if isinstance(value, yaml.ScalarNode):
         if value.value == "" and value.style is None:
@@ -173,7 +174,7 @@ def _quoted(node: yaml.Node) -> str:
 
 
 def _in_flow(node: yaml.Node) -> yaml.Node:
-    """Return a YAML node in flow style, so that it fits on one line."""
+    """Return the YAML node in flow style, so that it fits on one line."""
     if isinstance(node, yaml.SequenceNode):
         items = [_in_flow(item) for item in node.value]
         return yaml.SequenceNode(node.tag, items, flow_style=True)
@@ -193,4 +194,4 @@ def _aliases(path: Path) -> Iterator[Problem]:
                 line = event.start_mark.line + 1 if event.start_mark is not None else 0
                 yield line, f"*{event.anchor}: ROS knows no aliases; write the value out"
     except yaml.YAMLError:
-        return  # reported by the composer
+        return  # the composer reports the error

@@ -8,8 +8,8 @@ A dataclass field ``a.b`` becomes the parameter ``a.b``; the policy's fields bec
 - A list of lists, or a value of several types: the parameter is a list of numbers or a YAML text
   such as ``"[[0, 1], [2, 3]]"``.
 - Integers are accepted for floats, and floats for integers if the conversion is exact.
-- Keys of other nodes (``/**`` of a parameter file) are ignored. A misspelt key is reported as a
-  problem, and so is any unknown key under the node's name.
+- Keys of other nodes (under ``/**`` in a parameter file) are ignored. A misspelt key is a problem,
+  and so is any unknown key under the node's name.
 
 No method raises during the declaration: `ParameterTree.config` reports all wrong values together.
 The dataclasses of the other nodes are also in this module.
@@ -129,14 +129,14 @@ NODES: dict[str, type] = {
     "bag_player": BagPlayerConfig,
     "live_page": LivePageConfig,
 }
-"""The dataclass of each node's parameters."""
+"""Dataclass of each node's parameters, by the name of the node."""
 
 
 def owner_of(key: str, *, besides: type) -> str:
     """Return the name of the node that has a parameter; "" = no node of this package has it.
 
-    All keys below ``policy.`` and ``readings.`` belong to `active_sensing`. `besides` is the
-    dataclass of a node that does not count.
+    All keys below ``policy.`` and ``readings.`` belong to `active_sensing`. The node whose
+    dataclass is `besides` is skipped.
     """
     others = {name: root for name, root in NODES.items() if root is not besides}
     if key.startswith(("policy.", "readings.")) and "active_sensing" in others:
@@ -150,14 +150,14 @@ def _names(root: type) -> frozenset[str]:
 
 
 _NEAR = 0.75
-"""Smallest similarity of a misspelt key and a known one."""
+"""Smallest similarity (0 to 1) of an unknown key to the known key that is proposed."""
 _FOREIGN = ("use_sim_time", "start_type_description_service", "qos_overrides")
 
 
 class ParameterTree:
     """Parameters of a node.
 
-    The node needs ``automatically_declare_parameters_from_overrides=True``, so that the values of
+    The node needs ``automatically_declare_parameters_from_overrides=True``, so that the values from
     command line and files are known before the declaration. Empty lists need a `GuardedNode`.
     """
 
@@ -170,10 +170,9 @@ class ParameterTree:
         self._wrong: dict[str, Any] = {}
         self._problems: list[str] = []
         self.locked: Callable[[], bool] = lambda: False
-        """Returns whether only live parameters may change, since the node is configured."""
+        """Function that returns True while only live parameters may change."""
         self.checks: dict[str, Callable[[Any], str]] = {}
-        """Functions by live parameter; each returns why a value is impossible now; "" = it is
-        possible."""
+        """Functions by live parameter that return why a value is impossible now; "" = possible."""
         self.given = self._take_overrides()
         node.add_pre_set_parameters_callback(self._of_right_type)
         node.add_on_set_parameters_callback(self._on_set)
@@ -184,7 +183,7 @@ class ParameterTree:
         return list(self._leaves)
 
     def problem(self, text: str) -> None:
-        """Add a problem for `config` to report."""
+        """Add a problem, which `config` will report."""
         self._problems.append(text)
 
     def declare(self, defaults: Mapping[str, Any], **sections: type | None) -> None:
@@ -192,7 +191,7 @@ class ParameterTree:
 
         Args:
             defaults: nested plain data that replaces the defaults of the dataclasses.
-            sections: dataclass of each mapping with free keys (``policy``); None = not known.
+            sections: dataclass of each mapping with free keys (``policy``); None = unknown.
         """
         names = _quantities(self.given, defaults)
         leaves = leaves_of(self._root, sections, {"readings": names})
@@ -203,12 +202,12 @@ class ParameterTree:
             if name in self.given:
                 decoded = leaf.decode(self.given[name])
                 if self._try_to_declare(leaf, leaf.encode(decoded)):
-                    if decoded == [] and not leaf.optional:  # an empty list has no type in ROS
+                    if decoded == [] and not leaf.optional:  # ROS has no type for an empty list
                         self._wrong[name] = decoded
                     continue
             if not self._try_to_declare(leaf, leaf.encode(flat.get(name, leaf.default))):
                 self._try_to_declare(leaf, None)
-            if name in self.given:  # after the declaration, which clears it
+            if name in self.given:  # must follow the declaration, which clears the callback
                 self._wrong[name] = self.given[name]
         self._note_unknown()
 
@@ -223,7 +222,7 @@ class ParameterTree:
                 value = parameter.value if parameter is not None else None
                 if value is None:
                     if not leaf.optional:
-                        continue  # the dataclass has a default or reports it
+                        continue  # the dataclass has a default or reports the missing value
                 else:
                     value = leaf.decode(value)
             target = result
@@ -236,10 +235,10 @@ class ParameterTree:
     def config(self, check: Callable[[dict[str, Any]], Any] | None = None) -> Any:
         """Return the configuration.
 
-        `check` raises ConfigError for further problems of the mapping, such as those of the policy.
+        `check` raises ConfigError for further problems, such as wrong parameters of the policy.
 
         Raises:
-            ConfigError: all problems, each with its parameter's name.
+            ConfigError: all problems, each with the parameter's name.
         """
         mapping = self.mapping()
         problems = list(self._problems)
@@ -308,13 +307,13 @@ class ParameterTree:
                 self._node.get_logger().warning(f"{text} It is not used")
 
     def _of_right_type(self, parameters: list[Parameter]) -> list[Parameter]:
-        """Return parameters whose numbers have the declared types, if the conversion is exact."""
+        """Convert the numbers of parameters to the declared types, if the conversion is exact."""
         return [self._leaves[p.name].typed(p) if p.name in self._leaves else p for p in parameters]
 
     def _on_set(self, parameters: list[Parameter]) -> SetParametersResult:
         try:
             problems = [text for p in parameters if (text := self._refusal(p))]
-        except Exception as error:  # in rclpy it would end the node
+        except Exception as error:  # the exception would end the node in rclpy
             problems = [f"cannot check {', '.join(p.name for p in parameters)}: {error!r}"]
         if problems:
             return SetParametersResult(successful=False, reason="; ".join(problems))
@@ -323,7 +322,7 @@ class ParameterTree:
         return SetParametersResult(successful=True)
 
     def _refusal(self, parameter: Parameter) -> str:
-        """Return why a parameter must not be set; "" = it may."""
+        """Return why a parameter must not be set; "" = it may be set."""
         leaf = self._leaves.get(parameter.name)
         if leaf is None or not self._node.has_parameter(parameter.name):
             return ""
@@ -347,14 +346,14 @@ def _quantities(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[s
 
 
 def _plain(value: Any) -> Any:
-    """Return a parameter's value as plain data."""
+    """Convert a parameter's value to plain data."""
     if isinstance(value, array.array | list | tuple):
         return [_plain(v) for v in value]
     return value
 
 
 def _flatten(data: Mapping[str, Any], leaves: Mapping[str, Leaf]) -> dict[str, Any]:
-    """Return the values in nested data by dotted name, without those that are no parameters."""
+    """Return the values in nested data by dotted name; keys that are not parameters are skipped."""
     flat: dict[str, Any] = {}
 
     def walk(inner: Mapping[str, Any], prefix: str) -> None:

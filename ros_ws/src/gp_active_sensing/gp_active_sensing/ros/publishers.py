@@ -1,4 +1,4 @@
-"""Publishers of ``active_sensing``: waypoint, plan, field, belief, map, records."""
+"""Publish the waypoints, plan, field, belief and map of ``active_sensing``; write its records."""
 
 from __future__ import annotations
 
@@ -54,14 +54,17 @@ PROBE_TOPICS: tuple[tuple[str, Any, Any], ...] = (
     ("next_path", Path, qos.latched()),
     ("~/plan", Path, qos.latched()),
 )
-"""Private topics of each probe; in a fleet with its namespace, such as ``~/probe_1/plan``."""
+"""Name, type and profile of each topic of a probe.
+
+In a fleet the names have the probe's namespace, such as ``~/probe_1/plan``.
+"""
 
 
 class Waypoints:
     """Publisher of waypoints; `send` and `send_again` may be called by any thread.
 
     Args:
-        origin: latitude and longitude of the map's origin [degree]; None = not known.
+        origin: latitude and longitude of the map's origin [degree]; None = unknown.
         incompatible: returns a callback that reports an incompatible subscriber of a topic.
 
     Raises:
@@ -85,7 +88,7 @@ class Waypoints:
         self._config = config
         self._incompatible = incompatible
         self._last: dict[str, PoseStamped | Path] = {}
-        """Newest message of each topic."""
+        """Newest message of each topic, by the topic's name."""
         self._publishers: dict[str, Any] = {}
         self._timer: Any = None
         self.navigator: Navigator | None = None
@@ -112,7 +115,7 @@ class Waypoints:
             self._stream()
 
     def send(self, probe: str, plan: Plan) -> None:
-        """Publish the waypoint of a plan, and the way to it."""
+        """Publish the waypoint of a plan and the planned way."""
         self.send_again(probe, plan.path[-1])
         loop = self._mission.loop
         with self._mission.lock:  # the mission thread may change the map
@@ -124,13 +127,13 @@ class Waypoints:
         self._publishers[probe_topic(probe, "~/plan")].publish(path)
 
     def send_again(self, probe: str, place: int) -> None:
-        """Publish the waypoint of a place again, or that of the first corner on the way there."""
+        """Publish the waypoint of a place again, or of the first corner on the way to the place."""
         with self._mission.lock:
             state = self._mission.probes[probe]
             ahead = state.places_ahead(self._config.ahead)
             if place == state.target and ahead:
                 place = ahead[0]
-            # With the stamp of the decision, so that a restarted node publishes the same message.
+            # The decision's stamp makes a restarted node publish the same message.
             plan, stamp_ns = state.plan, state.sent_ns
         places = ahead if ahead[:1] == (place,) else (place,)
         messages = [self._waypoint(each, plan, stamp_ns) for each in places]
@@ -139,17 +142,16 @@ class Waypoints:
             self.navigator.go(probe, place, messages)
 
     def _waypoint(self, place: int, plan: Plan | None, stamp_ns: int) -> PoseStamped:
-        """Return the waypoint of a place."""
         topology = self._mission.loop.topology
         goal, z = topology.goals[place], self._config.altitude
         if plan is not None and plan.heading is not None and plan.path[-1:] == (place,):
-            goal = np.array([goal[0], goal[1], plan.heading])  # the heading at which it arrives
+            goal = np.array([goal[0], goal[1], plan.heading])  # heading on arrival
         if topology.heights is not None:
             z += float(topology.heights[place])
         return outputs.waypoint_message(goal, topology.frame, stamp_ns, z)
 
     def hold(self, probe: str) -> None:
-        """Publish a probe's position as waypoint, for `waypoint.pause: hold` without Nav2."""
+        """Publish the probe's position as its waypoint, for `waypoint.pause: hold` without Nav2."""
         pose = self._mission.probes[probe].ingestion.track.newest
         if self._config.pause != "hold" or self.navigator is not None or pose is None:
             return
@@ -160,7 +162,7 @@ class Waypoints:
         self._publish(probe, [outputs.waypoint_message(here, topology.frame, self._now_ns(), z)])
 
     def _publish(self, probe: str, messages: list[PoseStamped]) -> None:
-        """Publish the next waypoint, and the path over all known waypoints."""
+        """Publish the next waypoint, and a path of all known waypoints."""
         path = Path(header=messages[0].header, poses=messages)
         for name, message in (("next_waypoint", messages[0]), ("next_path", path)):
             topic = probe_topic(probe, name)
@@ -168,13 +170,13 @@ class Waypoints:
             self._publishers[topic].publish(self._outgoing(message))
 
     def _outgoing(self, message: PoseStamped | Path) -> Any:
-        """Return a waypoint in the type of its topic, or an unchanged path."""
+        """Convert a waypoint to the type of its topic; return a path unchanged."""
         if self._geographic is None or isinstance(message, Path):
             return message
         return self._geographic.convert(message)
 
     def close(self) -> None:
-        """Release the goals of Nav2."""
+        """Release the action clients of Nav2."""
         if self.navigator is not None:
             self.navigator.close()
 
@@ -182,7 +184,7 @@ class Waypoints:
         return int(self._node.get_clock().now().nanoseconds)
 
     def _curve(self, probe: str, topology: Topology, places: Sequence[int]) -> FloatArray | None:
-        """Return the curve along a way from a probe's pose; None = no turning radius."""
+        """Return the curve (k, 2) from the probe's pose along a way [m]; None = no turn radius."""
         radius = self._mission.loop.turn_radius
         pose = self._mission.probes[probe].ingestion.track.newest
         if radius <= 0.0 or topology.roads or pose is None:
@@ -204,7 +206,7 @@ class Waypoints:
 
     def _events(self, topic: str) -> PublisherEventCallbacks:
         def matched(event: Any) -> None:
-            # Sent again for late subscribers that do not request latched messages.
+            # Late subscribers that do not request latched messages need another message.
             if event.current_count_change > 0 and (last := self._last.get(topic)):
                 self._publishers[topic].publish(self._outgoing(last))
 
@@ -219,7 +221,7 @@ class Waypoints:
             self._timer.cancel()
             self._timer = None
         if self._config.rate > 0.0:
-            period = min(1.0 / self._config.rate, 1e6)  # a timer counts nanoseconds
+            period = min(1.0 / self._config.rate, 1e6)  # a timer overflows at longer periods
             self._timer = self._node.own(self._node.create_timer(period, self._send_last))
 
     def _send_last(self) -> None:
@@ -239,28 +241,28 @@ GRID_TOPICS: tuple[tuple[str, Any, Any], ...] = (
     ("~/std_grid", OccupancyGrid, qos.latched()),
     ("~/grid_limits", Float64MultiArray, qos.latched()),
 )
-"""Private topics of occupancy grids, used on maps with square cells only."""
+"""Name, type and profile of each topic of occupancy grids, for maps with square cells."""
 
 
 def further_topics(name: str) -> tuple[tuple[str, Any, Any], ...]:
-    """Return the topics of a further quantity, such as ``~/chlorophyll/field``."""
+    """Return name, type and profile of each topic of a further quantity."""
     topics = (("~/field", PointCloud2, qos.latched()), *GRID_TOPICS)
     return tuple((probe_topic(name, topic), kind, profile) for topic, kind, profile in topics)
 
 
 class GridPublisher:
-    """Publisher of the occupancy grids of a belief."""
+    """Publisher of a belief as occupancy grids."""
 
     def __init__(self, publish: Callable[[str, Any], None], config: GridTopicsConfig) -> None:
         self._publish = publish
         self._config = config
         self._known: tuple[Topology, Lattice | None] | None = None
-        """Newest map, and its lattice of square cells (None = it has none)."""
+        """Newest map and its lattice of square cells; a lattice None = the map has none."""
 
     def send(
         self, topology: Topology, mean: FloatArray, std: FloatArray, now_ns: int, quantity: str = ""
     ) -> None:
-        """Publish the grids of mean (n,) and standard deviation (n,), and the limits of the grids.
+        """Publish grids of mean (n,) and standard deviation (n,), and the limits of the grids.
 
         The configured limits are used for the main quantity only.
         """
@@ -280,7 +282,7 @@ class GridPublisher:
             self._publish(probe_topic(quantity, f"~/{name}_grid"), message)
 
     def _lattice(self, topology: Topology) -> Lattice | None:
-        """Return the lattice of a map's square cells; None = it has none."""
+        """Return the lattice of a map's square cells; None = the map has none."""
         if self._known is None or self._known[0] is not topology:
             try:
                 self._known = topology, square_lattice(topology)
@@ -302,10 +304,13 @@ TOPICS: tuple[tuple[str, Any, Any], ...] = (
     ("~/length_scale_belief", Float64MultiArray, qos.latched()),
     *GRID_TOPICS,
 )
-"""Topics of the mission. They are private, since Nav2 has a /map and a /plan of other types."""
+"""Name, type and profile of each topic of the mission.
+
+The topics are private, since Nav2 has a /map and a /plan of other types.
+"""
 
 PROBES_SECONDS = 0.5
-"""Interval between messages of the probes' positions [s, real time]."""
+"""Interval between messages with the probes' positions [s, real time]."""
 _NOTHING_KEPT = "nothing is kept, since there is no run_dir"
 
 
@@ -361,7 +366,7 @@ class Publishers:
         self._publishers[topic].publish(message)
 
     def send_waypoint(self, probe: str, plan: Plan) -> None:
-        """Publish the waypoint of a plan, and queue the log message with its reasons."""
+        """Publish the waypoint of a plan, and queue the log message with the plan's reasons."""
         self.waypoints.send(probe, plan)
         self._telling.decision(probe, plan)
 
@@ -370,11 +375,11 @@ class Publishers:
         self.waypoints.send_again(probe, place)
 
     def hold(self, probe: str) -> None:
-        """Publish the position of a probe as its waypoint."""
+        """Publish the probe's position as its waypoint."""
         self.waypoints.hold(probe)
 
     def send_query(self, places: tuple[int, ...]) -> None:
-        """Publish a question to the expert about some places."""
+        """Publish a query to the expert about places."""
         if self.asking is not None:
             self.asking.send(places)
 
@@ -387,7 +392,7 @@ class Publishers:
         self._publish("~/probes", outputs.probe_markers(topology, shown))
 
     def send_map(self, observed: BoolArray | None = None) -> None:
-        """Publish the map with observed, planned, blocked and dropped places."""
+        """Publish the map, with observed, planned, blocked and abandoned places marked."""
         mission = self._parts.mission
         with mission.lock:
             topology = mission.loop.topology
@@ -405,7 +410,7 @@ class Publishers:
         self._publish("~/map", outputs.map_markers(topology, marks, self.now_ns()))
 
     def send_results(self, job: DecisionRequest) -> None:
-        """Publish field, belief and map, and record the stage of a job."""
+        """Publish field, belief and map, and record the stage that ended before the job."""
         found = job.loop.belief.mixture()
         if job.finished is not None:
             self._record(job.finished, job.loop, found)
@@ -432,7 +437,10 @@ class Publishers:
         self._telling.budget()
 
     def mission_ended(self) -> str:
-        """Write summary and report; return the problems. The last waypoint stays published."""
+        """Write summary and report; return a text on problems with the records, or "".
+
+        The last waypoint stays published.
+        """
         mission, recorder = self._parts.mission, self._parts.recorder
         logger = self._node.get_logger()
         logger.info(f"the mission is over: {mission.reason}; the last waypoint stays published")
@@ -453,15 +461,15 @@ class Publishers:
                 logger.info("the node stays, with its topics and services; Ctrl-C ends it")
             return problem
         finally:
-            self.health.publish()  # before the process may end
+            self.health.publish()  # must be published before the process may end
             if mission.config.exit_at_end:
                 self._node.end(0)
 
     def finish(self, reason: str) -> str:
-        """End a mission on request, while no decision is computed.
+        """End the mission on request, when no decision is being computed.
 
         Returns:
-            The problems with its records; "" = none.
+            Text on problems with the records; "" = none.
         """
         self._stop(reason)
         self.send_results(self._parts.mission.look())
@@ -496,7 +504,7 @@ class Publishers:
             )
 
     def _miss_report(self) -> None:
-        """Log the command that writes the report of a finished mission, if there is no report."""
+        """If a finished mission has no report, log the command that writes the report."""
         run = self._parts.recorder.run
         if run is not None and not (run.path / PAGE).exists():
             self._node.get_logger().warning(
@@ -510,7 +518,7 @@ class Publishers:
 
     def _record(self, stage: Stage, loop: SensingLoop, found: Mixture | None = None) -> None:
         if not self._parts.mission.claim(stage):
-            return  # the other thread has written it
+            return  # the other thread has written the report
         recorder, logger = self._parts.recorder, self._node.get_logger()
         logger.info(recorder.stage(stage, loop, found))
         if turn := self._monitor.message(recorder.stages.newest):

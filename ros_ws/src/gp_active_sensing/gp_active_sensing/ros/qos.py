@@ -1,4 +1,4 @@
-"""Quality of service of topics, and statistics of subscriptions."""
+"""Quality of service of topics, limits on messages, and statistics of subscriptions."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from gp_active_sensing.messages.conversions import RateLimit
 MIN_DEPTH = 10
 MAX_DEPTH = 10_000
 QUEUE_SECONDS = 2.0
-"""Time that a subscription's queue can hold at the expected rate [s]."""
+"""Capacity of a subscription's queue, in seconds at the expected rate."""
 CATCH_UP_DEPTH = 1000
-"""Smallest number of stored messages that are requested from a publisher."""
+"""Smallest number of stored messages requested from a publisher."""
 
 
 def sensor(rate: float, *, reliable: bool = False, catch_up: bool = False) -> QoSProfile:
@@ -34,8 +34,8 @@ def sensor(rate: float, *, reliable: bool = False, catch_up: bool = False) -> Qo
 
     Args:
         rate: expected rate [Hz].
-        reliable: True = reliable, for a known publisher.
-        catch_up: True = also request earlier messages from a publisher that stores them.
+        reliable: True = reliable, if the publisher is known to be reliable.
+        catch_up: True = also request earlier messages that the publisher stores.
     """
     least = CATCH_UP_DEPTH if catch_up else MIN_DEPTH
     depth = min(MAX_DEPTH, max(least, math.ceil(QUEUE_SECONDS * rate)))
@@ -49,7 +49,7 @@ def sensor(rate: float, *, reliable: bool = False, catch_up: bool = False) -> Qo
 
 
 def reliable(depth: int = 10, *, latched: bool = False) -> QoSProfile:
-    """Return the profile of results: reliable, and latched on request."""
+    """Return the profile of an output: reliable, and latched on request."""
     return QoSProfile(
         history=HistoryPolicy.KEEP_LAST,
         depth=depth,
@@ -59,12 +59,12 @@ def reliable(depth: int = 10, *, latched: bool = False) -> QoSProfile:
 
 
 def latched(depth: int = 1) -> QoSProfile:
-    """Return the profile of a latched topic, whose newest message reaches late subscribers."""
+    """Return the profile of a latched topic: late subscribers receive the newest messages."""
     return reliable(depth, latched=True)
 
 
 def policy_name(kind: int) -> str:
-    """Return the name of the policy in an incompatible-QoS event."""
+    """Return the name of the QoS policy in an incompatible-QoS event."""
     try:
         return str(QoSPolicyKind(kind).name)
     except ValueError:
@@ -72,13 +72,13 @@ def policy_name(kind: int) -> str:
 
 
 def words(profile: QoSProfile) -> str:
-    """Return reliability and durability of a profile in words."""
+    """Describe reliability and durability of a profile."""
     names = profile.reliability.name, profile.durability.name
     return ", ".join(name.lower().replace("_", " ") for name in names)
 
 
 def advice(policy: str, *, publishing: bool) -> str:
-    """Return advice on an incompatible policy.
+    """Return advice on an incompatible QoS policy.
 
     Args:
         policy: name from `policy_name`.
@@ -99,7 +99,7 @@ def advice(policy: str, *, publishing: bool) -> str:
 
 
 def incompatible(topic: str, event: Any, *, publishing: bool) -> tuple[str, str]:
-    """Return the policy in an incompatible-QoS event, and a warning."""
+    """Return the name of the policy in an incompatible-QoS event, and a warning text."""
     policy = policy_name(int(event.last_policy_kind))
     side = "subscriber" if publishing else "publisher"
     text = (
@@ -112,7 +112,8 @@ def incompatible(topic: str, event: Any, *, publishing: bool) -> tuple[str, str]
 def why_silent(node: Any, topic: str, expected: str, start: str, setting: str) -> str:
     """Return a text on why no message comes on a topic.
 
-    `start` is the advice for a topic without a publisher, `setting` for a topic of another type.
+    `start` is the advice if the topic has no publisher. `setting` is the advice if the topic has
+    another type.
     """
     found = node.get_publishers_info_by_topic(topic)
     types = sorted({info.topic_type for info in found})
@@ -125,12 +126,13 @@ def why_silent(node: Any, topic: str, expected: str, start: str, setting: str) -
 
 
 class MessageGate:
-    """Decoder of messages with limits of size and rate.
+    """Decoder of messages with limits on size and rate.
 
-    A message beyond the limits is only counted: no publisher can use up the node's time or memory.
+    A message beyond the limits is only counted. No publisher can therefore use up the node's time
+    or memory.
 
     Args:
-        refuse: called with reason and text for a rejected message.
+        refuse: called with the reason and the text for a rejected message.
         size: largest size of a message [bytes].
         rate: largest rate of messages [Hz].
     """
@@ -142,7 +144,7 @@ class MessageGate:
         self._rate = RateLimit(rate, time.monotonic)
 
     def take(self, data: bytes, use: Callable[[Any], None]) -> None:
-        """Decode a serialised message and use it."""
+        """Decode a serialised message and pass it to `use`; reject a message beyond the limits."""
         if len(data) > self._size:
             self._refuse("too_large", f"has {len(data)} bytes, more than {self._size}")
             return
@@ -164,22 +166,22 @@ class MessageGate:
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of an error's text, or its class for an empty text."""
+    """Return the first line of an error's text; if the text is empty, the error's class name."""
     return str(error).partition("\n")[0].strip()[:300] or type(error).__name__
 
 
 SILENCE_SECONDS = 5.0
-"""Time without a message after which a silent pose topic is reported [s, real time]."""
+"""Time without a message after which a pose topic counts as silent [s, real time]."""
 LONGEST_QUEUED = 60.0
-"""Largest plausible time of a message in a queue [s]; a longer time means a changed clock."""
+"""Largest plausible time of a message in a queue [s]; more means that a clock was changed."""
 
 
 def received_at(info: Mapping[str, Any]) -> float:
-    """Return the arrival of a message (monotonic seconds), from rclpy's information.
+    """Return the arrival of a message (monotonic seconds), from rclpy's message information.
 
-    The callback may run much later than the message came, and callbacks of two topics may run in
-    another order than their messages came. For a middleware without this information, the present
-    time is returned.
+    The callback may run much later than the arrival. The callbacks of two topics may run in another
+    order than their messages arrived. If the middleware does not give the arrival, the present time
+    is returned.
     """
     now = time.monotonic()
     queued = 1e-9 * (time.time_ns() - int(info.get("received_timestamp") or 0))
@@ -192,7 +194,7 @@ class TopicMonitor:
     Args:
         expected: type of the messages.
         take: called with each message and its arrival (monotonic seconds).
-        depth: queue length.
+        depth: length of the subscription's queue.
     """
 
     what = "topic"
@@ -203,7 +205,7 @@ class TopicMonitor:
         self.expected = expected
         self.depth = depth
         self.why = ""
-        """Known reason why no message comes; "" = not known."""
+        """Known reason why no message comes; "" = unknown."""
         self.count = 0
         self.rate = 0.0
         """Present rate of messages [Hz]."""
@@ -213,13 +215,13 @@ class TopicMonitor:
         self._seen, self._seen_at = 0, time.monotonic() - 1.0
 
     def on_message(self, message: Any, received: float | None = None) -> None:
-        """Pass a message on, and count it unless there was an error; received None = now."""
+        """Pass on a message and count it unless an error occurs; `received` None = now."""
         self._take(message, time.monotonic() if received is None else received)
         self.count += 1
         self._received_at = time.monotonic()
 
     def look(self) -> None:
-        """Update the rate; called every second."""
+        """Update the rate; the caller does this every second."""
         count, now = self.count, time.monotonic()
         if now - self._seen_at >= 0.5:
             self.rate = (count - self._seen) / (now - self._seen_at)
@@ -237,17 +239,17 @@ class TopicMonitor:
 
     @property
     def silence(self) -> float:
-        """Time since the newest message [s, real time]; 0 before the first."""
+        """Time since the newest message [s, real time]; 0 before the first message."""
         return time.monotonic() - self._received_at if self.count else 0.0
 
     @property
     def quiet(self) -> bool:
-        """True if messages came and none has come for `SILENCE_SECONDS`."""
+        """True if earlier messages came, but none for `SILENCE_SECONDS`."""
         return self.silence > SILENCE_SECONDS
 
 
 def pose_problems(streams: Mapping[str, TopicMonitor], jumps: int) -> list[str]:
-    """Return texts on the signs that a pose topic carries the poses of several probes."""
+    """Return texts on signs that one pose topic carries the poses of several probes."""
     several = {
         name: s.publishers for name, s in streams.items() if name.rpartition("/")[2] == "pose"
     }

@@ -1,4 +1,4 @@
-"""Messages received on a topic for a short time, and parameters that their rate requires."""
+"""Messages received on a topic for a short time, and parameters that suit their rate."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from gp_active_sensing.mission.stream_config import PoseConfig, ReadingConfig
 LISTEN_SECONDS = 12.0
 """Longest time of a subscription [s]: enough for two messages that come every 6 s."""
 SLOWEST = 5.0
-"""Longest time between poses with which readings can be placed [s]."""
+"""Longest time between poses with which readings can be assigned to places [s]."""
 _ENOUGH = 3
-"""Smallest number of messages from which a rate is computed."""
+"""Smallest number of messages for the computation of a rate."""
 _SPAN = 1.0
-"""Smallest time between the first and last message from which a rate is computed [s]."""
+"""Smallest time from the first to the last message for the computation of a rate [s]."""
 _SEVERAL = 2.5
-"""Factor on the time between two messages, so that one lost message is tolerated."""
+"""Factor on the time between two messages that tolerates one lost message."""
 _OLD = 0.8
-"""Fraction of `pose.max_age` above which the time between poses needs a larger age."""
+"""Largest accepted ratio of the time between poses to `pose.max_age`."""
 _ONE = 1.2
 """Waiting time of a reading for a pose, as a multiple of the time between poses."""
 _FASTER = 1.1
-"""Ratio of the received to the expected rate above which a larger expected rate is proposed."""
+"""Largest accepted ratio of the received rate to the configured rate."""
 
 Needs = dict[str, tuple[float, str]]
-"""Proposed value and comment by parameter, for a rate."""
+"""Proposed value and comment for each parameter that a rate requires, by name."""
 
 
 @dataclass
@@ -38,9 +38,9 @@ class Received:
 
     Args:
         topic: name of the topic.
-        messages: list of the newest message; [] = no message.
+        messages: list with the newest message; [] = no message.
         times: arrival of each message (monotonic seconds).
-        silent: time between the last message and the end of the subscription [s].
+        silent: time from the last message to the end of the subscription [s].
         pace: seconds of the robot's clock per second of real time; 1 except in a simulation.
     """
 
@@ -52,19 +52,20 @@ class Received:
 
     @property
     def is_known(self) -> bool:
-        """True if the rate is known."""
+        """True if enough messages came to compute the rate."""
         return len(self.times) >= _ENOUGH and self.times[-1] - self.times[0] >= _SPAN
 
     @property
     def is_single(self) -> bool:
-        """True if only one message came, so that the rate is not known."""
+        """True if only one message came, so that the rate is unknown."""
         return len(self.times) == 1
 
     @property
     def gap(self) -> float:
         """Time between two messages [s, real time]; NaN = fewer than two messages.
 
-        A longer silence at the end is returned instead, for topics without a constant rate.
+        If the silence at the end was longer, this silence is returned, for topics without a
+        constant rate.
         """
         if len(self.times) < 2:
             return math.nan
@@ -74,7 +75,7 @@ class Received:
 
     @property
     def period(self) -> float:
-        """Time between two messages by the robot's clock [s]."""
+        """Time between two messages on the robot's clock [s]."""
         return self.pace * self.gap
 
     @property
@@ -84,13 +85,13 @@ class Received:
 
     @property
     def frame(self) -> str:
-        """Frame of the newest message; "" = it has none."""
+        """Frame of the newest message; "" = no frame."""
         header = header_of(self.messages[-1]) if self.messages else None
         return "" if header is None else str(header.frame_id).lstrip("/")
 
     @property
     def in_words(self) -> str:
-        """Text with the rate."""
+        """Description of the rate."""
         if self.is_single:
             return f"once in {LISTEN_SECONDS:g} s"
         if math.isnan(self.gap):
@@ -99,7 +100,7 @@ class Received:
 
 
 def pace_of(stamps: Sequence[float], times: Sequence[float]) -> float:
-    """Return the seconds by which stamps advance per second of arrival times; NaN = not known."""
+    """Return the seconds by which stamps advance per second of arrival times; NaN = unknown."""
     if len(stamps) < 2 or stamps[-1] <= stamps[0] or times[-1] <= times[0]:
         return math.nan
     found = (stamps[-1] - stamps[0]) / (times[-1] - times[0])
@@ -107,13 +108,13 @@ def pace_of(stamps: Sequence[float], times: Sequence[float]) -> float:
 
 
 def pose_needs(pose: PoseConfig, received: Collection[Received]) -> Needs:
-    """Return the parameters for the lowest and the highest rate of pose topics."""
+    """Return the parameters that suit the lowest and the highest rate of the pose topics."""
     found: Needs = {}
     period = _largest([each.period for each in received])
     if period > _OLD * pose.max_age:
         found["pose.max_age"] = (_tenths(_SEVERAL * period), f"s: poses come every {period:.1f} s")
         wait = _tenths(_ONE * _largest([each.gap for each in received]))
-        if wait > pose.wait:  # otherwise a reading uses an older pose
+        if wait > pose.wait:  # otherwise a reading would use an older pose
             found["pose.wait"] = (wait, "s: so long a reading waits for the pose after it")
     return found | _queue("pose", pose.rate, received)
 
@@ -121,7 +122,7 @@ def pose_needs(pose: PoseConfig, received: Collection[Received]) -> Needs:
 def reading_needs(
     reading: ReadingConfig, mission: MissionConfig, received: Collection[Received]
 ) -> Needs:
-    """Return the parameters for the lowest and the highest rate of reading topics."""
+    """Return the parameters that suit the lowest and the highest rate of the reading topics."""
     found: Needs = {}
     period = _largest([each.period for each in received])
     how = f"readings come every {period:.1f} s"
@@ -134,7 +135,7 @@ def reading_needs(
 
 
 def _queue(stream: str, expected: float, received: Collection[Received]) -> Needs:
-    """Return the parameter of the queue for the highest rate."""
+    """Return the queue parameter that suits the highest rate."""
     rate = _largest([each.rate for each in received])
     if rate <= _FASTER * expected:
         return {}
@@ -142,7 +143,7 @@ def _queue(stream: str, expected: float, received: Collection[Received]) -> Need
 
 
 def _largest(values: Collection[float]) -> float:
-    """Return the largest known value; 0 = none is known."""
+    """Return the largest value that is not NaN; 0 = none."""
     return max((value for value in values if math.isfinite(value)), default=0.0)
 
 

@@ -2,7 +2,7 @@
 
 ``python -m gp_active_sensing.ros.runner traffic_sim policy:=bal`` starts the same nodes with the
 same parameters as ``ros2 launch gp_active_sensing traffic_sim.launch.py policy:=bal``. It prefixes
-their output with their names and ends them together. Both commands use `launches`.
+the nodes' output with their names and ends the nodes together. Both commands use `launches`.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ Launches:
 
 
 def command_of(process: Process) -> tuple[str, ...]:
-    """Return the command that starts a node without ``ros2``.
+    """Return the command that starts a node's process without ``ros2``.
 
     Raises:
         MissingDependencyError: the program of another package is not on the path.
@@ -89,10 +89,10 @@ def command_of(process: Process) -> tuple[str, ...]:
 
 
 def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of the nodes.
+    """Return the environment variables of the node processes.
 
     The ROS wheels restart the interpreter to set LD_LIBRARY_PATH, and mark this in a variable. A
-    child with the mark but without the path could not load their libraries.
+    child process with the mark but without the path could not load the libraries of the wheels.
     """
     child = {**environment, **node_environment(environment), "PYTHONUNBUFFERED": "1"}
     if "LD_LIBRARY_PATH" not in child:
@@ -101,7 +101,7 @@ def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def parse_arguments(words: Sequence[str]) -> dict[str, str]:
-    """Return the values of ``name:=value`` words by name.
+    """Parse words ``name:=value``; return the values by name.
 
     Raises:
         ConfigError: a word does not have this form.
@@ -121,7 +121,7 @@ def make_group(
 ) -> ProcessGroup:
     """Return the processes of a launch, before their start.
 
-    `environment` and `on_line` are arguments of `ProcessGroup`.
+    `environment` and `on_line` are passed to `ProcessGroup`.
 
     Raises:
         ActiveSensingError: an argument is unknown or wrong, or a file or library is missing.
@@ -135,7 +135,7 @@ def make_group(
 
 
 def show_arguments(name: str) -> str:
-    """Return a text on a launch and its arguments."""
+    """Return a description of a launch and its arguments."""
     kind = find_launch(name)
     lines = [f"{name}: {kind.__doc__}", "", "Arguments, as name:=value:"]
     for argument in declarations(kind):
@@ -186,14 +186,14 @@ def exit_code(group: ProcessGroup) -> int:
 logger = logging.getLogger(__name__)
 
 END_SECONDS = 20.0
-"""Time from SIGINT to SIGTERM, for the last records and the report of a child [s]."""
+"""Time from SIGINT to SIGTERM [s], in which a child process writes its last records."""
 KILL_SECONDS = 5.0
 """Time from SIGTERM to SIGKILL [s]."""
 RESPAWN_SECONDS = 2.0
 """Delay before a child is started again [s]."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PR_SET_PDEATHSIG = 1
-# Looked up before any fork: a child must not import.
+# Functions are looked up before any fork, since a child must not import.
 _PRCTL = getattr(ctypes.CDLL(None), "prctl", None) if sys.platform == "linux" else None
 
 
@@ -202,14 +202,14 @@ class ProcessGroup:
 
     Args:
         programs: programs with their commands, in the order of their start.
-        environment: environment of the children; None = that of this process.
-        on_line: called with (name, line) for each line of output; in several threads in turn.
+        environment: environment of the children; None = the environment of this process.
+        on_line: called with (name, line) for each line of output, from several threads in turn.
         grace, patience, rest: replace `END_SECONDS`, `KILL_SECONDS`, `RESPAWN_SECONDS` [s].
 
     Attributes:
         children: newest process of each program, by name.
         failures: exit codes of failed children, by name.
-        killed: names of the children that had to be killed.
+        killed: names of the children that ended only by SIGKILL.
     """
 
     def __init__(
@@ -233,13 +233,11 @@ class ProcessGroup:
         self._lock = threading.Lock()
         self._readers: list[threading.Thread] = []
         self._again_at: dict[str, float] = {}
-        """Time of the next start of each crashed program, by name (monotonic seconds)."""
+        """Time of the next start of each crashed program (monotonic seconds), by name."""
         self._signals: list[int] = []
 
     def run(self, tick: Callable[[], bool] | None = None) -> int:
-        """Run until a required child ends, a signal comes or `tick` returns True.
-
-        At the end all children are ended.
+        """Run until a required child ends, a signal comes or `tick` returns True; then end all.
 
         Args:
             tick: called about twenty times a second; True ends the group.
@@ -248,7 +246,7 @@ class ProcessGroup:
             0 after a normal end; 1 if a child failed or had to be killed; 128 + n after signal n.
 
         Raises:
-            RunError: a program cannot be started; programs that were started before it are ended.
+            RunError: a program cannot be started; the programs started before are ended.
         """
         with self._catching_signals():
             try:
@@ -271,7 +269,7 @@ class ProcessGroup:
                 stderr=subprocess.STDOUT,
                 env=self._environment,
                 start_new_session=True,
-                # Safe with threads: it makes two calls and imports nothing.
+                # The function is safe with threads: it makes two calls and imports nothing.
                 preexec_fn=functools.partial(_prepare_child, os.getpid()),  # noqa: PLW1509
             )
         except (OSError, subprocess.SubprocessError) as error:
@@ -321,7 +319,7 @@ class ProcessGroup:
         return True
 
     def _end_all(self) -> None:
-        """End all children: SIGINT, SIGTERM, SIGKILL; a further signal skips a waiting time."""
+        """End all children by SIGINT, SIGTERM, SIGKILL; a further signal skips a waiting time."""
         seen = len(self._signals)
         for step, wait in self._steps:
             for name in self._alive():
@@ -337,12 +335,12 @@ class ProcessGroup:
             code = child.poll()
             if code is None or name in self.failures or name in self.killed:
                 continue
-            # A child may end by the signal, but not with an error.
+            # A child may end by the signal but not with an error.
             if not ended_in_order(code, asked=True):
                 self.failures[name] = code
                 logger.error("%s ended with %s", name, describe(code))
         for reader in self._readers:
-            # A grandchild may keep the pipe open.
+            # A child's own child may keep the pipe open.
             reader.join(timeout=2.0)
 
     def _alive(self) -> list[str]:
@@ -350,7 +348,7 @@ class ProcessGroup:
 
     @contextlib.contextmanager
     def _catching_signals(self) -> Iterator[None]:
-        """Store signals, so that the children are ended before this process."""
+        """Store signals instead of ending this process, so that the children are ended first."""
         before: dict[int, Any] = {}
         if threading.current_thread() is threading.main_thread():
             note = lambda number, _frame: self._signals.append(number)  # noqa: E731
@@ -368,7 +366,7 @@ def _prepare_child(parent: int) -> None:
         signal.signal(number, signal.SIG_DFL)
     if _PRCTL is not None:
         _PRCTL(_PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() != parent:  # the parent ended before the call
+        if os.getppid() != parent:  # the parent has ended before the call
             os._exit(0)
 
 

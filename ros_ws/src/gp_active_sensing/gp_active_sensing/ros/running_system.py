@@ -1,6 +1,7 @@
 """Inspect a running ROS system, and compare it with the needs of a mission.
 
-Topics, types, fields, frames and rates are compared. `commands.mission_draft` shows the result.
+The comparison covers topics, types, fields, frames and rates. `commands.mission_draft` shows the
+result.
 """
 
 from __future__ import annotations
@@ -44,14 +45,14 @@ _OF_EVERY_NODE = ("/parameter_events", "/rosout")
 
 
 class RunningSystem:
-    """Inspector of the ROS system of this domain; see `running_system`."""
+    """Inspector of the ROS system of this domain, made by `running_system`."""
 
     def __init__(self, node: Any, spin: Callable[[], None]) -> None:
         self._node = node
         self._spin = spin
 
     def topics(self, wanted: Collection[str] = ()) -> dict[str, tuple[str, ...]]:
-        """Return the types of each topic with a publisher, by name.
+        """Return the types of each topic that has a publisher, by name.
 
         With `wanted`, wait for these topics; otherwise wait until no new topic appears.
         """
@@ -69,7 +70,7 @@ class RunningSystem:
             self._spin()
 
     def listeners(self, wanted: Collection[str]) -> dict[str, tuple[str, ...]]:
-        """Return the types of each topic with a subscriber, by name."""
+        """Return the types of each topic that has a subscriber, by name."""
         self._until(lambda: all(map(self._node.count_subscribers, wanted)), QUIET_SECONDS)
         found = {}
         for name, _ in self._node.get_topic_names_and_types():
@@ -81,7 +82,7 @@ class RunningSystem:
     def receive(
         self, types: Mapping[str, str], slow: Callable[[list[str]], None] = lambda topics: None
     ) -> dict[str, Received]:
-        """Receive messages until the rates are known, at most for `LISTEN_SECONDS`.
+        """Receive messages until all rates are known, at most for `LISTEN_SECONDS`.
 
         Args:
             types: message type of each topic.
@@ -111,14 +112,14 @@ class RunningSystem:
         return found
 
     def _pace(self, streams: Collection[tuple[list[float], list[float]]]) -> float:
-        """Return the seconds of simulated time per second of real time; 1 = no simulation."""
+        """Return the seconds of simulated time per second of real time; 1 without a simulation."""
         if not self._node.count_publishers("/clock"):
             return 1.0
         paces = [pace_of(stamps, times) for stamps, times in streams]
         return statistics.median([pace for pace in paces if math.isfinite(pace)] or [1.0])
 
     def latched(self, topic: str, type: str) -> Any | None:
-        """Return the message of a latched topic; None = no message comes."""
+        """Return the newest message of a latched topic; None = no message comes."""
         found: list[Any] = []
         kind = find_message_type(type)
         subscription = self._node.create_subscription(kind, topic, found.append, qos.latched())
@@ -127,8 +128,8 @@ class RunningSystem:
         return found[-1] if found else None
 
     def why_no_transform(self, target: str, source: str) -> str:
-        """Return why tf has no transform from `source` to `target`; "" = it has one."""
-        tf2 = importlib.import_module("tf2_ros")  # `tf_problem` has checked that it is installed
+        """Return why tf has no transform from `source` to `target`; "" = tf has one."""
+        tf2 = importlib.import_module("tf2_ros")  # `tf_problem` checked that it exists
         buffer = tf2.Buffer()
         listener = tf2.TransformListener(buffer, self._node)
         why = ""
@@ -172,7 +173,7 @@ class RunningSystem:
                 take(message, info)
 
         self._node.create_subscription(kind, received.topic, take, qos.sensor(100.0))
-        if kind.__name__ == "PoseWithCovarianceStamped":  # AMCL publishes it on motion only
+        if kind.__name__ == "PoseWithCovarianceStamped":  # AMCL publishes poses only in motion
             self._node.create_subscription(kind, received.topic, take_kept, qos.latched())
 
     def _published(self) -> dict[str, tuple[str, ...]]:
@@ -185,7 +186,7 @@ class RunningSystem:
 
 @contextmanager
 def running_system() -> Iterator[RunningSystem]:
-    """Yield an inspector of the ROS system of this domain, as a node without publishers."""
+    """Start a node without publishers; yield an inspector of the ROS system of this domain."""
     os.environ.update(node_environment(os.environ))  # for a fast discovery
     context = Context()
     rclpy.init(args=[], context=context, signal_handler_options=SignalHandlerOptions.NO)
@@ -210,11 +211,11 @@ _NEARLY = 1.1
 """Tolerated time between poses on maps without roads, as a multiple of `SLOWEST`."""
 
 Topics = Mapping[str, tuple[str, ...]]
-"""Types of each topic by name."""
+"""Message types of each topic, by the topic's name."""
 
 
 def topic_misfit(what: str, topic: str, type: str, topics: Topics) -> str:
-    """Return why a topic is not usable as reading, pose or map (`what`); "" = it is."""
+    """Return why a topic is not usable as reading, pose or map (`what`); "" = usable."""
     found = topics.get(topic)
     if found is None:
         near = suggest(topic, topics)
@@ -238,7 +239,7 @@ def silent_map(topic: str) -> str:
 
 
 def field_misfit(reading: ReadingConfig) -> str:
-    """Return why the field of the readings is not usable; "" = it is."""
+    """Return why the configured message field of the readings is not usable; "" = usable."""
     types = RosTypes()
     try:
         numbers = number_paths(reading.type, types)
@@ -267,7 +268,7 @@ def reading_misfits(reading: ReadingConfig, received: Received) -> list[str]:
 
 
 def tf_problem(topics: Topics) -> str:
-    """Return why tf is not usable; "" = it is."""
+    """Return why tf is not usable; "" = usable."""
     if {"/tf", "/tf_static"}.isdisjoint(topics):
         return "nobody publishes /tf or /tf_static, so that no pose can be looked up"
     if find_spec("tf2_ros") is None:
@@ -289,9 +290,9 @@ def pose_misfits(
     Args:
         pose: configuration of the poses.
         received: received messages.
-        places: the map; None = not known yet.
+        places: the map; None = unknown so far.
         why_no_transform: returns why tf has no transform to the map's frame (first argument) from
-            another frame; "" = it has one.
+            another frame; "" = tf has one.
     """
     if not received.messages:
         return [_silent("pose", received)]
@@ -316,7 +317,7 @@ def pose_misfits(
     at = pose_reader(pose.type, datum=origin, frame=places.frame)(received.messages[-1])
     frame = at.frame.lstrip("/")
     if frame != places.frame:
-        if why := why_no_transform(places.frame, frame):  # otherwise the node transforms them
+        if why := why_no_transform(places.frame, frame):  # otherwise the node transforms the poses
             found.append(
                 f"pose: {received.topic} is in frame {frame!r}, the map in {places.frame!r}: give "
                 f"--frame {frame} if the map's metres are of that frame, or a topic with poses in "
@@ -330,12 +331,12 @@ def pose_misfits(
 
 
 def roads_note(received: Received, places: Topology | None) -> str:
-    """Return a text on poses that are too rare for the roads of a map; "" = they are not."""
+    """Return a text if poses are too rare for the roads of a map; otherwise ""."""
     if not isinstance(places, Roads) or received.is_single:
         return ""
     limited = [(s.length, s.speed_limit) for s in places.segments if s.speed_limit]
     seconds = statistics.median([length / limit for length, limit in limited] or [math.inf])
-    if not 2.0 * received.period > seconds:  # NaN too
+    if not 2.0 * received.period > seconds:  # also true for NaN
         return ""
     return (
         f"pose: {received.topic} comes every {received.period:.1f} s. Half of the roads are driven "
@@ -346,13 +347,13 @@ def roads_note(received: Received, places: Topology | None) -> str:
 
 
 def waypoint_note(name: str, listeners: Topics, topics: Topics, poses: Collection[str]) -> str:
-    """Return a text on missing or wrong subscribers of the waypoints; "" = none.
+    """Return a text on missing or unsuitable subscribers of the waypoints; "" = none.
 
     Args:
         name: topic of the waypoints.
         listeners: types of the topics with a subscriber, by name.
         topics: types of the topics with a publisher, by name.
-        poses: topics of poses, whose subscribers do not count.
+        poses: topics of poses; their subscribers do not count.
     """
     there = listeners.get(name, ())
     if others := sorted({*there, *topics.get(name, ())} - {_WAYPOINT}):
@@ -382,7 +383,7 @@ def _silent(what: str, received: Received) -> str:
 
 
 def _far(at: Any, places: Topology) -> list[str]:
-    """Return a text on a robot whose distance from the map exceeds the map's extent; else []."""
+    """Return a text if the robot is farther from the map than the map is large; otherwise []."""
     positions = places.positions[:, :2]
     extent = float(np.hypot(*np.ptp(positions, axis=0)))
     away = float(np.hypot(*(positions - (at.x, at.y)).T).min())

@@ -1,4 +1,4 @@
-"""Services of ``active_sensing``: commands for the mission and for each of several probes."""
+"""Services of ``active_sensing``: commands for the mission, and in a fleet for each probe."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ _INACTIVE = "the node is not active: configure and activate it first"
 
 
 class Services:
-    """Services of a mission; if a command is not possible, the answer has the reason."""
+    """Services of a mission. The answer to an impossible command has the reason."""
 
     def __init__(self, node: GuardedNode, parts: MissionComponents, results: Publishers) -> None:
         self._parts = parts
         self._results = results
         self.worker: Worker | None = None
-        """Threads of the mission; None while the node is not active."""
+        """Runner of the mission's threads; None while the node is not active."""
         mission = parts.mission
         commands: list[tuple[str, Callable[[], str], str]] = [
             ("start", partial(mission.start, "asked by ~/start"), "started"),
             ("pause", partial(mission.pause, "asked by ~/pause"), "paused"),
             ("resume", partial(mission.resume, "asked by ~/resume"), "resumed"),
         ]
-        if "" in mission.probes:  # each of several probes has a service (`FleetServices`)
+        if "" in mission.probes:  # in a fleet, each probe has a service (`FleetServices`)
             done = "blocked for a while; another is chosen"
             commands.append(("unreachable", mission.unreachable, done))
         for name, command, done in commands:
@@ -51,7 +51,6 @@ class Services:
         return _INACTIVE if self.worker is None else command()
 
     def _on_accept_gated(self, request: Any, response: Any) -> Any:
-        """Use the gated readings."""
         mission = self._parts.mission
         if mission.state == "ended":
             response.message = f"the mission is ended ({mission.reason})"
@@ -91,10 +90,10 @@ class Services:
 
 
 class FleetServices:
-    """Services of several probes, and changes of the parameter `probes` during a mission.
+    """Services of a fleet's probes, and changes of the parameter `probes` during a mission.
 
-    A new probe gets its topics and joins with its first pose. A removed probe leaves: its
-    subscriptions and services are destroyed, and its waiting readings are used or rejected. Its
+    A new probe gets its topics and joins with its first pose. A removed probe leaves the mission:
+    its subscriptions and services are destroyed, and its waiting readings are used or rejected. Its
     readings, drives and publishers are kept, since another thread may use them.
     """
 
@@ -119,7 +118,7 @@ class FleetServices:
                 self._offer(name)
 
     def refusal(self, names: Sequence[str]) -> str:
-        """Return why a list of probes is not possible; "" = it is."""
+        """Return why a list of names for the probes is not possible; "" = possible."""
         try:
             probe_names(names)
         except ConfigError as error:
@@ -143,11 +142,11 @@ class FleetServices:
         return ""
 
     def change(self, names: Sequence[str]) -> None:
-        """Add and remove probes according to a list of names."""
+        """Add and remove probes so that the mission has the probes of this list."""
         mission = self._mission
         for name in names:
             if name not in mission.probes:
-                # Topics first, since the mission publishes at once.
+                # The topics must exist first, since the mission publishes at once.
                 self._results.waypoints.add_probe(name)
                 self._inputs.listen(name)
                 self._offer(name)
@@ -183,7 +182,7 @@ class FleetServices:
 
 
 def _carry_out(command: Callable[[], str], done: str, request: Any, response: Any) -> Any:
-    """Fill the response of a service with the result of a command."""
+    """Run a command, and fill the response of its service with the result."""
     problem = command()
     response.success = not problem
     response.message = problem or done

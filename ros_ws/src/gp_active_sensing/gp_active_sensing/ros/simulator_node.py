@@ -1,22 +1,23 @@
-"""Node ``simulator``: simulates the field, sensor, probes and clock of a scenario.
+"""Node ``simulator``: simulate the field, sensor, probes and clock of a scenario.
 
-The field is given by the scenario, or is the traffic in a running SUMO with the probe as a car.
+The scenario defines the field, or the field is the traffic in a running SUMO with the probe as a
+car.
 
 The node publishes ``/clock``, ``pose`` (nav_msgs/Odometry) and ``reading``, and subscribes
-``next_waypoint``. Each of several probes has these topics in its namespace, such as
-``probe_1/pose``. With sorties in the scenario the node publishes ``battery_state``; a probe that
-stands for a minute at its end place gets another battery. With an expert in the scenario it answers
-``expert/query`` on ``expert/answer`` (sensor_msgs/PointCloud2).
+``next_waypoint``. In a fleet each probe has these topics in its namespace, such as
+``probe_1/pose``. With sorties in the scenario the node publishes ``battery_state``. A probe that
+stands for a minute at its end place then gets another battery. With an expert in the scenario the
+node answers ``expert/query`` on ``expert/answer`` (sensor_msgs/PointCloud2).
 
 The clock advances by equal steps and does not wait for other nodes. A time is published after all
-messages with earlier stamps. Under load the clock is slower than ``speed_factor``; it skips no
+messages with earlier stamps. Under load the clock is slower than ``speed_factor``, but skips no
 step.
 
-The readings are ``sensor_msgs/msg/Temperature`` for any unit of the field: it is the smallest
-standard message with a stamp, a value and a variance.
+The readings are ``sensor_msgs/msg/Temperature`` for any unit of the field: the smallest standard
+message with a stamp, a value and a variance.
 """
 
-# ruff: noqa: E402  whether there is a ROS to import is looked at first
+# ruff: noqa: E402  ROS is imported after the check for it
 from __future__ import annotations
 
 import math
@@ -53,9 +54,9 @@ from gp_active_sensing.types import Reading
 
 LIVE = ("silent",)
 POSE_RATE = 10.0
-"""Rate of poses in simulated time [Hz]."""
+"""Rate of the published poses in simulated time [Hz]."""
 MOST_STEPS = 100.0
-"""Largest rate of steps in real time [Hz]; a faster simulation has longer steps."""
+"""Largest rate of simulation steps in real time [Hz]; a faster simulation has longer steps."""
 
 
 @dataclass
@@ -72,17 +73,17 @@ class _Simulated:
 
     @property
     def body(self) -> str:
-        """Name of the probe's body frame."""
+        """Name of the coordinate frame of the probe's body."""
         return probe_topic(self.name, "base_link")
 
 
 class SimulatorNode(GuardedNode):
-    """Simulator node that configures and activates itself; the module lists its topics.
+    """Simulator node that configures and activates itself; the module docstring lists its topics.
 
     Attributes:
         players: simulated probes by name ("" = without a namespace); {} while the node is not
             configured. The probes move in the node's thread.
-        batteries: batteries of the probes by name; None = no sorties.
+        batteries: batteries of the probes by name; None = the scenario has no sorties.
         is_active: True while the simulated time advances.
     """
 
@@ -106,18 +107,18 @@ class SimulatorNode(GuardedNode):
 
     @property
     def batteries(self) -> dict[str, SimulatedBattery | None]:
-        """Batteries of the probes by name; None = no sorties."""
+        """Batteries of the probes by name; None = the scenario has no sorties."""
         return {name: probe.battery for name, probe in self._probes.items()}
 
     def _probe_names(self) -> list[str]:
         """Return the names of the scenario's probes; [] = a single probe."""
         try:
             return list(load_scenario(str(self.parameters.given.get("scenario", ""))).names)
-        except ActiveSensingError:  # `configure` reports it
+        except ActiveSensingError:  # `configure` reports the error
             return []
 
     def configure(self) -> None:
-        """Build the world and the topics."""
+        """Build the simulated world and the topics."""
         config: SimulatorConfig = self.parameters.config()
         overrides = [] if config.seed is None else [f"seed={config.seed}"]
         overrides += [f"map.frame={config.map_frame}"] if config.map_frame else []
@@ -128,7 +129,7 @@ class SimulatorNode(GuardedNode):
         self._frame = world.topology.frame
         self._names = world.topology.names
         players = build_players(scenario, world, config.probes, config.starts)
-        # The profile of rclpy's subscription of /clock, with more depth.
+        # The profile is that of rclpy's subscription to /clock, with a longer queue.
         self._clock_out = self.own(
             self.create_publisher(ClockMessage, "/clock", QoSProfile(depth=100))
         )
@@ -169,7 +170,6 @@ class SimulatorNode(GuardedNode):
         return f"; {', '.join(places)}"
 
     def _on_parameters(self, parameters: list[Any]) -> None:
-        """Apply changed live parameters."""
         value = self.parameters.mapping().get("silent", "")
         words = frozenset(word.strip() for word in str(value).split(",") if word.strip())
         if words != self._silent:
@@ -182,18 +182,18 @@ class SimulatorNode(GuardedNode):
             self._silent = words
 
     def activate(self) -> None:
-        """Start the simulated time."""
+        """Start the simulated clock."""
         self._seconds = max(1.0 / POSE_RATE, self._config.speed_factor / MOST_STEPS)
         period = self._seconds / self._config.speed_factor
         self._timer = self.own(self.create_timer(period, self._on_step))
 
     def deactivate(self) -> None:
-        """Stop the simulated time."""
+        """Stop the simulated clock."""
         if self._probes and hasattr(self, "_timer"):
             self._timer.cancel()
 
     def release(self) -> None:
-        """Release the world and the topics."""
+        """Release the simulated world and the topics."""
         for probe in self._probes.values():
             probe.player.close()
         self._probes = {}
@@ -201,10 +201,10 @@ class SimulatorNode(GuardedNode):
         self.disown()
 
     def drive(self, name: str, message: PoseStamped) -> None:
-        """Send a probe to a waypoint, like a message on the waypoint topic."""
+        """Send a probe to a waypoint, as a message on the waypoint topic does."""
         probe = self._probes[name]
         if message == probe.last_waypoint or probe.name in self._silent:
-            return  # a repeated waypoint, or a probe without radio
+            return  # the waypoint is repeated, or the probe has no radio link
         if message.header.frame_id.lstrip("/") != self._frame:
             self.get_logger().warning(
                 f"waypoint in frame {message.header.frame_id!r}, the map is in {self._frame!r}; "
@@ -251,7 +251,7 @@ class SimulatorNode(GuardedNode):
 
 
 def pose_message(moment: Observation, frame: str, body: str) -> Odometry:
-    """Return the pose of a simulated probe as a message, in a frame of the map."""
+    """Convert the pose of a simulated probe to a message in the frame of the map."""
     x, y, heading, *up = moment.pose
     message = Odometry(child_frame_id=body)
     message.header.frame_id = frame
@@ -265,7 +265,7 @@ def pose_message(moment: Observation, frame: str, body: str) -> Odometry:
 
 
 def reading_message(reading: Reading, body: str) -> Temperature:
-    """Return a reading as a message, in the probe's frame `body`."""
+    """Convert a reading to a message in the frame `body` of the probe."""
     message = Temperature(temperature=reading.value, variance=reading.noise_variance or 0.0)
     message.header.frame_id = body
     message.header.stamp = outputs.time_of(reading.stamp_ns)

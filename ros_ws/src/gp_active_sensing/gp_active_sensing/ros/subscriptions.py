@@ -1,4 +1,4 @@
-"""Subscriptions of ``active_sensing``: readings and poses of each probe, for the inbox.
+"""Subscribe to the readings and poses of each probe for ``active_sensing``.
 
 `Diagnostics.listen` creates a subscription and counts its messages. Messages come serialised, and
 `qos.MessageGate` decodes them.
@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 
 class Subscriptions:
-    """Subscriptions of all probes, whose callbacks put converted messages into the inbox.
+    """Subscriptions of all probes; the callbacks put converted messages into the inbox.
 
     Raises:
         ConfigError, MissingDependencyError: a message type or field does not exist.
@@ -68,18 +68,18 @@ class Subscriptions:
             "twist": config.pose.twist_topic,
         }
         self._twists: dict[str, Twists] = {}
-        """Velocities by probe, from the topic of twists."""
+        """Velocities from the topic of twists, by probe."""
         pose = config.pose
         topology = parts.mission.loop.topology
         self._frame = frame = topology.frame
         self._has_heights = topology.heights is not None
         self._transforms: Transforms | None = None
         self._buffer: TransformBuffer | None = None
-        """Transforms, created at the first use in `_tf`; None = not created yet."""
+        """Transforms of tf, created by `_tf` at the first use; None = not created yet."""
         self._no_tf = ""
-        """Reason why there are no transforms; "" = they are available."""
+        """Reason why tf is not available; "" = available."""
         self._bodies: dict[str, str] = {}
-        """Child frame of the poses of each probe, by name."""
+        """Child frame of the poses of each probe, by the probe's name."""
         self._frames_logged: set[str] = set()
         for quantity in (each for sensor in self._sensors for each in sensor.quantities):
             key, each = quantity.key, quantity.config
@@ -159,7 +159,6 @@ class Subscriptions:
             self._request_latched(probe, name, kind)
 
     def _listen_to_battery(self, probe: str) -> None:
-        """Subscribe to the charge of a probe's battery."""
         refuse = partial(self._refuse, "battery", probe)
 
         def take(message: Any, received: float) -> None:
@@ -175,7 +174,7 @@ class Subscriptions:
         self._listen_beside("battery", probe, _BATTERY, 1.0, take)
 
     def _listen_to_twist(self, probe: str) -> None:
-        """Subscribe to the velocity of a probe; its poses get this velocity."""
+        """Subscribe to the velocity of a probe, which is added to the probe's poses."""
         twists = self._twists[probe] = Twists(self._pose.twist_type)
 
         def take(message: Any, received: float) -> None:
@@ -199,7 +198,7 @@ class Subscriptions:
         self._health.listen(probe_topic(probe, key), name, kind, on_bytes, qos.sensor(rate))
 
     def _request_latched(self, probe: str, name: str, kind: Any) -> None:
-        """Request the latched pose, which a standing robot does not publish again."""
+        """Request the latched pose, since a standing robot does not publish it again."""
         watched = self._health.streams[probe_topic(probe, "pose")]
 
         def receive(data: bytes, info: Mapping[str, Any]) -> None:
@@ -222,7 +221,7 @@ class Subscriptions:
     def _on_reading(
         self, topic: str, carried: Sequence[_Quantity], probe: str, message: Any, received: float
     ) -> None:
-        """Put a message's reading of each quantity into the inbox."""
+        """Put the readings of all quantities in a message into the inbox."""
         for each in carried:
             try:
                 value = each.reader.read(message)
@@ -241,7 +240,7 @@ class Subscriptions:
             self._inbox.put(raw, received, probe)
 
     def _mount(self, probe: str, sensor: str, section: str) -> tuple[float, ...]:
-        """Return a sensor's position from tf [m]: ahead, left, and above on a map with heights."""
+        """Return a sensor's position from tf [m]: ahead, left, and on maps with heights upwards."""
         assert self._buffer is not None, "made when it was configured"
         body = self._bodies.get(probe) or probe_topic(probe, self._pose.child_frame)
         body, sensor = body.lstrip("/"), sensor.lstrip("/")
@@ -285,7 +284,7 @@ class Subscriptions:
         self._put_pose(probe, pose, received)
 
     def _in_map(self, pose: Pose) -> Pose:
-        """Return a pose in the map's frame by tf; without a transform, the unchanged pose."""
+        """Transform a pose to the map's frame by tf; without a transform, return it unchanged."""
         buffer = self._tf()
         why = self._no_tf
         if buffer is not None:
@@ -328,7 +327,7 @@ class Subscriptions:
         self._inbox.put(pose, received, probe)
 
     def _stamped(self, topic: str, stamp_ns: int) -> int:
-        """Return a stamp, or the present time for a stamp of zero [ns]."""
+        """Return a stamp [ns]; for a stamp of zero, the present time."""
         if stamp_ns != 0:
             return stamp_ns
         self._health.note_unstamped(topic)
@@ -340,10 +339,10 @@ class _Quantity:
     """Quantity in the messages of a topic.
 
     Args:
-        name: name of a further quantity; "" = the main one.
-        key: section of its configuration.
-        config: configuration of its readings.
-        reader: reader of its values.
+        name: name of a further quantity; "" = the main quantity.
+        key: section of the quantity's configuration.
+        config: configuration of the quantity's readings.
+        reader: reader of the quantity's values.
     """
 
     name: str
@@ -352,14 +351,14 @@ class _Quantity:
     reader: ValueReader
 
     def is_on(self, probe: str) -> bool:
-        """Return whether a probe measures the quantity."""
+        """Return whether the probe measures the quantity."""
         probes = self.config.probes if isinstance(self.config, QuantityConfig) else ()
         return not probes or probe in probes
 
 
 @dataclass(frozen=True)
 class _Sensor:
-    """Topic with one or several quantities."""
+    """Topic whose messages contain one or several quantities."""
 
     key: str
     stream: ReadingConfig
@@ -367,7 +366,11 @@ class _Sensor:
 
 
 def _sensors(config: ActiveSensingConfig) -> tuple[_Sensor, ...]:
-    """Return the topics of the readings. Raises ConfigError if descriptions of a topic differ."""
+    """Return the topics of the readings.
+
+    Raises:
+        ConfigError: two quantities describe the same topic differently.
+    """
     types, topics = RosTypes(), dict[str, list[_Quantity]]()
     for name, each in {"": config.reading, **config.further}.items():
         known = config.readings.get(name or config.main, each)
@@ -392,9 +395,9 @@ def _sensors(config: ActiveSensingConfig) -> tuple[_Sensor, ...]:
 
 
 _OF_TOPIC = ("type", "reliable", "catch_up")
-"""Keys that must be equal for all quantities of a topic."""
+"""Configuration keys that must be equal for all quantities of a topic."""
 _KINDS = {"pose": "poses", "battery": "batteries", "twist": "twists"}
-"""Kind under which the inbox counts a topic's messages; the kind of others is ``readings``."""
+"""Name under which the inbox counts the messages of a stream; default ``readings``."""
 _BATTERY = "sensor_msgs/msg/BatteryState"
 _MOST_FRAMES_LOGGED = 20
-"""Largest number of differing frames of poses that are logged."""
+"""Largest number of differing pose frames that are logged."""

@@ -64,15 +64,15 @@ def type_name(message_type: Any) -> str:
 
 
 class RosTypes:
-    """Message types of the installed ROS (`messages.conversions.MessageTypes`)."""
+    """Message types of the installed ROS; implements `messages.conversions.MessageTypes`."""
 
     def fields(self, name: str) -> Mapping[str, str]:
-        """Return the fields of a type; see the protocol."""
+        """Return the fields of a message type and their types."""
         return dict(find_message_type(name).get_fields_and_field_types())
 
 
 def time_of(stamp_ns: int) -> Time:
-    """Return a time [ns] as a message."""
+    """Convert a time [ns] to a message."""
     seconds, nanoseconds = divmod(max(0, int(stamp_ns)), 1_000_000_000)
     return Time(sec=seconds, nanosec=nanoseconds)
 
@@ -80,7 +80,7 @@ def time_of(stamp_ns: int) -> Time:
 def waypoint_message(
     goal: Sequence[float] | FloatArray, frame: str, stamp_ns: int, altitude: float = 0.0
 ) -> PoseStamped:
-    """Return the message of a waypoint (3,), x, y [m] and heading [rad], at an altitude [m]."""
+    """Return the message of a waypoint (3,): x, y [m] and heading [rad], at an altitude [m]."""
     message = PoseStamped(header=Header(stamp=time_of(stamp_ns), frame_id=frame))
     message.pose.position.x = float(goal[0])
     message.pose.position.y = float(goal[1])
@@ -97,10 +97,10 @@ def plan_path(
     altitude: float = 0.0,
     line: FloatArray | None = None,
 ) -> Path:
-    """Return the way over some places as a path, along the map's geometry.
+    """Return the way over places as a path along the map's geometry.
 
-    The heading of each pose is the direction to the next one. The last heading is that of the
-    place's waypoint. `line` (k, 2) [m] replaces the geometry, for a way with curves.
+    The heading of each pose is the direction to the next pose. The last heading is that of the
+    place's waypoint. For a way with curves, `line` (k, 2) [m] replaces the map's geometry.
     """
     path = Path(header=Header(stamp=time_of(stamp_ns), frame_id=topology.frame))
     curved = line is not None
@@ -127,7 +127,7 @@ def field_cloud(
     names = ("x", "y", "z", "mean", "std")
     table = np.zeros((topology.n, len(names)), dtype="<f4")
     table[:, : topology.points.shape[1]] = topology.points
-    with np.errstate(over="ignore"):  # beyond float32: infinite, is_dense false
+    with np.errstate(over="ignore"):  # values beyond float32 become infinite, and is_dense false
         table[:, 3], table[:, 4] = mean, std
     fields = [(name, 4 * i, PointField.FLOAT32) for i, name in enumerate(names)]
     header = Header(stamp=time_of(stamp_ns), frame_id=topology.frame)
@@ -137,7 +137,7 @@ def field_cloud(
 def occupancy_grid(
     lattice: Lattice, values: FloatArray, limits: Limits, frame: str, stamp_ns: int
 ) -> OccupancyGrid:
-    """Return a grid message of values (n,) as levels 0 … 100; -1 = a cell without a place."""
+    """Return a grid message of values (n,), scaled to cells 0 … 100; -1 = no place."""
     stamp = time_of(stamp_ns)
     message = OccupancyGrid(header=Header(stamp=stamp, frame_id=frame))
     message.info.map_load_time = stamp
@@ -150,7 +150,7 @@ def occupancy_grid(
 
 
 def limits_message(limits: Mapping[str, Limits]) -> Float64MultiArray:
-    """Return the values at the levels 0 and 100 of grids, as `<name>_low` and `<name>_high`.
+    """Return the field values at cell values 0 and 100, as `<name>_low` and `<name>_high`.
 
     Entry i of ``data`` belongs to ``layout.dim[i].label``.
     """
@@ -163,9 +163,9 @@ def limits_message(limits: Mapping[str, Limits]) -> Float64MultiArray:
 
 
 def values_cloud(points: Points, header: Header) -> PointCloud2:
-    """Return the message of a question to an expert, or of its answer.
+    """Return the message of a query to an expert, or of an answer.
 
-    `points` are from `messages.point_cloud`. The header has the time of the question or the values.
+    `points` are from `messages.point_cloud`. The header has the time of the query or the values.
     """
     columns, data = layout(points)
     fields = [(c.name, c.offset, c.code) for c in columns]
@@ -185,7 +185,7 @@ def _cloud(
         is_bigendian=False,
         point_step=len(data) // count if count else 0,
         row_step=len(data),
-        # rclpy copies an array as a block, and bytes element by element.
+        # rclpy copies an array as one block, but bytes element by element.
         data=array.array("B", data),
         is_dense=dense,
     )
@@ -199,7 +199,7 @@ def weights_message(
     Entry i of ``data`` belongs to ``layout.dim[i].label``, such as ``length_scale=150 signal_std=14
     noise_std=2``; each dimension has size 1. A belief over kernels adds the kernel: ``kernel=PER+SE
     length_scale=150 …``. ``kernel=none`` means no spatial correlation, without a length-scale.
-    Labels of other components follow. ``place_std=3`` is a variation between places,
+    Labels of further components follow. ``place_std=3`` is a variation between places,
     ``attribute_std=2`` belongs to attributes in the mean. ``long_std=1`` is a long-range component,
     and ``amplitude_slopes=0.35/0`` an amplitude that changes along x and y.
     """
@@ -242,22 +242,22 @@ MARKS: dict[str, tuple[Colour, float]] = {
     "planned": ((0.95, 0.6, 0.1, 1.0), 3.0),
     "next": ((1.0, 0.3, 0.0, 1.0), 5.0),
 }
-"""Colour and width of the places of each kind; later kinds are drawn over earlier ones."""
+"""Colour and relative width of the markers of each kind of place, in drawing order."""
 
 _ROAD_METRES = 3.0
-"""Drawn width of a road for each unit of width in `MARKS` [m]."""
-_HERE: Colour = (1.0, 0.25, 0.9, 1.0)  # not among the colours of the field
+"""Drawn width of a road [m] per unit of width in `MARKS`."""
+_HERE: Colour = (1.0, 0.25, 0.9, 1.0)  # a colour that the field does not use
 _GONE: Colour = (0.5, 0.5, 0.5, 1.0)
 _LIFETIME_SECONDS = 3
-"""Time for which a marker of a probe is shown after its message [s]."""
+"""Time for which a probe's marker is shown after its message [s]."""
 
 
 def map_markers(
     topology: Topology, places: Mapping[str, Sequence[int]], stamp_ns: int
 ) -> MarkerArray:
-    """Return a marker of the map and a marker of the places of each kind.
+    """Return one marker of the map and one marker for the places of each kind.
 
-    For a kind without places the marker is deleted, since RViz warns of empty markers.
+    The marker of a kind without places is deleted, since RViz warns of empty markers.
     """
     header = Header(stamp=time_of(stamp_ns), frame_id=topology.frame)
     lines = any(len(topology.geometry(place)) > 1 for place in range(topology.n))
@@ -291,7 +291,8 @@ def _points(topology: Topology, places: Iterable[int], z: float) -> list[Point]:
 def probe_markers(topology: Topology, probes: Iterable[tuple[str, Pose, bool]]) -> MarkerArray:
     """Return an arrow and a label for each probe; a probe without a heading gets a sphere.
 
-    `probes` has the name ("" for a single probe) and pose of each probe, and whether it takes part.
+    Each entry of `probes` has the name ("" for a single probe), the pose, and True if the probe
+    takes part.
     """
     size = _spacing(topology)
     markers = []
@@ -318,7 +319,6 @@ def probe_markers(topology: Topology, probes: Iterable[tuple[str, Pose, bool]]) 
 
 
 def _label(arrow: Marker, text: str, size: float) -> Marker:
-    """Return the label with the name of a probe."""
     marker = Marker(header=arrow.header, ns="name", id=arrow.id, action=Marker.ADD, text=text)
     marker.type = Marker.TEXT_VIEW_FACING
     marker.pose.position.x = arrow.pose.position.x
@@ -345,13 +345,15 @@ def _spacing(topology: Topology) -> float:
 # -- waypoints in degrees --------------------------------------------------------------------------
 
 _EITHER = ("geographic_msgs/msg/GeoPoseStamped", "sensor_msgs/msg/NavSatFix")
-"""Message types for `GEOGRAPHIC`; the first installed type is used."""
+"""Candidate message types for `GEOGRAPHIC`; the first installed type is chosen."""
 _ABOVE_HOME = 6
-"""FRAME_GLOBAL_REL_ALT of ardupilot_msgs/GlobalPosition and mavros_msgs/GlobalPositionTarget."""
+"""Value of FRAME_GLOBAL_REL_ALT in ardupilot_msgs/GlobalPosition and
+mavros_msgs/GlobalPositionTarget.
+"""
 _POSITION_ONLY = 0b1101_1111_1000
-"""The type_mask of these messages, to ignore velocity, acceleration, yaw and yaw rate."""
+"""Value of type_mask in these two messages to ignore velocity, acceleration and yaw."""
 _MAP_FRAME = "map"
-"""The only frame that ArduPilot accepts in a GlobalPosition."""
+"""Only frame_id that ArduPilot accepts in a GlobalPosition."""
 
 
 class GeographicWaypoints:
@@ -359,10 +361,10 @@ class GeographicWaypoints:
 
     Args:
         type: message type, or `GEOGRAPHIC`.
-        origin: latitude and longitude of the map's origin [degree]; None = not known.
+        origin: latitude and longitude of the map's origin [degree]; None = unknown.
 
     Raises:
-        ConfigError: the position of the map on Earth is not known.
+        ConfigError: the position of the map on Earth is unknown.
         MissingDependencyError: the message type or pyproj is not installed.
     """
 
@@ -375,10 +377,10 @@ class GeographicWaypoints:
             raise ConfigError(msg)
         self.kind = _kind_of(type)
         self._system = local_system((origin[1], origin[0]))
-        self._degrees(0.0, 0.0)  # raises its error now and not at the first waypoint
+        self._degrees(0.0, 0.0)  # raises an error now and not at the first waypoint
 
     def convert(self, waypoint: PoseStamped) -> Any:
-        """Return a waypoint in degrees; its z becomes the altitude [m]."""
+        """Convert a waypoint to degrees; its z becomes the altitude [m]."""
         here = waypoint.pose.position
         longitude, latitude = self._degrees(here.x, here.y)
         stamp, frame = waypoint.header.stamp, waypoint.header.frame_id

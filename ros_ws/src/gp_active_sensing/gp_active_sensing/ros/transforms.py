@@ -1,6 +1,6 @@
 """Transforms of tf: poses of probes, poses in the map's frame, and positions of sensors.
 
-tf2_ros has no wheel on PyPI and is imported at the first lookup only.
+tf2_ros has no wheel on PyPI, so it is imported only at the first lookup.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from gp_active_sensing.ros.node_base import GuardedNode
 from gp_active_sensing.ros.qos import TopicMonitor
 
 _UNIT = 0.01
-"""Tolerance of the squared length of a rotation's quaternion, as in tf2."""
+"""Tolerance of the squared length of a rotation quaternion, as in tf2."""
 
 
 class LookedUp(TopicMonitor):
-    """Stream of poses from tf, monitored like a topic."""
+    """Poses from tf, monitored like a topic."""
 
     what = "transform"
 
@@ -38,19 +38,19 @@ class LookedUp(TopicMonitor):
 
     @property
     def name(self) -> str:
-        """Names of the two frames."""
+        """Names of the target and the source frame."""
         return self._name
 
 
 class TransformBuffer:
-    """Transforms of ``/tf`` and ``/tf_static``, from tf2_ros.
+    """Buffer of the transforms on ``/tf`` and ``/tf_static``, from tf2_ros.
 
     Raises:
         MissingDependencyError: tf2_ros is not installed.
     """
 
     def __init__(self, node: GuardedNode, need: str, otherwise: str = "") -> None:
-        try:  # optional
+        try:  # optional dependency
             tf2 = importlib.import_module("tf2_ros")
         except ImportError as error:
             msg = (
@@ -59,18 +59,18 @@ class TransformBuffer:
             )
             raise MissingDependencyError(msg) from error
         self.error: type[Exception] = tf2.TransformException
-        """Error of a missing transform."""
+        """Error class of tf2 for a missing transform."""
         self._buffer = tf2.Buffer()
         self._listener = tf2.TransformListener(self._buffer, node)
         for subscription in ("tf_sub", "tf_static_sub"):
             node.own(getattr(self._listener, subscription))
 
     def newest(self, target: str, source: str) -> Any:
-        """Return the newest transform from a frame to another one. Raises `error`."""
+        """Return the newest transform from frame `source` to frame `target`; may raise `error`."""
         return self._buffer.lookup_transform(target, source, Time())
 
     def at(self, target: str, source: str, stamp_ns: int) -> Any:
-        """Return the transform at a time [ns], or else the newest one. Raises `error`.
+        """Return the transform at a time [ns], or else the newest transform; may raise `error`.
 
         A localisation rarely updates its transform, so a pose may be newer than all transforms.
         """
@@ -81,7 +81,7 @@ class TransformBuffer:
 
 
 def moved(pose: Pose, transform: Any, frame: str) -> Pose:
-    """Return a pose in another frame, by the transform to that frame.
+    """Transform a pose to another frame.
 
     The pose's variance is unchanged, since a rotation does not change the trace of a covariance.
 
@@ -101,7 +101,7 @@ def moved(pose: Pose, transform: Any, frame: str) -> Pose:
 
 
 class Transforms:
-    """Periodic lookup of the poses of the probes.
+    """Periodic lookup of the probes' poses from tf.
 
     Args:
         parent: frame of the map.
@@ -122,17 +122,17 @@ class Transforms:
         node.own(node.create_timer(1.0 / rate, self.look_up))
 
     def add(self, child: str, take: Callable[[Any, float], None]) -> LookedUp:
-        """Add a frame to look up; `take` is called with each new transform."""
+        """Add a child frame to look up; `take` is called with each new transform."""
         stream = LookedUp(self._parent, child, take)
         self._streams.append(stream)
         return stream
 
     def drop(self, stream: TopicMonitor) -> None:
-        """Remove a frame."""
+        """Stop the lookup of a frame."""
         self._streams = [other for other in self._streams if other is not stream]
 
     def look_up(self) -> None:
-        """Look up the newest transform of each frame."""
+        """Look up the newest transform of each added frame."""
         for stream in self._streams:
             try:
                 found = self._buffer.newest(self._parent, stream.child)
@@ -140,7 +140,7 @@ class Transforms:
                 stream.why = str(error).strip().rstrip(".") or type(error).__name__
                 continue
             stamp = stamp_ns(found.header.stamp)
-            # A transform without a new stamp is not passed on again; a static one has the stamp 0.
+            # A transform without a new stamp is old. A static transform has the stamp 0.
             if stamp == 0 or stamp != stream.newest_ns:
                 stream.newest_ns = stamp
                 stream.on_message(found)
@@ -148,7 +148,7 @@ class Transforms:
 
 
 def pose_of(transform: Any, frame: str) -> Pose:
-    """Return the pose of a probe from its transform to the map's frame.
+    """Convert a probe's transform to the map's frame into a pose.
 
     Raises:
         ReadingError: the transform's rotation is invalid.
@@ -159,14 +159,14 @@ def pose_of(transform: Any, frame: str) -> Pose:
 
 
 def turn_of(transform: Any) -> float:
-    """Return the rotation of a transform about z [rad].
+    """Return the rotation of a transform about the z axis [rad].
 
     Raises:
         ReadingError: the rotation is not a quaternion of length 1.
     """
     q = transform.transform.rotation
     length = math.hypot(q.x, q.y, q.z, q.w)
-    if not abs(length * length - 1.0) <= _UNIT:  # NaN too
+    if not abs(length * length - 1.0) <= _UNIT:  # also true for NaN
         msg = (
             f"has the rotation ({q.x:g}, {q.y:g}, {q.z:g}, {q.w:g}), expected a quaternion of "
             "length 1: correct the node that publishes this transform"

@@ -1,4 +1,4 @@
-"""Two threads of a mission: one processes messages, one computes decisions."""
+"""Run a mission in two threads: one processes messages, one computes decisions."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ logger = logging.getLogger(__name__)
 TICK_SECONDS = 0.05
 """Longest sleep of the mission thread without messages [s, real time]."""
 JOIN_SECONDS = 1.0
-"""Longest wait for the threads at shutdown [s], so that the process ends within 2 s."""
+"""Longest wait for the threads at shutdown [s]; the process should end within 2 s."""
 SETTLE_SECONDS = 3.0
-"""Longest wait for an unfinished decision at the end of the mission [s]."""
+"""Longest wait for a running planning job at the end of the mission [s]."""
 
 
 class Stopped(Exception):
-    """Error: the worker was stopped during the computation of a decision."""
+    """Error: the worker was stopped while a decision was computed."""
 
 
 class Worker:
-    """Runner of a mission in two threads, which `stop` joins."""
+    """Runner of a mission in two threads."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Worker:
             thread.start()
 
     def stop(self) -> bool:
-        """Stop and join both threads; return whether they ended in time."""
+        """Stop and join both threads; return whether the threads ended in time."""
         self._stopping.set()
         self._mission.inbox.wake()
         self._jobs.put(None)
@@ -79,7 +79,7 @@ class Worker:
         return not any(thread.is_alive() for thread in self._threads)
 
     def settle(self) -> bool:
-        """Wait until the planner thread has finished its jobs; return whether this was in time."""
+        """Wait for the planner thread to finish its jobs; return whether it did in time."""
         done = threading.Event()
         self._jobs.put(done)
         return done.wait(SETTLE_SECONDS)
@@ -128,7 +128,7 @@ class Worker:
                         self._outputs.mission_ended()
 
     def _ask(self, job: DecisionRequest) -> Plan:
-        """Compute a decision. Raises Stopped when the policy reads the clock after a stop."""
+        """Compute a decision; raise Stopped if the worker is stopped meanwhile."""
         clock = job.loop.clock
 
         def until_stopped() -> float:
@@ -154,11 +154,11 @@ class Worker:
             return
         if not used:
             self._mission.inbox.wake()
-            return  # the next job has the finished stage
+            return  # the next job includes the finished stage
         if plan.path:
             with self._noting("results"):
                 self._outputs.send_waypoint(job.probe, plan)
-        self._mission.inbox.wake()  # for the next probe, and for waiting messages
+        self._mission.inbox.wake()  # process waiting messages and decide for the next probe
         with self._noting("results"):
             self._outputs.send_results(job)
         if self._mission.last_job == job.number:
@@ -167,13 +167,13 @@ class Worker:
 
     def _query(self, job: ExpertRequest) -> None:
         places: tuple[int, ...] = ()
-        with self._noting("planner"):  # without places, the decision is computed without an answer
+        with self._noting("planner"):  # without places, the decision does not wait for an answer
             places = job.ask()
         self._mission.queried(job, places)
 
     @contextlib.contextmanager
     def _noting(self, where: str) -> Iterator[None]:
-        """Log and count an error, and continue."""
+        """Log and count an error of the enclosed code, and continue."""
         try:
             yield
         except Exception:

@@ -1,1 +1,1 @@
-"""Processing of messages to used readings, or to counted reasons of rejection."""
+"""Process messages: use each reading, or count it by the reason of its rejection."""

@@ -15,24 +15,27 @@ from gp_active_sensing.types import Clock
 logger = logging.getLogger(__name__)
 
 CATCH_UP_SECONDS = 2.0
-"""Time without a missed message after which the wait for more ends [s, real time]."""
+"""Time without a missed message after which the queue is released [s, real time]."""
 MOST_SECONDS = 30.0
-"""Longest wait for missed messages [s, real time]: with different clocks all stamps look old."""
+"""Longest wait for missed messages [s, real time].
+
+If the clocks of two computers differ, all stamps look old.
+"""
 MOST_WAITING = 50_000
-"""Largest number of queued messages of a probe; when it is reached, the wait ends."""
+"""Largest number of queued messages of a probe; a full queue is released."""
 
 
 class Backlog:
     """Queue of a probe's first messages until all missed messages have arrived.
 
     After a restart of the node, publishers with transient local durability send stored messages,
-    one topic after the other and mixed with new messages. The queue sorts them by stamp, so that a
-    reading comes after the poses of its time. It releases them in batches, so that commands can
-    take effect in between. Messages that arrive later are released after them.
+    one topic after the other and mixed with new messages. The queue sorts the messages by stamp, so
+    that a reading comes after the poses of its time. It releases them in batches, so that commands
+    can take effect between two batches. Later messages are released after the sorted messages.
 
     Args:
         clock: monotonic clock [s].
-        wanted: True = there may be missed messages.
+        wanted: True = messages may have been missed.
     """
 
     def __init__(self, clock: Clock, *, wanted: bool) -> None:
@@ -45,7 +48,7 @@ class Backlog:
         self.going_on = wanted
         """True until all missed messages are released; until then no visit counts as missed."""
         self.hands_on = False
-        """True once the queue is sorted and messages are released."""
+        """True when the queue is sorted and releases messages."""
 
     @property
     def waiting(self) -> int:
@@ -57,7 +60,8 @@ class Backlog:
     ) -> Collection[Envelope]:
         """Queue messages; return the messages that may be used now.
 
-        During the release, a call returns as many messages as it gets, or `most` if it gets none.
+        During the release, a call returns as many messages as it receives, or `most` if it receives
+        none.
         """
         if not self.going_on:
             return messages
@@ -71,7 +75,7 @@ class Backlog:
         return piece
 
     def release(self) -> Collection[Envelope]:
-        """Return and drop all queued messages, sorted by stamp."""
+        """Remove and return all queued messages, sorted by stamp."""
         if not self.hands_on:
             self._sort()
         self.going_on = self.hands_on = False
@@ -96,7 +100,7 @@ class Backlog:
         return self._until is None or now < self._until
 
     def _sort(self) -> None:
-        """Sort the queue by stamp, and set all arrivals to the present time.
+        """Sort the queue by stamp, and set all arrival times to the present time.
 
         A reading therefore still waits if its pose is in a later batch.
         """
@@ -113,9 +117,9 @@ MOST_KNOWN = 10_000
 class DuplicateFilter:
     """Filter for readings that were used before a restart. Each stored reading is matched once.
 
-    Readings of one stamp and value are the same. For an averaging window the journal has the first
-    and last stamp; all readings between these stamps match. The filter stores the newest events of
-    the journal by their order, not by their stamps, since a clock may be set back.
+    Readings with the same stamp and value are the same. For an averaging window the journal has the
+    first and last stamp; all readings between these stamps match. The filter stores the newest
+    events in the order of the journal, since a clock that was set back disorders the stamps.
 
     Args:
         most: largest number of stored readings, and of stored windows.
@@ -140,7 +144,7 @@ class DuplicateFilter:
     def note(self, event: ReadingUsed | ReadingGated) -> None:
         """Store the readings of an event.
 
-        A gated reading that was used later is in two events; it is stored once.
+        A gated reading that was used later is in two events, but is stored once.
         """
         reading = event.reading
         if isinstance(event, ReadingUsed) and event.first_ns is not None:
@@ -150,7 +154,7 @@ class DuplicateFilter:
             self.add((reading.stamp_ns, reading.value))
 
     def holds(self, stamp_ns: int, value: float) -> bool:
-        """Return whether a reading is stored; if it is, drop it from the store."""
+        """Return whether a reading is stored; if so, remove it."""
         if not self._single and not self._windows:
             return False
         left = self._single.get((stamp_ns, value), 0)

@@ -4,14 +4,14 @@ If a sensor is slow or stamps its values late, each value is assigned to a later
 probe. On a straight way at constant speed this only shifts the field. Where the probe turns, stops,
 changes its speed or returns, readings of one point disagree. For each candidate delay :math:`\tau`,
 the readings get the positions of the probe at :math:`\tau` before their stamps. A Gaussian process
-gives their likelihood. Its mean and scale are integrated out, and its length-scales and noises are
-averaged over:
+gives the likelihood of the readings. It integrates over the field's mean and scale, and averages
+over length-scales and noises:
 
 .. math:: p(z | \tau) = \sum_\lambda p(\lambda) \int p(z | x(t - \tau), \lambda, c) p(c)\,dc
 
 Readings are evaluated in blocks, for a small and constant cost. A block gives the likelihood of its
-readings for each delay. Wrong positions cause an error of the best delay of a block. A GPS error
-lasts for many readings, so only the scatter between blocks shows it. The delay of each block is
+readings for each delay. Wrong positions cause an error of a block's best delay. A GPS error lasts
+for many readings, so only the scatter between blocks shows this error. The delay of each block is
 modelled as normal about :math:`\tau` with an unknown standard deviation :math:`s`. The likelihood
 of :math:`\tau` is averaged over the delays of the blocks and over :math:`s`:
 
@@ -33,13 +33,13 @@ import numpy as np
 from gp_active_sensing.types import FloatArray
 
 CANDIDATES: FloatArray = np.linspace(-1.0, 5.0, 25)
-"""Candidate delays of a block [s]."""
+"""Candidate delays for a block of readings [s]."""
 NONE = int(np.argmin(np.abs(CANDIDATES)))
-"""Index of the candidate delay 0."""
+"""Index in `CANDIDATES` of the delay 0."""
 STEP = 0.05
-"""Step of the delays for which the log-likelihood is interpolated [s]."""
+"""Step of the delays at which the log-likelihood is interpolated [s]."""
 SCATTERS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
-"""Standard deviations of the blocks' delays about the common delay [s]."""
+"""Candidate standard deviations of the blocks' delays about the common delay [s]."""
 _PARTS = round(float(CANDIDATES[1] - CANDIDATES[0]) / STEP)
 _FINE: FloatArray = np.linspace(CANDIDATES[0], CANDIDATES[-1], _PARTS * (len(CANDIDATES) - 1) + 1)
 
@@ -47,7 +47,7 @@ _FINE: FloatArray = np.linspace(CANDIDATES[0], CANDIDATES[-1], _PARTS * (len(CAN
 def log_likelihood(profile: FloatArray) -> FloatArray:
     """Return a block's log-likelihood of the common delay [nat], (S, F): S scatters, F delays.
 
-    `profile` (K,) is the log-likelihood of the block with each of `CANDIDATES` [nat].
+    `profile` (K,) is the log-likelihood of the block for each of `CANDIDATES` [nat].
     """
     fine = _between(profile)
     fine -= fine.max()
@@ -60,9 +60,9 @@ def log_likelihood(profile: FloatArray) -> FloatArray:
 
 
 def common_delay(likelihoods: Iterable[FloatArray]) -> tuple[float, float, float]:
-    """Return the common delay and its standard error [s], and its log-likelihood ratio [nat].
+    """Return the common delay [s], its standard error [s] and a log-likelihood ratio [nat].
 
-    The ratio is that of the delay's likelihood to the likelihood of delay 0.
+    The ratio compares the likelihood of the common delay with the likelihood of delay 0.
 
     Args:
         likelihoods: result of `log_likelihood` for each block; at least one.
@@ -78,7 +78,7 @@ def common_delay(likelihoods: Iterable[FloatArray]) -> tuple[float, float, float
 
 
 def _between(profile: FloatArray) -> FloatArray:
-    """Return a profile (K,) interpolated to F delays by parabolas through three candidates."""
+    """Interpolate a profile (K,) at F delays, by parabolas through three candidates."""
     nearest = np.round(np.arange(len(_FINE)) / _PARTS).astype(int)
     middle = np.clip(nearest, 1, len(CANDIDATES) - 2)
     before, at, after = profile[middle - 1], profile[middle], profile[middle + 1]
@@ -97,23 +97,23 @@ FULL = 50
 AHEAD = 30.0
 """Largest time by which a reading's stamp may be after the newest pose [s]."""
 APART = 0.5
-"""Smallest time between two readings of a block [s]."""
+"""Smallest time between two readings used in a block [s]."""
 STANDING = 3.0
 """Time at rest after which readings are ignored [s]."""
 MOVING = 0.05
-"""Smallest movement between two readings of a probe that is not at rest [m]."""
+"""Smallest distance between the probe's positions at two readings that counts as motion [m]."""
 _LENGTHS = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0)
-"""Length-scales that are tried, as fractions of the extent of a block."""
+"""Candidate length-scales, as fractions of the extent of a block."""
 _NOISES = (0.001, 0.01, 0.1, 1.0)
-"""Noise variances that are tried, as fractions of the field's variance."""
+"""Candidate noise variances, as fractions of the field's variance."""
 KEPT = 40
-"""Number of newest blocks that are used, since a delay may change during a mission."""
+"""Number of newest blocks that are used; older blocks are dropped, since a delay may change."""
 BLOCKS = 3
 """Smallest number of blocks for an estimate."""
 ENOUGH = BLOCKS * FULL
 """Smallest number of readings for an estimate."""
 EVIDENCE = 8.0
-"""Smallest log-likelihood ratio of a reported delay to delay 0 [nat]."""
+"""Smallest log-likelihood ratio of a reported delay to the delay 0 [nat]."""
 ERRORS = 3.0
 """Smallest reported delay, as a multiple of its standard error."""
 LEAST = 0.2
@@ -125,9 +125,9 @@ class DelayEstimate:
     """Estimated delay of a sensor.
 
     Args:
-        seconds: delay in addition to `reading.delay` [s].
+        seconds: delay in addition to the configured `reading.delay` [s].
         error: standard error of the delay, including the scatter of blocks [s].
-        evidence: log-likelihood ratio of the delay to delay 0 [nat].
+        evidence: log-likelihood ratio of the delay to the delay 0 [nat].
         samples: number of readings.
     """
 
@@ -139,7 +139,7 @@ class DelayEstimate:
 
 @dataclass(frozen=True)
 class Block:
-    """Readings with the probe's positions for each candidate delay.
+    """Values of m readings with the probe's positions for each of K candidate delays.
 
     Args:
         positions: (K, m, 2) positions at each reading's stamp minus each of `CANDIDATES` [m].
@@ -151,7 +151,7 @@ class Block:
 
     @property
     def reach(self) -> float:
-        """Extent of the block [m]."""
+        """Extent of the positions [m]."""
         flat = self.positions.reshape(-1, 2)
         return float(np.hypot(*np.ptp(flat, axis=0)))
 
@@ -184,13 +184,13 @@ def _evidence(positions: FloatArray, values: FloatArray, length: float) -> list[
 
 
 class DelayEvidence:
-    """Combiner of the blocks' evidence about the delay, in small steps."""
+    """Combined evidence of the blocks about the delay, computed in small steps."""
 
     def __init__(self) -> None:
         self.samples = 0
         """Number of processed readings."""
         self._likelihoods: deque[FloatArray] = deque(maxlen=KEPT)
-        """Log-likelihoods of the blocks, from `log_likelihood`."""
+        """Result of `log_likelihood` for each of the newest blocks."""
         self._block: Block | None = None
         self._found: list[float] = []
         self._parts: list[float] = []
@@ -205,7 +205,10 @@ class DelayEvidence:
         self._block, self._found, self._parts = block, [], []
 
     def work(self) -> bool:
-        """Process one length-scale and delay, in milliseconds; return whether a block is done."""
+        """Evaluate one length-scale and delay; return whether a block is complete.
+
+        A call takes milliseconds.
+        """
         block = self._block
         if block is None:
             return False
@@ -224,7 +227,7 @@ class DelayEvidence:
         return True
 
     def estimate(self) -> DelayEstimate | None:
-        """Return the estimated delay; None while there is no evidence."""
+        """Return the estimated delay; None = the evidence is too small."""
         if len(self._likelihoods) < BLOCKS:
             return None
         seconds, error, evidence = common_delay(self._likelihoods)
@@ -238,7 +241,7 @@ class DelayMonitor:
     """Estimator of a sensor's delay from samples of the readings of a mission.
 
     Args:
-        position_at: returns the position (x, y) at a stamp [ns]; None = not known.
+        position_at: returns the position (x, y) at a stamp [ns]; None = unknown.
     """
 
     def __init__(self, position_at: Callable[[int], tuple[float, float] | None]) -> None:
@@ -254,15 +257,15 @@ class DelayMonitor:
         self.evidence = DelayEvidence()
         self.estimate: DelayEstimate | None = None
         self.logged: float | None = None
-        """Delay that was logged last [s]."""
+        """Delay that was logged last [s]; None = no delay yet."""
 
     @property
     def busy(self) -> bool:
-        """True while there is work to do."""
+        """True while `work` has something to do."""
         return self.evidence.busy or bool(self._ready)
 
     def read(self, stamp_ns: int, value: float) -> None:
-        """Add a reading; ignore a reading stamped far ahead of the poses."""
+        """Add a reading; a reading stamped far ahead of the poses is ignored."""
         if self._newest_ns is not None and stamp_ns - self._newest_ns > 1e9 * AHEAD:
             return
         newest = self._pending[-1][0] if self._pending else self._sampled_ns
@@ -270,7 +273,7 @@ class DelayMonitor:
             self._pending.append((stamp_ns, value))
 
     def moved(self, newest_ns: int) -> None:
-        """Take samples of the readings with poses up to a stamp [ns]."""
+        """Sample the readings whose poses up to `newest_ns` have come."""
         self._newest_ns = newest_ns
         while self._pending and self._pending[0][0] - newest_ns > 1e9 * AHEAD:
             self._pending.popleft()
@@ -278,7 +281,7 @@ class DelayMonitor:
             self._sample(*self._pending.popleft())
 
     def work(self) -> bool:
-        """Do a small step of the computation; return whether the estimate has changed."""
+        """Do one small step of the computation; return whether the estimate has changed."""
         if not self.evidence.busy:
             if not self._ready:
                 return False

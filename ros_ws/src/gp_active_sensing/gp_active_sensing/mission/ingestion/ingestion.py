@@ -26,7 +26,7 @@ from gp_active_sensing.util.wording import moment
 logger = logging.getLogger(__name__)
 
 _NOISE, _ROAD = 0.2, 10.0
-"""Largest noise of a pose, in distances between places, and the distance that roads use [m]."""
+"""Largest noise of a pose [spacings of places], and the spacing assumed on roads [m]."""
 
 
 class Ingestion(ReadingIntake):
@@ -60,7 +60,7 @@ class Ingestion(ReadingIntake):
         }
         super().__init__(*(loop, matcher, track), reading=reading, **self._shared)
         self.further: dict[str, ReadingIntake] = {}
-        """Intakes of further quantities by name, from `add`."""
+        """Intakes of the further quantities, by name."""
         self.measured = {""}
         """Names of the quantities whose readings are used."""
         self.odometer = Odometer(
@@ -69,13 +69,12 @@ class Ingestion(ReadingIntake):
             twists=bool(pose.twist_topic),
         )
         self.poses = 0
-        """Number of used poses."""
         self.checks = PoseFilter(track, pose.max_ahead, matcher.snap_distance, name)
         self.catch_up = Backlog(clock, wanted=reading.catch_up or pose.catch_up)
         self._holds = pose.max_age if pose.latched else None
-        """Waiting time after which a reading uses the newest pose [s]; None = never."""
+        """Waiting time after which a reading uses the newest pose [s]; None = not used."""
         self._late = 0.0
-        """Time between the arrival and the use of the newest pose [s]."""
+        """Time from the arrival to the use of the newest pose [s]."""
         self._headings = Headings()
         self._clock = clock
 
@@ -90,17 +89,17 @@ class Ingestion(ReadingIntake):
 
     @property
     def intakes(self) -> tuple[ReadingIntake, ...]:
-        """Intake of each quantity, the main one first."""
+        """Intakes of all quantities, the main quantity first."""
         return (self, *self.further.values())
 
     def of(self, quantity: str) -> ReadingIntake:
-        """Return the intake of a quantity; "" = the main one. Raises KeyError."""
+        """Return the intake of a quantity ("" = the main quantity); raise KeyError if unknown."""
         return self.further[quantity] if quantity else self
 
     @property
     def counts(self) -> Counter[str]:
-        """Number of rejected messages by reason, or ``quantity.reason`` for a further quantity."""
-        found = Counter(dict(self.rejected))  # another thread may be counting
+        """Number of rejected messages by reason; for a further quantity by ``quantity.reason``."""
+        found = Counter(dict(self.rejected))  # another thread may change the counts
         for name, intake in self.further.items():
             found += Counter({f"{name}.{why}": n for why, n in dict(intake.rejected).items()})
         return found
@@ -114,13 +113,13 @@ class Ingestion(ReadingIntake):
             self.further.get(name, self).rejected[why] += count
 
     def set_open(self, *, yes: bool) -> None:
-        """Set whether readings are used (`yes`) or only counted."""
+        """Set whether readings are used or only counted."""
         for intake in self.intakes:
             intake.pipeline.open = yes
 
     @property
     def metres(self) -> float:
-        """Odometer: metres driven since the start of the mission."""
+        """Metres driven since the start of the mission."""
         return self.odometer.metres
 
     @property
@@ -130,12 +129,12 @@ class Ingestion(ReadingIntake):
 
     @property
     def heading(self) -> float | None:
-        """Heading of the newest pose [rad]; None = not known."""
+        """Heading of the newest pose [rad]; None = unknown."""
         newest = self.track.newest
         return newest.heading if newest is not None and math.isfinite(newest.heading) else None
 
     def set_out(self, path: Collection[int]) -> None:
-        """Set the places of the planned way."""
+        """Set the places of the planned way, which matching prefers."""
         for intake in self.intakes:
             intake.expected = frozenset(path)
             intake.pipeline.newest_place = None
@@ -172,12 +171,12 @@ class Ingestion(ReadingIntake):
             self.of(raw.quantity).take_reading(raw, received)
 
     def stop_waiting(self) -> list[Reading]:
-        """Use or reject all waiting readings; return the accepted ones."""
+        """Use or reject all waiting readings; return the accepted readings."""
         released = self.take(self.catch_up.release()) if self.catch_up.going_on else []
         return released + [reading for intake in self.intakes for reading in intake.finish()]
 
     def restart_clock(self) -> None:
-        """Drop data from before the clock went back."""
+        """Drop all data with stamps from before the clock went back."""
         for intake in self.intakes:
             intake.forget_times()
         self.track.clear()
@@ -187,7 +186,7 @@ class Ingestion(ReadingIntake):
         self.odometer.restart()
 
     def accept_gated(self) -> tuple[int, list[Reading]]:
-        """Use the gated readings; return their number and the accepted ones."""
+        """Use the gated readings; return their number and the accepted readings."""
         found = [intake.pipeline.accept_gated() for intake in self.intakes]
         return sum(n for n, _ in found), [reading for _, used in found for reading in used]
 
@@ -243,7 +242,7 @@ class Ingestion(ReadingIntake):
             intake.drive(pose, match, received)
 
     def _hold_pose(self, intake: ReadingIntake, now: float) -> None:
-        """Use the newest pose for readings whose waiting time for a pose is over."""
+        """Use the newest pose for readings that have waited long enough for a pose."""
         pose = self.track.newest
         if self._holds is None or pose is None:
             return
@@ -256,11 +255,11 @@ class Ingestion(ReadingIntake):
 
     @property
     def holds_pose(self) -> bool:
-        """True if poses come only in motion."""
+        """True if the localisation sends poses only in motion."""
         return self._holds is not None
 
     def _lateness(self, received: float) -> float:
-        """Return the time between the arrival of a pose and now, rounded down to 0.01 s [s].
+        """Return the time since the arrival of a pose, rounded down to 0.01 s [s].
 
         Newer poses may still be in the inbox, so readings wait longer by this time. The time is
         rounded, so that a replay with a slightly different clock has the same result.

@@ -1,4 +1,4 @@
-"""Receive the readings of one quantity of a probe; find their places, or count the rejections."""
+"""Receive the readings of one quantity of a probe; find their places or count rejections."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ _NO_POSE = (
     "come late, or not at all, on a busy machine"
 )
 _BESIDE = 0.4
-"""Largest offset of a sensor within a place's cell, in distances between neighbouring places."""
+"""Largest offset of a sensor within a place's cell [spacings of places]."""
 
 
 class ReadingIntake:
-    """Receiver of the readings of a quantity; it finds their places and counts every loss.
+    """Receiver of one quantity's readings; it finds their places and counts every loss.
 
     Args:
         coverage: fraction of a road segment that must be driven for its readings to count.
         clock: monotonic clock that never stands still, for latencies [s].
-        quantity: name of a further quantity; "" = the main one.
+        quantity: name of a further quantity; "" = the main quantity.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class ReadingIntake:
         self._unit = reading.unit
         self._delay = reading.delay
         self.mount: tuple[float, ...] = (0.0, 0.0)
-        """Position of the sensor: x ahead, y to the left, and perhaps z above the pose [m]."""
+        """Position of the sensor relative to the pose [m]: x ahead, y to the left, z upwards."""
         self.visits = SegmentCoverage(
             coverage, lambda before, after: after in loop.topology.neighbours(before)
         )
@@ -82,7 +82,7 @@ class ReadingIntake:
         gate = OutlierGate(loop, reading.gate, reading.gate_places, kept)
         window = None if reading.window is None else AveragingWindow(reading.window)
         self.nearing = None if reading.window is not None else ClosestPoint(matcher.spacing)
-        """Queue of a place's first readings while the probe approaches; None with a window."""
+        """Queue of a place's first readings during the approach; None with an averaging window."""
         self.pipeline = ReadingPipeline(
             loop, gate, window, clock=clock, journal=journal, unit=reading.unit
         )
@@ -94,17 +94,17 @@ class ReadingIntake:
         self.off_map = False
         self.expected: Collection[int] = ()
         self.known = DuplicateFilter()
-        """Filter for readings that were used before a restart and are sent again."""
+        """Filter for repeated readings that were used before a restart."""
         self._waiting = PoseSynchronizer(track, pose.wait, round(WAITING_SECONDS * fastest))
         self._ready: list[PendingReading] = []
-        """Readings with a place, which are used at the end of the step."""
+        """Readings with a place that wait for the end of the step."""
         self._seat(reading.mount or (0.0, 0.0))
         self.dwelling = SettlingTimer()
         self.lag = DelayMonitor(self._position_at)
 
     @property
     def delay(self) -> float:
-        """Delay of the sensor: time from the measurement to the stamp of a reading [s]."""
+        """Delay of the sensor: time from a measurement to the stamp of its reading [s]."""
         return self._delay
 
     @delay.setter
@@ -121,7 +121,7 @@ class ReadingIntake:
 
     @property
     def averaging(self) -> int:
-        """Number of readings in the open window, or that wait for the probe to come nearer."""
+        """Number of readings that wait in the averaging window or for the probe to come nearer."""
         return len(self.pipeline.window) + (0 if self.nearing is None else len(self.nearing))
 
     def take_reading(self, raw: RawReading, received: float) -> None:
@@ -129,7 +129,7 @@ class ReadingIntake:
         self._ready += self._take_reading(raw, received)
 
     def drive(self, pose: Pose, match: Match | None, received: float) -> None:
-        """Set the probe's place; None = off the map."""
+        """Set the probe's place; `match` None = the probe is off the map."""
         self.off_map = match is None
         if match is None:
             return
@@ -141,20 +141,20 @@ class ReadingIntake:
             self._ready += self.visits.drive(there.place, there.fraction, pose.stamp_ns, received)
 
     def after_pose(self, received: float) -> None:
-        """Find the places of readings that waited for the newest pose."""
+        """Find the places of the readings that waited for the newest pose."""
         self._ready += self._placed(self._waiting.after_pose(received))
         self._ready += self._come_nearer(received)
 
     def after_time(self, reached: float) -> None:
-        """Find the places of readings whose waiting time for a pose is over."""
+        """Find the places of the readings that have waited long enough for a pose."""
         self._ready += self._placed(self._waiting.after_time(reached))
 
     def newest_without_pose(self, now: float, seconds: float) -> int | None:
-        """Return the stamp of the newest reading without a pose for `seconds` [s]; None = none."""
+        """Return the stamp of the newest reading that waited `seconds` for a pose; None = none."""
         return self._waiting.newest_without(now, seconds)
 
     def use(self) -> list[Reading]:
-        """Use the readings with a place; return the accepted ones."""
+        """Use the readings with a place; return the accepted readings."""
         self._reject_unfinished("partial_visit", "too little of its road was driven")
         ready, self._ready = self._ready, []
         used = self.pipeline.take(ready)
@@ -164,7 +164,7 @@ class ReadingIntake:
         return used
 
     def finish(self) -> list[Reading]:
-        """Use or reject all waiting readings; return the accepted ones."""
+        """Use or reject all waiting readings; return the accepted readings."""
         ready = self._placed(self._waiting.take_all())
         if self.nearing is not None:
             ready += self.nearing.take_all()
@@ -173,7 +173,7 @@ class ReadingIntake:
         return self.pipeline.take(ready) + self.pipeline.close()
 
     def forget_times(self) -> None:
-        """Reject or drop data from before the clock went back."""
+        """Reject or drop everything with a stamp from before the clock went back."""
         reason, why = "clock_backwards", "the clock went back"
         waited = self._waiting.take_all()
         if self.nearing is not None:
@@ -194,7 +194,7 @@ class ReadingIntake:
             self.nearing.restart()
 
     def restore(self, event: ReadingUsed | ReadingGated) -> None:
-        """Record a reading from before a restart."""
+        """Restore a journalled reading after a restart."""
         self.pipeline.restore(event)
         self.known.note(event)
 
@@ -205,10 +205,10 @@ class ReadingIntake:
         self.visits.left.clear()
 
     def _come_nearer(self, received: float) -> list[PendingReading]:
-        """Return the readings of points that need not wait any more.
+        """Return the readings of points that need not wait any longer.
 
-        The probe's position at the newest pose's stamp minus the delay decides, since all readings
-        up to that stamp have come.
+        The probe's position is taken at the newest pose's stamp minus the delay, because all
+        readings up to that stamp have come.
         """
         pose, match = self.track.newest, None if self.off_map else self.here
         if self.nearing is None or pose is None:
@@ -233,11 +233,10 @@ class ReadingIntake:
         return sensor.x, sensor.y
 
     def _sensor(self, pose: Pose, mount: tuple[float, ...] | None = None) -> Pose:
-        """Return the pose of the sensor."""
         return mounted(pose, self.mount if mount is None else mount)
 
     def _apart(self, place: int, pose: Pose) -> float:
-        """Return the distance from a place's point [m], 0 on a road."""
+        """Return the distance from a place's point [m]; 0 on a road."""
         if self.matcher.is_line(place):
             return 0.0
         return self.matcher.apart(place, pose.x, pose.y, pose.z)
@@ -261,7 +260,7 @@ class ReadingIntake:
             math.isfinite(raw.noise_variance) and raw.noise_variance > 0
         )
         if not math.isfinite(raw.value) or bad_variance:
-            return [pending]  # the loop rejects it with its reason
+            return [pending]  # the engine rejects the reading with a reason
         self.lag.read(stamp_ns, raw.value)
         if self._waiting.has_pose(pending, received):
             return self._place(pending)
@@ -303,14 +302,14 @@ class ReadingIntake:
         return [PendingReading(placed, pending.received)]
 
     def _has_settled(self, place: int, pose: Pose, sensor: Pose) -> bool:
-        """Return whether the probe had settled at the place of a reading."""
+        """Return whether the probe had settled at the place when the reading was taken."""
         if self.dwelling.seconds > 0.0 and sensor is not pose:
             at = self._match(pose)
             place = place if at is None else at.place
         return self.dwelling.has_settled(place, pose.stamp_ns)
 
     def _seat(self, mount: tuple[float, ...]) -> None:
-        """Set the sensor's position; warn if it is in another place's cell."""
+        """Set the sensor's position; warn if the sensor is in another place's cell."""
         if mount == self.mount:
             return
         self.mount = mount

@@ -1,8 +1,9 @@
 r"""Compute the metres that a probe drives from noisy poses.
 
-The sum of distances between poses is correct for exact poses only. White noise of standard
-deviation σ adds about 1.8 σ with each pose of a standing probe. So the way is counted in chords
-from an anchor. The anchor moves when the distance to the probe is larger than noise explains:
+The sum of distances between poses is correct only for exact poses. White noise of standard
+deviation σ adds about 1.8 σ with each pose of a standing probe. The way is therefore measured in
+chords from an anchor position. The anchor moves when the distance to the probe is larger than noise
+explains:
 
 - Exact poses (no estimated noise, no covariance): every pose becomes the anchor, unless the
   measured velocity is 0.
@@ -10,13 +11,13 @@ from an anchor. The anchor moves when the distance to the probe is larger than n
   :math:`D - \sigma^2/D`, since noise lengthens it by :math:`\sigma^2/D` on average.
 - At rest (no new anchor for some time): the anchor follows the poses slowly, so that a drift of the
   localisation does not count. A drive starts at a distance of :math:`16\sigma` from the anchor, or
-  of most of the spacing if this is less.
+  of most of the spacing of places if this is less.
 
 σ is the white noise per axis, estimated from the second differences :math:`e_k = p_k - 2p_{k-1} +
 p_{k-2}` of poses at regular times. For white noise :math:`E[e_k \cdot e_{k-1}] = -8\sigma^2` (two
-axes). A steady speed, starting, braking and turning make that product 0 or positive. Until σ is
-estimated, a fraction of the published standard deviation is used. The published value also
-lengthens the chords of poses that are smooth but drift.
+axes). Motion makes that product 0 or positive. Until σ is estimated, a fraction of the published
+standard deviation is used. The published standard deviation also lengthens the chords, for poses
+that are smooth but drift.
 """
 
 from __future__ import annotations
@@ -27,26 +28,25 @@ from collections.abc import Callable, Sequence
 from gp_active_sensing.mission.poses import Pose
 
 _CHORD, _START = 6.0, 16.0
-"""Smallest chord from the anchor that is counted, in motion and at rest [standard deviations]."""
+"""Smallest counted distances from the anchor, in motion and at rest [standard deviations]."""
 _CLAIMED_CHORD, _CLAIMED_START = 0.5, 2.0
-"""Smallest chord that is counted, in motion and at rest [published standard deviations]."""
+"""Smallest counted distances, in motion and at rest [published standard deviations]."""
 _GUESS = 0.25
-"""White noise before it is estimated, as a fraction of the published standard deviation."""
+"""White noise before its estimate, as a fraction of the published standard deviation."""
 _FOLLOWS = 10.0
-"""Time constant with which the anchor of a probe at rest follows its poses [s]."""
+"""Time constant with which the anchor follows the poses of a probe at rest [s]."""
 _MOST_FOLLOWED = 0.2
-"""Largest fraction of the distance to a pose by which the anchor follows."""
+"""Largest step of the anchor at rest, as a fraction of the distance to the pose."""
 _RESTS, _RESTS_PER_METRE = 3.0, 20.0
-"""Time without a new anchor after which a probe is at rest [s]; addition per metre of noise [s/m].
-"""
+"""Time without a new anchor before a probe is at rest [s]: minimum, and ratio to noise [s/m]."""
 _REGULAR = 1.25
-"""Longest time between poses from which noise is estimated [s]."""
+"""Largest time between the poses that are used to estimate noise [s]."""
 _LEARNT, _MEMORY = 12, 32
-"""Smallest number of second differences for an estimate, and number of averaged ones."""
+"""Number of second differences: smallest for an estimate, and averaged in an estimate."""
 _NONE = 1e-6
-"""Largest noise that counts as rounding [m]."""
+"""Largest noise that counts as rounding error [m]."""
 _STANDS, _DRIVES = 0.03, 0.1
-"""Largest speed of a standing probe; speed that must occur before twists are used [m/s]."""
+"""Largest speed at rest, and smallest speed that shows that twists are measured [m/s]."""
 
 
 class Odometer:
@@ -55,7 +55,8 @@ class Odometer:
     Args:
         most: largest standard deviation of noise [m].
         length: returns the length of a displacement (x, y, z) [m].
-        twists: True = speeds are measured and used; False = used after one above 0.1 m/s came.
+        twists: True = use speeds from the first pose on; False = from the first speed above
+            0.1 m/s on.
     """
 
     def __init__(
@@ -80,10 +81,10 @@ class Odometer:
         self._bend: tuple[float, float] | None = None
         self._square = self._product = self._seen = 0.0
         self._run: tuple[float, float, float] | None = None
-        """Position at the first of the regular poses, and `metres` at that time."""
+        """Position (x, y) [m] and `metres` at the first pose of a regular series; None = none."""
 
     def restart(self) -> None:
-        """Restart at the next pose, without counting the way to it."""
+        """Restart at the next pose; the way to that pose is not counted."""
         self.counted = None
         self._forget()
 
@@ -95,10 +96,10 @@ class Odometer:
         return _GUESS * min(self._claimed, self._most)
 
     def add(self, pose: Pose) -> None:
-        """Count the way to a pose; ignore a pose that is not newer than the last one."""
+        """Count the distance to a pose; a pose that is not newer than the last pose is ignored."""
         anchor = self.counted
         if anchor is not None and pose.stamp_ns <= anchor.stamp_ns:
-            return  # sent again after a restart
+            return  # the pose was sent again after a restart
         self._claimed = math.sqrt(0.5 * max(0.0, pose.variance))
         self._twists = self._twists or pose.speed > _DRIVES
         if anchor is None:
@@ -139,7 +140,7 @@ class Odometer:
         self.counted = Pose(pose.stamp_ns, pose.frame, x, y, math.nan, z=z)
 
     def _estimate(self, pose: Pose) -> None:
-        """Update the noise estimate with the second difference that ends at a pose."""
+        """Update the noise estimate with the second difference that ends at this pose."""
         last, self._last = self._last, (pose.stamp_ns, pose.x, pose.y)
         if last is None:
             self._begin(pose)
@@ -153,7 +154,7 @@ class Odometer:
             return
         bend, self._bend = self._bend, (self._step[1] - before[1], self._step[2] - before[2])
         if math.hypot(*self._bend) > 7.0 * self._most:
-            self._begin(pose)  # too large for noise
+            self._begin(pose)  # the bend is too large for noise
             return
         if bend is None:
             return
@@ -170,20 +171,20 @@ class Odometer:
         elif sigma > _NONE:
             first = not self.noise and not self._claimed and self._seen < _MEMORY
             self.noise = sigma
-            if first and self._run is not None:  # correct metres that were counted as exact
+            if first and self._run is not None:  # correct metres counted without noise
                 x, y, self.metres = self._run
                 self._moving = False
                 self._count(Pose(last[0], pose.frame, x, y, math.nan, z=pose.z), pose)
 
     def _begin(self, pose: Pose) -> None:
-        """Restart the estimate of noise at a pose."""
+        """Restart the noise estimate at a pose."""
         self._square = self._product = self._seen = 0.0
         self._step = self._bend = None
         self._run = pose.x, pose.y, self.metres
 
     @property
     def memory(self) -> tuple[float, ...]:
-        """Numbers that a restart needs in addition to metres and anchor; () = none."""
+        """State besides metres and anchor that a restart needs; () = none."""
         if self.counted is None or (self.sigma <= _NONE and not self._claimed):
             return ()
         stamp_ns, last = self.counted.stamp_ns, self._last

@@ -6,10 +6,10 @@ a normal distribution has this probability. A reading is gated if its deviation 
 A wide component of the mixture counts by its weight, so an uncertain belief gates few readings.
 
 Gated readings are stored. They are used when `AGREEING` readings of one place agree over at least
-`AGREEING_SECONDS`, with no ungated reading between them. Two readings agree when their difference
-is within the limit. A glitch is shorter, and random values disagree with each other. A visit
-without a used reading is repeated, so that a second and third reading come. A sensor that is stuck
-for longer is not detected, since its readings of one place agree.
+`AGREEING_SECONDS`, without an ungated reading between them. Two readings agree when their
+difference is within the limit. A glitch is shorter, and random values disagree with each other. A
+visit without a used reading is repeated, so that further readings come. A sensor that is stuck for
+longer is not detected, since its readings of one place agree.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ KEPT = 4000
 AGREEING = 3
 """Smallest number of gated readings that must agree."""
 AGREEING_SECONDS = 1.0
-"""Smallest time between the first and last of the agreeing readings, by their stamps [s]."""
+"""Smallest time from the first to the last of the agreeing readings, by their stamps [s]."""
 _LOOK_NS = 100_000_000
 """Smallest time between two comparisons of the gated readings of a place [ns]."""
 
 
 @dataclass
 class _Row:
-    """Gated readings of a place, without an ungated reading between them."""
+    """Gated readings of one place, without an ungated reading between them."""
 
     readings: list[Reading]
     looked_ns: int
@@ -61,9 +61,9 @@ class OutlierGate:
         self.places = places
         self.capacity = capacity
         self.noise: Callable[[], float] = lambda: 0.0
-        """Returns the least noise variance of a reading without a variance; 0 = not known.
+        """Function that returns the noise variance for readings without a variance; 0 = unknown.
 
-        The noise of the belief is not used, since it is the noise of averages.
+        The belief's noise is not used here, since it is the noise of averages.
         """
         self.forgotten = 0
         """Number of readings that were dropped from the full store."""
@@ -74,11 +74,11 @@ class OutlierGate:
         self._weights: FloatArray = np.ones(1)
         self._noise: FloatArray = np.ones(1)
         self._until = -1
-        """Number of observed places at the predictions in `_known`."""
+        """Number of observed places when the predictions in `_known` were computed."""
         self._transform: Transform = IDENTITY
-        """Transform of the belief at the predictions in `_known`."""
+        """Transform of the belief when the predictions in `_known` were computed."""
         self._at = 0.0
-        """Time of the belief at the predictions in `_known` [s]."""
+        """Time of the belief when the predictions in `_known` were computed [s]."""
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -86,7 +86,7 @@ class OutlierGate:
     # -- judging -------------------------------------------------------------------------------
 
     def off(self, reading: Reading) -> float | None:
-        """Return the deviation of a gated reading [standard deviations]; None = it is not gated."""
+        """Return the deviation of a gated reading [standard deviations]; None = not gated."""
         belief, place = self._loop.belief, reading.location
         if self.limit <= 0.0 or place is None:
             return None
@@ -107,7 +107,7 @@ class OutlierGate:
             noise = np.full_like(noise, own)
         elif seen is not None and (more := self.noise()):
             noise = np.maximum(noise, belief.transform.seen_variance(np.array(reading.value), more))
-        if reading.position_variance or reading.height_variance:  # its position is uncertain
+        if reading.position_variance or reading.height_variance:  # the position is uncertain
             across, up = reading.position_variance, reading.height_variance
             noise = noise + belief.varies_by(place, across, up)
         variance = variance + noise
@@ -121,7 +121,7 @@ class OutlierGate:
         return off if off > self.limit else None
 
     def _begin(self, belief: Belief, observed: int) -> None:
-        """Drop predictions after a new place or a change of the field."""
+        """Drop the predictions if a place was observed or the field has changed."""
         self._known.clear()
         self._weights, self._noise = belief.weights, belief.noise_variance
         self._until, self._at, self._transform = observed, belief.seconds, belief.transform
@@ -129,7 +129,7 @@ class OutlierGate:
     # -- keeping -------------------------------------------------------------------------------
 
     def keep(self, reading: Reading) -> list[Reading]:
-        """Store a gated reading; return and drop the readings that agree with it, if enough do."""
+        """Store a gated reading; if enough readings agree with it, remove and return them."""
         row = self._add(reading)
         if abs(reading.stamp_ns - row.looked_ns) < _LOOK_NS:
             return []
@@ -166,18 +166,18 @@ class OutlierGate:
 
     @staticmethod
     def _enough(found: list[Reading]) -> list[Reading]:
-        """Return `found` if its readings are many enough over a long enough time, else []."""
+        """Return `found` if the readings are enough and cover enough time; otherwise []."""
         stamps = [r.stamp_ns for r in found]
         if len(found) < AGREEING or max(stamps) - min(stamps) < 1e9 * AGREEING_SECONDS:
             return []
         return found
 
     def passed(self, place: int) -> None:
-        """Record an ungated reading; earlier gated readings of its place then do not count."""
+        """Record an ungated reading; earlier gated readings of the place do not count any more."""
         self._rows.pop(place, None)
 
     def take_all(self) -> list[Reading]:
-        """Return and drop all stored readings."""
+        """Remove and return all stored readings."""
         kept = list(self._kept)
         self._kept.clear()
         self._rows.clear()
@@ -195,10 +195,10 @@ class OutlierGate:
     # -- after a restart -----------------------------------------------------------------------
 
     def restore(self, event: ReadingUsed | ReadingGated) -> None:
-        """Restore an event of the journal."""
+        """Restore the store from an event of the journal."""
         reading = event.reading
         if isinstance(event, ReadingGated):
-            self._add(reading)  # agreement is a separate event
+            self._add(reading)  # the agreeing readings have events of their own
             return
         if reading.location is None:
             return
@@ -215,11 +215,13 @@ class OutlierGate:
 
 
 def _deviations(weights: FloatArray, z: FloatArray) -> float:
-    """Return a deviation from a mixture as one from a single normal distribution [std. deviations].
+    """Convert deviations from a mixture to one deviation from a normal distribution.
+
+    All deviations are in standard deviations.
 
     Args:
         weights: (L,) weights of the components.
-        z: (L,) deviation under each component [standard deviations].
+        z: (L,) deviation from each component.
     """
     from scipy.special import log_ndtr, logsumexp, ndtri_exp
 

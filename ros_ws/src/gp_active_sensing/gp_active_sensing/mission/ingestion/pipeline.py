@@ -1,4 +1,4 @@
-"""Pass readings with a place through gate and averaging to journal and belief."""
+"""Pass readings with a place through gate and averaging to the journal and the belief."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from gp_active_sensing.util.wording import is_reported
 logger = logging.getLogger(__name__)
 
 AGREED, ASKED = "agreed", "asked"
-"""Reasons why a gated reading is used: others agree with it, or an operator accepted it."""
+"""Reasons to use a gated reading: other readings agree, or an operator accepted it."""
 REPEATS = 32
-"""Number of repeated readings of places after which the belief is updated."""
+"""Number of repeated readings of known places after which the belief is updated."""
 
 
 class ReadingPipeline:
-    """Pipeline of a probe's readings with a place to the belief.
+    """Pipeline from a probe's readings with a place to the belief.
 
     Args:
         window: averages readings; None = the readings of one stay at a place are averaged.
-        journal: takes an event before a reading is used or set aside.
-        unit: unit of the readings, for messages.
+        journal: function that writes an event before a reading is used or set aside.
+        unit: unit of the readings, for log messages.
     """
 
     def __init__(
@@ -65,18 +65,18 @@ class ReadingPipeline:
         self.latency = Latency()
         self.rejected: Counter[str] = Counter()
         self.used = 0
-        """Number of used readings; each reading of an average counts."""
+        """Number of used readings; all readings of an average count."""
         self.newest_place: int | None = None
-        """Latest place that was observed for the first time after the last reset; None = none."""
+        """Last place that was observed for the first time; None = none since the last reset."""
         self.open = True
-        """False once the mission is over; readings are then counted, not used."""
+        """True until the mission is over; later readings are counted and not used."""
         self._clock = clock
         self._journal = journal
         self._unit = f" {unit}" if unit else ""
         self._repeats = 0
 
     def take(self, ready: Iterable[PendingReading]) -> list[Reading]:
-        """Use readings with a place (or reject them); return the used ones."""
+        """Use or reject readings with a place; return the used readings."""
         due: list[PendingReading] = []
         for pending in ready:
             if self.open:
@@ -86,15 +86,15 @@ class ReadingPipeline:
         return self._use_all(due)
 
     def pass_time(self, now_ns: int, here: int | None) -> list[Reading]:
-        """Use the average of the window if it has ended or its place was left."""
+        """Use the average of the window if the window has ended or the probe has left its place."""
         return self._use_all(self.window.pass_time(now_ns, here))
 
     def close(self) -> list[Reading]:
-        """Use the average of the open window."""
+        """Use the average of the present window."""
         return self._use_all(self.window.close())
 
     def accept_gated(self) -> tuple[int, list[Reading]]:
-        """Use all gated readings; return their number and the used ones."""
+        """Use all gated readings; return their number and the used readings."""
         if not self.open:
             return 0, []
         kept = self.gate.take_all()
@@ -156,7 +156,7 @@ class ReadingPipeline:
         return due
 
     def _count_gated(self) -> None:
-        """Update the number of gated readings; it decreases when some are used."""
+        """Update the number of gated readings, which decreases when gated readings are used."""
         self.rejected["gated"] = len(self.gate) + self.gate.forgotten
         if not self.rejected["gated"]:
             del self.rejected["gated"]
@@ -167,7 +167,7 @@ class ReadingPipeline:
         self._count_gated()
 
     def _use_all(self, due: list[PendingReading]) -> list[Reading]:
-        """Write readings to the journal and use them; return the used ones."""
+        """Write readings to the journal and use them; return the used readings."""
         used = [pending for pending in due if self._use(pending)]
         now = self._clock()
         for pending in used:
@@ -177,7 +177,7 @@ class ReadingPipeline:
     def _use(self, pending: PendingReading) -> bool:
         try:
             placed = pending.placed or self.loop.place(pending.reading)
-            self.loop.check_budget(placed)  # the budget may be spent by now
+            self.loop.check_budget(placed)  # the budget may have been spent meanwhile
         except ReadingError as error:
             self._reject(pending, error)
             return False
@@ -197,10 +197,10 @@ class ReadingPipeline:
         return self._use_average(stored, pending.count)
 
     def replay_reading(self, event: ReadingUsed, *, gap: bool = False) -> None:
-        """Use a reading of the journal; with `gap`, events before it may be lost.
+        """Use a journalled reading after a restart; with `gap`, earlier events may be lost.
 
         Raises:
-            RunError: the reading is inconsistent with the events before it.
+            RunError: the reading contradicts earlier events.
         """
         place = event.reading.location
         if place is None or not 0 <= place < self.loop.topology.n:
@@ -215,7 +215,7 @@ class ReadingPipeline:
         self._use_average(stored, event.count)
 
     def _use_average(self, stored: Stored, count: int) -> bool:
-        """Pass an average to the engine; return whether the engine accepts it."""
+        """Pass an average to the engine; return whether the engine accepts the average."""
         if stored.before is None:
             report = self.loop.tell([stored.placed])
         else:
@@ -233,7 +233,7 @@ class ReadingPipeline:
         return True
 
     def _noise_of_one(self, reading: Reading) -> float | None:
-        """Return the variance for readings without one; 0 = not known, None = no averages."""
+        """Return the variance for readings without one; 0 = unknown, None = do not average."""
         belief = self.loop.belief
         if not belief.scale_known:
             return None if belief.drift.changing else 0.0
@@ -247,7 +247,7 @@ class ReadingPipeline:
         return float(noise[0]) / own if own else None
 
     def _parts(self) -> float:
-        # With the drift kind `kernel`, each new reading nearly replaces the one before it.
+        # With the drift kind `kernel`, a new reading nearly replaces the previous reading.
         return 1.0 if self.loop.belief.drift.kind == "kernel" else FRACTION
 
     def _place_at(self, place: int) -> tuple[float, ...]:

@@ -22,24 +22,24 @@ FASTEST = 150.0
 
 
 Judgement = Literal["", "jumped", "relocated"]
-"""Class of a pose: normal (""), unusable, or the first one after a relocation."""
+"""Class of a pose: normal (""), unusable after a jump, or first after a relocation."""
 _NEAR, _PUSH = 5.0, 10.0
-"""Distance up to which a pose is never a jump [m], and largest acceleration of a probe [m/s²]."""
+"""Largest step that is never a jump [m], and largest acceleration of a probe [m/s²]."""
 _CALM, _REGULAR = 20, 1.25
-"""Number of poses after which a stream is calm, and longest time between two of these poses [s]."""
+"""Number of regular poses in a calm stream, and longest time between two of them [s]."""
 _AGREE, _LASTS = 3, 3.0
-"""Smallest number of poses at another position, and least time there [s], for a relocation."""
+"""Smallest number of poses, and smallest time [s], at another position for a relocation."""
 
 
 class PoseFilter:
     """Filter for the poses of one probe, in order of arrival.
 
-    A pose far ahead of the node's clock is rejected: all correct poses would seem too old after it.
-    A pose after a jump is rejected, see `judge`.
+    A pose far ahead of the node's clock is rejected, since all later poses would seem too old. A
+    pose after a jump is rejected, see `judge`.
 
     Args:
         max_ahead: largest time by which a pose may be ahead of the node's clock [s]; None = any.
-        jump: least distance of a logged jump in a stream that is not calm [m].
+        jump: smallest distance of a logged jump in a stream that is not calm [m].
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class PoseFilter:
         self._name = name
         self._before: Pose | None = None
         self._calm = 0
-        """Number of consecutive poses that need only a possible acceleration."""
+        """Number of consecutive poses that the probe can reach with its largest acceleration."""
         self._velocity = (0.0, 0.0)
         self._speed = 0.0
         """Recent speed [m/s]."""
@@ -64,15 +64,15 @@ class PoseFilter:
         self.bad_covariances = 0
         """Number of poses with an invalid covariance, which is ignored."""
         self.bad_orientations = 0
-        """Number of poses with an invalid quaternion, which are used without a heading."""
+        """Number of poses with an invalid quaternion, used without a heading."""
         self._lost_logged = False
 
     def unusable(
         self, pose: Pose, frame: str, now_ns: int | None, *, heights: bool = False
     ) -> tuple[str, str] | None:
-        """Return why a pose is not usable, as reason and text; None = it is usable.
+        """Return the reason and a text if a pose is not usable; otherwise None.
 
-        On a map with heights (`heights`) a pose needs a z.
+        On a map with heights (`heights`) a pose needs a z coordinate.
         """
         if pose.frame.lstrip("/") != frame:
             why = (
@@ -81,7 +81,7 @@ class PoseFilter:
                 "or set map.frame if the map is drawn in the pose's): it"
             )
             return "wrong_frame", why
-        if not (abs(pose.x) <= FARTHEST and abs(pose.y) <= FARTHEST):  # NaN too
+        if not (abs(pose.x) <= FARTHEST and abs(pose.y) <= FARTHEST):  # also true for NaN
             return "pose_not_finite", f"pose at ({pose.x}, {pose.y})"
         if heights and not abs(pose.z) <= FARTHEST:
             why = (
@@ -94,11 +94,11 @@ class PoseFilter:
         return None
 
     def ahead(self, pose: Pose, now_ns: int | None) -> str:
-        """Return a text on a pose too far ahead of the clock; "" = it is not."""
+        """Return a text if a pose is too far ahead of the clock; otherwise ""."""
         if self._max_ahead is None or now_ns is None:
             return ""
         limit_ns = now_ns + round(1e9 * self._max_ahead)
-        self._track.forget_after(limit_ns)  # poses from before the first time of the clock
+        self._track.forget_after(limit_ns)  # poses from before the clock's start
         if pose.stamp_ns <= limit_ns:
             return ""
         return (
@@ -108,11 +108,11 @@ class PoseFilter:
         )
 
     def judge(self, pose: Pose, noise: float) -> Judgement:
-        """Compare a pose with the one before it, and count a jump.
+        """Compare a pose with the previous pose, and count a jump.
 
-        After a calm stream, a pose is rejected as a jump if the probe cannot have driven to it with
-        its speed. If all poses of the next seconds agree with it, it is a relocation. In a stream
-        that is not calm, all poses are used.
+        After a calm stream, a pose is rejected as a jump if the probe cannot have driven to the
+        pose at its speed. If all poses of the next seconds agree with the pose, the jump is a
+        relocation. In a stream that is not calm, all poses are used.
 
         `noise` is the standard deviation of a pose [m].
         """
@@ -179,7 +179,7 @@ class PoseFilter:
         return math.hypot(pose.x - x, pose.y - y) <= 0.5 * near + _PUSH * later**2
 
     def note(self, pose: Pose) -> None:
-        """Record a used pose."""
+        """Record a pose that is used."""
         if self._before is None or pose.stamp_ns > self._before.stamp_ns:
             self._before = pose
 
@@ -192,9 +192,9 @@ class PoseFilter:
             )  # fmt: skip
 
     def sure(self, pose: Pose, extent: float, rise: float = math.inf) -> Pose:
-        """Return a pose without an invalid covariance or heading; warn of a very large covariance.
+        """Return the pose without an invalid covariance or heading; warn of a large covariance.
 
-        `extent` is the extent of the map, `rise` its difference of heights [m].
+        `extent` is the size of the map [m], `rise` is its difference of heights [m].
         """
         if pose.variance < 0.0 or pose.z_variance < 0.0:
             self.bad_covariances += 1
@@ -229,13 +229,13 @@ class PoseFilter:
         return pose
 
     def restart(self) -> None:
-        """Forget earlier poses."""
+        """Forget all earlier poses."""
         self._before = None
         self._strange, self._calm, self._speed = [], 0, 0.0
 
 
 def _apart(one: Pose, other: Pose) -> tuple[float, float]:
-    """Return distance [m] and time [s] between two poses."""
+    """Return the distance [m] and the time [s] between two poses."""
     way = math.hypot(other.x - one.x, other.y - one.y)
     return way, 1e-9 * abs(other.stamp_ns - one.stamp_ns)
 
@@ -243,12 +243,12 @@ def _apart(one: Pose, other: Pose) -> tuple[float, float]:
 class PoseSynchronizer:
     """Bounded queue of readings that wait for a pose.
 
-    The waiting time of a reading is computed at the arrival time of the message that is processed.
-    A pose that waits in the inbox is therefore not late.
+    The waiting time of a reading ends at the arrival of the message that is processed. A pose that
+    waits in the inbox is therefore not late.
 
     Args:
-        seconds: longest wait of a reading for a pose of its time or later [s, real time].
-        capacity: largest number of readings.
+        seconds: longest wait of a reading for a pose with its stamp or later [s, real time].
+        capacity: largest number of waiting readings.
     """
 
     def __init__(self, track: PoseTrack, seconds: float, capacity: int) -> None:
@@ -257,24 +257,23 @@ class PoseSynchronizer:
         self._seconds = seconds
         self._fresh: deque[PendingReading] = deque()
         self._patient: deque[PendingReading] = deque()
-        """Readings that have waited for `seconds`; they use any pose within `max_age`."""
+        """Readings that have waited for `seconds` and now use any pose within `max_age`."""
 
     def __len__(self) -> int:
         return len(self._patient) + len(self._fresh)
 
     def has_pose(self, pending: PendingReading, now: float) -> bool:
-        """Return whether a reading need not wait any more at `now` (monotonic seconds)."""
+        """Return whether a reading need not wait any longer at `now` (monotonic seconds)."""
         stamp_ns = pending.reading.stamp_ns
         if not self._track.may_come(stamp_ns):
             return True
         return self._is_patient(pending, now) and self._track.at(stamp_ns) is not None
 
     def _is_patient(self, pending: PendingReading, now: float) -> bool:
-        """Return whether a reading has waited for `seconds`."""
         return elapsed(pending.received, now) >= self._seconds
 
     def add(self, pending: PendingReading) -> PendingReading | None:
-        """Queue a reading; return the oldest one if the queue was full."""
+        """Queue a reading; return the oldest reading if the queue was full."""
         oldest = None
         if len(self) >= self.capacity:
             oldest = (self._patient or self._fresh).popleft()
@@ -282,7 +281,7 @@ class PoseSynchronizer:
         return oldest
 
     def after_pose(self, now: float) -> list[PendingReading]:
-        """Return and drop the readings that need not wait any more after a new pose."""
+        """Remove and return the readings that need not wait any longer after a new pose."""
         found = [pending for pending in self._patient if self.has_pose(pending, now)]
         if found:
             self._patient = deque(h for h in self._patient if not self.has_pose(h, now))
@@ -292,7 +291,7 @@ class PoseSynchronizer:
         return found + ready
 
     def after_time(self, now: float) -> list[PendingReading]:
-        """Return and drop the readings that have waited for `seconds` and have a pose.
+        """Remove and return the readings that have waited for `seconds` and have a pose.
 
         A reading without a pose is checked again at the next pose.
         """
@@ -311,7 +310,7 @@ class PoseSynchronizer:
         return max((pending.reading.stamp_ns for pending in waited), default=None)
 
     def take_all(self) -> list[PendingReading]:
-        """Return and drop all waiting readings."""
+        """Remove and return all waiting readings."""
         everything = [*self._patient, *self._fresh]
         self._patient.clear()
         self._fresh.clear()

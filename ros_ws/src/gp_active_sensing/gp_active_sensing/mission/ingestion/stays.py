@@ -1,9 +1,9 @@
 """Average the readings of one stay at a place, with a realistic variance.
 
 A place represents a cell of a grid or a segment of a road. The readings of a fast sensor in one
-cell have a common error, since none is taken at the place's point. Used as independent readings,
-they would make the belief overconfident. So the belief has one reading for each stay: the average,
-updated by each further reading.
+cell have a common error, since no reading is taken at the place's point. Used as independent
+readings, they would make the belief overconfident. The belief therefore has one reading for each
+stay: the average, updated by each further reading.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from gp_active_sensing.records.events import ReadingUsed, StayRecord
 from gp_active_sensing.types import Off, PlacedReading, Reading
 
 _BLOCK = 10
-"""Number of differences in a block."""
+"""Number of differences between readings in a block."""
 _KEPT = 101
-"""Largest number of blocks, the newest ones, since a sensor may change."""
+"""Largest number of newest blocks that are used, since a sensor may change."""
 _MEDIAN = (1.0 - 2.0 / (9.0 * _BLOCK)) ** 3
 """Median of the mean of `_BLOCK` squared standard normal numbers (Wilson and Hilferty)."""
 
@@ -30,8 +30,9 @@ _MEDIAN = (1.0 - 2.0 / (9.0 * _BLOCK)) ** 3
 class NoiseLevel:
     """Estimator of the variance of a reading from differences between consecutive readings.
 
-    The estimate is the median over blocks of differences. A glitch ("no data" as -999) affects only
-    one or two blocks. Readings of a coarse resolution also give a variance, though most are equal.
+    The estimate is the median over blocks of differences. A glitch (-999 for "no data") affects
+    only one or two blocks. Readings of a coarse resolution also give a variance, although most
+    differences are 0.
     """
 
     def __init__(self) -> None:
@@ -48,19 +49,19 @@ class NoiseLevel:
             return
         self._blocks.append(self._sum / _BLOCK)
         self._begun, self._sum = 0, 0.0
-        # With two blocks the smaller one, since the other may have a glitch.
+        # Of two blocks the smaller value counts, since the larger may have a glitch.
         ordered = sorted(self._blocks)
         middle = min(ordered) if len(ordered) < 3 else median(ordered)
         self._variance = 0.5 * middle / _MEDIAN
 
     @property
     def variance(self) -> float:
-        """Variance of one reading; 0 = not known yet."""
+        """Variance of one reading; 0 = unknown."""
         return self._variance if self._blocks else 0.5 * self._sum / max(self._begun, 1)
 
 
 _SURE = 3.0
-"""Smallest deviation of a sample variance from the sensor's that counts [standard errors]."""
+"""Smallest significant deviation of a sample variance from the sensor's [standard errors]."""
 
 
 class StayAverage:
@@ -68,7 +69,7 @@ class StayAverage:
 
     Args:
         reading: first reading.
-        off: distance of this reading from the place's point, in units of `Stays.near`.
+        off: distance of the first reading from the place's point, in units of `Stays.near`.
     """
 
     def __init__(self, reading: Reading, off: float) -> None:
@@ -77,16 +78,16 @@ class StayAverage:
         """Average value."""
         self.last = reading.value
         self.x = self.y = self.z = 0.0
-        """Average position [m]; NaN = not known."""
+        """Average position [m]; NaN = unknown."""
         self.position_variance = self.height_variance = 0.0
-        """Average variances of the positions [m²]; errors of positions are common to a stay."""
+        """Average variances of the positions [m²]; all readings share the error of positions."""
         self.variance: float | None = 0.0
         """Average noise variance of the readings; None = a reading has no variance."""
         self.first_ns = self.last_ns = reading.stamp_ns
         self.further = False
-        """True for a later part of a stay that was cut for its length."""
+        """True for the second and later pieces of a stay that was cut for its length."""
         self.stored: PlacedReading
-        """Average in the belief, with its stamp."""
+        """Average of the readings as it is stored in the belief."""
         self._squares = self._weight = self._weight_squares = 0.0
         self.add(reading, off)
 
@@ -98,7 +99,7 @@ class StayAverage:
         self._weight += weight
         self._weight_squares += weight * weight
         part = weight / self._weight
-        # By differences: exact for equal values, without overflow.
+        # Differences are exact for equal values and do not overflow.
         delta = reading.value - self.value
         self.value += delta * part
         self._squares += weight * delta * (reading.value - self.value)
@@ -116,19 +117,19 @@ class StayAverage:
         self.last_ns = max(self.last_ns, reading.stamp_ns)
 
     def count_as(self, count: int, value: float) -> None:
-        """Set the number of readings and their average."""
+        """Set the number of readings and their average value."""
         self.count, self.value = count, value
         self._weight *= count
         self._weight_squares *= count
 
     @property
     def worth(self) -> float:
-        """Effective number of readings, 1 or more."""
+        """Effective number of readings, at least 1."""
         return max(1.0, self._weight**2 / self._weight_squares)
 
     @property
     def sample_variance(self) -> float:
-        """Sample variance of the readings; 0 = not known."""
+        """Sample variance of the readings; 0 = unknown."""
         freedom = self._weight - self._weight_squares / self._weight
         return max(0.0, self._squares / freedom) if freedom > 0.0 else 0.0
 
@@ -136,21 +137,21 @@ class StayAverage:
 def noise_of(count: float, sample: float, noise: float) -> float:
     r"""Return the noise variance of the average of `count` readings of one stay.
 
-    With the sensor's variance :math:`\sigma^2` and the sample variance :math:`s^2`, it is
+    With the sensor's variance :math:`\sigma^2` and the sample variance :math:`s^2`, the result is
 
     .. math:: v = c + \frac{\sigma^2 - c}{n} + e
 
     - c is the excess of :math:`\sigma^2` over :math:`s^2`: an error that all readings have in
-      common (a slow drift, a coarse scale). No averaging removes c.
+      common (a slow drift, a coarse scale). Averaging does not reduce c.
     - e is the excess of :math:`s^2` over :math:`\sigma^2`: the variation of the field along the
-      way. No number of readings removes e.
+      way. More readings do not reduce e.
 
     A sample variance of n readings has a relative standard deviation of :math:`\sqrt{2/(n-1)}`.
     Deviations of :math:`s^2` from :math:`\sigma^2` below three of these standard deviations are
-    ignored. The result is rounded to six digits, for equality on all processors.
+    ignored. The result is rounded to six digits, so that it is equal on all processors.
 
     Args:
-        count: n, 1 or more.
+        count: n, at least 1.
         sample: s².
         noise: σ².
     """
@@ -163,12 +164,14 @@ def noise_of(count: float, sample: float, noise: float) -> float:
 
 
 GAP_SECONDS = 5.0
-"""Longest gap in a stay [s]: at a border, poses alternate between two places."""
+"""Longest gap in a stay [s]. At a border, poses alternate between two places."""
 _LEAST = 1e-24
-"""Smallest variance of an average, as a fraction of 1 + the square of its value."""
+"""Smallest variance of an average, as a fraction of 1 plus the square of its value."""
 _AT = 0.08
-"""Largest distance of a reading from the place's point that counts as 0, in units of `near`: 1 % of
-the distance between places."""
+"""Largest distance from the place's point that counts as 0, in units of `Stays.near`.
+
+The value is 1 % of the distance between places.
+"""
 
 
 @dataclass(frozen=True)
@@ -176,8 +179,8 @@ class Stored:
     """Average of a stay, as stored in the belief.
 
     Args:
-        placed: the average with its noise variance; for a single reading at its place's point, the
-            unchanged reading.
+        placed: the average with its noise variance. A single reading at the place's point is
+            unchanged.
         before: average before the newest reading, with the stamp of the first reading; None = none.
         count: number of readings.
     """
@@ -192,7 +195,7 @@ class Stored:
         return self.placed.reading
 
     def to_record(self) -> StayRecord | None:
-        """Return the fields of an event; None = the first reading of a stay, unchanged."""
+        """Return the fields of an event; None = the unchanged first reading of a stay."""
         if self.before is None and self.reading.off is None:
             return None
         mean = self.reading
@@ -200,7 +203,7 @@ class Stored:
 
 
 Noise = Callable[[Reading], float | None]
-"""Function that returns the noise variance of a reading; 0 = not known, None = no averages."""
+"""Function that returns the noise variance of a reading; 0 = unknown, None = do not average."""
 
 
 class Stays:
@@ -209,12 +212,12 @@ class Stays:
     Args:
         noise_of_one: returns the noise variance of a reading without a variance.
         place_at: returns the point of a place: (x, y), or (x, y, z) on a map with heights [m].
-        longest: returns the longest duration of a stay [s]. Longer stays are cut into parts, since
+        longest: returns the longest duration of a stay [s]. Longer stays are cut into pieces, since
             in a changing field readings must count by their age.
         place: checks an average and returns it; raises ReadingError if the belief rejects it.
-        parts: returns how many parts of one cut stay count at the same time. The parts have a
-            common error from their distance to the place's point. To count it once, the distance of
-            each later part is multiplied by the square root of this number.
+        parts: returns how many pieces of a cut stay count at the same time. The pieces have a
+            common error from their distance to the place's point. To count this error once, the
+            distance of each later piece is multiplied by the square root of this number.
     """
 
     def __init__(
@@ -231,10 +234,12 @@ class Stays:
         self._place, self._parts = place, parts
         self._place_at = place_at
         self.near: Callable[[int], float] = lambda place: math.inf
-        """Returns the distance from a place's point at which a reading has a quarter of the weight
-        [m]. It is inf if all weights are equal, as on a road, whose value is an average."""
+        """Function from a place to the distance at which a reading has a quarter of its weight [m].
+
+        The distance is inf if all weights are equal, as on a road, whose value is an average.
+        """
         self.stretch = 1.0
-        """Horizontal metres that count as one metre of height."""
+        """Factor on heights, from vertical to equivalent horizontal metres."""
         self._longest = longest
         self._open: dict[int, StayAverage] = {}
         self._spread = NoiseLevel()
@@ -245,7 +250,7 @@ class Stays:
     def take(self, placed: PlacedReading, *, begins: bool = False) -> Stored:
         """Add a reading with a place; return the average for the belief.
 
-        With `begins` the reading begins a stay.
+        With `begins`, the reading begins a new stay.
         """
         reading = placed.reading
         stay = None if begins else self._stay_of(reading)
@@ -254,7 +259,7 @@ class Stays:
             after.add(reading, self._off(reading))
             variance, off = self._noise(after, reading)
             average = replace(reading, value=after.value, noise_variance=variance, off=off)
-            # An average that the belief rejects has an absurd value, which is a separate stay.
+            # The belief rejects absurd averages: the reading begins a separate stay.
             if (mean := self._checked(average)) is not None:
                 return self._extend(stay, after, mean)
         further = not begins and self._is_cut(reading)
@@ -263,13 +268,13 @@ class Stays:
     def restore_reading(
         self, event: ReadingUsed, *, gap: bool = False, begins: bool = False
     ) -> Stored:
-        """Add a reading of the journal.
+        """Add a journalled reading after a restart.
 
-        With `gap`, events before it may be lost, so that an average without a known stay begins a
-        stay. With `begins` the reading begins a stay.
+        With `gap`, earlier events may be lost, so that an average without a known stay begins a
+        stay. With `begins`, the reading begins a new stay.
 
         Raises:
-            RunError: there is no stay at its place, and no gap.
+            RunError: there is no stay at the reading's place, and no gap.
         """
         reading, average = event.reading, self._place(event.average)
         count = 1 if event.stay is None else event.stay.count
@@ -287,16 +292,17 @@ class Stays:
         return self._extend(stay, after, average)
 
     def widened(self, placed: PlacedReading) -> PlacedReading:
-        """Return a reading without a stay; its distance follows from its position's variance."""
+        """Return a reading without a stay; the variance of its position gives its distance."""
         reading = placed.reading
         across, up = math.sqrt(reading.position_variance), math.sqrt(reading.height_variance)
         return placed if across == up == 0.0 else self._beside(placed, across, up)
 
     @property
     def noise(self) -> float:
-        """Noise variance of a reading, from differences of consecutive readings; 0 = not known.
+        """Noise variance of a reading, from differences of consecutive readings; 0 = unknown.
 
-        The variation of the field hardly affects it. Common errors of all readings never affect it.
+        The variation of the field hardly affects this variance. Errors common to all readings do
+        not affect it.
         """
         return self._spread.variance
 
@@ -316,7 +322,7 @@ class Stays:
         return Stored(mean, None, count)
 
     def _extend(self, before: StayAverage, stay: StayAverage, average: PlacedReading) -> Stored:
-        """Replace a stay by its extension."""
+        """Replace the stay `before` by its extension `stay`."""
         self._open[average.place] = stay
         self._spread.add(stay.last - before.last)
         first_ns = before.stored.reading.stamp_ns
@@ -325,7 +331,7 @@ class Stays:
         return Stored(now, before.stored, stay.count)
 
     def _stay_of(self, reading: Reading) -> StayAverage | None:
-        """Return the stay of a reading; None = the reading begins a stay."""
+        """Return the stay to which a reading belongs; None = the reading begins a stay."""
         assert reading.location is not None
         stay = self._open.get(reading.location)
         return stay if stay is not None and self._may_extend(stay, reading) else None
@@ -339,7 +345,7 @@ class Stays:
         return near and whole < 1e9 * self._longest()
 
     def _is_cut(self, reading: Reading) -> bool:
-        """Return whether the stay at a reading's place is cut for its length."""
+        """Return whether the stay at the reading's place is too long to continue."""
         stay = self._open.get(-1 if reading.location is None else reading.location)
         if stay is None or self._may_extend(stay, reading):
             return False
@@ -347,10 +353,9 @@ class Stays:
         return apart < 1e9 * GAP_SECONDS
 
     def _single(self, placed: PlacedReading, *, further: bool) -> PlacedReading:
-        """Return the first reading of a stay as it is stored in the belief.
+        """Return the first reading of a stay as stored in the belief.
 
-        Away from its place's point the reading gets a distance, as an average does. At the point it
-        is unchanged.
+        At the place's point the reading is unchanged. Elsewhere it gets a distance from the point.
         """
         reading, near = placed.reading, self.near(placed.place)
         across, up = math.sqrt(reading.position_variance), math.sqrt(reading.height_variance)
@@ -365,19 +370,19 @@ class Stays:
         return self._beside(placed, across * times, up * times)
 
     def _beside(self, placed: PlacedReading, across: float, up: float) -> PlacedReading:
-        """Return a reading with its distance from the place's point [m]."""
+        """Return the reading with its distance from the place's point [m]."""
         reading = placed.reading
         noise = reading.noise_variance or self._noise_of_one(reading)
         if noise is None:
             return placed
-        # A product, since a power raises an error on overflow.
+        # A power would raise an error on overflow; a product does not.
         variance = max(noise, _LEAST * (1.0 + reading.value * reading.value))
         off = self._written(placed.place, across, up)
         beside = replace(reading, noise_variance=variance, off=off)
         return self._checked(beside) or placed
 
     def _checked(self, average: Reading) -> PlacedReading | None:
-        """Return a checked average; None = the belief rejects it."""
+        """Return the average after a check; None = the belief rejects it."""
         try:
             return self._place(average)
         except ReadingError:
@@ -386,7 +391,7 @@ class Stays:
     def _noise(self, stay: StayAverage, reading: Reading) -> tuple[float | None, Off | None]:
         """Return the variance of a stay's average and its distance from the place's point.
 
-        None, None = the average is used like a single reading.
+        (None, None) = the average is used like a single reading.
         """
         noise = self._noise_of_one(reading) if stay.variance is None else stay.variance
         if noise is None:
@@ -403,23 +408,23 @@ class Stays:
         return variance, self._written(reading.location, across, up)
 
     def _written(self, place: int | None, across: float, up: float) -> Off:
-        """Return a distance from a place's point [m] with six digits; in 3D (across, up) [m]."""
+        """Round a distance from the place's point [m] to six digits; in 3D (across, up) [m]."""
         assert place is not None
         metres = float(f"{across:.6g}")
         return metres if len(self._place_at(place)) == 2 else (metres, float(f"{up:.6g}"))
 
     def _offset(self, place: int, position: Sequence[float]) -> tuple[float, float]:
-        """Return the distance from a place's point, across and up [m]; 0 = not known."""
+        """Return the horizontal and the vertical distance from a place's point [m]; 0 = unknown."""
         offsets = [a - b for a, b in zip(position, self._place_at(place), strict=False)]
         across, up = math.hypot(*offsets[:2]), abs(sum(offsets[2:]))
         return 0.0 if math.isnan(across) else across, 0.0 if math.isnan(up) else up
 
     def _farther(self, *, further: bool) -> float:
-        """Return the factor on the distance of an average, above 1 for a later part of a stay."""
+        """Return the factor on an average's distance; above 1 for a later piece of a cut stay."""
         return math.sqrt(self._parts()) if further else 1.0
 
     def _off(self, reading: Reading) -> float:
-        """Return the distance of a reading from its place's point, in units of `near`."""
+        """Return the distance of a reading from the place's point, in units of `near`."""
         place = reading.location
         assert place is not None
         near = self.near(place)

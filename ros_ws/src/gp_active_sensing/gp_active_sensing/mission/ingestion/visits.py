@@ -1,17 +1,18 @@
 """Queue readings until the probe has visited their place: a road, or the point of a cell.
 
-A pose near a crossing may be matched to the wrong road. A reading there must not mark that road as
-observed. So the readings of a segment wait until the probe has driven the configured fraction of it
-(`SegmentCoverage`). If the probe leaves before, they are counted as ``partial_visit``.
+A pose near a crossing may be matched to the wrong road. A reading with this pose must not mark the
+wrong road as observed. The readings of a segment therefore wait until the probe has driven the
+configured fraction of the segment (`SegmentCoverage`). If the probe leaves before, the readings are
+counted as ``partial_visit``.
 
 A point represents the cell around it. A probe on its way to the point takes its first reading at
-the border of the cell. If this reading ended the stage, the probe would turn before the point. All
-its readings would then be half a cell off. So the first readings of a place wait until the probe is
-near the point, comes no nearer, or has left the cell (`ClosestPoint`). The probe's distance is
-computed for the newest pose's stamp minus the delay.
+the border of the cell. If this reading ended the stage, the probe would turn before the point, and
+all readings would be half a cell off. The first readings of a place therefore wait until the probe
+is near the point, comes no nearer, or has left the cell (`ClosestPoint`). The probe's distance is
+computed at the newest pose's stamp minus the sensor's delay.
 
 A slow sensor must settle at a place before its readings count (`SettlingTimer`). With
-`reading.window` the readings of a place within a time are averaged (`AveragingWindow`).
+`reading.window` the readings of a place within this time are averaged (`AveragingWindow`).
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from dataclasses import dataclass, field, replace
 from gp_active_sensing.types import PlacedReading, Reading
 
 _TOLERANCE = 0.01
-"""Tolerance of the driven fraction of a segment, since poses come at intervals."""
+"""Tolerance of the driven fraction of a segment, since poses are discrete."""
 GAP_SECONDS = 5.0
-"""Longest gap in a visit of a segment [s]: a pose may be matched to another segment."""
+"""Longest gap in a visit of a segment [s], during which poses may match another segment."""
 MOST_PENDING = 10_000
 """Largest number of readings that wait at one place; the oldest are dropped."""
 
@@ -36,12 +37,12 @@ class PendingReading:
     """Reading that waits, or average of readings.
 
     Args:
-        reading: the reading, without or with its place.
+        reading: the reading, with or without a place.
         received: arrival of the last message that the reading waited for (monotonic seconds).
         count: number of averaged readings.
         first_ns: stamp of the first averaged reading [ns]; None = stamp of `reading`.
-        taken_back: reason why a gated reading is used; "" = it was not gated.
-        mount: position of its sensor on the probe [m]; None = not given with the reading.
+        taken_back: reason why a gated reading is used; "" = the reading was not gated.
+        mount: position of the sensor on the probe [m]; None = not given with the reading.
         placed: checked reading; None = not checked yet, or an average.
     """
 
@@ -63,7 +64,7 @@ class _Visit:
 
 
 class SegmentCoverage:
-    """Driven fractions of segments, and readings that wait for coverage.
+    """Driven fractions of road segments, and readings that wait for coverage.
 
     Args:
         coverage: fraction of a segment that must be driven.
@@ -76,7 +77,7 @@ class SegmentCoverage:
         self._visits: dict[int, _Visit] = {}
         self._current: int | None = None
         self.left: list[PendingReading] = []
-        """Readings of visits that were too short; the caller counts and removes them."""
+        """Readings of too short visits, which the caller counts and removes."""
 
     @property
     def waiting(self) -> int:
@@ -84,7 +85,7 @@ class SegmentCoverage:
         return sum(len(visit.queued) for visit in self._visits.values())
 
     def clear(self) -> None:
-        """End all visits; their readings are added to `left`."""
+        """End all visits; add their readings to `left`."""
         for visit in self._visits.values():
             self.left.extend(visit.queued)
         self._visits.clear()
@@ -93,13 +94,13 @@ class SegmentCoverage:
     def drive(
         self, place: int, fraction: float, stamp_ns: int, received: float
     ) -> list[PendingReading]:
-        """Set the probe's position; return the readings that need not wait any more."""
+        """Set the probe's position; return the readings that need not wait any longer."""
         ready: list[PendingReading] = []
         before = self._current
         if before is not None and before != place:
             old = self._visits.get(before)
             if old is not None and self._follows(before, place):
-                old.high = 1.0  # it was driven to the end between two poses
+                old.high = 1.0  # the segment was driven to its end between two poses
                 ready += self._release(old, received)
         self._current = place
         visit = self._visits.get(place)
@@ -145,32 +146,34 @@ class SegmentCoverage:
 
 
 _NEAR = 0.1
-"""Largest distance of a probe at a place, in distances between neighbouring places."""
+"""Largest distance from a point at which the probe has reached it [spacings of places]."""
 _STEP = 0.02
-"""Smallest decrease of the distance for an approach, in distances between neighbouring places."""
+"""Smallest decrease of the distance that counts as an approach [spacings of places]."""
 _PATIENCE = 1.0
-"""Time without an approach after which readings are used [s]."""
+"""Time without an approach after which waiting readings are used [s]."""
 _SILENCE = 3.0
-"""Time without a pose after which the probe counts as standing [s]. Some publishers send no poses
-of a standing probe."""
+"""Time without a pose after which the probe counts as standing [s].
+
+Some localisations send no poses while the probe stands.
+"""
 
 
 _LONGEST = 60.0
-"""Largest time from the newest pose to a reading; a later stamp counts as wrong [s]."""
+"""Largest time from the newest pose to a reading [s]; a later stamp counts as wrong."""
 
 
 @dataclass
 class _Approach:
     queued: list[PendingReading]
     since_ns: int
-    """Stamp at which the probe was nearest [ns]."""
+    """Stamp of the smallest distance [ns]."""
     until_ns: int
     """Stamp of the newest reading [ns]."""
     nearest: float = math.inf
 
 
 class ClosestPoint:
-    """Readings of points that wait for the probe to come nearer.
+    """Queue of readings of points while the probe comes nearer to the point.
 
     Args:
         spacing: distance between neighbouring places [m].
@@ -181,13 +184,13 @@ class ClosestPoint:
         self._step = _STEP * spacing
         self._approaches: dict[int, _Approach] = {}
         self._here: tuple[int | None, float, int] | None = None
-        """Place, distance from its point and stamp of the newest pose."""
+        """Place of the newest pose, its distance from the point [m] and its stamp [ns]."""
 
     def __len__(self) -> int:
         return sum(len(approach.queued) for approach in self._approaches.values())
 
     def hold(self, place: int, queued: PendingReading) -> list[PendingReading]:
-        """Add a reading; return the readings of its place if they need not wait any more."""
+        """Add a reading; return the readings of its place if they need not wait any longer."""
         stamp_ns = queued.reading.stamp_ns
         approach = self._approaches.setdefault(place, _Approach([], stamp_ns, stamp_ns))
         approach.queued.append(queued)
@@ -199,10 +202,13 @@ class ClosestPoint:
     def drive(
         self, place: int | None, distance: float, stamp_ns: int, received: float
     ) -> list[PendingReading]:
-        """Set the probe's position; return the readings that need not wait any more.
+        """Set the probe's position; return the readings that need not wait any longer.
 
-        The pose is in the cell of `place` (None = in none), at a `distance` from its point [m]. Its
-        stamp is not before the last one.
+        Args:
+            place: place in whose cell the pose is; None = in no cell.
+            distance: distance of the pose from the place's point [m].
+            stamp_ns: stamp of the pose, not before the previous stamp [ns].
+            received: arrival of the pose (monotonic seconds).
         """
         self._here = place, distance, stamp_ns
         return [queued for each in list(self._approaches) for queued in self._look(each, received)]
@@ -210,8 +216,8 @@ class ClosestPoint:
     def stand(self, stamp_ns: int, received: float) -> list[PendingReading]:
         """Return the waiting readings of the place at which the probe stands.
 
-        The time from the newest pose to the reading is the time without a pose. After 3 s without
-        one, the probe counts as standing. A stamp far ahead of the poses is ignored.
+        The probe counts as standing if a reading is at least 3 s newer than the newest pose. A
+        stamp far ahead of the poses is ignored.
         """
         if self._here is None:
             return []
@@ -222,27 +228,27 @@ class ClosestPoint:
         return self._release(place, received) if _SILENCE <= since <= _LONGEST else []
 
     def restart(self) -> None:
-        """Forget the probe's position, after a jump of stamps. The readings stay in the queue."""
+        """Forget the probe's position after a jump of stamps. The readings stay in the queue."""
         self._here = None
         for approach in self._approaches.values():
             approach.nearest, approach.since_ns, approach.until_ns = math.inf, 0, 0
 
     def take_all(self) -> list[PendingReading]:
-        """Return and drop all waiting readings."""
+        """Remove and return all waiting readings."""
         self._here = None
         waiting = [queued for approach in self._approaches.values() for queued in approach.queued]
         self._approaches.clear()
         return waiting
 
     def _look(self, place: int, received: float) -> list[PendingReading]:
-        """Return the readings of a place if the probe is near its point, stands, or leaves."""
+        """Return the readings of a place if the probe is near the point, stands or leaves."""
         assert self._here is not None
         approach = self._approaches[place]
         here, distance, stamp_ns = self._here
         if approach.until_ns - stamp_ns >= 1e9 * _SILENCE:
             return self._release(place, received)
         if here != place:
-            # Before the stamp of a reading, the probe may still come to its place.
+            # Before a reading's stamp, the probe may still come to the place.
             return self._release(place, received) if stamp_ns >= approach.until_ns else []
         if distance < approach.nearest - self._step:
             approach.nearest, approach.since_ns = distance, max(approach.since_ns, stamp_ns)
@@ -260,16 +266,17 @@ class ClosestPoint:
 
 
 _KEPT = 64
-"""Largest number of stored times at places, for late readings."""
+"""Largest number of stored visits to places, for late readings."""
 
 
 class SettlingTimer:
-    """Record of the times of the probe at places.
+    """Record of the times at which the probe was at places.
 
-    The probe is at a point while it is within the radius, and at a segment while it drives on it.
+    The probe is at a point while it is within `radius`. The probe is at a segment while it drives
+    on the segment.
 
     Args:
-        seconds: least time at a place before readings count [s]; 0 = none.
+        seconds: smallest time at a place before readings count [s]; 0 = none.
         radius: radius around a point [m].
     """
 
@@ -277,11 +284,11 @@ class SettlingTimer:
         self.seconds = seconds
         self.radius = radius
         self._times: deque[tuple[int, int, int]] = deque(maxlen=_KEPT)
-        """Place, first and last stamp there [ns]."""
+        """Place, first stamp and last stamp [ns] of each visit."""
         self._there = False
 
     def drive(self, place: int | None, apart: float, stamp_ns: int) -> None:
-        """Add a pose in the cell of a place (None = of none), `apart` from its point [m]."""
+        """Add a pose in the cell of `place` (None = in no cell), `apart` metres from its point."""
         if place is None or apart > self.radius:
             self._there = False
         elif self._there and self._times[-1][0] == place:
@@ -302,7 +309,7 @@ class SettlingTimer:
         return False
 
     def clear(self) -> None:
-        """Drop all times."""
+        """Drop all recorded times."""
         self._times.clear()
         self._there = False
 
@@ -311,7 +318,7 @@ class AveragingWindow:
     """Average of the readings of one place within a time window, in constant memory.
 
     The average counts as one reading. Its noise variance is the mean noise variance of the
-    readings, if all have one. Its stamp is that of its last reading.
+    readings, if all have one. The average has the stamp of its last reading.
 
     Args:
         seconds: length of the window by stamps [s]; 0 = no averaging.
@@ -320,18 +327,18 @@ class AveragingWindow:
     def __init__(self, seconds: float) -> None:
         self.length_ns = round(1e9 * seconds)
         self._open: PendingReading | None = None
-        """Average of the open window; None = no readings."""
+        """Average of the present window; None = no readings."""
 
     def __len__(self) -> int:
         return 0 if self._open is None else self._open.count
 
     @property
     def place(self) -> int | None:
-        """Place of the open window; None = none."""
+        """Place of the present window; None = none."""
         return None if self._open is None else self._open.reading.location
 
     def add(self, queued: PendingReading) -> list[PendingReading]:
-        """Add a reading with a place; return the complete averages."""
+        """Add a reading with a place; return the averages that are complete."""
         if self.length_ns <= 0:
             return [queued]
         stamp_ns, before = queued.reading.stamp_ns, self._open
@@ -357,7 +364,7 @@ class AveragingWindow:
         return self.close() if over or here not in (None, self.place) else []
 
     def close(self) -> list[PendingReading]:
-        """Return the average of the window, if it has readings, and start a new window."""
+        """Return the average of the present window, if it has readings, and start a new window."""
         done, self._open = self._open, None
         return [] if done is None else [done]
 
@@ -368,7 +375,7 @@ def _span(queued: PendingReading) -> tuple[int, int]:
 
 
 def _together(before: PendingReading, queued: PendingReading) -> PendingReading:
-    """Return an average with one more reading."""
+    """Return the average `before` with one more reading."""
     count, new, old = before.count + 1, queued.reading, before.reading
     first_ns, last_ns = _span(before)
     latest = new if new.stamp_ns >= last_ns else old
@@ -377,7 +384,7 @@ def _together(before: PendingReading, queued: PendingReading) -> PendingReading:
         variance = old.noise_variance + (new.noise_variance - old.noise_variance) / count
     unsure = old.position_variance + (new.position_variance - old.position_variance) / count
     height = old.height_variance + (new.height_variance - old.height_variance) / count
-    # By differences: exact for equal values, without overflow.
+    # Differences are exact for equal values and do not overflow.
     value = old.value + (new.value - old.value) / count
     return PendingReading(
         replace(
