@@ -17,7 +17,7 @@ from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.lazy import library
 
 PROBABILITIES = (0.5, 0.9, 0.99)
-"""Probabilities of the areas above or below a limit."""
+"""Probabilities for which areas above or below a limit are drawn."""
 
 
 def as_contours(field: FieldMap, levels: Sequence[float]) -> str:

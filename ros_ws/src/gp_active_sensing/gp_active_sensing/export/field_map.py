@@ -24,7 +24,7 @@ class Limit(NamedTuple):
 
     Args:
         value: limit in the sensor's unit.
-        above: True = values above the limit are beyond it; False = values below.
+        above: True = values above the limit are beyond it; False = values below the limit are.
     """
 
     value: float

@@ -150,7 +150,6 @@ def _lattice(
 def _made(
     topology: Topology, positions: FloatArray, heights: FloatArray | None, spacing: float
 ) -> FinePoints:
-    """Return the points of a lattice as a map. Raises RunError for no point or too many points."""
     _check_count(len(positions), spacing)
     if not len(positions):
         msg = f"map {topology.name!r}: no point at a spacing of {spacing:g} m; take a smaller one"

@@ -50,7 +50,7 @@ class Lattice:
         return self.corner[1] + self.shape[0] * self.cell[1]
 
     def filled(self, values: npt.ArrayLike, empty: float = np.nan) -> FloatArray:
-        """Return values (n,) as (rows, columns) from south to north; `empty` = no place."""
+        """Return values (n,) as (rows, columns) from south to north, `empty` without a place."""
         raster = np.full(self.shape, empty, dtype=np.float64)
         raster[self.row, self.column] = values
         return raster
@@ -147,7 +147,6 @@ def lattice_of(topology: Topology) -> Lattice:
 
 
 def _cells(topology: Topology) -> Lattice:
-    """Return the cell of each place; several places may share a cell."""
     if topology.roads or any(len(topology.geometry(i)) > 1 for i in range(min(topology.n, 2))):
         raise _refused(topology, "its places are pieces of roads")
     x, y = topology.positions.T

@@ -32,7 +32,7 @@ class Limits(NamedTuple):
 def limits_of(values: FloatArray, low: float | None = None, high: float | None = None) -> Limits:
     """Return the limits for levels of values (n,); the high limit is above the low one.
 
-    A limit of None becomes the smallest or the largest value.
+    A missing limit becomes the smallest or the largest value.
     """
     first = float(values.min()) if low is None else low
     last = float(values.max()) if high is None else high
@@ -74,8 +74,8 @@ def _of_squares(topology: Topology, lattice: Lattice) -> Lattice:
 def as_map_server(field: FieldMap, name: str) -> dict[str, str | bytes]:
     """Return images and YAML files of map_server for mean and deviation, by file name.
 
-    Each layer of the map has its own files; a level means the same value in all of them. In the
-    mode ``raw`` a pixel is the level; 255 = no place. All file names begin with `name`.
+    Each layer of the map has its own files. A level means the same value in all files. A pixel is a
+    level (mode ``raw``), or 255 for no place. All file names begin with `name`.
 
     Raises:
         RunError: the map is no grid of squares.

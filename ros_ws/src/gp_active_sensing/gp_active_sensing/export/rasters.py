@@ -50,9 +50,9 @@ def _ascii_grid(lattice: Lattice, values: FloatArray) -> str:
 def as_geotiff(field: FieldMap) -> bytes:
     """Return a GeoTIFF with a float32 band for each of `FieldMap.quantities`, and for readings.
 
-    Each layer has its own bands, which are tagged with its height; the highest layer is first. The
-    coordinate system is a transverse Mercator of WGS 84 about the map's datum. The GeoTIFF of a map
-    without a datum has no coordinate system.
+    Each layer has its own bands, tagged with the height of the layer. The highest layer comes
+    first. The coordinate system is a transverse Mercator of WGS 84 about the map's datum. The
+    GeoTIFF of a map without a datum has no coordinate system.
 
     Raises:
         RunError: the map is no grid.

@@ -148,7 +148,6 @@ def _square(centre: FloatArray, lattice: Lattice) -> FloatArray:
 def _geometry(
     shape: FloatArray, kind: str, decimals: int, above: Sequence[float] = ()
 ) -> dict[str, Any]:
-    """Return a geometry of GeoJSON; a point may have a height [m]."""
     points = shape.round(decimals)
     if kind == "Point":
         return {"type": kind, "coordinates": [*points[0].tolist(), *above]}

@@ -24,7 +24,7 @@ _HEADERS = ("std_msgs/Header", "std_msgs/msg/Header")
 
 
 class MessageTypes(Protocol):
-    """Protocol for the definitions of message types in an installed ROS or in a bag."""
+    """Source of message definitions: an installed ROS or a bag."""
 
     def fields(self, name: str) -> Mapping[str, str]:
         """Return the fields of a type with their types, such as ``sequence<float>``.
@@ -115,7 +115,7 @@ class FieldPath:
         return float(value)
 
     def write(self, message: Any, value: float) -> None:
-        """Set the number in a message of a simulated sensor."""
+        """Set the number in a message, for a simulated sensor."""
         target = message
         for name, indices in self.steps[:-1]:
             target = getattr(target, name)
@@ -161,7 +161,7 @@ class ValueReader:
     """Reader of values, variances and stamps in messages.
 
     ``value = scale * field + offset``; the variance is multiplied by scale². `key` is the
-    configuration section, for messages of errors.
+    configuration section in error messages.
 
     Raises:
         ConfigError: the type or a field is unknown.
@@ -270,7 +270,7 @@ def pose_reader(
     Args:
         type: Odometry, PoseStamped, PoseWithCovarianceStamped or NavSatFix, with the package.
         datum: latitude and longitude of the map's origin, for NavSatFix [degree].
-        frame: frame of the positions of a NavSatFix, whose header has the antenna's frame.
+        frame: frame of positions from NavSatFix; the message itself has the antenna's frame.
         covariance: True = use the covariance of a pose.
         zero_altitude: altitude of z = 0, for NavSatFix [m]; None = z is not known.
         heights: True = the map has heights; the variance of z is used.
@@ -360,7 +360,7 @@ def geodetic_to_local(
     """Return x and y of a WGS 84 position in a map's frame [m].
 
     Both are NaN for an invalid position, and for a position on the other side of the Earth. `datum`
-    has the latitude and longitude of the map's origin. All angles are in degrees.
+    is the latitude and longitude of the map's origin. All angles are in degrees.
 
     Raises:
         MissingDependencyError: pyproj is missing.
@@ -372,7 +372,7 @@ def geodetic_to_local(
 
 
 class RateLimit:
-    """Rate limit of messages; it allows bursts with the messages of one second."""
+    """Rate limit that allows bursts with the messages of one second."""
 
     def __init__(self, rate: float, clock: Clock) -> None:
         self._rate = rate

@@ -13,7 +13,7 @@ from gp_active_sensing.topology.geometry import OccupancyGrid
 
 MAP_TYPE = "nav_msgs/msg/OccupancyGrid"
 MOST_CELLS = 25_000_000
-"""Largest number of cells of a map: 5000 by 5000, which need 0.9 GB of memory."""
+"""Largest number of cells of a map, 5000 × 5000; reading such a map takes 0.9 GB of memory."""
 _HEAD = 65_536
 """Largest size of a message's fields besides the cells [bytes]."""
 _LEVEL = 1e-3

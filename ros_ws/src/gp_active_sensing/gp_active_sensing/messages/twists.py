@@ -52,7 +52,7 @@ class Twists:
         self._velocity, self._stamp_ns = (x, y, z), stamp
 
     def beside(self, pose: Pose) -> Pose:
-        """Return a pose with its speed; without a twist near its stamp, the unchanged pose."""
+        """Return a pose with its speed, or unchanged if no twist is near its stamp."""
         if self._stamp_ns is None or abs(pose.stamp_ns - self._stamp_ns) > _VALID_NS:
             return pose
         return replace(pose, speed=math.hypot(*self._velocity))

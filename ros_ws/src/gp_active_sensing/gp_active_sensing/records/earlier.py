@@ -48,10 +48,10 @@ class EarlierRun:
         return tuple(self._left[i] for i in range(min(2, len(self._left))))
 
     def has(self, event: Mapping[str, Any]) -> bool:
-        """Return whether the journal has a next event; check that `event` equals this event.
+        """Check the next event of the journal; return False at the end of the journal.
 
         Raises:
-            RunError: the next event of the journal differs.
+            RunError: the next event of the journal differs from `event`.
         """
         if not self._left:
             return False

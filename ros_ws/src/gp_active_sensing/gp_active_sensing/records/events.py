@@ -281,7 +281,7 @@ class Moved(Event):
     Args:
         cost: metres and seconds.
         where: position and odometer of the probe; None = not known.
-        went: place that was read; None = the place of the plan.
+        went: observed place; None = the place of the plan.
         given_up: True if the drive ended before the place.
         passed: True if the place was reached and its reading is missing.
     """
@@ -438,7 +438,7 @@ class LimitsMoved(Event):
     Args:
         closed: places that no probe may enter from now on.
         opened: places that probes may enter again.
-        declared: all places near the starts of probes, which count as safe.
+        declared: all places near the starts of probes; these places count as safe.
         began: names of the probes whose starts are declared.
     """
 
@@ -451,13 +451,13 @@ class LimitsMoved(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetChanged(Event):
-    """Change of the total budget, including its spent part.
+    """New total budget, including the spent part.
 
     Args:
         readings: number of readings of the mission; None = unlimited.
         metres, seconds: limits of each probe; None = unlimited.
         error: error of the map that ends the mission; None = no such error.
-        error_of: measure of that error; "" = the default.
+        error_of: measure of `error`; "" = the default.
         errors: errors of the maps of further quantities that end the mission, by name.
     """
 

@@ -36,7 +36,7 @@ class GroundTruth:
         return self._values
 
     def known(self, seconds: float) -> BoolArray:
-        """Return the (n,) places with a true value at a time of the mission [s].
+        """Return flags (n,) of the places with a true value at a time of the mission [s].
 
         Other places have substitute values, which scores leave out.
         """
@@ -58,7 +58,7 @@ class FieldKnowledge:
 
     Args:
         truth: noise-free field; None = not known.
-        sensor: distribution of its readings; None = not known.
+        sensor: distribution of the sensor's readings; None = not known.
         unit: unit of the values; "" = not known.
         further: knowledge about further quantities, by name.
     """

@@ -56,7 +56,7 @@ class LockedFiles:
                 self.streams[LOCK] = take_lock(self._folder)
 
     def append(self, name: str, line: bytes) -> None:
-        """Append a line to a file. Raises RunError on failure, InUse for a lost lock."""
+        """Append a line to a file. Raises RunError on failure, or InUse."""
         self.lock()
         try:
             with self._guard:
@@ -71,7 +71,7 @@ class LockedFiles:
             raise cannot(self._at(name), "write", error) from error
 
     def hold(self, names: Collection[str]) -> None:
-        """Open the existing files of these names. Raises RunError on failure."""
+        """Open the files in `names` that exist. Raises RunError on failure."""
         for name in names:
             path = self._at(name)
             try:
@@ -147,7 +147,6 @@ class LockedFiles:
         return self._folder / name
 
     def _is_gone(self, name: str) -> bool:
-        """Return whether it is certain that a file was removed."""
         try:
             return not is_at(self.streams[name], self._at(name))
         except OSError:

@@ -274,7 +274,6 @@ def _gap(found: Journalled, damaged: list[int], before: int) -> Iterator[bytes]:
 
 
 def _first_of(data: bytes, number: int) -> bytes:
-    """Return the first line that has a given number; b"" = none."""
     mark = data.find(b', "n": %d, "crc": "' % number)
     if mark < 0:
         return b""

@@ -23,7 +23,8 @@ MOST_SCORED = 2000
 def rmspe(mean: FloatArray, truth: FloatArray, observed: BoolArray) -> float | None:
     """Return the root mean squared prediction error over the places not observed.
 
-    The error is ``sqrt(mean over x not in D of (mean_x - f_x)^2)`` with f the **noise-free** truth.
+    The error is ``sqrt(mean over x not in D of (mean_x - f_x)^2)`` with D the observed places and f
+    the **noise-free** truth.
 
     Args:
         mean: (n,) predicted values.
@@ -51,8 +52,8 @@ def nlpd(
 ) -> float | None:
     """Return the mean negative log predictive density over the places not observed [nat].
 
-    The score is ``mean over x not in D of ½ log(2π v_x) + (f_x - mean_x)²/(2 v_x)`` with f the
-    **noise-free** truth.
+    The score is ``mean over x not in D of ½ log(2π v_x) + (f_x - mean_x)²/(2 v_x)`` with D the
+    observed places and f the **noise-free** truth.
 
     Args:
         mean: (n,) predicted values.
@@ -77,7 +78,7 @@ def ends(level: float) -> tuple[float, float]:
 
 
 def coverage(below: FloatArray, level: float) -> float | None:
-    """Return the fraction of (m,) true values inside their central intervals.
+    """Return the fraction of (m,) true values inside central intervals of probability `level`.
 
     A value v is inside if ``(1 - level)/2 <= F(v) <= (1 + level)/2``. A calibrated belief has a
     fraction of about `level`.
@@ -101,8 +102,8 @@ def mean_of(values: FloatArray) -> float | None:
 def sampled(topology: Topology) -> IntArray | None:
     """Return the places that the scores of a stage use; None = all places.
 
-    On a map with more than `MOST_SCORED` places, about so many places are used, spread evenly. If
-    some weights are 0, as many places with a weight above 0 are added.
+    On a larger map, the scores use about `MOST_SCORED` places, spread evenly. If some weights are
+    0, as many places with a weight above 0 are added.
     """
     if topology.n <= MOST_SCORED:
         return None

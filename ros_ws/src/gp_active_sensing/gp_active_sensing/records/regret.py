@@ -40,7 +40,6 @@ def objective_of(policy: Any, seek: str | None = None) -> str:
 
 
 def _own(policy: Any) -> str | None:
-    """Return the objective of a policy; None if it is not one of `OBJECTIVES`."""
     own = getattr(policy, "objective", None)
     return own if own in OBJECTIVES else None
 
@@ -107,7 +106,7 @@ def regret_of(
 ) -> Regret | None:
     """Return the regret of a new mission; None = no known truth or no objective.
 
-    The regret has a bound for one probe in a constant field, if every move is possible.
+    The regret has a bound for one probe in a constant field, if any place may be next.
 
     Args:
         loop: the engine, before its first reading.
@@ -131,7 +130,7 @@ def regret_of(
 
 
 def _any_place_next(loop: SensingLoop) -> bool:
-    """Return whether every move is possible, as the theorems on regret assume."""
+    """Return whether any place may be next, as the theorems on regret assume."""
     topology, left = loop.topology, loop.remaining
     if left.metres is not None or left.seconds is not None or left.end is not None:
         return False
@@ -158,9 +157,9 @@ def regret_summary(
         at_seconds: end of the mission in its time [s].
 
     Returns:
-        Keys ``objective``, ``decisions``, ``average``, ``cumulative`` and ``simple`` (the smallest
-        regret of a stage), then ``recommended`` (name), ``best`` and the ``bound`` on the
-        cumulative regret (None = not known).
+        Keys ``objective``, ``decisions``, ``average``, ``cumulative``, ``simple`` (smallest regret
+        of a stage), ``recommended`` (name of a place), ``best``, and ``bound`` on the cumulative
+        regret (None = not known).
     """
     counted = [record for record in records if record.get("regret") is not None]
     if not counted:

@@ -201,7 +201,7 @@ class RunDirectory:
             write_whole(self.path / TRUTH, "")
 
     def clear(self) -> None:
-        """Remove the files of a run, except for the copy of its model. Raises RunError."""
+        """Remove the files of a run, but keep the copy of its model. Raises RunError."""
         maps = [path.name for path in self.path.glob(f"{MAP}[._-]*")]
         self._remove((*maps, SUMMARY, PAGE, TRUTH, RECORDS, JOURNAL, CONFIG))
 
@@ -213,7 +213,6 @@ class RunDirectory:
             self.path.rmdir()
 
     def _remove(self, names: Sequence[str]) -> None:
-        """Remove files, under the lock. Raises RunError on failure."""
         self.lock()
         for name in names:
             if name != LOCK:
@@ -256,7 +255,7 @@ class RunDirectory:
 
     @property
     def trouble(self) -> str:
-        """Description of a change to the directory by another program; "" = none."""
+        """Description of a change to the directory by another program; "" = no change."""
         return self._files.trouble
 
     def close(self) -> None:
@@ -285,7 +284,7 @@ class RunDirectory:
 
     @property
     def start(self) -> dict[str, Any]:
-        """First event of the journal; {} for a missing or damaged one."""
+        """First event of the journal; {} = the event is missing or damaged."""
         try:
             with open_file(self.path / JOURNAL) as stream:
                 found = unseal(stream.readline(_MOST_OF_START).rstrip(b"\n"))
@@ -323,7 +322,7 @@ class RunDirectory:
         return self._lines(TRUTH)
 
     def summary(self) -> dict[str, Any]:
-        """Return the summary; {} for a run without one.
+        """Return the summary; {} = no summary.
 
         Raises:
             RunError: the file cannot be read, or is not a JSON object.
@@ -435,7 +434,6 @@ def stage_record(
 
 
 def _is_stage_record(item: Mapping[str, Any]) -> bool:
-    """Return whether a line of the records has a stage and complete figures."""
     try:
         for keys in _COUNTED:
             there = [float(0 if item[k] is None else item[k]) for k in keys if k in item]

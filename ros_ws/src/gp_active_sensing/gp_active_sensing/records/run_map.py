@@ -77,7 +77,7 @@ NO_LONGER = (
     "changed since, or this version makes places of it in another way: put it back as it was, use "
     "the version that the run was begun with, or begin a new run in another directory"
 )
-"""Message for a map with other places than those of its run."""
+"""Error message for a map whose places differ from those of its run."""
 _OFF = 0.05
 """Largest deviation of positions between two machines [m]; at most 0.001 of the map's extent."""
 

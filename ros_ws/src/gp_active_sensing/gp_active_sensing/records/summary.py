@@ -77,7 +77,7 @@ class RunSummary(RunCourse):
         places: number of places of the map.
         observed: number of places with a reading.
         readings: number of used readings.
-        late: number of used readings that are older than a previous one.
+        late: number of used readings that are older than a previous reading.
         rejected: number of unused messages, such as readings and poses.
         missed: number of visits to a waypoint without a reading.
         set_aside: names of the places that were dropped after visits without a reading.
@@ -144,7 +144,7 @@ class RunSummary(RunCourse):
     quantities: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def to_mapping(self) -> dict[str, Any]:
-        """Return plain data; `quantities` only with further quantities."""
+        """Return plain data; without further quantities, `quantities` is left out."""
         found = to_mapping(self)
         return found if self.quantities else {k: v for k, v in found.items() if k != "quantities"}
 
@@ -165,7 +165,7 @@ def summarise(
         loop: the engine; no other thread may change it meanwhile.
         records: record of each stage.
         course: outcome of the run.
-        scorer: scores of the map; None = no truth.
+        scorer: comparison of the map with the truth; None = no truth.
         at_seconds: time of the scores, for a changing truth [s].
         further: unit and scores of each further quantity.
     """

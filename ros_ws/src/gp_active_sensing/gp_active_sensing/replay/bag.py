@@ -309,7 +309,6 @@ def _topics_of(reader: Any) -> tuple[BagTopic, ...]:
 
 
 def _split_files(path: Path) -> list[Path]:
-    """Return the storage files of a bag that rosbags has opened."""
     if not path.is_dir():
         return [path]
     metadata = load_yaml(path / "metadata.yaml")["rosbag2_bagfile_information"]

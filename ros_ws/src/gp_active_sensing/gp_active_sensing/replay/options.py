@@ -1,7 +1,7 @@
 """Configuration of a replay from journal, scenario, parameter file and options.
 
 Later sources override earlier ones: the journal in the bag, a scenario, a ROS parameter file, the
-options of the command line, ``a.b=value``.
+options of the command line, and overrides ``a.b=value``.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def settled(
 
     Args:
         given: the options.
-        base: mission in the bag; None = none.
+        base: mission in the bag; None = no recorded mission.
         types: type of each topic in the bag, used where no type is configured.
         follow: True = the probe's route is fixed. The budget then comes only from the parameter
             file and the options.

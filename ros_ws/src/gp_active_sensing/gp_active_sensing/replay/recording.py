@@ -22,11 +22,11 @@ STRING = "std_msgs/msg/String"
 
 @dataclass
 class Recording:
-    """Recorded mission.
+    """Mission that is recorded as frames of its journal on a topic.
 
     Args:
         config: configuration of the mission.
-        scenario: scenario of the mission; None = none.
+        scenario: scenario of the mission; None = no scenario.
         topics: topics of each probe.
         topic: topic of the frames.
         setup: first frame.
@@ -58,7 +58,7 @@ class Recording:
 
 
 def find_recording(bag: Bag) -> Recording | None:
-    """Return the longest mission in a bag; None = none.
+    """Return the longest mission in a bag; None = no mission.
 
     Raises:
         ReplayError: a frame cannot be read.
@@ -99,7 +99,7 @@ def _read(bag: Bag, topic: str) -> list[Recording]:
 
 
 def _frames(bag: Bag, message: BagMessage) -> Iterator[Any]:
-    """Yield the frames of a message; None for another kind of message."""
+    """Yield the frames of a message; None = another kind of message."""
     try:
         frames = json.loads(bag.decode(message).data)
     except (ValueError, ReplayError) as error:

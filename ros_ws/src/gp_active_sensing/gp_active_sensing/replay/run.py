@@ -176,7 +176,6 @@ def _build(
     first: FirstMap | None,
     journal: Sequence[Mapping[str, Any]] | None = None,
 ) -> MissionComponents:
-    """Return the mission; with a journal, the mission is restored from it."""
     if journal is not None:
         with RunDirectory.begin_again(config.run_dir) as run:
             lines = [seal(json_ready(dict(event)), n) for n, event in enumerate(journal, start=1)]

@@ -22,7 +22,7 @@ def information(
     """Return the information of one reading at each place [nat].
 
     ``H[Z_x] - Σ_λ b(λ) ½ log(2πe σ_n²(λ))`` is the planners' reward for a reading. The information
-    is not negative and does not depend on the unit, so that it can be compared and added.
+    is not negative and does not depend on the unit, so values can be compared and added.
     """
     if not places:
         return []
@@ -107,7 +107,6 @@ class ReplayStages:
 
 
 def _went(stage: Stage) -> int | None:
-    """Return the place of the reading of a stage; None without a reading."""
     if stage.went is not None:
         return stage.went
     return None if stage.value is None else stage.plan.waypoints[0]

@@ -1,7 +1,7 @@
 """Read storage files of bags within limits, and the intact parts of damaged files.
 
 A file may unpack to `FLOOR` bytes plus `RATIO` times its size. A chunk or message may unpack to
-`MOST_BYTES`, and a chunk at most to its stated size.
+`MOST_BYTES`. A chunk must not exceed its stated size.
 
 A damaged MCAP file is read from its beginning by mcap's stream reader. A damaged chunk is left out.
 Reading ends where records can no longer be separated. The intact messages are copied to a new file.
@@ -66,7 +66,7 @@ class UnpackingLimit:
 
 
 def unzstd(data: bytes, most: int) -> bytes:
-    """Unpack zstd data up to `most` bytes or up to the damage, whatever size the data state.
+    """Unpack zstd data up to `most` bytes or up to damage; ignore the size that the data state.
 
     Raises:
         zstandard.ZstdError: nothing can be unpacked.
@@ -91,7 +91,7 @@ def unzstd(data: bytes, most: int) -> bytes:
 
 
 def unlz4(data: bytes, most: int) -> bytes:
-    """Unpack lz4 data up to `most` bytes. Raises RuntimeError when nothing can be unpacked."""
+    """Unpack lz4 data up to `most` bytes. Raises RuntimeError if nothing can be unpacked."""
     frame: Any = importlib.import_module("lz4.frame")
     return bytes(frame.LZ4FrameDecompressor().decompress(data, max_length=most))
 
@@ -171,7 +171,6 @@ def defined(kind: str, text: str, *, is_idl: bool) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _file(stream: IO[bytes], mode: str) -> Iterator[Any]:
-    """Open a compressed file for reading, as ``zstd.open`` does."""
     import zstandard
 
     allowed = UnpackingLimit(Path(stream.name))

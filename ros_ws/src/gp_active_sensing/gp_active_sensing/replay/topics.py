@@ -1,4 +1,4 @@
-"""Convert the messages of a bag to messages of a node's inbox, and read its maps."""
+"""Convert the messages of a bag to messages of a node's inbox, and read maps from a bag."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ class TopicReader:
             heights=heights,
         )
         self.unreadable: Counter[str] = Counter()
-        """Number of messages by topic that cannot be decoded."""
+        """Number of messages of each topic that cannot be decoded."""
         self.why = ""
         """Reason why the first unreadable message cannot be decoded."""
 
@@ -324,7 +324,7 @@ class BagMaps:
         raise ReplayError(msg)
 
     def marked(self, marks: Collection[str]) -> dict[str, GridMap]:
-        """Return the maps with these checksums (`marks`).
+        """Return the maps whose checksums are `marks`.
 
         Raises:
             ReplayError: a map is not in the bag.

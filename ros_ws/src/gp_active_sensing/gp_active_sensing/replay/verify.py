@@ -68,8 +68,8 @@ _MOST_LISTED = 20
 def difference(recorded: Line, replayed: Line) -> str:
     """Return the first difference between two decisions; "" = they are equal.
 
-    Equal decisions have the same place of the probe and the same chosen place. Their costs differ
-    by a relative error of at most `RELATIVE`. Their bounds differ by at most `RELATIVE` times the
+    Equal decisions have the same place of the probe and the same chosen place. Their costs have a
+    relative difference of at most `RELATIVE`. Their bounds differ by at most `RELATIVE` times the
     largest bound of both decisions. Differences up to `ABSOLUTE` never count.
     """
     bounds = [d[key] for d in (recorded, replayed) for key in ("lower", "upper")]
@@ -131,7 +131,7 @@ class Comparison:
     differences: list[str] = field(default_factory=list)
 
     def decision(self, stage: int, recorded: Line, replayed: Line) -> bool:
-        """Count a recorded decision; return whether the repeated one is equal to the bit."""
+        """Count a recorded decision; return whether the repeated decision is equal to the bit."""
         timed = {"plan_seconds": None}  # planning times differ
         exact = json.dumps(json_ready({**recorded, **timed})) == json.dumps(
             json_ready({**replayed, **timed})
@@ -403,7 +403,6 @@ class ReproducibilityCheck:
     def _compared(
         self, event: DecisionTaken, plan: Plan, trial: SensingLoop, job: DecisionRequest
     ) -> SensingLoop:
-        """Compare a decision; return the engine after the recorded decision."""
         own = replace(event, plan=plan, policy_state=trial.policy_state, at=job.at)
         self.comparison.decision(event.stage, to_line(event), to_line(own))
         if plan.path == event.plan.path:
@@ -413,7 +412,6 @@ class ReproducibilityCheck:
         return self._after(event, job)
 
     def _after(self, event: DecisionTaken, job: DecisionRequest) -> SensingLoop:
-        """Return a copy of the engine after a recorded decision."""
         loop = job.loop.snapshot()
         carried = self.parts.mission.probes[job.probe].carried
         loop.replay_decision(

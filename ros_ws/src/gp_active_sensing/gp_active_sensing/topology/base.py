@@ -1,7 +1,7 @@
 """Base classes of maps: places, their features, and the moves between places.
 
-Planners call the methods of `GraphTopology` inside their tree search, for a few neighbours at a
-time. For such small inputs, Python lists and bytes are faster than arrays and graph libraries.
+Planners call `GraphTopology` in their tree search for a few neighbours at a time. For such small
+inputs, Python lists and bytes are faster than arrays and graph libraries.
 """
 
 from __future__ import annotations
@@ -82,11 +82,11 @@ class Topology:
     lost: FloatArray = np.zeros((0, 2))
     """Positions (m, 2) on free ground that are no places, because no move leads there [m]."""
     reach = 0.0
-    """Driving distance within which a place may be observed next [m]; 0 = adjacent places only."""
+    """Largest driving distance to the next observed place [m]; 0 = adjacent places only."""
     turn_excess = 0.0
     """Largest difference between the length of a move and its straight-line distance [m]."""
     notes: tuple[str, ...] = ()
-    """Sentences on how the map was made: roles, assumptions and omissions."""
+    """Sentences on assumptions and omissions in the making of the map."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class Topology:
         """Return the same map with other weights (n,).
 
         Raises:
-            ValueError: a weight that is not finite or below 0, or no weight above 0.
+            ValueError: a weight is not finite or is below 0, or no weight is above 0.
         """
         values = frozen_array(weights)
         if values.shape != (self.n,) or not np.isfinite(values).all() or (values < 0.0).any():
@@ -182,14 +182,15 @@ class Topology:
     ) -> IntArray:
         """Return the unobserved places that a probe at `at` can observe next, sorted.
 
-        Candidates are the unobserved neighbours and the unobserved places within `reach`. Without
-        any such place, candidates are the nearest unobserved places, counted in moves through
-        crossable places. A probe is thus never stuck while an unobserved place is reachable. On a
-        line or a grid the place `at` itself is a candidate while it is unobserved.
+        Candidates are the unobserved neighbours of `at` and the unobserved places within `reach`.
+        Without such places, candidates are the unobserved places that take the fewest moves. These
+        moves lead through observed or unavailable places. A probe is thus never stuck while an
+        unobserved place is reachable. On a line or a grid, the place `at` itself is a candidate
+        while it is unobserved.
 
         Args:
-            at: place of the probe; None = not on the map yet; any place may be first.
-            observed: (n,) observed places; a probe may cross them.
+            at: place of the probe. None = not on the map yet, so any place may be first.
+            observed: (n,) True for an observed place; a probe may cross these places.
             unavailable: places that a probe may cross but must not observe.
         """
         raise NotImplementedError
@@ -197,7 +198,7 @@ class Topology:
     def route(
         self, at: int | None, goal: int, observed: BoolArray, unavailable: Collection[int] = ()
     ) -> Route:
-        """Return the fastest way to a candidate through observed or unavailable places.
+        """Return the fastest way to `goal` through observed or unavailable places.
 
         The way to a neighbour is the direct move. The way to another place within `reach` is the
         shortest way through any places.
@@ -216,8 +217,8 @@ class Topology:
     ) -> BoolArray:
         """Return flags (n,) of the unobserved places that the next `readings` readings can reach.
 
-        The result may be a superset. Pass the same `unavailable` as to `candidates`, since crossing
-        these places costs no reading.
+        The result may include further places. Pass the same `unavailable` as to `candidates`, since
+        crossing these places costs no reading.
         """
         raise NotImplementedError
 
@@ -273,7 +274,7 @@ class Topology:
         return np.column_stack([known[name] for name in names]), tuple(names)
 
     def geometry(self, location: int) -> FloatArray:
-        """Return the line (m, 2) that a probe drives to observe `location` [m]; here one point."""
+        """Return the line (m, 2) or the point (1, 2) on which a probe observes `location` [m]."""
         return self.positions[location : location + 1]
 
     def snap(self, x: float, y: float, max_distance: float, z: float | None = None) -> int | None:
@@ -324,7 +325,7 @@ class Components:
     """Connected parts of a map."""
 
     weak: int  # number of weakly connected parts
-    # places of the largest strongly connected part, sorted; of several largest parts, the one
+    # places of the largest strongly connected part, sorted; of several largest parts, the part
     # with the first place
     largest: tuple[int, ...]
     outside: tuple[int, ...]  # all other places, sorted
@@ -332,7 +333,7 @@ class Components:
 
 
 def components_of(following: Sequence[Sequence[int]]) -> Components:
-    """Return the connected parts of n places; `following` lists the places after each."""
+    """Return the connected parts of a map; `following` (n,) has the next places of each place."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
@@ -357,7 +358,7 @@ def components_of(following: Sequence[Sequence[int]]) -> Components:
 class GraphTopology(Topology):
     """Map of places with directed moves; a probe may cross observed and unavailable places.
 
-    No way between two places may be cheaper than the direct move between them. The other arguments
+    No way between two places may be cheaper than the direct move between them. Further arguments
     are those of `Topology`.
 
     Args:
@@ -514,7 +515,7 @@ class GraphTopology(Topology):
     ) -> BoolArray:
         """Return flags (n,) of the unobserved places that at most `readings` readings can reach.
 
-        O(places and moves within this number of readings).
+        O(places and moves that these readings can reach).
         """
         found = bytearray(self.n)
         if at is None:
@@ -553,8 +554,9 @@ class GraphTopology(Topology):
     ) -> BoolArray:
         """Return flags (n,) of the unobserved places that at most `decisions` decisions can reach.
 
-        Each decision leads to a place within reach, or to a place behind observed places. The
-        result is a superset: a decision may start from any place crossed on the way.
+        Each decision leads to a place within reach, or through observed places to the next
+        unobserved place. The result may include further places: a decision may start from any place
+        on the way.
         """
         known = set(stood)
         for _ in range(decisions):
@@ -588,7 +590,7 @@ class GraphTopology(Topology):
 
 
 def _crossable(observed: BoolArray, unavailable: Collection[int]) -> bytes | bytearray:
-    """Return one byte per place: 1 where a probe may pass without observing."""
+    """Return one byte per place: 1 = a probe may cross the place without observing it."""
     flags = observed.tobytes()
     if not unavailable:
         return flags
@@ -626,7 +628,7 @@ class FreeTopology(Topology):
     def candidates(
         self, at: int | None, observed: BoolArray, unavailable: Collection[int] = ()
     ) -> IntArray:
-        """Return every unobserved place except the unavailable ones, sorted."""
+        """Return the places that are neither observed nor unavailable, sorted."""
         self._check(at, observed)
         return self._open_places(observed, unavailable)
 

@@ -50,8 +50,7 @@ def build_topology(config: MapConfig, *, base_dir: Path | None = None) -> Topolo
     """Build the map of a configuration; look up a relative `file` in `base_dir` first.
 
     Raises:
-        ConfigError: an outline or obstacle is no polygon, a feature is unknown, or a weight is
-            wrong.
+        ConfigError: an outline or obstacle is no polygon, or a feature or weight is wrong.
         MapError: a map file cannot be used.
         ResourceError: a map file cannot be found.
     """

@@ -116,7 +116,7 @@ class FreeGround:
     def passable(
         self, points: FloatArray, pairs: Sequence[tuple[int, int]] | IntArray
     ) -> BoolArray:
-        """Return flags (len(pairs),) of the pairs whose straight line stays on free ground."""
+        """Return flags (len(pairs),) of the pairs of points that a line on free ground joins."""
         ends = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
         free = np.ones(len(ends), dtype=np.bool_)
         if self._cells is not None:
@@ -188,7 +188,7 @@ _NEAREST, _FARTHEST = 0.01, 1e6
 HAIR = 1e-6
 """Distance from an edge of a cell within which a point also touches the next cell [cells]."""
 _SIDES = HAIR * np.array([(1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0)])
-"""Offsets from an edge or a corner to its neighbouring cells [cells]."""
+"""Offsets from an edge or a corner of cells to the cells around [cells]."""
 _AT_ONCE = 1 << 21
 """Largest number of cells that are looked up in one step."""
 
@@ -200,7 +200,6 @@ class _BlockedCells(NamedTuple):
     blocked: BoolArray
 
     def _hit(self, at: FloatArray) -> BoolArray:
-        """Return whether the cells at (…, 2) columns and rows are blocked."""
         rows, columns = self.cells.shape
         whole = np.floor(at).astype(np.int64)
         column, row = whole[..., 0], whole[..., 1]
@@ -233,7 +232,7 @@ class _BlockedCells(NamedTuple):
 
 
 def _cells_between(starts: FloatArray, ways: FloatArray) -> FloatArray:
-    """Return a point in each cell that a line crosses, (m, k, 2); lines end at `starts + ways`."""
+    """Return points (m, k, 2), one in each cell on the lines from `starts` to `starts + ways`."""
     shares = [np.zeros((len(starts), 1)), np.ones((len(starts), 1))]
     for axis in (0, 1):
         begin, way = starts[:, axis, None], ways[:, axis, None]
@@ -365,9 +364,9 @@ class OccupancyGrid:
     def blocked(self, *, inflation: float = 0.0, unknown: str = "blocked") -> BoolArray:
         """Return read-only flags (rows, columns) of the cells where a probe cannot be.
 
-        Blocked cells are the occupied ones, and those whose middle is nearer than `inflation` [m]
-        to the edge of an occupied cell. Unknown cells count as "blocked" or "free", as `unknown`
-        says. They are not inflated, as in Nav2.
+        Occupied cells are blocked. Cells whose middle is nearer than `inflation` [m] to the edge of
+        an occupied cell are also blocked. `unknown` is the meaning of unknown cells: "blocked" or
+        "free". Unknown cells are not inflated, as in Nav2.
         """
         asked = inflation, unknown
         if (known := self._blocked.get(asked)) is not None:
@@ -416,11 +415,12 @@ def polygon(outline: Outline, key: str, problems: list[str]) -> Any:
 
 
 def common(outline: Outline | None, other: Outline, key: str) -> Any:
-    """Return the intersection of two outlines [m] as a shape of shapely; None = everywhere.
+    """Return the intersection of two outlines [m] as a shape of shapely.
+
+    `outline` None = everywhere. `key` is the name of `other` in messages.
 
     Raises:
-        ConfigError: an outline that is no polygon, or an empty intersection; `key` is the name of
-            `other` in messages.
+        ConfigError: an outline is no polygon, or the intersection is empty.
     """
     import shapely
 
@@ -485,7 +485,6 @@ def inside_of(shape: Any, points: FloatArray) -> BoolArray:
 
 
 def _touched(shape: Any, points: FloatArray, *, if_none: bool) -> BoolArray:
-    """Return flags (m,) of the points (m, 2) on a shape; without a shape all are `if_none`."""
     if shape is None:
         return np.full(len(points), if_none)
     import shapely
@@ -537,7 +536,7 @@ class Spacing(NamedTuple):
 
 
 def spacing_of(points: FloatArray) -> Spacing:
-    """Return the median distances between neighbouring (n, 2 or 3) points: x, y, z [m]."""
+    """Return the median distances between neighbouring points (n, 2 or 3): x, y, z [m]."""
     from scipy.spatial import cKDTree  # slow to import
 
     plan, column = np.unique(np.round(points[:, :2], 6), axis=0, return_inverse=True)
@@ -572,7 +571,7 @@ _UNITS = {
     "cm": 0.01, "mm": 0.001, "km": 1000.0,
     "ft": 0.3048, "feet": 0.3048, "foot": 0.3048, "fathoms": 1.8288, "fathom": 1.8288,
 }  # fmt: skip
-"""Length of a unit by its name [m]."""
+"""Length of each unit by name [m]."""
 
 
 def metres_in(unit: str) -> float | None:
@@ -593,7 +592,7 @@ def upwards_of(title: str) -> float | None:
 
 
 def below_water(depths: FloatArray, where: str) -> tuple[FloatArray, tuple[str, ...]]:
-    """Convert depths [m], all positive or all negative, to heights [m]; return them and notes.
+    """Convert depths [m], all positive or all negative, to heights [m]; also return notes.
 
     Raises:
         MapError: some depths are above 0 and some are below 0.

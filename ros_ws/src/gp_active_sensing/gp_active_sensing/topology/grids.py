@@ -62,7 +62,7 @@ def make_points(
     name: str = "points",
     frame: str = "map",
 ) -> FreeTopology:
-    """Make a map of points of a scrambled Sobol sequence; any point may follow any other.
+    """Make a map of points of a scrambled Sobol sequence; any point may be next.
 
     Features are the coordinates x1 … xd in the box from `low` (d,) to `high` (d,). `seed`
     determines the sequence. `speed` is the speed of the probe [m/s].
@@ -219,7 +219,7 @@ def _box(columns: int, rows: int) -> IntArray:
 
 
 def cell_names(cells: IntArray) -> list[str]:
-    """Return the names of places in (n, 2) columns and rows of a lattice."""
+    """Return the names of cells with columns and rows (n, 2) in a lattice."""
     return [f"c{c}r{r}" for c, r in cells.tolist()]
 
 
@@ -316,7 +316,6 @@ def _fitted(
     outline: Outline | None,
     origin: tuple[float, float] | None,
 ) -> tuple[int, int, tuple[float, float]]:
-    """Return columns, rows and origin; values that are missing follow from the outline."""
     if not (columns and rows):
         if outline is None:
             msg = "columns, rows: are required without an outline"
@@ -414,7 +413,7 @@ def make_occupancy_map(
     Raises:
         ConfigError: the spacing is not above 0, cells are more than `MOST_CELLS`, or a name in
             `keep` is no name of a cell.
-        MapError: no free cell, or no place on a free cell.
+        MapError: no cell is free, or no place is on a free cell.
     """
     step = spacings(spacing)
     blocked = grid.blocked(inflation=inflation, unknown=unknown)
@@ -483,7 +482,7 @@ Built: TypeAlias = tuple[Places, GridConfig]
 _TRIED = 3
 """Number of round spacings that are tried as default."""
 _ROUND = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
-"""Leading digits of a round spacing."""
+"""Leading digits of round spacings."""
 
 
 def _near(area: float) -> list[float]:
@@ -499,9 +498,9 @@ def usual_map(
 ) -> tuple[float, Places]:
     """Return the default spacing of a map on an occupancy grid [m], and that map.
 
-    Candidates are round spacings of at least the width of a cell. The default is the spacing whose
-    number of places is nearest to `USUAL_PLACES`. The places are counted, since walls and doors
-    remove more places than their area suggests. `build` makes the map with a spacing.
+    The default is a round spacing, at least the width of a cell. Its number of places is nearest to
+    `USUAL_PLACES`. The places are counted, since walls and doors remove more places than their area
+    suggests. `build` makes the map with a spacing.
 
     Raises:
         MapError: no spacing gives a place.
@@ -580,7 +579,6 @@ class _AreaLayout:
         return areas
 
     def _take(self, key: str, path: Path) -> None:
-        """Add the outline, the obstacles and the regions of a file."""
         areas = self._read(key, path)
         if areas.outline is None:
             msg = (
@@ -599,7 +597,7 @@ class _AreaLayout:
     def ground(self) -> Any:
         """Return the outline without the obstacles as a shape; None = no outline.
 
-        None is also returned if a shape is no polygon, which `FreeGround` refuses later.
+        The result is also None if a shape is no polygon; `FreeGround` reports this error later.
         """
         if self.outline is None:
             return None
@@ -627,7 +625,6 @@ class _AreaLayout:
         return places.located(self.datum).noted(self.notes), settled
 
     def _in_parts(self, places: Places) -> Places:
-        """Return a map with all parts, or only with the largest part, as configured."""
         if not isinstance(places, GraphTopology) or places.components.weak == 1:
             return places
         parts, kept = places.components.weak, sorted(places.components.largest)
@@ -773,7 +770,7 @@ def of_occupancy(config: OccupancyConfig, path: Path, base_dir: Path | None) -> 
 _LEAST = 0.01
 """Smallest fraction of lost ground or places that is reported."""
 _FINER = (0.8, 0.65, 0.5, 0.35, 0.25)
-"""Factors on the spacing that are tried in search of a spacing that keeps lost places."""
+"""Factors on the spacing that are tried to keep lost places."""
 
 
 def _around(parts: Iterable[tuple[float, float, float]]) -> str:
@@ -815,7 +812,7 @@ def _lost_places(
 ) -> Iterator[str]:
     """Yield a note on the free places that no move reaches, and on a spacing that keeps them.
 
-    No spacing below `finest` [m] is tried; `build` makes the map with another spacing.
+    `finest` is the smallest tried spacing [m]. `build` makes the map with another spacing.
     """
     step = spacings(spacing)
     lost, each = places.lost, float(step.prod())
@@ -854,7 +851,6 @@ def _lost_ground(grid: OccupancyGrid, config: OccupancyConfig, places: Places) -
     least = max(_LEAST * float(wide.sum()), 1.0)
 
     def without(ground: np.ndarray, covered: Callable[[np.ndarray], np.ndarray]) -> str:
-        """Describe the connected parts of `ground` that `covered` does not list; "" = none."""
         rooms, count = label(ground)
         sizes = np.bincount(rooms.ravel(), minlength=count + 1)
         sizes[[0, *np.unique(covered(rooms))]] = 0

@@ -40,7 +40,7 @@ class LivePlaces:
         """Return the places of the first occupancy grid; `frame` is the frame of the grid.
 
         Raises:
-            MapError: no free cell, or no place on a free cell.
+            MapError: no cell is free, or no place is on a free cell.
             ConfigError: the spacing, the outline or the weights do not fit the grid.
         """
         config = replace(config, frame=config.frame or frame)
@@ -55,8 +55,8 @@ class LivePlaces:
         """Return the places of a newer occupancy grid; None = the places do not change.
 
         Raises:
-            MapError: no free cell, or no place on a free cell.
-            ConfigError: too many places, or weights that do not fit the grid.
+            MapError: no cell is free, or no place is on a free cell.
+            ConfigError: there are too many places, or the weights do not fit the grid.
         """
         if (mark := mark_of(grid)) == self.mark:
             return None
@@ -111,7 +111,6 @@ def _areas(config: OccupancyConfig) -> tuple[Outline | None, list[Outline]]:
 
 
 def _closed(places: Places, free: BoolArray) -> frozenset[int]:
-    """Return the places that are not `free` (n,), and those without a move to another place."""
     closed = set(np.flatnonzero(~free).tolist())
     moves = _moves(places)
     if moves and places.n - len(closed) > 1:

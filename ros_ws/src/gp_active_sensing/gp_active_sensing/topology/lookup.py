@@ -22,9 +22,9 @@ logger = logging.getLogger(__name__)
 
 
 def place_of(reading: Reading, topology: Topology, snap_distance: float) -> int:
-    """Return the place of a reading, by its location or its position.
+    """Return the place of a reading, from its location or its position.
 
-    A position may be up to `snap_distance` [m] from its place. The reading's fields may have any
+    A position may be up to `snap_distance` [m] from its place. Fields of the reading may have any
     type.
 
     Raises:
@@ -94,7 +94,7 @@ def check_start(topology: Topology, start: Start | None) -> int | None:
 
     Raises:
         ConfigError: no such place; the message suggests a similar name.
-        MapError: no other place is reachable from the start.
+        MapError: no other place is reachable from the starting place.
     """
     if start is None:
         return None
@@ -126,12 +126,12 @@ def check_start(topology: Topology, start: Start | None) -> int | None:
 def place_near(topology: Topology, position: tuple[float, float], key: str) -> int:
     """Return the index of the place nearest to x, y [m], or to longitude, latitude [degree].
 
-    On a map with a datum, a position counts as degrees if these degrees lie on the map. `key`
-    begins the error messages.
+    On a map with a datum, a position counts as degrees if these degrees lie on the map. `key` is
+    the beginning of error messages.
 
     Raises:
-        ConfigError: the nearest place is farther than the distance between neighbouring places, and
-            farther than `NEAR` times the diagonal of the map.
+        ConfigError: the nearest place is too far from the position. The limit is the spacing of
+            places or `NEAR` times the diagonal of the map, whichever is larger.
     """
     x, y = position
     datum = topology.datum
@@ -163,7 +163,7 @@ def place_near(topology: Topology, position: tuple[float, float], key: str) -> i
 
 
 def place_index(topology: Topology, given: str | int, key: str) -> int:
-    """Return the index of a place given by name or index; `key` begins the message.
+    """Return the index of a place given by name or index; `key` is for messages.
 
     Raises:
         ConfigError: no such place; the message suggests a similar name.

@@ -136,7 +136,7 @@ class MapConfig:
         Keys of other subclasses are dropped if they have their default values.
 
         Raises:
-            ConfigError: no kind, a kind that does not fit the file, or a key without a meaning for
+            ConfigError: the kind is missing or does not fit the file, or a key has no meaning for
                 the kind.
         """
         if cls is not MapConfig:
@@ -168,12 +168,12 @@ class MapConfig:
 
     @property
     def file(self) -> str:
-        """File of the map; "" = none."""
+        """File of the map; "" = no file."""
         return ""
 
     @property
     def topic(self) -> str:
-        """Topic of the map; "" = none."""
+        """Topic of the map; "" = no topic."""
         return ""
 
     @property
@@ -314,7 +314,7 @@ class LineConfig(_Regular, _WithCount):
 
 @dataclass(frozen=True)
 class PointsConfig(_WithCount):
-    """Configuration of randomly drawn places, between which every move is possible."""
+    """Configuration of randomly drawn places; any place may be next."""
 
     KIND: ClassVar = "points"
 
@@ -540,7 +540,7 @@ class OccupancyConfig(GridConfig):
 
 @dataclass(frozen=True)
 class RasterConfig(GridConfig, _WithClimb):
-    """Configuration of a grid on the cells with data of a raster."""
+    """Configuration of a grid on the cells of a raster that have data."""
 
     WHAT: ClassVar = " from a raster"
 
@@ -570,7 +570,7 @@ def _kinds_of(stated: Mapping[str, Any]) -> tuple[type[MapConfig], ...]:
     """Return the configuration classes that fit the keys `kind`, `topic` and `file`.
 
     Raises:
-        ConfigError: no kind, an unknown kind, or a kind that does not fit the file.
+        ConfigError: the kind is missing or unknown, or does not fit the file.
     """
     kind, file, topic = (
         given if isinstance(given := stated.get(key), str) else ""

@@ -26,7 +26,7 @@ from gp_active_sensing.util.lazy import library
 LOCAL = "local"
 """Name of a coordinate system in metres, in the map's own frame."""
 LONLAT = "EPSG:4326"
-"""Coordinate system of longitude and latitude, in this order."""
+"""Coordinate system of longitude and latitude, longitude first."""
 
 DEGREE = 111_320.0
 """Approximate length of a degree of latitude [m]."""
@@ -73,8 +73,7 @@ def locate(
         chosen: True = the user named the system; the map may have any size.
 
     Raises:
-        MapError: an unknown system, degrees declared as metres, metres declared as degrees, or a
-            map that is too large.
+        MapError: the system is unknown, the declared unit is wrong, or the map is too large.
         MissingDependencyError: pyproj is needed and missing.
     """
     if np.abs(points).max() > _BEYOND:
@@ -145,9 +144,9 @@ def place(
 ) -> tuple[list[tuple[Point, ...]], Located]:
     """Return lines in local metres; refuse lines whose unit is not the declared one.
 
-    `lengths` are the stated lengths of the lines [m]: None = not stated, () = no length is stated.
-    `allow_small` also accepts maps of a few metres; large maps always pass. The other arguments and
-    the errors are those of `locate`.
+    `lengths` are the stated lengths of the lines [m]; None = not stated, () = none is stated.
+    `allow_small` also accepts maps of a few metres. Further arguments and the errors are those of
+    `locate`, but the map may have any size.
     """
     points = np.array([point for line in lines for point in line], dtype=np.float64)
     drawn, stated = _totals(lines, lengths)
@@ -168,7 +167,7 @@ def place(
             "lengths both in metres?"
         )
         return placed, replace(made, notes=(note,))
-    # With metres declared as degrees, segments are 100 km long.
+    # Metres declared as degrees would make segments 100 km long.
     drawn, stated = _totals(placed, lengths)
     usual = float(np.median([length_of(line) for line in placed]))
     if (stated > 0.0 and drawn > _FACTOR * stated) or usual > _LONGEST:
@@ -182,7 +181,7 @@ def place(
 
 
 def geographic_of(points: Sequence[Point], crs: str, *, where: str) -> FloatArray:
-    """Return (n, 2) longitude and latitude of points in a coordinate system [degree]."""
+    """Return longitude and latitude (n, 2) of points in the coordinate system `crs` [degree]."""
     given = np.array(points, dtype=np.float64).reshape(-1, 2)
     return _transform(_system(crs, where), LONLAT, given, where)
 
@@ -190,10 +189,7 @@ def geographic_of(points: Sequence[Point], crs: str, *, where: str) -> FloatArra
 def local_metres(longitude: float, latitude: float, datum: Point) -> Point:
     """Return x and y of a position in the frame about a datum [m]; (inf, inf) if too far away.
 
-    The datum is longitude and latitude [degree].
-
-    Raises:
-        MissingDependencyError: pyproj is missing.
+    `datum` is longitude and latitude [degree]. Raises MissingDependencyError without pyproj.
     """
     x, y = _change(LONLAT, local_system(datum)).transform(longitude, latitude)
     return float(x), float(y)
@@ -210,7 +206,7 @@ def in_system(points: FloatArray, datum: Point, crs: str, *, where: str) -> Floa
 
 
 def own_origin(crs: str, *, where: str) -> Point | None:
-    """Return longitude and latitude of the origin of a `local_system`; None for another system."""
+    """Return longitude and latitude of the origin of a `local_system`; None = another system."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # to_dict loses details
         terms = _system(crs, where).to_dict()
@@ -223,11 +219,10 @@ def own_origin(crs: str, *, where: str) -> Point | None:
 
 
 def frame_error(points: Sequence[Point], crs: str, datum_at: Point, *, where: str) -> float:
-    """Return the largest error of the coordinates of a system as local metres [m].
+    """Return the largest error of coordinates in a system, taken as metres about `datum_at` [m].
 
-    The error of a point is the distance between its two positions: its coordinates minus
-    `datum_at`, and its position in the local frame about `datum_at`. `points` and `datum_at` are in
-    the coordinates of `crs`.
+    The error of a point is the distance between two positions: the coordinates minus `datum_at`,
+    and the exact position in the local frame about `datum_at`. All coordinates are in `crs`.
     """
     lonlat = geographic_of([datum_at, *points], crs, where=where)
     origin = (float(lonlat[0, 0]), float(lonlat[0, 1]))
@@ -272,7 +267,7 @@ def _change(source: Any, target: Any) -> Any:
 
 def _transform(source: Any, target: Any, points: FloatArray, where: str) -> FloatArray:
     change = _change(source, target)
-    # pyproj converts an array of one point to a number, which numpy 1 warns about; so use lists.
+    # Use lists: pyproj makes a number of an array with one point, which numpy 1 warns about.
     done = np.column_stack(change.transform(points[:, 0].tolist(), points[:, 1].tolist()))
     bad = np.flatnonzero(~np.isfinite(done).all(axis=1))
     if len(bad):

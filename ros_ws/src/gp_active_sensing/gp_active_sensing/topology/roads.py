@@ -52,17 +52,16 @@ _DEFAULT: tuple[str, ...] = ("length", "lanes", "speed_limit", "direction")
 class Roads(GraphTopology):
     """Road network, in which each place is a directed segment.
 
-    The position of a place is the middle of its segment. Its waypoint is the far end of the
+    The position of a place is the middle of the segment. The waypoint is the far end of the
     segment, heading along the segment. The cost of a move is the cost of driving the whole next
     segment. A segment may list its successors. Without a list, every segment that starts at its end
-    may follow. A U-turn is a turn of more than 150° back to the segment's start.
+    may follow. A U-turn is a turn of more than 150° back to the start of the segment.
 
     Args:
         road_map: segments.
         features: names from `FEATURES` and the map's own numbers, or only `RELATIONAL`.
-        anchor: position of a segment's value, for features and for `links`: 0 = start of the
-            segment, 0.5 = middle, 1 = end.
-        u_turns: one of `U_TURNS`, the places where U-turns are allowed.
+        anchor: position of a segment's value, for features and `links`: 0 = start, 1 = end.
+        u_turns: one of `U_TURNS`, the rules for U-turns.
         speed: speed on segments without a limit [m/s].
         frame: metric frame; "" = the map's own.
         reach: largest driving distance to the next segment [m]; 0 = adjacent segments only.
@@ -160,8 +159,7 @@ class Roads(GraphTopology):
 
         Raises:
             ConfigError: a feature is unknown.
-            MapError: the graph has no edges, no positions, several nodes at one place, or other
-                problems.
+            MapError: the graph has no edges, no positions, or two nodes at one place, among others.
             MissingDependencyError: coordinates are not metres, and pyproj is missing.
         """
         from gp_active_sensing.topology.loaders.graph import road_map_of
@@ -177,7 +175,7 @@ class Roads(GraphTopology):
         return self.road_map.segments
 
     def columns(self, names: Sequence[str] | None = None) -> tuple[FloatArray, tuple[str, ...]]:
-        """Return the (n, p) columns of some names, and their titles; see `Topology.columns`."""
+        """Return columns (n, p) of numbers by name, and their titles; see `Topology.columns`."""
         names = self._chosen if names is None else names
         numbers = numbers_of(self.segments)
         known = dict.fromkeys((*FEATURES, *numbers))
@@ -216,7 +214,7 @@ class Roads(GraphTopology):
         """Return coordinates (n, d) of an embedding of the graph of segments, and their names.
 
         The weight of a link is the range-normalised Manhattan distance between the features of its
-        two segments. The feature "direction" is compared as an angle.
+        two segments. The feature "direction" counts as an angle.
         """
         if len(features) > 1:
             msg = f"features: {RELATIONAL} stands alone, got {', '.join(features)}"
@@ -287,8 +285,7 @@ def _at(line: FloatArray, along: FloatArray, fraction: float) -> tuple[float, fl
 
 
 def _heading(line: FloatArray, along: FloatArray, fraction: float) -> float:
-    """Return the direction of a line at a fraction of its length [rad]."""
-    # The first point at or after s with a leg of positive length before it.
+    # The first point at or after s with a line of positive length before it.
     k = int(np.searchsorted(along, fraction * along[-1] * (1 - 1e-12)))
     while along[k] <= 0.0:
         k += 1
@@ -328,7 +325,7 @@ def keep_largest(road_map: RoadMap, u_turns: str = "dead_ends") -> RoadMap:
 # -- embedding of the road graph -------------------------------------------------------------------
 
 VERSION = 2
-"""Version of the embedding's computation, part of the key of its cache."""
+"""Version of the embedding's computation, part of the key in the cache."""
 FLOOR = 0.01
 """Smallest weight of a link, relative to the median of the weights above zero."""
 EXACT = 3000
@@ -344,11 +341,11 @@ MOST = 24
 def manhattan_weights(links: Links, columns: FloatArray, circular: FloatArray) -> FloatArray:
     """Return the (m,) range-normalised Manhattan distances of linked places [Chen2012].
 
-    ``w_ij = Σ_k |s_ik - s_jk| / range_k + Σ_l angle(i, j) / π``, where s are the columns (n, p) and
-    the angles are between the `circular` directions (n, c) [rad]. A constant column adds nothing.
-    The smallest weight is `FLOOR` times the median of the positive weights. Places with equal
-    features are therefore near each other, but not identical. If all places have equal features,
-    each link has the weight 1.
+    ``w_ij = Σ_k |s_ik - s_jk| / range_k + Σ_l angle(i, j) / π``, with columns s (n, p) and angles
+    between directions `circular` (n, c) [rad]. A constant column adds nothing. The smallest weight
+    is `FLOOR` times the median of the positive weights. Places with equal features are therefore
+    near each other, but not identical. If all places have equal features, each link has the weight
+    1.
     """
     i, j = links.first, links.second
     span = np.ptp(columns, axis=0)
@@ -368,9 +365,9 @@ def join_parts(
 ) -> tuple[Links, FloatArray]:
     """Join every part of a graph to its largest part; return the links and their weights (m,).
 
-    A new link joins the nearest two places of the two parts. It counts as a chain of typical links.
-    Its weight is the median weight times its length in units of the median link, at least the
-    median weight. `positions` are (n, 2) [m].
+    A new link joins the nearest two places of the two parts. The weight of the link is the median
+    weight, times its length divided by the median length of all links. The factor is at least 1.
+    `positions` are (n, 2) [m].
     """
     from scipy.spatial import cKDTree
 

@@ -1,4 +1,4 @@
-"""Searches along directed moves: cheapest ways and places within a distance."""
+"""Searches along directed moves: cheapest ways, and places within a distance."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class MoveArrays:
     def tree(self, root: int, by: str, *, back: bool = False) -> WaysFrom:
         """Return the cheapest ways from a place, or with `back` the cheapest ways to the place.
 
-        Of equally cheap ways, the result has the way whose last crossed place is nearest to `root`.
+        Among equally cheap ways, the way whose last crossed place is cheapest to reach is returned.
         """
         from scipy.sparse import csgraph
 
@@ -105,13 +105,13 @@ class MoveArrays:
         if len(costs) and costs.min() <= 0.0:  # avoid cycles of moves that cost nothing
             tight = tight[before[far[tight]] == near[tight]]
         tight = tight[np.argsort(-rank[near[tight]], kind="stable")]
-        # Prefer the lowest rank; of several moves from the same place, the first.
+        # Prefer the cheapest place before, and its first move.
         first = tight[::-1][np.unique(far[tight[::-1]], return_index=True)[1]]
         via = np.full(self.n, -1, dtype=np.int64)
         via[far[first]] = first
         via[root] = -1
         parents = np.where(via < 0, -1, near[via]) if len(near) else via
-        # Sum the other cost along the ways, in order.
+        # Sum the other cost along the ways, from the root outwards.
         other = self.seconds if by == "metres" else self.metres
         total = np.full(self.n, np.inf)
         total[root] = 0.0
@@ -172,7 +172,7 @@ class WaysFrom:
     before: IntArray  # (n,) the last crossed place of the way, -1 where there is none
 
     def route(self, goal: int) -> Route | None:
-        """Return the way to a place; None if there is no way."""
+        """Return the way to a place; None = no way."""
         if not np.isfinite(self.seconds[goal]):
             return None
         path = [goal]
@@ -194,10 +194,10 @@ class WaysFrom:
 def nearest_ring(
     following: Sequence[Sequence[int]], at: int, crossable: bytes | bytearray
 ) -> list[int]:
-    """Return the places nearest to `at` that are not crossable, sorted; nearest = fewest moves.
+    """Return the places that take the fewest moves from `at` and are not crossable, sorted.
 
-    The moves lead through crossable places. `following` (n,) lists the places that are one move
-    from each place. `crossable` (n,) is 1 for a crossable place.
+    The moves lead through crossable places. `following` (n,) has the next places of each place.
+    `crossable` (n,) is 1 for a crossable place.
     """
     seen = bytearray(len(following))
     ring = [at]
@@ -245,8 +245,8 @@ def search(
 ) -> _Came:
     """Search cheapest ways with Dijkstra's algorithm; return the last move to each reached place.
 
-    The result has, for each reached place, the place before it and the move between them. Ways cost
-    at most `most`. The search ends when it reaches `goal`.
+    The result maps each reached place to the place before it and the move. Ways cost at most
+    `most`. The search ends at `goal`.
     """
     best: dict[int, float] = {}
     came: _Came = {}

@@ -63,10 +63,10 @@ class RoadMap:
     name: str  # name of the map
     frame: str  # metric frame of the coordinates
     segments: tuple[Segment, ...]  # at least one, ids differ, successors exist
-    # longitude and latitude of the origin of the frame [degree], None when unknown; x is east and y
-    # is north there
+    # longitude and latitude of the origin of the frame [degree]; None = unknown. x is east and y
+    # is north at the origin
     datum: tuple[float, float] | None = None
-    # assumptions, changes and omissions of the loader, a sentence each
+    # assumptions, changes and omissions of the loader, each as a sentence
     notes: tuple[str, ...] = ()
     crs: str = "local"  # coordinate system of the file, "local" for metres in a frame of its own
 
@@ -84,10 +84,10 @@ _U_TURN_ANGLE = math.radians(150.0)
 
 
 def successors_of(segments: Sequence[Segment], u_turns: str) -> list[list[int]]:
-    """Return (n,) lists of the indices of the segments that may follow each segment.
+    """Return lists (n,) of the indices of the segments that may follow each segment.
 
     A segment may list its successors. Without a list, every segment that starts at its end may
-    follow; `u_turns`, one of `U_TURNS`, restricts U-turns.
+    follow. `u_turns` is one of `U_TURNS` and restricts U-turns.
     """
     by_id = {segment.id: i for i, segment in enumerate(segments)}
     leaving: dict[str, list[int]] = defaultdict(list)
@@ -110,7 +110,7 @@ def successors_of(segments: Sequence[Segment], u_turns: str) -> list[list[int]]:
 
 
 def _turn_angle(first: Segment, second: Segment) -> float:
-    """Return the angle between the end of a segment and the start of another [rad, 0…π]."""
+    """Return the turn from the end of a segment to the start of another segment [rad, 0…π]."""
     before = np.subtract(*_last_leg(first.line))
     after = np.subtract(*_last_leg(second.line[::-1])) * -1.0
     cross = float(before[0] * after[1] - before[1] * after[0])
@@ -118,7 +118,7 @@ def _turn_angle(first: Segment, second: Segment) -> float:
 
 
 def _last_leg(line: Sequence[Point]) -> tuple[Point, Point]:
-    """Return the last point before the end of a line that differs from the end, and the end."""
+    """Return the end of a line, and the last point that differs from the end."""
     end = line[-1]
     return end, next(point for point in reversed(line) if point != end)
 
@@ -162,10 +162,10 @@ class Links:
         """Return the links of pairs (i, j, metres, conductance), in either direction.
 
         A pair with i = j is left out. For repeated pairs the shortest metres and the largest
-        conductance count. A mass of None is the mean metres of the links at a place.
+        conductance count. `mass` None = the mean metres of the links at each place.
 
         Raises:
-            ValueError: a place outside 0 … n-1, or metres or a conductance that is not above 0.
+            ValueError: a place is outside 0 … n-1, or metres or a conductance is not above 0.
         """
         data = np.array(list(pairs), dtype=np.float64).reshape(-1, 4)
         ends, values = np.sort(data[:, :2].astype(np.int64), axis=1), data[:, 2:]
@@ -223,7 +223,7 @@ class Links:
 def move_links(
     segments: Sequence[Segment], successors: Sequence[Sequence[int]], anchor: float = MIDDLE
 ) -> Links:
-    """Return the undirected links of segments that follow one another. [Chen2012].
+    """Return the undirected links of segments that follow one another [Chen2012].
 
     `anchor` is the position of a segment's value: 0 = start, 1 = end.
     """
@@ -251,8 +251,8 @@ def segment_links(
     .. math:: w_{ij} = g_i g_j / \sum_{k \in J} g_k, \quad g_k = 1 / (\text{metres from k to J})
 
     On a road without crossings, the conductance is 1 over the distance between the points. Segments
-    that follow one another without a common junction get a distance but no conductance. `anchor` is
-    the position of a segment's value: 0 = start, 1 = end.
+    that follow one another without a common junction have a distance but no conductance. `anchor`
+    is the position of a segment's value: 0 = start, 1 = end.
     """
     arms: dict[str, list[tuple[int, float]]] = defaultdict(list)
     share = _share(anchor)

@@ -54,7 +54,6 @@ def is_doorway(topology: Topology, a: int, b: int) -> bool:
 
 
 def _onto(topology: GraphTopology, place: int) -> set[tuple[int, int]]:
-    """Return the moves onto a road segment and onto its opposite direction."""
     line, closed = topology.geometry(place), {place}
     apart = np.hypot(*(topology.goals[:, :2] - line[0]).T)
     for other in np.flatnonzero(apart <= _SAME).tolist():

@@ -101,7 +101,7 @@ def read_distances(path: Path, names: Sequence[str]) -> Ways:
     """Read a table of the ways between places; `names` are the names of the places.
 
     Columns are `from`, `to` and `metres`; `seconds` and `oneway` are optional. A way that is listed
-    in one direction counts in both directions. With `oneway` 1, true or yes, it counts only as
+    in one direction counts in both directions. With `oneway` 1, true or yes, the way counts only as
     listed.
 
     Raises:
@@ -167,7 +167,7 @@ def read_distances(path: Path, names: Sequence[str]) -> Ways:
 def moves_along(
     ways: Ways, points: FloatArray, speeds: Speeds, *, names: Sequence[str], where: str
 ) -> list[list[Move]]:
-    """Return the moves (n,) of places at points (n, 2 or 3) [m] that direct ways join.
+    """Return the moves (n,) of places at `points` (n, 2 or 3) [m] along direct `ways`.
 
     The cost of a move is the cost of the cheapest way, which may lead past other places. `speeds`
     determine the duration of ways without stated seconds. `where` and `names` are for messages.

@@ -35,19 +35,17 @@ _FORMATS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("points", (".csv",), "tables:of_csv"),
     ("points", _GIS, "tables:of_features"),
 )
-"""Kind of content, endings of file names, and reader of each format. Add new formats here.
+"""Kind of content, file name endings, and reader of each format. Add new formats here.
 
 A reader takes a path and returns a `RoadMap` (roads), a `Drawing` (areas), an `OccupancyGrid` and
-notes (cells), or a `PlaceTable` (points). A reader of a raster takes a path and the name of a band,
-and returns a `RasterFile` and its unit.
-
-Every reader raises MapError with all problems of a file, or MissingDependencyError for a missing
-library.
+notes (cells), or a `PlaceTable` (points). A reader of a raster also takes the name of a band, and
+returns a `RasterFile` and its unit. A reader raises MapError with all problems of a file, or
+MissingDependencyError.
 """
 loaders: Registry[Any] = Registry("map format", group="gp_active_sensing.map_loaders")
-"""Readers by kind of content and ending, such as "areas .kml".
+"""Readers by kind of content and file name ending, such as "areas .kml".
 
-A plug-in for roads is registered under an ending without a kind.
+A plug-in for roads is registered under an ending without a kind of content.
 """
 for _kind, _ends, _where in _FORMATS:
     for _end in _ends:
@@ -63,7 +61,7 @@ _TAKES_CRS = {".geojson", ".json", ".graphml", ".csv"}
 MOST_TEXT = 256 * 2**20
 """Largest size of a file of GeoJSON or of a table [bytes]."""
 SHOWN_PROBLEMS = 10
-"""Largest number of problems that an error shows."""
+"""Largest number of problems in an error message."""
 
 
 # -- formats ---------------------------------------------------------------------------------------
@@ -161,7 +159,6 @@ def kind_of_map(file: str) -> str:
 
 
 def _kind_in_geojson(text: str) -> str:
-    """Return the kind of map in a text of GeoJSON."""
     if re.search(r'"(from|startid)"\s*:', text) or not re.search('(Polygon|Point)"', text):
         return "roads"
     if 'Polygon"' in text:
@@ -170,7 +167,7 @@ def _kind_in_geojson(text: str) -> str:
 
 
 def name_problems(key: str, given: object) -> list[str]:
-    """Return the problems of a file name that is given instead of corners."""
+    """Return the problems of a file name that is given in place of corners."""
     known = ends_of("areas")
     if not isinstance(given, str) or given.lower().endswith(known):
         return []
@@ -182,7 +179,7 @@ def name_problems(key: str, given: object) -> list[str]:
 
 
 def check_file(path: Path, most: int = sys.maxsize) -> None:
-    """Raise MapError for a missing file, or one of more than `most` bytes."""
+    """Raise MapError if a file is missing or has more than `most` bytes."""
     try:
         with open_file(path) as stream:
             size = os.fstat(stream.fileno()).st_size
@@ -276,7 +273,7 @@ def shown(value: Any) -> str:
 
 
 def is_text(value: str) -> bool:
-    """Return whether a text can be encoded; a lone surrogate in JSON cannot."""
+    """Return whether a text can be encoded as UTF-8; a lone surrogate of JSON cannot."""
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:

@@ -1,9 +1,9 @@
 """Areas from files: outlines, geofences, obstacles and regions of interest, in local metres.
 
-The properties, the folder or layer, or the name of a polygon give its role: outline, fence,
-obstacle or region. A name gives a role only if it describes nothing else. Examples are "Exclusion
-zone A" and "no-go: reeds", but not "Rock Lake". A polygon without a role is an outline. Inside
-another polygon without a role, it is a hole.
+The role of a polygon is outline, fence, obstacle or region. The role follows from the properties,
+the folder or layer, or the name. A name gives a role only if it describes nothing else: "Exclusion
+zone A" and "no-go: reeds" do, "Rock Lake" does not. A polygon without a role is an outline, or a
+hole if it lies inside another polygon without a role.
 """
 
 from __future__ import annotations
@@ -79,11 +79,11 @@ class Areas:
 def read_areas(path: Path, *, datum: Point | None = None, crs: str = "") -> Areas:
     """Read the areas of a file.
 
-    `datum` is longitude and latitude of the frame's origin [degree]; None = the middle of areas in
-    degrees. `crs` is the coordinate system; "" = the one that the file declares.
+    `datum` is longitude and latitude of the frame's origin [degree]; None = the middle of the
+    areas. `crs` is the coordinate system; "" = the declared system.
 
     Raises:
-        MapError: no such file, no polygon, or polygons that cannot be used.
+        MapError: the file is missing, has no polygon, or has polygons that cannot be used.
         MissingDependencyError: a library that the format or the coordinates need is missing.
     """
     import shapely
@@ -146,7 +146,7 @@ _WHOLE = {
     role: re.compile(rf"{words}{_LABEL}( ?[#:]?( ?\d+| ?[a-z]))?", re.IGNORECASE)
     for role, words in _WORDS.items()
 }
-"""Patterns of names that consist of the word for a role, perhaps "zone", and a number or letter."""
+"""Patterns of names that consist of the word for a role and perhaps a number or letter."""
 _FIRST = {
     role: re.compile(rf"{words}( ?(zones?|areas?|polygons?|regions?))( .*)|{words} ?[:(] ?.*")
     for role, words in _WORDS.items()
@@ -180,7 +180,6 @@ def _role_of_name(name: str) -> str:
 
 
 def _role(feature: Feature, notes: list[str]) -> str:
-    """Return the role of a shape by its properties, its folder, its name or its weight."""
     for key in filter(feature.tags.get, _ROLE_KEYS):
         text = _plain(feature.tags[key])
         for role, words in _WORDS.items():
@@ -236,7 +235,6 @@ _KINDS = {"Point": "points", "LineString": "lines", "LinearRing": "lines"}
 
 
 def _closed(line: Any) -> FloatArray | None:
-    """Return the corners of a closed path; None for any other shape."""
     import shapely
 
     points = shapely.get_coordinates(line)
@@ -366,7 +364,6 @@ def _outline(
 
 
 def _as_what(of: Sequence[tuple[Shape, Any, str]]) -> Iterator[str]:
-    """Yield a sentence for each role on the number, names and area of its shapes."""
     for role, count in Counter(role for *_, role in of).items():
         each = [(s.name or s.where, m.area) for s, m, r in of if r == role]
         named = ", ".join(dict.fromkeys(name for name, _ in each[:5]))
@@ -385,8 +382,8 @@ def weighted(places: T, config: WeightsConfig, base_dir: Path | None = None) -> 
     Places on the edge of an area lie in the area.
 
     Raises:
-        ConfigError: a missing column, a weight below 0, areas that are no polygons or contain no
-            place, or no weight above 0.
+        ConfigError: a column is missing, a weight is below 0, no weight is above 0, an area is no
+            polygon, or an area contains no place.
         MapError: a place has no value in the column.
     """
     if not (config.column or config.areas):

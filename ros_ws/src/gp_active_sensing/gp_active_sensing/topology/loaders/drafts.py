@@ -1,4 +1,4 @@
-"""Collection of the segments of a road file, with checks of their values.
+"""Collection of the segments of a road file, with checks of all values.
 
 A reader adds segments in the coordinates of its file. `Drafts.finish` projects the segments to
 local metres and builds the road map, or raises an error with all problems.
@@ -36,9 +36,9 @@ from gp_active_sensing.topology.segments import (
 MOST_NUMBER = 1e9
 """Largest accepted length [m], speed limit [m/s], number of lanes, or coordinate [m]."""
 MOST_TURNS = 10_000
-"""Largest number of pairs of arriving and leaving segments at a junction."""
+"""Largest number of turns at a junction: pairs of an arriving and a leaving segment."""
 SHORTEST = 1e-3
-"""Smallest length of a segment [m]; a shorter segment counts as one without length."""
+"""Smallest length of a segment [m]; a shorter segment counts as zero length."""
 KMH = 1.0 / 3.6
 """One kilometre per hour [m/s]."""
 MPH = 1609.344 / 3600.0
@@ -54,7 +54,7 @@ RESERVED = frozenset({*FEATURES, RELATIONAL})
 
 @dataclass(frozen=True)
 class Draft(Segment):
-    """Segment in the coordinates of its file; a length of NaN means the length of its line."""
+    """Segment in the coordinates of its file; a length of NaN = the length of its line."""
 
     length: float = math.nan
     where: str = ""  # position in the file, for messages
@@ -64,8 +64,8 @@ class Draft(Segment):
 class Drafts:
     """Segments, problems and notes of a road file.
 
-    With `join_zero_length` the two ends of a segment without length become one junction. Otherwise
-    a segment without length is a problem.
+    With `join_zero_length`, both ends of a segment of zero length become one junction. Without it,
+    such a segment is a problem.
     """
 
     def __init__(self, path: Path, *, join_zero_length: bool = False) -> None:
@@ -177,7 +177,7 @@ class Drafts:
         return number
 
     def extra(self, values: Mapping[str, Any], where: str) -> dict[str, float]:
-        """Return the finite numbers among values; report NaN as a problem and text in a note."""
+        """Return the finite numbers among values; NaN is a problem, and text leads to a note."""
         found: dict[str, float] = {}
         for key, value in values.items():
             if value is None:
@@ -335,7 +335,7 @@ class Drafts:
     def _joined(
         self, pairs: Sequence[tuple[Draft, tuple[Point, ...]]]
     ) -> list[tuple[Draft, tuple[Point, ...]]]:
-        """Drop segments without length, and unite the junctions at their ends."""
+        """Drop segments of zero length, and unite the junctions at their ends."""
         other: dict[str, str] = {}
 
         def root(junction: str) -> str:
@@ -359,7 +359,6 @@ class Drafts:
         ]
 
     def _check_successors(self, segments: Sequence[Segment]) -> None:
-        """Check that each successor exists and starts at the end of its segment."""
         starts = {segment.id: segment.start for segment in segments}
         for segment in segments:
             where = f"{self._where[segment.id]}: successors"
@@ -377,7 +376,7 @@ class Drafts:
         self.problems.append(f"{what} {name!r} on the map.{hint}")
 
     def check_junctions(self, known: Collection[str]) -> None:
-        """Check that the ends of segments are junctions of the file, if it lists junctions."""
+        """Check that segments end at the junctions that the file lists, if any."""
         for draft in self._drafts if known else ():
             for key, junction in (("from", draft.start), ("to", draft.end)):
                 if junction not in known:

@@ -124,7 +124,6 @@ def _header(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
 
 
 def _take(drafts: Drafts, junctions: set[str], feature: Any, index: int) -> None:
-    """Add a feature: a LineString as a segment, a Point as a junction."""
     where, problems = f"feature {index}", drafts.problems
     if not isinstance(feature, dict) or feature.get("type") != "Feature":
         problems.append(f"{where}: expected a GeoJSON Feature, got {shown(feature)}")

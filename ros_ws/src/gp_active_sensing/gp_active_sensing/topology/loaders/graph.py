@@ -120,7 +120,7 @@ def road_map_of(graph: Any, *, name: str = "", crs: str = "") -> RoadMap:
 
     Nodes have x and y, lon and lat, or pos. A directed edge is a segment. An undirected edge is a
     segment in each direction, or with `oneway` one segment from `from` to `to`. An edge without
-    `length` [m] has the length of its line. A name or crs of "" is replaced by that of the graph.
+    `length` [m] has the length of its line. `name` or `crs` "" = the value in the graph.
 
     Raises:
         MapError: all problems, each with its node or edge.
@@ -161,7 +161,7 @@ def road_map_of(graph: Any, *, name: str = "", crs: str = "") -> RoadMap:
 
 
 def _at_one_place(nodes: Mapping[str, Point], edges: Iterable[_Edge]) -> list[str]:
-    """Return a problem for each pair of nodes at one position that no edge of length 0 joins."""
+    """Return a problem for each pair of nodes at one position without an edge of length 0."""
     places: dict[Point, list[str]] = defaultdict(list)
     for node, point in nodes.items():
         places[point].append(node)
@@ -219,7 +219,7 @@ def _missing(value: Any) -> bool:
 
 
 def load(path: Path, *, crs: str = "") -> RoadMap:
-    """Read a GraphML file; `crs` overrides its coordinate system, "" = the declared one."""
+    """Read a GraphML file; `crs` overrides its coordinate system, "" = the declared system."""
     drafts = Drafts(path, join_zero_length=True)
     names: dict[str, str] = {}
     edges: list[_Edge] = []

@@ -2,8 +2,8 @@
 
 A shade v of 0 … 255 is an occupancy of 1 - v / 255, or of v / 255 with `negate`. The modes are:
 
-- trinary: occupied from `occupied_thresh` on, free up to `free_thresh`, unknown between them;
-- scale: like trinary, but 0 … 100 % between the thresholds, linear in the occupancy;
+- trinary: a cell is occupied from `occupied_thresh`, free up to `free_thresh`, else unknown;
+- scale: like trinary, but linear from 0 to 100 % between the thresholds;
 - raw: shades 0 … 100 are values in percent, all other shades are unknown.
 
 A pixel that is not opaque is unknown.
@@ -30,7 +30,7 @@ from gp_active_sensing.util.yaml_files import load_yaml
 MOST_PIXELS = MOST_GROUND
 """Largest number of pixels of an image."""
 _FORMATS = ("PNG", "JPEG", "BMP")
-"""Image formats that Pillow may open; some other formats start programs (EPS: Ghostscript)."""
+"""Image formats that Pillow may open; for other formats, Pillow may start programs."""
 _MOST_BYTES = 4 * MOST_PIXELS
 _MOST_HEADER = 1 << 16
 """Largest size of the header of a PGM [bytes]."""
@@ -214,7 +214,7 @@ def _values(
         raw = np.rint(shades)
         return np.where(raw <= 100.0, raw, -1.0).astype(np.int8), ()
     unknown = np.rint(shades) == _UNKNOWN_SHADE
-    # Computed in place: the largest image takes 200 MB.
+    # Compute in place: the largest image takes 200 MB.
     occupancy = np.divide(shades, 255.0, out=shades)
     if not meta.negate:
         np.subtract(1.0, occupancy, out=occupancy)

@@ -33,14 +33,14 @@ DRIVABLE = frozenset(
 
 _CLOSED = {"no", "private", "agricultural", "forestry", "delivery", "emergency"}
 _ACCESS = ("motorcar", "motor_vehicle", "vehicle", "access")
-"""Keys of access rights, the most specific first."""
+"""Keys of access rights, from specific to general."""
 _ONE_WAY = {
     **dict.fromkeys(("yes", "true", "1"), (True, False)),
     **dict.fromkeys(("-1", "reverse"), (False, True)),
     **dict.fromkeys(("no", "false", "0", "alternating"), (True, True)),
     "reversible": (False, False),
 }
-"""Directions in which a way may be driven, forward and backward, by value of `oneway`."""
+"""Flags for driving forward and backward along a way, by value of `oneway`."""
 _KNOT = 1852.0 / 3600.0
 _WALK = 7.0 * KMH
 _SPEED = re.compile(r"(\d+(?:[.,]\d+)?)\s*(km/h|kmh|kph|mph|knots)?$")
@@ -104,7 +104,7 @@ class _Way(NamedTuple):
 
 
 class _Restriction(NamedTuple):
-    """Turn from one way to another at a node; it is forbidden, or the only allowed turn."""
+    """Forbidden turn from one way to another at a node, or the only allowed turn."""
 
     first: int
     via: int
@@ -231,7 +231,7 @@ def _with_restrictions(road_map: RoadMap, listed: Sequence[_Restriction]) -> Roa
     """Replace the successors of segments according to turn restrictions.
 
     Without a restriction, a segment keeps the default successors, with U-turns at dead ends. A
-    segment without any other successor keeps its U-turns.
+    segment that can only turn back keeps its U-turns.
     """
     if not listed:
         return road_map

@@ -1,7 +1,7 @@
 """Plans of QGroundControl: surveys, structures, corridors, the geofence and the home position.
 
-Positions are latitude and longitude, in this order. A plan of an unknown layout is refused: without
-its geofence a vehicle could leave the area.
+Positions are latitude and longitude, in this order. A plan of an unknown layout is refused, since a
+vehicle could leave an area whose geofence is not read.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 GDAL (rasterio) reads GeoTIFF (``.tif``) and netCDF (``.nc``) with scale, offset, unit, no-data
 value, mask and control points. This module reads ESRI ASCII grids (``.asc``) itself, since GDAL
-reads wrong and missing values as 0. The header of a grid has ncols, nrows, xllcorner and yllcorner
-(or xllcenter and yllcenter), cellsize (or dx and dy) and perhaps NODATA_value. Rows run from north
-to south.
+would read wrong or missing values as 0. The header of a grid has ncols, nrows, xllcorner and
+yllcorner (or xllcenter and yllcenter), cellsize (or dx and dy) and perhaps NODATA_value. Rows run
+from north to south.
 
 GDAL chooses a driver by content. With a VRT or WMS description in a file named ``.tif``, GDAL would
 read other files and call servers. Each file is therefore opened with the driver of its ending. The
@@ -80,11 +80,11 @@ class RasterFile:
 def read_raster(path: Path, value: str = "") -> RasterFile:
     """Read a raster; if it has several bands, read the band with the name `value`.
 
-    Values of a height, such as "depth" or "height", become metres upwards.
+    With a `value` such as "depth" or "height", values become heights in metres, upwards.
 
     Raises:
-        MapError: the file cannot be read, is damaged, too large, or without any data; none of
-            several bands has the name `value`; or depths have both signs.
+        MapError: the file cannot be read, is damaged, is too large, or has no data. Other causes
+            are a missing band `value`, and depths of both signs.
         MissingDependencyError: a GeoTIFF or netCDF file needs rasterio, which is missing.
     """
     raster: RasterFile
@@ -125,7 +125,7 @@ def of_gdal(path: Path, value: str) -> tuple[RasterFile, str]:
 
 
 def _layer(path: Path, found: Any, transform: Any, number: int, notes: list[str]) -> RasterFile:
-    """Return the band with a number (from 1), with scale and offset applied; add to `notes`."""
+    """Return the band with a number (from 1), with scale and offset; add to `notes`."""
     _check_size(path, found.width, found.height)
     a, b, c, d, e, f = (float(number) for number in transform[:6])
     crs = found.crs or found.gcps[1]
@@ -185,7 +185,6 @@ def _edge(path: Path, head: Mapping[str, float], axis: str, size: float) -> floa
 def _header(
     path: Path, lines: Iterator[tuple[int, list[str]]]
 ) -> tuple[dict[str, float], tuple[int, list[str]]]:
-    """Return the header of an ESRI ASCII grid, and the first line after the header."""
     head: dict[str, float] = {}
     for line, words in lines:
         key, where = words[0].lower(), f"{path}, line {line}"
@@ -311,7 +310,6 @@ def _opened(path: Path, value: str = "") -> Iterator[tuple[Any, Any]]:
 
 
 def _transform(rasterio: Any, path: Path, found: Any) -> Any:
-    """Return the transform of a file: its own, or that of its control points or its world file."""
     if not found.transform.is_identity:
         return found.transform
     points, _ = found.gcps
@@ -358,7 +356,7 @@ class RasterCells:
     where: str  # the file, for messages
     raster: RasterFile  # in its own coordinates
     crs: str  # coordinate system of the raster, `LOCAL` for metres of the map
-    # longitude and latitude of the origin of the map's frame; None with `LOCAL`
+    # longitude and latitude of the origin of the map's frame; None = metres of the map (`LOCAL`)
     datum: Point | None
     corners: FloatArray  # (m, 2) points of the edge of its data in the map's frame [m]
     # centre of the first cell of the last row, mostly the south-west one, in the map's frame [m]
@@ -414,10 +412,10 @@ class RasterCells:
         return np.asarray(within.all(axis=1))
 
     def values_at(self, points: FloatArray, *, whole: bool = False) -> FloatArray:
-        """Interpolate at points (m, 2): bilinear between cell centres, constant beyond them; (m,).
+        """Return values (m,) at points (m, 2), bilinear between cell centres.
 
-        If one of the four centres has no data, the value is the value of the cell around the point.
-        With `whole`, the value is NaN instead.
+        Beyond the outermost centres, values are constant. If one of the four centres around a point
+        has no data, the value is the value of the cell around the point, or NaN with `whole`.
         """
         size = np.array(self.shape[::-1])
         cells = self.cells_of(points)
@@ -449,8 +447,8 @@ def load_raster_cells(
     """Read a raster (see `read_raster`) and project it to local metres.
 
     `datum` is longitude and latitude of the origin of the map's frame. None = the origin of a
-    raster in a local frame (an export), or else the middle of the data. `crs` overrides the
-    coordinate system; "" = the declared one.
+    raster in a local frame, as in an export, otherwise the middle of the data. `crs` overrides the
+    coordinate system; "" = the declared system.
 
     Raises:
         MapError: the file cannot be used, or its coordinate system is unknown.
@@ -468,10 +466,10 @@ def load_raster_cells(
 def to_map(
     raster: RasterFile, path: Path, datum: Point | None, *, chosen: bool = False
 ) -> RasterCells:
-    """Project a raster to local metres; `chosen` True = the user named its system.
+    """Project a raster to local metres; `chosen` = the user named the system.
 
     Raises:
-        MapError: an unknown coordinate system, or coordinates outside of it.
+        MapError: the coordinate system is unknown, or coordinates are outside of its area.
         MissingDependencyError: pyproj is needed but missing.
     """
     known = ~np.isnan(raster.values)

@@ -1,7 +1,7 @@
 """Road maps from SUMO networks (``.net.xml``, ``.net.xml.gz``).
 
-A segment is an edge for passenger cars, drawn in the middle of its open lanes. Its successors are
-the connections of SUMO. Coordinates stay those of the network, so that a map fits the simulation.
+A segment is an edge for passenger cars, drawn in the middle of its open lanes. Connections of SUMO
+become successors. Coordinates stay those of the network, so that a map fits the simulation.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gp_active_sensing.util.xml_files import elements, tag_of
 
 CAR = "passenger"
 _TRUE_ENOUGH = 1.0
-"""Largest difference between the network's frame and the local frame about its datum [m]."""
+"""Largest error of the network's coordinates as local metres [m]."""
 
 
 def load(path: Path) -> RoadMap:
@@ -141,7 +141,7 @@ class _Net:
         )
 
     def _datum(self) -> Point | None:
-        """Return the datum of the network's origin; None = axes do not point east and north."""
+        """Return the datum of the network's origin; None = its axes are not east and north."""
         projection = self.place.get("projParameter", "!")
         offset = _shape(self.place.get("netOffset", ""))
         if projection == "!" or not offset or not self._edges:
@@ -203,7 +203,7 @@ def _shape(text: str) -> tuple[Point, ...]:
 
 
 def _middle(shapes: list[tuple[Point, ...]]) -> tuple[Point, ...]:
-    """Return the middle of the two outer lanes, or a lane if their numbers of points differ."""
+    """Return the middle of the two outer lanes; with unequal numbers of points, one lane."""
     first, last = shapes[0], shapes[-1]
     if len(first) != len(last):
         return shapes[len(shapes) // 2]

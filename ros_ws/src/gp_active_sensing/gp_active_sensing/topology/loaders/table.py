@@ -31,7 +31,10 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "class": ("class", "type", "highway"),
     "name": ("name", "street"),
 }
-"""Accepted titles of each column; the first match counts. A title may have a word of `_GUESSED`."""
+"""Accepted titles of each column; the first match counts.
+
+A title may have a word of `_GUESSED`.
+"""
 
 _NODES: Mapping[str, tuple[str, ...]] = {
     "node": ("node", "id", "node_id"),
@@ -60,7 +63,7 @@ def load(path: Path, *, crs: str = "") -> RoadMap:
 
 
 def is_edges(path: Path) -> bool:
-    """Return whether the columns of a table are those of edges, rather than those of places."""
+    """Return whether the columns of a table are those of edges, not those of places."""
     check_file(path, MOST_TEXT)
     with Table(path, MapError) as table:
         titles = {title.lower() for title in table.header}
@@ -99,7 +102,7 @@ class _Reader:
         return row[title].strip() if title else ""
 
     def row(self, number: int, row: Mapping[str, str]) -> None:
-        """Add the edge of a row."""
+        """Add a row as an edge."""
         identity = self._cell(row, "id") or ("" if "id" in self._columns else f"e{self._row}")
         self._row += 1
         where = f"line {number} (id {identity!r})"
@@ -177,7 +180,6 @@ class _Reader:
 
 
 def _columns_of(table: Table, names: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
-    """Return the title of each known column. Raises MapError for a repeated title."""
     for title in filter(None, table.header):
         table.column(title)
     by_name = {_plain(title): title for title in table.header} | {t: t for t in table.header}

@@ -139,9 +139,9 @@ _MOST_COLUMNS, _MOST_PLACES = 1_000, 1_000_000
 _AT_ONCE = 300
 """Number of rows per chunk; with 1,000 rows, garbage collection would take three times as long."""
 _NOWHERE = 1.0
-"""Distance of all other places from (0, 0) above which a place at (0, 0) is wrong [degree]."""
+"""Distance [degree] of all other places from (0, 0) that makes a place at (0, 0) an error."""
 _NOWHERE_METRES = 1e5
-"""Distance of all other places from (0, 0) above which a place at (0, 0) is wrong [m]."""
+"""Distance [m] of all other places from (0, 0) that makes a place at (0, 0) an error."""
 _SAME = 0.05
 """Largest distance between positions of a place from local metres and from degrees [m]."""
 _ABOUT = 100.0
@@ -266,7 +266,7 @@ class SitesReader:
         return tuple(names)
 
     def _somewhere(self, points: FloatArray, names: Sequence[str], *, degrees: bool) -> BoolArray:
-        """Return flags of the places away from (0, 0), which a receiver without a fix reports."""
+        """Return flags of all places except at (0, 0), the position of a receiver without a fix."""
         nowhere = (points == 0.0).all(axis=1)
         if degrees and nowhere.all():
             raise fault(self._path, "all places are at 0, 0, as a receiver without a fix writes it")
@@ -299,7 +299,6 @@ class SitesReader:
         return locate(points, "", where=where, degrees=False)
 
     def _of_zones(self, points: FloatArray) -> FloatArray:
-        """Return longitude and latitude of UTM coordinates in the zone of each row."""
         zones = [word.upper().replace(" ", "") for word in self._words["zone"]]
         halves = self._words.get("hemisphere", [""] * len(zones))
         labels = [zone + half[:1].upper() for zone, half in zip(zones, halves, strict=True)]
@@ -326,8 +325,8 @@ class SitesReader:
     def _of_both(self, made: Located, metres: FloatArray, degrees: FloatArray) -> Located:
         """Check that metres and degrees of a table agree; return the places.
 
-        Metres of a local frame, as `export` writes them, become the positions. UTM coordinates are
-        only checked, and the degrees become the positions.
+        Metres of a local frame, as in an export, become the positions. With UTM coordinates, the
+        degrees become the positions.
         """
         where = self._path
         middle = made.datum or (0.0, 0.0)
@@ -357,7 +356,7 @@ class SitesReader:
     def _others(
         self, values: Mapping[int, FloatArray], used: set[int], kept: BoolArray
     ) -> dict[str, FloatArray]:
-        """Return the further columns of numbers; of columns with the same name, the first."""
+        """Return the columns of numbers that are not `used`; for equal names, the first column."""
         found: dict[str, FloatArray] = {}
         text: list[str] = []
         fills: list[str] = []

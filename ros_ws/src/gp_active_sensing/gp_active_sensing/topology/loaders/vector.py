@@ -37,12 +37,11 @@ from gp_active_sensing.util.lazy import library
 from gp_active_sensing.util.xml_files import elements, tag_of, whole_bytes
 
 MOST_FEATURES = 10_000
-"""Largest number of features of a file."""
 _MOST_LAYERS = 200
 """Largest number of layers of a file, or of folders of KML."""
 _NAMES = ("name", "title", "label", "id")
 _OTHER_FILES = re.compile(rb"OGRVRT|VRTDataset|opengis\.net/(gml|wfs|wms)|GDAL_WMS|WFSDataSource")
-"""Pattern of words in descriptions that refer to data in other files."""
+"""Pattern of descriptions that refer to data in other files."""
 _DRAWN = ("tessellate", "extrude", "visibility")
 """Columns that GDAL adds for the drawing style of KML."""
 _DRAWN_SHAPES = re.compile(
@@ -222,7 +221,6 @@ def _kml(path: Path) -> VectorFile:
 
 
 def _file(path: Path) -> VectorFile:
-    """Read a shapefile or a GeoPackage; check its first bytes."""
     with path.open("rb") as stream:
         head = stream.read(72)
     start = b"\x00\x00\x27\x0a" if path.suffix.lower() == ".shp" else b"SQLite format 3"
@@ -269,7 +267,6 @@ def _gdal(source: Any, path: Path) -> VectorFile:
 
 
 def _of_bytes(data: bytes | None, where: str) -> Any:
-    """Return a geometry from well-known binary; close its open rings."""
     import shapely
 
     if not data:
