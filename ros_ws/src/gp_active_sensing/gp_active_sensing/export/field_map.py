@@ -126,11 +126,7 @@ class FieldMap:
         )
 
     def at_height(self, height: float) -> FieldMap:
-        """Return the layer near a height [m] as a separate map.
-
-        Raises:
-            RunError: no such layer; the message lists the layers.
-        """
+        """Return the layer near a height [m] as a map. Raises RunError if there is no layer."""
         layer = layer_at(self.topology, height)
         whole, which = self.topology, layer.places
         names = [whole.names[place] for place in which.tolist()]

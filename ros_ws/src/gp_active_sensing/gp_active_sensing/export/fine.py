@@ -14,7 +14,6 @@ from gp_active_sensing.topology.geometry import FreeGround
 from gp_active_sensing.types import FloatArray, IntArray
 
 MOST_POINTS = 10_000_000
-"""Largest number of points of a fine map."""
 
 
 class FinePoints(NamedTuple):

@@ -18,7 +18,6 @@ _NEAR = 0.25
 _OFF = 1e-3
 """Largest distance of a place from the centre of its cell [cell]."""
 MOST_CELLS = 25_000_000
-"""Largest number of cells of a raster."""
 
 
 @dataclass(frozen=True)
@@ -109,11 +108,7 @@ def layers_of(topology: Topology) -> tuple[Layer, ...]:
 
 
 def layer_at(topology: Topology, height: float) -> Layer:
-    """Return the layer of a map near a height [m].
-
-    Raises:
-        RunError: no such layer; the message lists the layers.
-    """
+    """Return the layer of a map near a height [m]. Raises RunError if there is no such layer."""
     if topology.heights is None:
         msg = f"map {topology.name!r} lies in the plane, it has no layers; leave the layer out"
         raise RunError(msg)
@@ -135,11 +130,7 @@ def layer_at(topology: Topology, height: float) -> Layer:
 
 
 def lattice_of(topology: Topology) -> Lattice:
-    """Return the cells of a map of one grid.
-
-    Raises:
-        RunError: the places are roads, scattered points or layers instead of cells of one grid.
-    """
+    """Return the cells of a map of one grid. Raises RunError for roads, points and layers."""
     layers = layers_of(topology)
     if len(layers) > 1:
         raise _refused(topology, "several places stand at one position, one above another")

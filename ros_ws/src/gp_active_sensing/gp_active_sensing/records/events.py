@@ -542,4 +542,3 @@ EVENT_TYPES: dict[str, type[Event]] = {
         StatusNoted,
     )
 }
-"""Class of each kind of event."""

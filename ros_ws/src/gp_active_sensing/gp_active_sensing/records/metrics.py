@@ -137,7 +137,6 @@ class Scores(TypedDict):
 
 
 SCORES: tuple[str, ...] = tuple(Scores.__annotations__)
-"""Keys of the scores in records and summaries."""
 NO_SCORES: Scores = Scores(
     rmspe=None,
     nlpd=None,
@@ -148,7 +147,6 @@ NO_SCORES: Scores = Scores(
     reading_coverage_90=None,
     reading_coverage_95=None,
 )
-"""Scores without a known truth."""
 
 
 class Scorer:

@@ -122,11 +122,7 @@ class RunDirectory:
 
     @classmethod
     def open(cls, path: Path | str) -> RunDirectory:
-        """Open the directory of an earlier run for reading.
-
-        Raises:
-            RunError: the directory or a readable configuration is missing.
-        """
+        """Open the directory of an earlier run for reading. Raises RunError without a run."""
         path = _existing(path)
         try:
             return cls(path, load_yaml(path / CONFIG))
@@ -259,11 +255,7 @@ class RunDirectory:
         return self._files.trouble
 
     def close(self) -> None:
-        """Close all files; the next write opens them again.
-
-        Raises:
-            RunError: the last data could not be written; all files are closed.
-        """
+        """Close all files; the next write opens them again. Raises RunError if data are lost."""
         self._number = self._journalled = None
         try:
             self._files.close()
@@ -322,11 +314,7 @@ class RunDirectory:
         return self._lines(TRUTH)
 
     def summary(self) -> dict[str, Any]:
-        """Return the summary; {} = no summary.
-
-        Raises:
-            RunError: the file cannot be read, or is not a JSON object.
-        """
+        """Return the summary; {} = no summary. Raises RunError for an unreadable file."""
         path = self.path / SUMMARY
         try:
             data = json.loads(read_whole(path, MOST_OF_SUMMARY))

@@ -155,11 +155,7 @@ class GridMap(NamedTuple):
 
 
 def keep_map(run_dir: Path, number: int, found: GridMap) -> None:
-    """Write a map as a file of map_server, such as ``map-2.yaml`` with ``map-2.pgm``.
-
-    Raises:
-        RunError: the files cannot be written.
-    """
+    """Write a map as files of map_server, such as ``map-2.yaml``. Raises RunError on failure."""
     grid = found.grid
     rows, columns = grid.shape
     shades = np.where(grid.values < 0, _UNKNOWN, grid.values).astype(np.uint8)[::-1]

@@ -172,11 +172,7 @@ class Bag:
         return float(1e-9 * max(0, last - first))
 
     def messages(self, topics: Collection[str] | None = None) -> Iterator[BagMessage]:
-        """Yield the messages in the order of their stamps.
-
-        Raises:
-            ReplayError: the bag is not open, or damaged.
-        """
+        """Yield the messages in the order of their stamps. Raises ReplayError for a damaged bag."""
         if not self._readers:
             msg = f"bag {self.path}: is not open; use it in a with statement"
             raise ReplayError(msg)

@@ -155,11 +155,7 @@ def check_program(
 def topics_of(
     given: ReplayOptions, base: Recording | None, config: ActiveSensingConfig
 ) -> dict[str, Topics]:
-    """Return the topics of each probe.
-
-    Raises:
-        ConfigError: several probes would have the same topic.
-    """
+    """Return the topics of each probe. Raises ConfigError if several probes have the same topic."""
     names = config.probes or ("",)
     usual = {"reading": config.reading.topic, "pose": config.pose.topic}
     found: dict[str, Topics] = {}

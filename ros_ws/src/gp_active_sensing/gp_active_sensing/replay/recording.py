@@ -58,11 +58,7 @@ class Recording:
 
 
 def find_recording(bag: Bag) -> Recording | None:
-    """Return the longest mission in a bag; None = no mission.
-
-    Raises:
-        ReplayError: a frame cannot be read.
-    """
+    """Return the longest mission in a bag, or None. Raises ReplayError for an unreadable frame."""
     topics = [t.name for t in bag.topics if t.type == STRING]
     topics = [name for name in topics if name.rsplit("/", 1)[-1] == JOURNAL]
     found = [recording for name in topics for recording in _read(bag, name)]

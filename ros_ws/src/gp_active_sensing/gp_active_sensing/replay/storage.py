@@ -111,11 +111,7 @@ def bound_rosbags(reader: Any) -> None:
 
 
 def check_chunks(reader: Any) -> None:
-    """Check the index of a file: chunks unpack to allowed sizes, and none is listed twice.
-
-    Raises:
-        TooMuchError: a chunk fails the check.
-    """
+    """Check in the index: chunks unpack to allowed sizes and occur once. Raises TooMuchError."""
     for storage in getattr(reader.storage, "storages", None) or [reader.storage]:
         allowance, offsets = UnpackingLimit(Path(storage.path)), set()
         for chunk in getattr(storage, "chunks", ()):
@@ -197,7 +193,6 @@ class Salvage:
         self.expected: int | None = 0
         """Number of messages in the originals; None = not known."""
         self.damage: list[str] = []
-        """Description of each damage."""
         self._channels: dict[tuple[str, str], int] = {}
         self._writer: Any = Writer(str(target))
         self._writer.start(profile="ros2")

@@ -309,11 +309,7 @@ class BagMaps:
             return None
 
     def first(self) -> FirstMap:
-        """Return the first map with which a mission can begin.
-
-        Raises:
-            ReplayError: there is no such map; the message has the problem of the last map.
-        """
+        """Return the first map with which a mission can begin. Raises ReplayError without one."""
         why = "there is no message"
         for found in self._all():
             try:
@@ -324,11 +320,7 @@ class BagMaps:
         raise ReplayError(msg)
 
     def marked(self, marks: Collection[str]) -> dict[str, GridMap]:
-        """Return the maps whose checksums are `marks`.
-
-        Raises:
-            ReplayError: a map is not in the bag.
-        """
+        """Return the maps whose checksums are `marks`. Raises ReplayError if a map is missing."""
         found = {mark_of(m.grid): m for m in self._all()}
         if missing := sorted(set(marks) - set(found)):
             msg = (

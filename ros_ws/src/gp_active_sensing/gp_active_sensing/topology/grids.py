@@ -291,11 +291,7 @@ def map_of(
 
 
 def spacings(spacing: float | tuple[float, float]) -> FloatArray:
-    """Return the distances (2,) between neighbouring places along x and along y [m].
-
-    Raises:
-        ConfigError: a distance is not above 0.
-    """
+    """Return the spacing (2,) along x and y [m]. Raises ConfigError unless both are above 0."""
     step = np.array(np.broadcast_to(np.asarray(spacing, dtype=np.float64), (2,)))
     if not (np.isfinite(step).all() and (step > 0.0).all()):
         msg = f"spacing: must be above 0 [m], got {spacing}"

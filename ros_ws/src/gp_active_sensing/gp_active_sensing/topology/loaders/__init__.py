@@ -190,11 +190,7 @@ def check_file(path: Path, most: int = sys.maxsize) -> None:
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a map file, without a byte order mark.
-
-    Raises:
-        MapError: the file is missing, too large, or no text in UTF-8.
-    """
+    """Return the text of a map file in UTF-8, without a byte order mark. Raises MapError."""
     check_file(path, MOST_TEXT)
     try:
         return path.read_text(encoding="utf-8-sig")

@@ -28,7 +28,6 @@ from gp_active_sensing.util.lazy import library
 from gp_active_sensing.util.yaml_files import load_yaml
 
 MOST_PIXELS = MOST_GROUND
-"""Largest number of pixels of an image."""
 _FORMATS = ("PNG", "JPEG", "BMP")
 """Image formats that Pillow may open; for other formats, Pillow may start programs."""
 _MOST_BYTES = 4 * MOST_PIXELS
