@@ -1,4 +1,4 @@
-"""Belief over a field and over the hyper-parameters of its covariance, given readings."""
+"""Gaussian-process belief over a field and over the hyper-parameters of the process."""
 
 from __future__ import annotations
 

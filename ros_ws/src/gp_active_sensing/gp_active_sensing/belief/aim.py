@@ -1,4 +1,4 @@
-"""Stopping criterion of a mission: the promised error of its map, and its probability."""
+"""Stopping criterion of a mission: the map error is small enough with a high probability."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from gp_active_sensing.types import MEAN, WORST, Aim, FloatArray, IntArray
 from gp_active_sensing.util.groups import nearby_groups
 
 SURE = 0.95
-"""Probability of a map error within the aim that ends a mission. The belief computes this
-probability. In tests 90 % of the errors were within its 95 % quantile; see docs/fidelity.md."""
+"""Smallest probability of an acceptable map error at which a mission ends. In tests, 90 % of the
+actual errors were below the predicted 95 % quantile; see docs/fidelity.md."""
 FEWEST = 10
-"""Smallest number of observed places at which a mission ends while the scale is unknown. Also the
-number of parts into which `not_seen` divides a map."""
+"""Smallest number of observed places at which a mission with an unknown scale of variances ends.
+`not_seen` divides a map into the same number of parts."""
 _TINY = 1e-300
 _EXACT = 1e-9
 """Relative variance below which a squared error counts as a constant."""
 _MOST = 200
-"""Largest number of places, evenly spread over the map, in the covariance of errors."""
+"""Largest number of places in the covariance matrix of errors, chosen evenly over the map."""
 _LITTLE = 1e-4
-"""Weight of a candidate below which its errors count as fully dependent."""
+"""Posterior weight of a candidate λ below which its errors count as fully dependent."""
 _FACTORS = 128
-"""Number of equally probable values of the unknown factor c over which `assurance` sums."""
+"""Number of equally probable values of the unknown variance factor in `assurance`."""
 
 
 def met(aim: Aim, belief: Belief, topology: Topology, closed: Collection[int] = frozenset()) -> str:
-    """Return the reason why a map is good enough; "" while it is not.
+    """Return the reason why a map is accurate enough; "" if it is not.
 
-    The promised error must not exceed the error of the aim. With probability `SURE` the actual
-    error must not exceed it either (`assurance`). A mission with an unknown scale needs `FEWEST`
-    places and every part of the map (`not_seen`) to have readings. Otherwise any field may look
-    flat in a few readings.
+    The map error that the belief expects must not exceed `aim.error`. The probability that the
+    actual error is at most `aim.error` must be at least `SURE` (see `assurance`). If the scale of
+    the variances is unknown, at least `FEWEST` places and each part of the map must have readings
+    (see `not_seen`). Otherwise any field may look flat after a few readings.
     """
     few = int(np.count_nonzero(belief.readings)) < FEWEST
     if (few and not belief.scale_known) or not_seen(belief, topology, closed):
@@ -57,12 +57,12 @@ def met(aim: Aim, belief: Belief, topology: Topology, closed: Collection[int] = 
 def not_seen(
     belief: Belief, topology: Topology, closed: Collection[int] = frozenset()
 ) -> list[IntArray]:
-    """Divide a map into `FEWEST` equally large parts, and return those without a reading.
+    """Divide a map into `FEWEST` equally large parts and return the parts without a reading.
 
-    The belief assumes that λ and the scale are the same all over the map. Only a reading in each
-    part can test this. The result is empty if the scale is known.
+    The belief assumes the same hyper-parameters and the same scale of variances all over the map.
+    Only a reading in each part can test this assumption. The result is empty if the scale is known.
 
-    Places without a weight belong to no part. Parts with `closed` places only are left out.
+    Places with weight 0 belong to no part. Parts whose unread places are all `closed` are left out.
     """
     if belief.scale_known:
         return []
@@ -75,22 +75,22 @@ def not_seen(
 
 
 def assurance(belief: Belief, weights: FloatArray, error: float, of: str = MEAN) -> float:
-    r"""Return the probability, by a belief, that the error of its map is at most `error`.
+    r"""Return the belief's probability that the map error is at most `error`.
 
     The mean squared error of the belief's mean :math:`\mu` is
-    :math:`X = \sum_p w_p (f_p - \mu_p)^2` with weights w that sum to one. W is their diagonal
-    matrix. For a candidate λ, C is the posterior covariance, :math:`\delta = \mu_\lambda - \mu`,
-    and c is an unknown factor of all variances (1 if the scale is known):
+    :math:`X = \sum_p w_p (f_p - \mu_p)^2` with weights w that sum to one. W is the diagonal matrix
+    of w. For a candidate λ, C is the posterior covariance, and :math:`\delta = \mu_\lambda - \mu`.
+    An unknown factor c scales all variances; c is 1 if the scale is known.
 
     .. math::
         E[X] = c \operatorname{tr}(W C) + \delta^T W \delta, \qquad
         Var[X] = 2 c^2 \operatorname{tr}(W C W C) + 4 c\, \delta^T W C W \delta .
 
     X is approximated by a gamma distribution with this mean and this variance [Satterthwaite1946].
-    The probability of :math:`X \le` `error`² is summed over λ, with the belief's weights, and over
-    c, with :math:`Q_\lambda / c \sim \chi^2_\nu` (see `prior.integrate_scale`).
+    The probability of :math:`X \le` `error`² is averaged over λ with the weights of the belief, and
+    over c with :math:`Q_\lambda / c \sim \chi^2_\nu` (see `prior.integrate_scale`).
 
-    For `WORST` it is the probability that no place has an expected squared error above `error`².
+    With `WORST`, return the probability that no place has an expected squared error above `error`².
 
     Args:
         belief: belief with all readings.
@@ -105,19 +105,19 @@ def assurance(belief: Belief, weights: FloatArray, error: float, of: str = MEAN)
 
 
 class AimForecast:
-    """Forecast of whether a map will be good enough after a reduction of its variance.
+    """Forecast of whether a map will be accurate enough after a reduction of its variance.
 
-    Under each λ and factor c (see `assurance`), the squared error is assumed to be proportional to
-    the mean variance of the map. This includes the differences between the candidates' means.
-    Future changes of the weights of λ and c are neglected.
+    Under each candidate λ and variance factor c (see `assurance`), the squared error is assumed to
+    be proportional to the mean variance of the map. The same is assumed for the squared differences
+    between the candidates' means. The forecast keeps the present weights of λ and c.
 
     Args:
         aim: largest error of the map.
         belief: belief with all readings.
         weights: (n,) weights of the places.
-        which: (L',) numbers of the candidates in use.
+        which: (L',) indices of the candidates in use.
         shares: (L',) probabilities of these candidates; they sum to one.
-        found: mixture of the belief at every place; None = compute it.
+        found: mixture of the belief at every place; None = compute the mixture.
     """
 
     def __init__(
@@ -142,23 +142,23 @@ class AimForecast:
         self._signed = mean[which] - middle
         self._apart = np.square(self._signed)
         self.total: FloatArray = found.variance[which][:, counted] @ self._places
-        """(L',) present mean variance of the map, after the belief's transform."""
+        """(L',) present weighted mean variance of the places, after the belief's transform."""
 
     def met(self, left: FloatArray) -> bool:
-        """Return whether the map will be good enough, by the promise and by `assurance`.
+        """Return whether the map will be accurate enough, by the criteria of the function `met`.
 
         Args:
-            left: (L',) fraction of the mean variance that remains under each candidate.
+            left: (L',) fraction of the mean variance that remains under each candidate λ.
         """
         square = self._of(self._variance + self._apart)
         promised = float(self._shares @ (left * square))
         return promised <= self._aim.error**2 and self.assurance(left) >= SURE
 
     def assurance(self, left: FloatArray) -> float:
-        """Return the probability of an error within the aim; see the function `assurance`."""
+        """Return the probability that the map error will be at most `aim.error`; see `met`."""
         allowed = self._aim.error**2 / np.maximum(left, _TINY)
         variance, apart = self._variance, self._apart
-        # A transform is not linear in the factor: only the factor's expectation is used.
+        # A transform is not linear in the variance factor c: use only the expectation of c.
         factors = self._belief.scale_factors(_FACTORS) if self._scaled else np.ones(1)
         if not factors.size:
             return 0.0
@@ -168,7 +168,7 @@ class AimForecast:
         own, cross = (each[:, None] for each in self._alike)
         mean = self._of(variance)[:, None] * factors
         expected = np.maximum(mean + self._of(apart)[:, None], _TINY)
-        share = mean / expected  # the rest: differences of means
+        share = mean / expected  # 1 - share: differences of means
         spread = 2.0 * own * share**2 + 4.0 * cross * share * (1.0 - share)
         shape = 1.0 / np.maximum(spread, _EXACT)
         below = gammainc(shape, shape * (allowed[:, None] / expected))
@@ -176,9 +176,9 @@ class AimForecast:
 
     @cached_property
     def _alike(self) -> tuple[FloatArray, FloatArray]:
-        """Return the dependence of errors: ``tr(WCWC) / tr(WC)²``, ``δᵀWCWδ / (tr(WC) δᵀWδ)``.
+        """Return (L',) dependences of errors: ``tr(WCWC) / tr(WC)²``, ``δᵀWCWδ / (tr(WC) δᵀWδ)``.
 
-        Both results (L',) range from 0 for independent errors to 1 for fully dependent errors.
+        Each ranges from 0 (independent errors at the places) to 1 (fully dependent errors).
         """
         count = len(self._counted)
         some = np.unique(np.linspace(0, count - 1, min(count, _MOST)).round().astype(np.int64))
@@ -187,12 +187,12 @@ class AimForecast:
         for row in np.flatnonzero(self._shares >= _LITTLE):  # one at a time to limit memory
             C = self._belief.between(places, places, self._which[row : row + 1])[0]
             deviation = np.sqrt(np.maximum(C.diagonal(), _TINY))
-            # A transform changes the variances of places and keeps their correlations.
+            # Assume that a transform changes the variances of places but not their correlations.
             size = _unit(roots * np.sqrt(self._variance[row, some]))
             apart = _unit(roots * self._signed[row, some])
             C = C / deviation[:, None] / deviation * (size[:, None] * size)
             cross[row] = max(0.0, float(apart @ C @ apart))
-            # Pairs come from a sample of places, the diagonal from all places.
+            # Off-diagonal entries come from a sample of places, diagonal entries from all places.
             alone, every = float(np.sum(size**4)), self._places * self._variance[row]
             pairs = (float(np.square(C).sum()) - alone) / max(1.0 - alone, _TINY)
             each = float(np.square(_unit(np.sqrt(every)) ** 2).sum())
@@ -200,7 +200,7 @@ class AimForecast:
         return own, cross
 
     def _of(self, square: FloatArray) -> FloatArray:
-        """Return the (L',) weighted mean of values (L', s) at places; their maximum for `WORST`."""
+        """Return (L',) weighted means of values (L', s) at places; maxima for `WORST`."""
         if self._aim.of == WORST:
             return np.asarray(square.max(axis=1))
         return np.asarray(square @ self._places)

@@ -1,4 +1,4 @@
-"""Attributes of places as columns for a linear mean: numbers, and the classes of road segments."""
+"""Columns for a linear mean from the attributes of places, such as numbers and road classes."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from gp_active_sensing.topology.segments import numbers_of
 from gp_active_sensing.types import FloatArray
 
 _CLIPPED = 3.0
-"""Largest absolute value in a standardised column; the limit reduces the effect of outliers."""
+"""Largest absolute value in a standardised column; larger values are clipped."""
 _RARE = 0.02
-"""Smallest fraction of the places for each of the two values of a column of zeros and ones."""
+"""Smallest fraction of places with a value 0, and with a value 1, in a column of zeros and ones."""
 _LEVELS = 12
-"""Largest number of columns of one category."""
+"""Largest number of columns for one categorical attribute."""
 
 
 @dataclass(frozen=True)
 class Attributes:
-    """Attributes of n places as columns for a linear mean."""
+    """Attributes of n places, encoded as columns for a linear mean."""
 
     names: tuple[str, ...]  # (a,) names of the attributes
-    # (n, q) standardised: mean 0, standard deviation 1 over the places with a value, 0 elsewhere. A
-    # number is replaced by its rank among the places, so that outliers do not decide the slope. A
-    # category has a column for each frequent value
+    # (n, q) columns, standardised over the places with a value; 0 for places without a value.
+    # Ranks replace numbers to reduce the effect of outliers. A category has one column for each
+    # frequent value.
     columns: FloatArray
-    owners: tuple[int, ...]  # (q,) number of the attribute of each column
+    owners: tuple[int, ...]  # (q,) index in `names` of each column's attribute
 
     @classmethod
     def of(
@@ -41,10 +41,10 @@ class Attributes:
         numbers: Mapping[str, FloatArray],
         categories: Mapping[str, Sequence[str]] | None = None,
     ) -> Attributes:
-        """Return the attributes of n places; those that do not vary are left out.
+        """Return the attributes of n places as columns; leave out attributes without variation.
 
-        Numbers are (n,), NaN where a place has none. A number that some places lack gets a second
-        column of ones (places with a value) and zeros.
+        Numbers are (n,), NaN without a value. A numerical attribute without values at some places
+        gets a second column, which is 1 at the places with a value and 0 elsewhere.
         """
         made = {name: _of_numbers(values) for name, values in numbers.items()}
         made |= {name: _of_categories(words) for name, words in (categories or {}).items()}
@@ -55,7 +55,7 @@ class Attributes:
         return cls(tuple(found), table, owners)
 
     def only(self, names: Sequence[str]) -> Attributes:
-        """Return the attributes with these `names`.
+        """Return a selection of the attributes by name.
 
         Raises:
             ConfigError: unknown name.
@@ -75,9 +75,9 @@ class Attributes:
         )
 
     def weighted(self) -> FloatArray:
-        """Return (n, q) columns in which the squares of a row sum to 1 on average.
+        """Return (n, q) scaled columns; the squares of a row sum to 1 on average.
 
-        Each attribute contributes equally to that sum, whatever its number of columns.
+        Each attribute contributes equally to the sum, independent of its number of columns.
         """
         sizes = Counter(self.owners)
         weights = [1.0 / math.sqrt(len(self.names) * sizes[owner]) for owner in self.owners]
@@ -87,8 +87,8 @@ class Attributes:
 def attributes_of(topology: Topology) -> Attributes:
     """Return the attributes of the places of a map.
 
-    They are the map's additional numbers; on roads they are length, lanes, speed limit, class and
-    other numbers of each segment.
+    Without roads, the attributes are the additional numbers of the places. With roads, the
+    attributes are the class and the numbers of each segment, such as length, lanes and speed limit.
     """
     if not isinstance(topology, Roads):
         return Attributes.of(topology.n, topology.numbers)
@@ -113,7 +113,7 @@ def _of_categories(values: Sequence[str]) -> list[FloatArray]:
     counts = Counter(values)
     frequent = [v for v, count in counts.most_common(_LEVELS) if count >= _RARE * len(values)]
     everywhere = np.ones(len(values), dtype=np.bool_)
-    # An array of texts would give each the length of the longest.
+    # Compare in Python: an array of strings would pad each string to the longest one.
     columns = [
         _standardised(np.array([float(value == level) for value in values]), everywhere)
         for level in sorted(frequent)
@@ -122,7 +122,6 @@ def _of_categories(values: Sequence[str]) -> list[FloatArray]:
 
 
 def _standardised(numbers: FloatArray, known: np.ndarray) -> FloatArray:
-    """Return (n,) numbers with mean 0 and deviation 1 over known places; 0 if all are equal."""
     column = np.zeros(len(numbers))
     inside = numbers[known]
     spread = float(inside.std())

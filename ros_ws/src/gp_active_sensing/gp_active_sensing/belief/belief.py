@@ -46,30 +46,30 @@ logger = logging.getLogger(__name__)
 FEWEST = 10
 """Smallest number of observed places at which the readings select a transform."""
 _AGAIN = 1.25
-"""Growth factor of the number of observed places after which a transform is selected again."""
+"""Growth factor of the number of observed places at which a transform is selected again."""
 _ROUNDING = 1e-9
-"""Spread of readings, relative to the largest one, below which they count as equal."""
+"""Standard deviation of readings, relative to the largest, below which they count as equal."""
 _CLEAR = 5.0
-"""Smallest gain in log-evidence at which another transform is selected [nat]."""
+"""Smallest gain in log-evidence at which the belief changes its transform [nat]."""
 _FREEDOM = 2.0
-"""Degrees of freedom above which an unknown scale has an expectation."""
+"""Degrees of freedom above which the expectation of an unknown scale exists."""
 _CHUNK = 1 << 16
-"""Largest number of covariance entries per step, so that they fit into the processor's cache."""
+"""Largest number of covariance entries per step, chosen to fit into the processor's cache."""
 _LARGE = 2000
-"""Largest number of places of a map for which ``C⁻¹ K_D*`` at all places is cached."""
+"""Largest number of places of a map for which ``C⁻¹ K_D*`` of all places is cached."""
 _UNLIKELY = 1e-6
-"""Total weight of the least probable candidates that are left out above `_LARGE` places."""
+"""Total weight of the improbable candidates λ that are left out on maps above `_LARGE` places."""
 _BLOCK = 4_000_000
-"""Largest number of array entries for a block of places above `_LARGE` places."""
+"""Largest number of array entries for a block of places on maps above `_LARGE` places."""
 _LARGEST = 1e100
-"""Largest absolute value of a reading, and largest noise variance: squares stay finite."""
+"""Largest absolute value of a reading and largest noise variance; their squares stay finite."""
 
 
 @dataclass(frozen=True)
 class Posterior:
-    """Joint posterior of the latent field at m locations under each of L candidates.
+    """Joint posterior of the latent field at m locations under each of L candidates λ.
 
-    The values are those after the belief's transform.
+    All values are after the belief's transform.
 
     Args:
         mean: (L, m).
@@ -83,23 +83,23 @@ class Posterior:
 class Belief:
     """Mixture of Gaussian processes, one for each candidate λ. [Hoang2014, Eqs. 1-4].
 
-    The weights are ``b_D(λ) ∝ p(z_D | λ) b(λ)``. All readings of one place are combined exactly.
-    The cost depends on the number |D| of observed places: O(L |D|²) for an update at the first
-    query after new readings. The order of the readings changes only rounding.
+    A candidate λ is a kernel with its length-scales, variances and noise. Its weight is
+    ``b_D(λ) ∝ p(z_D | λ) b(λ)``. All readings of one place are combined exactly. Their order
+    changes only rounding. The first query after new readings costs O(L |D|²) for |D| observed
+    places.
 
     Args:
         covariance: prior covariance between locations under each λ.
         mean: prior mean of the field.
         weights: (L,) prior belief b(λ); None = uniform.
         transform: transform of readings before conditioning. None = selected by the readings (see
-            `adapt`) if the scale is unknown, the mean vague and the field without drift. Otherwise
-            None = identity.
+            `adapt`) for an unknown scale, a vague mean and no drift; otherwise None = identity.
         scale_known: False if covariance and noise are known up to a common factor only. The factor
-            is integrated out for each λ (`prior.integrate_scale`). The mean is known or vague.
+            is integrated out for each λ (`prior.integrate_scale`). The mean must be known or vague.
         noise_known: False if the candidates' noise is a guess. Repeated readings of a place then
-            correct it.
-        grid: description of adaptive candidates (see `adapt`); None = fixed candidates.
-        drift: ageing of readings; by default they do not age, and time has no effect.
+            correct the noise.
+        grid: description of candidates that adapt to the readings; None = fixed candidates.
+        drift: change of the field with time; by default the field is constant.
     """
 
     def __init__(
@@ -151,10 +151,10 @@ class Belief:
 
     @property
     def transform(self) -> Transform:
-        """Transform from the sensor's unit to the values that the Gaussian process sees."""
+        """Transform from the sensor's unit to the values of the Gaussian process."""
         return self._data.transform if self._chooses else self._fixed
 
-    # -- what it is ----------------------------------------------------------------------------
+    # -- properties ----------------------------------------------------------------------------
 
     @property
     def n(self) -> int:
@@ -183,18 +183,19 @@ class Belief:
 
     @property
     def noise_variance(self) -> FloatArray:
-        """(L,) noise variance σ_n² of a reading that has no variance of its own.
+        """(L,) noise variance σ_n² of readings that have no variance of their own.
 
-        It is at least `factor.LEAST_NOISE` times the field's variance.
+        Its lower bound is `factor.LEAST_NOISE` times the field's variance.
         """
         data = self._updated
         return data.floored_noise if self.scale_known else data.floored_noise * data.scales
 
     @property
     def observed(self) -> BoolArray:
-        """(n,) mask of places that a probe has read (read-only).
+        """(n,) read-only mask of places that a probe has read.
 
-        With drift, the reading must also count and be younger than `drift.forget_after`.
+        With drift, the reading must still affect the belief and be younger than
+        `drift.forget_after`.
         """
         if self._ageing is None or not self._presence.visited.any():
             return self.visited
@@ -205,7 +206,7 @@ class Belief:
 
     @property
     def visited(self) -> BoolArray:
-        """(n,) mask of places that a probe has ever read (a read-only view)."""
+        """(n,) read-only mask of places that a probe has ever read."""
         view = self._presence.visited.view()
         view.flags.writeable = False
         return np.asarray(view)
@@ -222,26 +223,25 @@ class Belief:
 
     @property
     def jittered(self) -> int:
-        """Number of times that jitter or a noise floor was needed for a covariance."""
+        """Number of times that a covariance matrix needed jitter or a noise floor."""
         return self._data.factor.jittered
 
     @property
     def _updated(self) -> Conditioning:
-        """Conditioning that includes all readings."""
         self._data.update()
         return self._data
 
     def copy(self) -> Belief:
-        """Return an independent copy that shares the covariance, which never changes."""
+        """Return an independent copy. The immutable covariance is shared."""
         other = copy.copy(self)
         other._presence = self._presence.copy()
         other._data = self._data.copy()
         return other
 
     def level(self) -> Belief:
-        """Return a belief with the same readings, and one amplitude everywhere per candidate.
+        """Return a belief with the same readings, in which no candidate has an amplitude slope.
 
-        O(L |D|³); this belief itself if none of its candidates has `amplitude_slopes`.
+        Return this belief itself if it has no `amplitude_slopes`. O(L |D|³).
         """
         if self.grid is None or (grid := self.grid.level()) is None:
             return self
@@ -252,7 +252,7 @@ class Belief:
     def among(
         self, covariance: LocationCovariance, weights: FloatArray, grid: CandidateGrid | None
     ) -> Belief:
-        """Return a belief without readings over other candidates, with the same settings.
+        """Return a belief without readings over other candidates λ, with the same settings.
 
         Args:
             covariance: prior covariance under each of L candidates.
@@ -274,7 +274,7 @@ class Belief:
         return found
 
     def place_at(self, points: FloatArray, names: Sequence[str] = ()) -> None:
-        """Set the positions of the places, which are needed for readings beside a place's point.
+        """Set the positions of the places, for readings at a distance from a place's point.
 
         Args:
             points: (n, 2) positions, or (n, 3) with heights [m].
@@ -283,21 +283,21 @@ class Belief:
         self._data.steepness = Steepness(points, names)
 
     def move_to(self, fresh: Belief, *, others: bool = False) -> None:
-        """Extend the belief to more places; the present ones come first and keep their readings.
+        """Extend the belief to the places of `fresh`, in which the present places come first.
 
-        Adapted candidates are kept, with the same amplitude everywhere. O(n); the next query
-        computes the factors again.
+        Readings are kept, and adapted candidates λ without `amplitude_slopes`. The next query
+        recomputes the Cholesky factors.
 
         Args:
             fresh: belief with the same settings over all places, before its first reading.
             others: True if `fresh` may have other candidates, because a link was added or removed.
 
         Raises:
-            ValueError: `fresh` has fewer places, or other candidates.
+            ValueError: `fresh` has fewer places, or other candidates although `others` is False.
         """
         covariance, prior, grid = fresh.covariance, fresh.prior_weights, fresh.grid
         if self.grid is not None and grid is not None:
-            level = self.grid.level()  # nothing was read in the new part of the map
+            level = self.grid.level()  # the new part of the map has no readings
             grid, others = (level or self.grid).on(grid), others or level is not None
             covariance, masses = grid.build()
             prior = masses / masses.sum()
@@ -319,7 +319,7 @@ class Belief:
         self._data.steepness = None if steepness is None else steepness.copy()
 
     def varies_by(self, location: int, square: float, up: float = 0.0) -> FloatArray:
-        """Return the (L,) variance of the field's change from a place to a nearby position.
+        """Return the (L,) variance of the field's difference between a place and a nearby position.
 
         Args:
             location: the place.
@@ -344,17 +344,15 @@ class Belief:
         expert: bool = False,
         off: Off | None = None,
     ) -> None:
-        """Add one reading in O(1); the next query updates the factors.
+        """Add one reading in O(1); the next query updates the Cholesky factors.
 
         Args:
             location: place of the reading.
             value: reading in the sensor's unit.
-            noise_variance: noise variance of this reading; None = σ_n²(λ). With an unknown scale it
-                is added to σ_n²(λ).
-            seconds: time of the reading [s]; the clock of `advance` moves forward to it. Without
-                drift it has no effect.
-            expert: True for an expert's answer. It conditions the belief like any reading, but
-                its place stays unobserved.
+            noise_variance: noise variance of this reading, added to σ_n²(λ) if the scale is
+                unknown; None = σ_n²(λ).
+            seconds: time of the reading [s], which advances the clock; no effect without drift.
+            expert: True for an expert's answer, which leaves its place unobserved.
             off: distance of the reading from the place's point [m]; None = no distance. The field's
                 variance over this distance is added to a given `noise_variance`.
 
@@ -408,12 +406,11 @@ class Belief:
 
         Args:
             location: place of both readings.
-            before: value, noise variance, `seconds` and `off` of the replaced reading. After
-                earlier amendments, `seconds` is the time of the original reading.
+            before: value, noise variance, `seconds` and `off` of the replaced reading. If the
+                reading was amended before, `seconds` is the time of the original reading.
             value: new reading in the sensor's unit.
             noise_variance: noise variance of the new reading; None = σ_n²(λ).
-            seconds: time of the new reading [s]. With drift, it counts as taken at the time of the
-                replaced one.
+            seconds: time of the new reading [s]. With drift, the replaced reading's time is used.
             off: distance of the new reading from the place's point, as in `observe`.
 
         Raises:
@@ -424,7 +421,7 @@ class Belief:
         self._amend(location, gone, value, noise_variance, seconds, off)
 
     def amend_placed(self, before: PlacedReading, placed: PlacedReading) -> None:
-        """Replace an observed reading by one that `place` has checked; see `amend`."""
+        """Replace an observed reading by a reading that `place` has checked; see `amend`."""
         gone, reading = before.reading, placed.reading
         was = before.value, before.noise_variance, 1e-9 * gone.stamp_ns, gone.off
         seconds = 1e-9 * reading.stamp_ns
@@ -449,18 +446,18 @@ class Belief:
 
     @property
     def seconds(self) -> float:
-        """Latest time of a reading or of `advance` [s]; 0 before the first."""
+        """Latest time of a reading or of `advance` [s]; 0 before the first reading."""
         return self._presence.now if math.isfinite(self._presence.now) else 0.0
 
     @property
     def tick(self) -> float:
-        """Time within which readings do not age noticeably [s]; inf without drift."""
+        """Duration in which readings do not age noticeably [s]; inf without drift."""
         return math.inf if self._ageing is None else self._ageing.slot
 
     def advance(self, seconds: float) -> None:
-        """Advance the clock to `seconds` in O(1); the next query updates the factors.
+        """Advance the clock to `seconds` in O(1); the next query updates the Cholesky factors.
 
-        A time before the latest is ignored. Without drift, time has no effect.
+        A time before the latest time is ignored. Without drift, time has no effect.
 
         Raises:
             ValueError: `seconds` is not finite.
@@ -487,7 +484,7 @@ class Belief:
     def seen(self, value: float, variance: float | None) -> tuple[float, float | None] | None:
         """Return a value and its noise variance after the belief's transform.
 
-        It is None if the readings have selected a logarithm and the value is outside of its domain.
+        Return None if the readings have selected a logarithm and `value` is outside of its domain.
         """
         try:
             return self.transform.forward(value, variance)
@@ -497,7 +494,7 @@ class Belief:
             return None
 
     def place(self, reading: Reading) -> PlacedReading:
-        """Return a reading of a known place together with its checked values.
+        """Check a reading of a known place and return the reading together with its checked values.
 
         Raises:
             ReadingError, IndexError: as in `observe`.
@@ -507,10 +504,7 @@ class Belief:
         return PlacedReading(reading, reading.location, *checked)
 
     def _without_scale(self, value: float, noise_variance: float | None) -> float | None:
-        """Centre a vague mean on the first reading, and return the noise variance of the reading.
-
-        With an unknown scale and drift, a reading's own noise variance is not used.
-        """
+        """Centre a vague mean on the first reading; return the reading's usable noise variance."""
         if not self._data.begun and self.mean.basis.shape[1]:
             self._data.centre_mean(value)
         if noise_variance is None or self._ageing is None:
@@ -531,10 +525,10 @@ class Belief:
             self._data.see_through(IDENTITY)
 
     def adapt(self) -> str:
-        """Adapt the candidates to the readings; return the reason, "" without a change.
+        """Adapt the candidates λ to the readings; return the reason, "" without a change.
 
-        Length-scales and variance components adapt, and so does a transform that was not given.
-        A change rebuilds the factors in O(L |D|³).
+        Length-scales and variance components adapt, and so does a transform that was not given. A
+        change recomputes the Cholesky factors in O(L |D|³).
         """
         if not self._data.begun:
             return ""
@@ -544,9 +538,10 @@ class Belief:
         r"""Select the identity or a logarithm by the evidence of the readings.
 
         For :math:`y = \log(z + c)` the density of the readings is the density of y times
-        :math:`\prod_i 1 / (z_i + c)`. If all readings are above 0, the options are c = 0 and every
-        positive c whose bound -c lies one or three standard deviations below the smallest reading.
-        Otherwise the only option is the identity.
+        :math:`\prod_i 1 / (z_i + c)`. If all readings are above 0, the options are the identity,
+        the logarithm with offset c = 0, and the logarithms with two offsets. For these, -c lies one
+        or three standard deviations below the smallest reading, and c must be positive. Otherwise
+        the only option is the identity.
         """
         left, self._left = self._left, ""
         places = int(np.count_nonzero(self.visited))
@@ -576,9 +571,9 @@ class Belief:
         return f"{what}: {found[best] - found[now]:.1f} nat more probable"
 
     def _evidence_of(self, transform: Transform) -> float:
-        """Return the log-evidence of the initial candidates together, under a transform.
+        """Return the log-evidence of the mixture of all initial candidates, under a transform.
 
-        Candidates that have adapted would favour the present transform.
+        Adapted candidates would favour the present transform.
         """
         covariance, prior = self._every
         data = self._data.copy()
@@ -592,7 +587,7 @@ class Belief:
     def _adapt_grid(self) -> str:
         if self.grid is None:
             return ""
-        # After a logarithm, a large amplitude at one side would make the mean there explode.
+        # After a logarithm, a large amplitude at one end of the map would make its mean explode.
         tilt = self.transform is IDENTITY
         grid, why = self.grid.adapted(self.weights, self.visited, tilt=tilt)
         if why:
@@ -606,34 +601,35 @@ class Belief:
         self.prior_weights = prior / prior.sum()
         self._data.begin(covariance)
 
-    # -- what it says --------------------------------------------------------------------------
+    # -- posterior -----------------------------------------------------------------------------
 
     @property
     def log_evidence(self) -> FloatArray:
-        """(L,) ``log p(z_D | λ)`` of all readings."""
+        """(L,) log-evidence ``log p(z_D | λ)`` of all readings under each candidate λ."""
         return np.array(self._updated.log_evidence)
 
     @property
     def information(self) -> FloatArray:
-        """(L,) information of the readings about the field under λ, ``½ log |I + N⁻¹ K|`` [nat]."""
+        """(L,) information ``½ log |I + N⁻¹ K|`` of the readings about the field [nat]."""
         return np.array(self._updated.information)
 
     @property
     def weights(self) -> FloatArray:
-        """(L,) posterior weights ``b_D(λ)``; they sum to one. [Hoang2014, Eq. 3]."""
+        """(L,) posterior weights ``b_D(λ)`` of the candidates, with sum 1. [Hoang2014, Eq. 3]."""
         with np.errstate(divide="ignore"):
             log_weights = np.log(self.prior_weights) + self._updated.log_evidence
         weights = np.exp(log_weights - log_weights.max())
         return np.asarray(weights / weights.sum())
 
     def with_mean_within(self, most: float) -> Belief:
-        r"""Return this belief with a limited variance of an unknown mean.
+        r"""Return a copy of this belief with a limited variance of an unknown mean.
 
-        Use this before summing products of covariances: the variance of a vague mean, 10¹² times
-        the field's, leaves only rounding. Let r be the variance of a reading. If the average
-        variance of the mean over the places exceeds m r, its coefficients get the prior precision
-        :math:`I + G / (m r)` with :math:`G = H^T H / n`. Otherwise this belief itself is returned.
-        The result shares the data of this belief: do not add readings to it.
+        Use the copy before summing products of covariances. The variance of a vague mean is 10¹²
+        times the field's variance, so rounding would dominate the sum. Let r be the variance of a
+        reading, and H the basis of the mean. If the mean's variance, averaged over the places,
+        exceeds m r, the coefficients of H get the prior precision :math:`I + G / (m r)` with
+        :math:`G = H^T H / n`. Otherwise this belief itself is returned. The copy shares the data of
+        this belief: do not add readings to the copy.
 
         Args:
             most: m, largest variance of the mean, relative to the variance of a reading.
@@ -654,13 +650,13 @@ class Belief:
         return found
 
     def joint(self, locations: IntArray, which: IntArray | None = None) -> Posterior:
-        """Return the joint posterior of the latent field at `locations` under each λ.
+        """Return the joint posterior of the latent field at `locations` under each candidate λ.
 
         O(L |D|² m). [Hoang2014, Eqs. 1-2, with the mean's coefficients integrated out]
 
         Args:
             locations: (m,) places.
-            which: numbers of the candidates, ascending; None = all.
+            which: indices of the candidates, ascending; None = all.
         """
         locations = np.asarray(locations, dtype=np.int64)
         if which is None:
@@ -682,10 +678,7 @@ class Belief:
         return Posterior(mean, covariance)
 
     def cross(self, locations: IntArray) -> FloatArray:
-        """Return the (L, m, n) posterior covariance of `locations` with every place under each λ.
-
-        O(L |D| m n).
-        """
+        """Return the (L, m, n) posterior covariance of `locations` and all places, O(L |D| m n)."""
         locations = np.asarray(locations, dtype=np.int64)
         everywhere = np.arange(self.n)
         _, W, R = self._project(everywhere, everywhere=True)
@@ -697,9 +690,9 @@ class Belief:
         return np.asarray(self._data.scales[:, None, None] * covariance)
 
     def between(self, rows: IntArray, columns: IntArray, which: IntArray) -> FloatArray:
-        """Return the (W, r, c) posterior covariance under the candidates `which` (W,), ascending.
+        """Return the (W, r, c) posterior covariance between places `rows` (r,) and `columns` (c,).
 
-        O(W |D| r c).
+        `which` (W,) are the indices of the candidates λ, ascending. O(W |D| r c).
         """
         rows, columns = np.asarray(rows, dtype=np.int64), np.asarray(columns, dtype=np.int64)
         right, B = self._weights_of(columns, which)
@@ -716,12 +709,15 @@ class Belief:
     def marginals_under(
         self, locations: IntArray, which: IntArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return mean and variance (W, m) of the field under candidates `which` (W,), ascending."""
+        """Return mean and variance (W, m) of the latent field under each of the candidates `which`.
+
+        `which` (W,) are the indices of the candidates λ, ascending.
+        """
         locations = np.asarray(locations, dtype=np.int64)
         return self._updated.moments(locations, which, *self._weights_of(locations, which))
 
     def _weights_of(self, where: IntArray, which: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return ``C⁻¹ K_D*`` (W, R, m) and ``H* - (C⁻¹ K_D*)ᵀ U`` (W, m, q) for W candidates."""
+        """Return ``C⁻¹ K_D*`` (W, R, m) and ``H* - (C⁻¹ K_D*)ᵀ U`` (W, m, q) for W candidates λ."""
         data = self._updated
         if self.n <= _LARGE and data.chunks() is None:
             solved = data.everywhere()[
@@ -734,8 +730,7 @@ class Belief:
     def roots(self, locations: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Return the terms of the posterior covariance ``C_λ = s_λ k_λ - WᵀW + BᵀB``.
 
-        Use this to compute a few entries of this matrix repeatedly. Each entry costs O(L |D|); the
-        matrix is never formed.
+        Use this to compute single entries of C_λ in O(L |D|), without the whole matrix.
 
         Args:
             locations: (m,) places.
@@ -757,7 +752,7 @@ class Belief:
         return scale, size * W, size * np.swapaxes(R @ slopes, 1, 2), mean
 
     def marginals(self, locations: IntArray | None = None) -> tuple[FloatArray, FloatArray]:
-        """Return mean and variance (L, m) of the latent field under each λ."""
+        """Return mean and variance (L, m) of the latent field under each candidate λ."""
         if locations is not None:
             return self._marginals(np.asarray(locations, dtype=np.int64))
         if (chunks := self._updated.chunks()) is None:
@@ -787,8 +782,8 @@ class Belief:
         """Return the (L, m) average reading of observed places, after the belief's transform.
 
         Readings are weighted by precision. The average depends on λ only if some readings of a
-        place have a variance of their own and others do not. With drift, readings have their
-        present weights; under the forgetting kernel only those of the latest slot count.
+        place have their own variance and others do not. With drift, each reading has its present
+        weight. The forgetting kernel averages only readings of the latest time slot.
 
         Raises:
             ValueError: a place has no reading.
@@ -802,7 +797,7 @@ class Belief:
         return self._data.averages(locations)[0]
 
     def average_noise(self, locations: IntArray) -> FloatArray:
-        """Return the (L, m) noise variance of `averages`, after the belief's transform.
+        """Return the (L, m) noise variance of the `averages`, after the belief's transform.
 
         Raises:
             ValueError: a place has no reading.
@@ -820,7 +815,7 @@ class Belief:
 
         Args:
             locations: (m,) places; None = all.
-            noisy: True for a new reading instead of the noise-free field.
+            noisy: True to predict a new reading instead of the noise-free field.
         """
         found = self.mixture(locations)
         return (found.noisier(self.noise_of()) if noisy else found).moments()
@@ -828,9 +823,9 @@ class Belief:
     def mixture(self, locations: IntArray | None = None) -> Mixture:
         """Return the posterior of the noise-free field at each of m places; None = all places.
 
-        No variance is below the limit that follows from the sensor's resolution (see `Resolution`).
-        On a map of more than 2,000 places the least probable candidates, with a total weight of
-        1e-6, get weight 0 and no predictions.
+        The sensor's resolution sets a lower limit on the variances (see `Resolution`). On a map of
+        more than 2,000 places, the least probable candidates λ get weight 0 and no predictions.
+        Their total weight is at most 1e-6.
         """
         weights = self.weights
         if self.n <= _LARGE:
@@ -856,16 +851,16 @@ class Belief:
     ) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance (m,) of the noise-free field at positions, in the sensor's unit.
 
-        At a place the result equals `predict`. Memory is bounded for any number of positions.
+        At the point of a place, the result equals `predict`. Memory is limited by processing in
+        blocks.
 
         Args:
             positions: (m, 2), or (m, 3) on a map with heights [m].
-            within: (m,) place that contains each position, such as a road segment; None = places
-                are points.
+            within: (m,) place of each position, such as a road segment; None = places are points.
 
         Raises:
-            ValueError: the positions have a wrong shape or are not finite, or `place_at` was not
-                called.
+            ValueError: wrong shape, a position that is not finite, or no earlier call of
+                `place_at`.
         """
         moments = [found.moments() for _, found in self.mixtures_at(positions, within)]
         mean, variance = zip(*moments, strict=True) if moments else ((np.zeros(0),), (np.zeros(0),))
@@ -891,15 +886,15 @@ class Belief:
     def probability_between(self, low: float, high: float) -> FloatArray:
         """Return the (n,) probability that the noise-free field lies between two values.
 
-        The values are in the sensor's unit; infinite values are allowed. With an unknown scale,
-        each candidate has a Student distribution, with heavier tails than in `mixture`.
+        The values are in the sensor's unit and may be infinite. With an unknown scale, the field
+        has a Student distribution instead of a normal distribution under each candidate λ.
         """
         mean, variance = self.marginals()
         data, weights = self._updated, self.weights
         if (least := data.floor(mean)) is not None:
             variance = np.maximum(variance, least)
         freedom = data.freedom
-        if math.isfinite(freedom):  # variances are at the expected scale, see `scale_factors`
+        if math.isfinite(freedom):  # variances use the expected scale, see `scale_factors`
             variance = variance * (max(freedom - _FREEDOM, 1.0) / freedom)
         deviation = np.sqrt(np.maximum(variance, np.finfo(np.float64).tiny))
 
@@ -911,7 +906,7 @@ class Belief:
         return np.asarray(np.clip(below(high) - below(low), 0.0, 1.0))
 
     def noise_of(self, own: FloatArray | None = None) -> FloatArray:
-        """Return the (L, m) noise variance of new readings; (L, 1) if all are equal.
+        """Return the (L, m) noise variance of new readings; (L, 1) if equal for all readings.
 
         Args:
             own: (m,) noise variance of each reading, after the transform; None = not given.
@@ -923,10 +918,10 @@ class Belief:
 
     @property
     def settled(self) -> bool:
-        """True if the belief's variances exist.
+        """True if the variances of the belief are defined.
 
-        With an unknown scale they exist once there are three readings more than coefficients of the
-        mean. Before that, only the order of magnitude of the variances is right.
+        With an unknown scale, the readings must outnumber the mean's coefficients by at least
+        three. With fewer readings, the variances are right only to an order of magnitude.
         """
         return self._updated.freedom > _FREEDOM
 
@@ -945,9 +940,10 @@ class Belief:
         return np.asarray(max(freedom - _FREEDOM, 1.0) / below)
 
     def promise(self, weights: FloatArray, found: Mixture | None = None) -> Promise | None:
-        """Return the promised error of the map; None while the belief is not `settled`.
+        """Return the expected error of the map; None while the belief is not `settled`.
 
-        `weights` (n,) are `Topology.weights`. `found` is the mixture at all places, if computed.
+        `weights` (n,) are `Topology.weights`. `found` is the mixture at all places; None = compute
+        it.
         """
         if not self.settled:
             return None
@@ -956,8 +952,7 @@ class Belief:
     def floor(self, weights: FloatArray) -> Floor | None:
         """Return a lower bound of the promised error over all choices of equally many places.
 
-        The result is None on more than `MOST_PLACES` places, with drift or a logarithm, and while
-        the belief is not `settled`.
+        None above `MOST_PLACES` places, with drift or a logarithm, or while not `settled`.
         """
         if self.n > MOST_PLACES or self._ageing is not None or self.transform is not IDENTITY:
             return None
@@ -966,8 +961,8 @@ class Belief:
     def leave_one_out(self) -> LeaveOneOut | None:
         """Return predictions of each observed place from the readings of all other places.
 
-        They use the present candidates and cost O(L |D|³). The result is None before the first
-        reading, and with drift.
+        All predictions use the present candidates λ. O(L |D|³). None without readings, or with
+        drift.
         """
         if self._ageing is not None or not self._data.begun:
             return None
@@ -985,7 +980,7 @@ class Belief:
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return means (L, m), ``W = C⁻¹ K_D*`` (L, R, m) and ``H* - Wᵀ U`` (L, m, q).
 
-        `which` (W,) restricts the candidates; `W` may be given if it is already computed.
+        `which` (W,) restricts the candidates λ. `W` may be given if it was computed before.
         """
         data = self._updated
         some = slice(None) if which is None else which

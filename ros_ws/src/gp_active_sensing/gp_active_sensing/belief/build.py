@@ -57,14 +57,14 @@ if TYPE_CHECKING:
     from gp_active_sensing.belief.graph_covariance import Spectrum
 
 Suggested: TypeAlias = Callable[[int, Sequence[float]], tuple[LengthScaleGrid, ...]]
-"""Function from a number of length-scales and ratios of axes to a grid for each ratio."""
+"""Function of a number of length-scales and ratios of axes; it returns one grid for each ratio."""
 
 logger = logging.getLogger(__name__)
 
 POINTS, SCALES = 6, 4
-"""Number of length-scales from the map for all kernels together, and smallest number for each."""
+"""Number of length-scales from the map over all kernels, and smallest number for each kernel."""
 _ODD = 3.0
-"""Factor by which configured length-scales may lie outside of the map's range without a warning."""
+"""Largest factor between configured length-scales and the map's range without a warning."""
 
 
 def belief_on(
@@ -82,7 +82,7 @@ def belief_on(
         topology: the map.
         drift: drift that the policy requires; None = drift of `config`.
         run_dir: directory of a run with a copy of its model; None = no copy.
-        quiet: True to log no length-scales from the map, for a belief that is built again.
+        quiet: True to log no length-scales, for a belief that is built again.
 
     Raises:
         ConfigError: a setting does not fit the map, or the policy's drift differs from `config`.
@@ -103,7 +103,7 @@ def belief_on(
         except ConfigError as error:
             raise ConfigError([f"belief.mean_{problem}" for problem in error.problems]) from error
     config = config.on(roads=topology.roads)
-    # Links of a large map take a second to compute: do so only if needed.
+    # Links of a large map take a second to compute: compute them only if needed.
     graph = any(name in graph_kernels for name in config.kernel_names)
     asked = graph or config.length_scales is None
     links = topology.links if asked else None
@@ -122,7 +122,6 @@ def belief_on(
 
 
 def _attributes(config: BeliefConfig, topology: Topology) -> Attributes | None:
-    """Return the attributes on which the mean may depend linearly; None = no attributes."""
     if config.attributes is None:
         own = config.length_scales is not None or config.mean == "linear"
         return None if own or config.kernel == EMPIRICAL else attributes_of(topology)
@@ -135,7 +134,6 @@ def _attributes(config: BeliefConfig, topology: Topology) -> Attributes | None:
 
 
 def _with_drift(config: BeliefConfig, drift: DriftConfig) -> BeliefConfig:
-    """Return the configuration with the drift that a policy requires."""
     if config.drift.changing and config.drift != drift:
         msg = (
             f"belief.drift: is kind {config.drift.kind}, and the policy brings its own, kind "
@@ -169,8 +167,8 @@ def build_belief(
         quiet: True to log no length-scales from the map.
 
     Raises:
-        ConfigError: features are not finite, a graph kernel has no links, or length-scales,
-            history or model do not fit the map.
+        ConfigError: features are not finite, a graph kernel has no links, or length-scales, history
+            or model do not fit the map.
     """
     features = np.asarray(features, dtype=np.float64)
     if config.model is not None:
@@ -204,7 +202,7 @@ def build_belief(
                     for kernel, name, (family, suggested), parts in every
                     for all_grids in [_pairs(config, kernel, suggested(count, ratios), parts)]
                     for weight in [NONE_WEIGHT if kernel == NONE else 1.0]
-                    # A kernel has two grids if the amplitude of the field is not known.
+                    # A kernel has two grids if the amplitude of the field is unknown.
                     for tilts in [plane and len(all_grids) > 1]
                     for scales, ladder in all_grids
                 ),
@@ -251,8 +249,8 @@ def _pairs(
 ) -> list[tuple[LengthScaleGrid, tuple[HyperParameters, ...]]]:
     """Return the length-scales and the variance components of each grid of a kernel.
 
-    With an unknown amplitude a second grid has a long-range component. A field with drift, and a
-    map with several ratios of axes, have no such grid.
+    A kernel with an unknown amplitude gets a second grid with a long-range component. A field with
+    drift and a map with several ratios of axes have no second grid.
     """
     known = kernel == NONE or config.signal_std is not None or config.drift.changing
     if known or len(grids) > 1:
@@ -266,7 +264,6 @@ def _axes(features: FloatArray) -> tuple[str, ...]:
 
 
 def _of_history(config: BeliefConfig, places: Sequence[str] | None) -> Belief:
-    """Return a belief with mean and covariance from earlier readings of the same places."""
     from gp_active_sensing.belief.empirical import (
         MOST,
         EmpiricalCovariance,
@@ -304,7 +301,6 @@ def _of_history(config: BeliefConfig, places: Sequence[str] | None) -> Belief:
 
 
 def _log_scales(candidates: CandidateGrid) -> None:
-    """Log the length-scales from the map, with one line for all kernels that share them."""
     listed: dict[str, list[str]] = {}
     for kernel in candidates.kernels:
         if kernel.kernel == NONE:
@@ -325,20 +321,20 @@ def covariance_family(
     links: Links | None,
     attributes: FloatArray | None = None,
 ) -> tuple[CovarianceFamily, Suggested]:
-    """Return a function that builds a covariance, and one that suggests length-scales.
+    """Return a function that builds a covariance, and a function that suggests length-scales.
 
-    The second function returns a grid for each ratio of axes, or a single grid without ratios. It
+    The second function returns one grid for each ratio of axes, or one grid without ratios. It
     raises ValueError for features that are not finite.
 
     Args:
         name: name of the kernel.
         features: (n, p) features of the places.
         names: (p,) names of the features.
-        links: links between places.
+        links: links between places, for a graph kernel.
         attributes: (n, q) columns on which the mean may depend linearly; None = no columns.
 
     Raises:
-        ValueError: a graph kernel has no links, or `name` is a history.
+        ValueError: a graph kernel has no links, or `name` is the kernel from a history of readings.
     """
     if name == EMPIRICAL:
         msg = "kernel: empirical is a history of readings, it has no length-scale to be found"
@@ -359,7 +355,7 @@ def covariance_family(
 
         spectrum = laplacian_spectrum(links)
         kernel = build_graph_kernel(name)
-        # Adapted candidates keep most length-scales, so their tables are reused.
+        # Candidates keep most length-scales when they adapt: share the tables of the kernel.
         smooth: CovarianceFamily = partial(GraphCovariance, kernel, spectrum, tables={})
         # Features may have any unit: scale them to the extent of the roads.
         extent = float(np.ptp(features, axis=0).max()) or 1.0
@@ -375,7 +371,6 @@ def covariance_family(
 
 
 def _warn_of_scales(given: Sequence[float | tuple[float, ...]], fitting: LengthScaleGrid) -> None:
-    """Warn of length-scales that fit another map, such as metres on relational features."""
     scales = [s if isinstance(s, tuple) else (s,) for s in given]
     if fitting.shape or any(len(s) > 1 for s in scales):
         return

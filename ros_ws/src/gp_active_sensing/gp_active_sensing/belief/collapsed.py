@@ -13,16 +13,16 @@ from gp_active_sensing.types import FloatArray, IntArray, Off
 
 _LOG_2PI = math.log(2.0 * math.pi)
 _ROUNDING = 1e-14
-"""Smallest relative precision that counts after a reading is removed."""
+"""Relative precision below which a place counts as empty after the removal of a reading."""
 _NO_STAYS = np.empty((0, 4))
 
 
 class Beside(NamedTuple):
-    """Additional uncertainty of an average over a stay of the robot.
+    """Additional uncertainty of an average reading over a stay of the robot.
 
     Args:
         steepness: (2, L, k) squared horizontal and vertical slope at places [variance/m²].
-        noisy: True to add the belief's noise, for an unknown noise of the sensor.
+        noisy: True to add the belief's noise, for a sensor with an unknown noise.
     """
 
     steepness: FloatArray
@@ -32,7 +32,7 @@ class Beside(NamedTuple):
 class CollapsedReadings:
     """Sufficient statistics of the readings of each of n places.
 
-    Readings without a variance of their own have the belief's noise σ_n²(λ). They are stored as
+    Readings without a variance of their own have the belief's noise σ_n²(λ), and are stored as
     count, mean and centred sum of squares. Readings with their own variance are stored as
     precision, weighted mean, weighted centred sum of squares and sum of log-variances. Centred sums
     (Welford's update) stay exact for large values with small differences, for example air pressure.
@@ -46,8 +46,8 @@ class CollapsedReadings:
         self._plain = np.zeros((3, n))  # count, mean, centred sum of squares
         self._known = np.zeros((4, n))  # precision, mean, weighted sum of squares, Σ log σ_i²
         self._stays: dict[int, FloatArray] = {}
-        """(s, 4) averages over stays by place: value, variance, horizontal and vertical distance
-        from its point [m]. Arrays are never modified, so that copies share them."""
+        """(s, 4) averages over stays for each place: value, variance, horizontal and vertical
+        distance from the place's point [m]. Copies share these arrays, which are never modified."""
 
     def copy(self) -> CollapsedReadings:
         """Return an independent copy."""
@@ -65,7 +65,7 @@ class CollapsedReadings:
             place: place of the reading.
             value: reading after the belief's transform.
             variance: noise variance of the reading; None = the belief's noise.
-            off: distance from the place's point of an average over a stay with a variance.
+            off: distance from the place's point [m], for an average over a stay with a `variance`.
         """
         self.count[place] += 1
         if off is not None and variance is not None:
@@ -107,7 +107,7 @@ class CollapsedReadings:
         stats[0, place] = total
 
     def grow(self, n: int) -> None:
-        """Extend the arrays to n places; the present ones come first."""
+        """Extend the arrays to n places; the present places come first."""
         more = n - self.count.size
         self.count = np.concatenate([self.count, np.zeros(more, dtype=np.int64)])
         self._plain = np.concatenate([self._plain, np.zeros((3, more))], axis=1)
@@ -162,17 +162,17 @@ class CollapsedReadings:
         return other
 
     def scatter(self) -> tuple[float, float]:
-        """Return the scatter within places of readings without a variance of their own.
+        """Return the scatter within places, from readings without a variance of their own.
 
         Returns:
-            Degrees of freedom (readings less places) and sum of squares about the places' means.
+            Degrees of freedom (readings minus places), and sum of squares about the places' means.
         """
         count, _, squares = self._plain
         return float(np.maximum(count - 1.0, 0.0).sum()), float(squares.sum())
 
     @property
     def has_stays(self) -> bool:
-        """True if some readings are averages over a stay."""
+        """True if some readings are averages over a stay of the robot."""
         return bool(self._stays)
 
     def collapse(
@@ -191,7 +191,7 @@ class CollapsedReadings:
             noise_variance: (L,) σ_n²(λ) of readings without a variance of their own.
             unit: (L,) estimated factor of the covariance, which divides the readings' own
                 variances; None = known scale. With a factor, the belief's noise is added once to
-                the average of such readings of a place.
+                the average of these readings.
             stays: additional uncertainty of averages over a stay; None = no such uncertainty.
 
         Returns:
@@ -207,7 +207,7 @@ class CollapsedReadings:
         p0 = n0 * inverse
         precision = p0 + p1
         mean = (p0 * m0 + p1 * m1) / precision
-        # An empty group has weight zero, so that its mean does not matter.
+        # An empty group has weight zero: its mean has no effect.
         between = p0 * p1 / precision * (m0 - m1) ** 2
         squares = s0 * inverse + s1 + between
         readings = self.count[places]
@@ -218,7 +218,7 @@ class CollapsedReadings:
     def _collapse_on_top(
         self, places: IntArray, noise_variance: FloatArray, unit: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return the results of `collapse`, with the belief's noise added to own variances."""
+        """Return the results of `collapse`, adding the belief's noise to own variances."""
         n0, m0, s0 = self._plain[:, places]
         p1, m1, s1, logs = self._known[:, places]
         noise = noise_variance[:, None]
@@ -243,7 +243,6 @@ class CollapsedReadings:
         unit: FloatArray | None,
         beside: Beside | None,
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return the results of `collapse` for places that may have averages over stays."""
         L, k = len(noise_variance), len(places)
         precision, mean, log_within, squares = np.zeros((4, L, k))
         stays = [self._stays.get(place, _NO_STAYS) for place in places.tolist()]

@@ -1,4 +1,4 @@
-"""Gaussian processes conditioned on readings: factors, evidence, and the mean's coefficients."""
+"""Gaussian processes conditioned on readings: factors, evidence, and coefficients of the mean."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 _LOG_2PI = math.log(2.0 * math.pi)
 _TAIL = 4
-"""Largest number of last rows that an update rebuilds; places of earlier rows get a second row."""
+"""Number of last rows that an update may recompute; places of earlier rows get a second row."""
 _REPUBLISHED = (
     "a reading of place %d equals the previous one to the last digit: such readings count once "
     "(logged once)"
@@ -40,20 +40,20 @@ _REPUBLISHED = (
 _REPEATED = 2.0
 """Longest time between a reading and its repetition by a driver [s]."""
 _NO_UNIT = 1e100
-"""Divisor of the readings' own variances with an unknown scale, which makes them negligible."""
+"""Divisor that makes the readings' own variances negligible while the scale is unknown."""
 _LEAST_NOISE = 1e-8
 """Smallest noise variance estimated from repeated readings, relative to the field's variance."""
 _NEGLIGIBLE = 1e-13
-"""Relative precision of a place's new readings below which they count as rounding."""
+"""Relative precision below which additional readings of a place count as rounding."""
 _EXACT = 1e-6
-"""Smallest relative precision of a second row after an amendment; smaller ones are inexact."""
+"""Smallest relative precision of a second row for a place with an amended reading."""
 
 
 class _Present(NamedTuple):
-    """Readings by place (by slot under the forgetting kernel) with their present weights.
+    """Readings by place, or by slot under the forgetting kernel, with their present weights.
 
     Args:
-        places: (P,) places with readings that count.
+        places: (P,) places or slots with readings that affect the belief.
         precision: (L, P) sum of the readings' precisions.
         mean: (L, P) average of the readings, weighted by precision.
         log_within: (L, P) see `CollapsedReadings`.
@@ -72,32 +72,32 @@ class _Present(NamedTuple):
 class Conditioning:
     r"""L Gaussian processes conditioned on the same readings; call `update` before a query.
 
-    Without `ageing` each row of the factor represents the readings of a place. Times have no
-    effect.
+    Without `ageing`, each row of the factor represents all readings of a place. Times are ignored.
 
-    Under the forgetting kernel each row represents the readings of a place and a slot of time. The
+    Under the forgetting kernel, each row represents the readings of a place in a slot of time. The
     prior covariance is ``k(x, x') exp(-|t - t'| / τ)`` (`SlotCovariance`). This is the kernel
     ``k (1 - ε)^{|t - t'| / 2}`` of [Bogunovic2016; Mauduit2025, Eq. 8] with
-    ``τ = -2 Δ / log(1 - ε)`` for steps of Δ seconds. The field decorrelates about its prior mean;
-    the mean's coefficients do not change. Rows stay valid as time passes.
+    ``τ = -2 Δ / log(1 - ε)`` for steps of Δ seconds. The field returns to its prior mean with time;
+    the mean itself does not age. Rows stay valid as time passes.
 
-    Under any other ageing, the noise variance of a reading grows with its age a. It becomes ``v +
-    rate² a²``, or v / w with a weight w(a) ≤ 1 [Mauduit2025, Eqs. 10-12; Deng2022]. A weight w is
-    an exponent of the likelihood,
+    Under any other ageing, the noise variance v of a reading grows with its age a. It becomes
+    ``v + rate² a²``, or ``v / w`` with a weight ``w(a) ≤ 1`` [Mauduit2025, Eqs. 10-12; Deng2022].
+    The weight w is an exponent of the likelihood,
 
     .. math:: N(z; f, v)^{w} \propto N(z; f, v / w),
 
-    so that a reading with w = 0 does not affect the evidence of λ or the scale. (With the density
-    N(z; f, v/w), old readings would favour the λ with the least noise.) An update at a later time
-    costs O(L |D|³ + L |D|² n). With a window, an update is free while the same readings count.
+    so a reading with w = 0 affects neither the evidence of λ nor the scale. (The density
+    ``N(z; f, v/w)`` of old readings would favour the λ with the least noise.) An update at a later
+    time costs O(L |D|³ + L |D|² n). Ageing by a window needs no update until a reading leaves the
+    window.
 
     Args:
         covariance: prior covariance between locations under each λ.
         mean: prior mean of the field.
         scale_known: False to integrate out a factor of each λ's covariance and noise.
         noise_known: False if a candidate's noise is a guess. Repeated readings of a place then
-            correct it (see `noise_estimate`), and only the average of a place updates the field.
-            With ageing, the noise counts as known.
+            correct the noise (see `noise_estimate`), and only the average of a place updates the
+            field. With ageing, the noise counts as known.
         raw: True if values are original readings, whose steps show the sensor's resolution.
         ageing: weights and noise of readings by age; None = readings do not age.
 
@@ -111,8 +111,8 @@ class Conditioning:
         log_evidence: (L,) ``log p(z_D | λ)``.
         rest: (L,) term of `log_evidence` that does not depend on the values, at a scale of 1.
         quadratic: (L,) -2 times the term that depends on the values, at a scale of 1.
-        scales: (L,) scale of the variances; 1 if it is known.
-        freedom: degrees of freedom of the scale, ν of `integrate_scale`; inf if it is known.
+        scales: (L,) scale of the variances; 1 if the scale is known.
+        freedom: degrees of freedom ν of an unknown scale (see `integrate_scale`); inf if known.
         coefficients: (L, q) posterior mean of the prior mean's coefficients.
         coefficient_covariance: (L, q, q) posterior covariance of these coefficients.
         now: latest time [s].
@@ -132,7 +132,7 @@ class Conditioning:
         self.scale_known = scale_known
         self.noise_known = noise_known or ageing is not None
         self.transform = IDENTITY
-        """Transform of the added readings; the belief is conditioned on the transformed values."""
+        """Transform of added readings; the Gaussian processes use transformed values."""
         self._seen: CollapsedReadings | None = None
         """Readings after the transform; None = not computed."""
         self._first = 0.0
@@ -142,33 +142,32 @@ class Conditioning:
         self.order: list[int] = []
         self.now = -math.inf
         self.steepness: Steepness | None = None
-        """Expected slopes of the field at places; None = positions are unknown."""
+        """Expected slopes of the field at the places; None = unknown positions."""
         self._places = CollapsedReadings(covariance.n)
         self._history = None if ageing is None else DatedReadings(covariance.n, ageing)
         self.resolution = Resolution(used=raw)
-        """Resolution of the readings that were added."""
+        """Resolution of the sensor, estimated from the added readings."""
         self._own = False
         """True if some readings have a variance of their own."""
         self._unit: FloatArray | None = None
-        """(L,) `unit` of `CollapsedReadings.collapse`; None = not needed."""
+        """(L,) argument `unit` of `CollapsedReadings.collapse`; None = no such factor."""
         self._least: FloatArray | None = None
-        """(L,) variance that the resolution adds to a place's average, at a scale of 1."""
+        """(L,) variance that rounding adds to the average of a place, at a scale of 1."""
         self.republished = 0
         """Number of readings that repeated the previous reading of their place."""
         self._newest: dict[int, tuple[float, float | None, float, int]] = {}
-        """Latest reading by place: value, variance, time [s] and number of repetitions."""
+        """Latest reading of each place: value, variance, time [s] and number of repetitions."""
         self._counting = b""
-        """Slots that counted at the last update, with ageing."""
+        """Slots that affected the last update, with ageing."""
         self._made = -math.inf
         """Time of the last update, with ageing [s]."""
         self._all = np.zeros(3)
-        """With ageing: number, mean and centred sum of squares of all readings since the start."""
+        """Number, mean and centred sum of squares of all readings since the start, with ageing."""
         self.begin(covariance)
         self._present = self._at_present(np.zeros(0, dtype=np.int64)) if self._ages else None
         self._reset_summary()
 
     def _reset_summary(self) -> None:
-        """Set the evidence and the mean's coefficients to their values without a reading."""
         L, q = len(self.noise), self.basis.shape[1]
         self.log_evidence: FloatArray = np.zeros(L)
         self.rest: FloatArray = np.zeros(L)
@@ -179,12 +178,7 @@ class Conditioning:
         self.coefficient_covariance: FloatArray = np.tile(np.eye(q), (L, 1, 1))
 
     def move_to(self, covariance: LocationCovariance, mean: PriorMean) -> None:
-        """Extend to more places; the present places come first and keep their readings.
-
-        Args:
-            covariance: prior covariance between all places.
-            mean: prior mean of the field at all places.
-        """
+        """Extend to more places; the present places come first and keep their readings."""
         self.mean, self.basis = mean, mean.basis * mean.std
         self._places.grow(covariance.n)
         self._seen = None
@@ -194,7 +188,7 @@ class Conditioning:
         self._reset_summary()
 
     def begin(self, covariance: LocationCovariance) -> None:
-        """Replace the candidates and their covariance; the readings stay."""
+        """Replace the candidates λ and their covariance; keep the readings."""
         candidates = covariance.hyperparameters
         self.noise: FloatArray = np.array([h.noise_std**2 for h in candidates])
         self._size: FloatArray = np.array([h.variance for h in candidates])
@@ -215,7 +209,6 @@ class Conditioning:
         self.floored_noise: FloatArray = np.maximum(noise, LEAST_NOISE * self._size)
 
     def _slot_covariance(self) -> SlotCovariance | None:
-        """Return the covariance of slots under the forgetting kernel, else None."""
         if self._history is None or self._ages:
             return None
         return SlotCovariance(self.covariance, self._history)
@@ -250,7 +243,7 @@ class Conditioning:
 
     @property
     def places(self) -> CollapsedReadings:
-        """Statistics of the readings by place, or by slot with ageing."""
+        """Statistics of the readings by place, or by slot of time with ageing."""
         if self._history is not None:
             return self._history.stats
         if self.transform is IDENTITY:
@@ -268,10 +261,10 @@ class Conditioning:
 
     @property
     def log_jacobian(self) -> float:
-        """Return the term that makes the evidence of different transforms comparable [nat].
+        """Term that makes the evidence of different transforms comparable [nat].
 
         It is the log-Jacobian of the transform at the places' averages. Each coefficient of a vague
-        mean subtracts the logarithm of the spread of the transformed averages.
+        mean subtracts the logarithm of the transformed averages' standard deviation.
         """
         averages = self.raw_averages()
         slopes = 0.5 * float(np.log(self.transform.seen_variance(averages, 1.0)).sum())
@@ -284,17 +277,17 @@ class Conditioning:
 
     @property
     def begun(self) -> bool:
-        """True if there is a reading."""
+        """True after the first reading."""
         return bool(self.order)
 
     @property
     def readings(self) -> IntArray:
-        """(n,) number of readings of each place, including those that no longer count."""
+        """(n,) number of readings of each place, including those too old to affect the belief."""
         return self._places.count if self._history is None else self._history.count
 
     @property
     def information(self) -> FloatArray:
-        """(L,) ``½ log |I + N⁻¹ K|`` of the readings [nat]; call `update` first."""
+        """(L,) information ``½ log |I + N⁻¹ K|`` of the readings [nat]; call `update` first."""
         half_log_noise = -0.5 * np.log(self.factor.precision).sum(axis=1)
         return np.asarray(self.factor.log_diagonal - half_log_noise)
 
@@ -303,7 +296,7 @@ class Conditioning:
         self.now = max(self.now, seconds)
 
     def counting(self, times: FloatArray) -> BoolArray:
-        """Return a mask of `times`, True where a reading of that time counts now."""
+        """Return a mask of `times`: True where a reading of that time affects the belief now."""
         if self._history is None:
             return np.ones(times.shape, dtype=np.bool_)
         return self._history.counting(times, self.now)
@@ -318,7 +311,7 @@ class Conditioning:
         expert: bool = False,
         off: Off | None = None,
     ) -> None:
-        """Add one reading, before `transform`; amortised O(1)."""
+        """Add one reading, given before `transform`; amortised O(1). See `Belief.observe`."""
         slot = location
         if not expert and self._is_republished(location, value, noise_variance, seconds, off):
             return
@@ -352,11 +345,10 @@ class Conditioning:
         seconds: float,
         off: Off | None,
     ) -> bool:
-        """Store a reading as the latest of its place; return whether it repeats the previous one.
+        """Store a reading as its place's latest; return whether it repeats the previous reading.
 
         A driver that is faster than its sensor publishes the same value again within `_REPEATED`
-        seconds. A sensor with a coarse resolution also produces equal values, so its readings never
-        count as repeated. Neither do readings with equal times count as repeated.
+        seconds. Equal readings at one time, or of a coarse sensor, are not repetitions.
         """
         if self._history is not None or off is not None:
             return False
@@ -380,13 +372,7 @@ class Conditioning:
     ) -> None:
         """Replace a reading that was added; O(1).
 
-        Args:
-            location: place of both readings.
-            before: value, noise variance, time [s] and `off` of the replaced reading.
-            value: new reading, before `transform`.
-            noise_variance: noise variance of the new reading; None = σ_n²(λ).
-            seconds: time of the new reading [s]; its slot is that of the replaced one.
-            off: see `CollapsedReadings.add`.
+        Arguments are as in `Belief.amend`. Values are given before `transform`.
         """
         slot: int | None = location
         self._seen = None
@@ -403,24 +389,24 @@ class Conditioning:
             slot = self._history.amend(location, before, value, noise_variance, seconds, off)
             self.advance(seconds)
         self._own = self._own or noise_variance is not None
-        if slot is None:  # dropped slot: neither reading counts
+        if slot is None:  # dropped slot: the belief uses neither of the two readings
             self._made = -math.inf
             return
         self._stale[slot] = None
         self._amended.add(slot)
 
     def centre_mean(self, value: float) -> None:
-        """Centre a vague mean on a value before `transform`."""
+        """Centre a vague mean on a value, given before `transform`."""
         self._first = value
         offset = np.full(self.covariance.n, self.transform.forward(value, None)[0])
         self.mean = replace(self.mean, offset=offset)
         self.factor.offset = offset
 
     def averages(self, locations: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return the average readings (L, m) of observed places, and their noise variances.
+        """Return average readings of observed places and their noise variances, both (L, m).
 
-        Aged readings have their present weights; under the forgetting kernel only the latest slot
-        of a place counts. Variances are at a scale of 1, see `scales`.
+        Aged readings have their present weights. Under the forgetting kernel, only the latest slot
+        of a place is used. Variances are at a scale of 1, see `scales`.
         """
         if self._ages:
             self.update()
@@ -441,7 +427,7 @@ class Conditioning:
     def solved(self, where: IntArray, which: IntArray | None = None) -> FloatArray:
         """Return the present ``C⁻¹ K_D*`` (L, R, m) for some places; call `update` first.
 
-        With `which` (W,) the result (W, R, m) is for these candidates only.
+        Indices `which` (W,) restrict the result (W, R, m) to these candidates λ.
         """
         if which is None or self._slots is not None:
             found = self.factor.solve(self._cross(self.factor.place, where))
@@ -450,7 +436,7 @@ class Conditioning:
         return self.factor.solve(right, which=which)
 
     def with_prior(self, where: IntArray, which: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return the prior covariance (W, m, m) of some places, and `solved` for them."""
+        """Return the prior covariance (W, m, m) of some places, and `solved` for these places."""
         covariance, rows = self.covariance.only(which.tolist()), self.factor.place
         if self._slots is not None:
             return covariance.between(where, where), self.solved(where, which)
@@ -461,7 +447,7 @@ class Conditioning:
     def with_points(self, points: Points, which: IntArray) -> FloatArray:
         """Return the (W, R, m) present prior covariance of the factor's rows with points.
 
-        `which` (W,) are numbers of candidates, ascending.
+        `which` (W,) are indices of candidates λ, ascending.
         """
         rows = self.factor.place
         if self._slots is None:
@@ -471,11 +457,11 @@ class Conditioning:
     def moments(
         self, places: IntArray, which: IntArray, solved: FloatArray, R: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return mean and variance (W, m) of the field under some of the candidates.
+        """Return mean and variance (W, m) of the field under some of the candidates λ.
 
         Args:
             places: (m,) places whose known mean and prior variance are used.
-            which: (W,) numbers of candidates, ascending.
+            which: (W,) indices of the candidates, ascending.
             solved: (W, R, m) ``C⁻¹ K_D*``.
             R: (W, m, q) ``H* - (C⁻¹ K_D*)ᵀ U``.
         """
@@ -493,13 +479,13 @@ class Conditioning:
         return self._everywhere.chunk(self.factor)
 
     def everywhere(self) -> FloatArray:
-        """Return the present ``C⁻¹ K_D*`` (L, R, n) for every place; call `update` first."""
+        """Return the present ``C⁻¹ K_D*`` (L, R, n) for all places; call `update` first."""
         if self._slots is not None:
             self._everywhere.fade(self.now, self._slots.time_scale)
         return self._everywhere.of(self.factor, self._cross)
 
     def sums(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the present `PredictionCache.sums` for every place; call `update` first."""
+        """Return the present `PredictionCache.sums` for all places; call `update` first."""
         self.everywhere()
         return self._everywhere.sums(self.factor, self._cross)
 
@@ -515,7 +501,7 @@ class Conditioning:
         return _Present(slots, precision, mean, within, squares, counts)
 
     def counts(self, slots: IntArray) -> IntArray:
-        """Return the (k,) numbers of readings of slots that count in the evidence."""
+        """Return the (k,) number of readings in each slot that count in the evidence."""
         return self.places.count[slots] if self.noise_known else np.ones_like(slots)
 
     def chunks(self) -> list[IntArray] | None:
@@ -532,7 +518,7 @@ class Conditioning:
         self._everywhere.truncate(rows)
 
     def update(self) -> None:
-        """Bring factors, evidence and mean coefficients up to date with readings and time."""
+        """Update factors, evidence and mean coefficients to the present readings and time."""
         if self._ages:
             self._update_aged()
         elif self._stale:
@@ -542,7 +528,6 @@ class Conditioning:
             self._summarise()
 
     def _update_aged(self) -> None:
-        """Compute everything again if a reading or a weight has changed."""
         assert self.ageing is not None
         assert self._history is not None
         if not self._stale and self._made == self.now:
@@ -573,7 +558,7 @@ class Conditioning:
         share = ageing.shares(age)
         precision, within, squares = precision * share, within * share, squares * share
         if (added := ageing.added(age)) is not None:
-            # All readings of a slot share the field's change d: ∫ N(z̄; f + d, 1/p) N(d; 0, c) dd.
+            # The field's change d is common to a slot: ∫ N(z̄; f + d, 1/p) N(d; 0, c) dd.
             grown = 1.0 / (1.0 / precision + added)
             within = within + 0.5 * np.log(grown / precision)
             precision = grown
@@ -597,7 +582,7 @@ class Conditioning:
         )
 
     def _update_rows(self) -> None:
-        """Rebuild or append the rows of slots whose readings have changed."""
+        """Recompute or append the rows of slots with changed readings."""
         if self._history is not None:
             self.factor.basis = self.basis[self._history.place]
             self.factor.offset = self.mean.offset[self._history.place]
@@ -614,10 +599,10 @@ class Conditioning:
         if first < factor.rows:
             again = list(dict.fromkeys(factor.place[first:].tolist()))
             self._truncate(first)
-            # A place that loses its last row may keep an earlier one; it is an old place then.
+            # A place that loses its last row may keep an earlier row and then counts as old.
             row_of = {p: r for p, r in row_of.items() if r < first}
-        # An amended reading may change again while the probe stays: its row goes last, where it is
-        # cheap to remove.
+        # An amended reading may change again while the probe stays: put its row last, because the
+        # last rows are cheap to remove.
         fresh = sorted(dict.fromkeys([*again, *stale]), key=self._amended.__contains__)
         old = [p for p in fresh if p in row_of]
         if factor.rows + len(fresh) - len(self.order) > max(8, len(self.order) // 4):
@@ -641,7 +626,6 @@ class Conditioning:
         return 1.0 / (1.0 / found[0] + least), *found[1:]
 
     def _beside(self, places: IntArray) -> Beside:
-        """Return the additional uncertainty of averages over stays at some places."""
         steepness = np.zeros((2, len(self.noise), len(places)))
         if self.steepness is not None and len(places):
             steepness = self.steepness.of(self.covariance, places)
@@ -650,9 +634,9 @@ class Conditioning:
         return Beside(steepness, noisy)
 
     def _find_unit(self) -> None:
-        """Estimate the noise, and an unknown scale of the readings' own variances.
+        """Estimate the noise, and the factor of the readings' own variances for an unknown scale.
 
-        An estimate that has changed rebuilds all rows.
+        A changed estimate marks all rows for recomputation.
         """
         if not self._stale:
             return
@@ -688,9 +672,9 @@ class Conditioning:
             self._stale = dict.fromkeys(self.order)
 
     def _hidden(self, least: FloatArray, noise: FloatArray, mean: FloatArray) -> FloatArray:
-        """Return the (L, k) variance, after the transform, that is due to rounding to steps d.
+        """Return the (L, k) variance, after the transform, due to rounding of readings to steps d.
 
-        Noise with a standard deviation of d/2 or more averages the rounding out: the result is 0.
+        Noise with a standard deviation of d/2 or more averages rounding out: the result is then 0.
 
         Args:
             least: (L,) or (1,) d²/12, at the scale of `noise`.
@@ -702,13 +686,13 @@ class Conditioning:
         return np.asarray(np.where(small, least[:, None] / steep, 0.0))
 
     def floor(self, mean: FloatArray, which: IntArray | None = None) -> FloatArray | None:
-        """Return the (L, m) least variance of the field given the resolution; None = no limit.
+        """Return the (L, m) lower limit of the field's variance by the resolution; None = no limit.
 
         Call `update` first. See `Resolution`.
 
         Args:
             mean: (L, m) posterior mean at places, after the transform.
-            which: (L,) numbers of the candidates; None = all.
+            which: (L,) indices of the candidates λ; None = all.
         """
         least = self.resolution.variance
         if not least:
@@ -717,9 +701,9 @@ class Conditioning:
         return self._hidden(np.array([least]), noise if which is None else noise[which], mean)
 
     def _first_amended(self) -> int:
-        """Return the first row with a replaced reading; the number of rows if there is none.
+        """Return the first row with a replaced reading, or the number of rows without such a row.
 
-        The reading is assumed to be in the last row of its place. If two probes read one place, the
+        The reading is assumed to be in the last row of its place. If two probes read the place, the
         reading may be in an earlier row; see `_double`.
         """
         last = {place: row for row, place in enumerate(self.factor.place.tolist())}
@@ -730,7 +714,7 @@ class Conditioning:
         self.factor.append(places, precision, mean)
 
     def _double(self, places: IntArray) -> bool:
-        """Append second rows for the readings that came after the rows of `places` were made.
+        """Append second rows for readings that were added after the rows of `places`.
 
         Returns:
             False, without a change, if the precision of a place with an amended reading has not
@@ -749,7 +733,7 @@ class Conditioning:
         amended = [p in self._amended for p in places.tolist()]
         if (extra < _EXACT * precision)[:, amended].any():
             return False
-        # A reading with a huge variance vanishes in the sum: the difference is only rounding.
+        # A reading with a huge variance vanishes in the sum of precisions: `extra` is rounding.
         least = _NEGLIGIBLE * precision
         value = np.where(extra < least, mean, (total - had_total) / np.maximum(extra, least))
         factor.append(places, np.maximum(extra, least), value)
@@ -765,8 +749,8 @@ class Conditioning:
         residual = v - (U @ beta[:, :, None])[:, :, 0]
         quadratic = (residual**2).sum(axis=1) + (beta**2).sum(axis=1)
         log_det_A = np.linalg.slogdet(A)[1]
-        # Replace the normalised density of each row by the density of its readings. The term that
-        # depends on the values is separate: it may be a difference of large numbers.
+        # Replace the normalised density of each row by the density of its readings. Keep the term
+        # that depends on the values separate, because it may be a difference of large numbers.
         place = factor.place
         all_places, _, mean, log_within, squares, readings = self.collapsed()
         number = np.zeros(len(factor.offset), dtype=np.int64)
@@ -784,7 +768,7 @@ class Conditioning:
             self.log_evidence, self.scales = integrate_scale(rest, total, readings, q, size)
             self.freedom = max(0.0, readings - q)
             if self._ages and readings - q < 1.0 and self._all[0] > 1.0:
-                # Too few readings count for a scale: use the variance of all readings ever.
+                # Too few recent readings for a scale: use the variance of all readings so far.
                 spread = self._all[2] / (self._all[0] - 1.0)
                 self.scales = np.full_like(self.scales, spread if spread > 0.0 else 1.0)
         self.coefficients = np.asarray(beta, dtype=np.float64)

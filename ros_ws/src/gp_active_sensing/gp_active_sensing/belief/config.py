@@ -1,9 +1,9 @@
 """Configuration of a belief and its defaults; `belief.build` builds the belief.
 
-By default a few candidates represent all kernels, and all divisions of a reading's variance into
-smooth field, independent component of each place, and noise. One kernel has no spatial correlation.
-The readings determine the weights of the candidates. A mixture of two candidates predicts fields
-between them nearly as well as the right candidate.
+By default, a few candidates (kernel, length-scale and variances) represent all fields. Their
+variances divide the variance of a reading into smooth field, independent component of each place,
+and noise. One kernel has no spatial correlation. The readings determine the weights of the
+candidates. A mixture of two candidates also predicts fields between them well.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.kernels import NONE, graph_kernels, kernel_problems
 
 PLANE_KERNELS = ("matern12", "matern32", "se", NONE)
-"""Default kernels on an area: rough, differentiable, very smooth, and no correlation."""
+"""Default kernels on an area: rough, differentiable, very smooth, and no spatial correlation."""
 ROAD_KERNELS = ("graph_matern12", "graph_matern32", "matern12", NONE)
-"""Default kernels on roads: two along the roads, one by straight distance, and no correlation."""
+"""Default kernels on roads: two along the roads, one by straight distance, one uncorrelated."""
 SHARES = (
     (0.3, 0.5, 0.2),
     (0.6, 0.15, 0.25),
@@ -34,34 +34,34 @@ SHARES = (
     (0.9995, 0.00025, 0.00025),
     (0.9999, 0.00005, 0.00005),
 )
-"""Fractions of a reading's variance: smooth field, independent component of each place, and noise.
-They are ordered by the smooth fraction, the smallest first."""
+"""Fractions of a reading's variance in smooth field, independent component of each place, and
+noise; sorted by the fraction of the smooth field."""
 _COARSE = 4
-"""Number of the first `SHARES` that are used for a field with drift."""
+"""Number of the first entries of `SHARES` that are used for a field with drift."""
 LONG = 1.0
 """Variance of the long-range component, relative to the smooth field."""
 NONE_SHARES = ((0.0, 0.95, 0.05), (0.0, 0.7, 0.3))
 """Fractions as in `SHARES` for a field without spatial correlation."""
 NONE_WEIGHT = 0.15
-"""Prior weight of the model without spatial correlation, relative to another kernel. It is small
-because a few readings of a flat stretch favour a model without length-scales."""
+"""Prior weight of the kernel without spatial correlation, relative to another kernel. It is small
+because a few readings of a flat region favour a model without length-scales."""
 NOISE_SHARES = (0.01, 0.03, 0.12, 0.5)
-"""Candidate ratios of noise to field (standard deviations), if only one of the two is known."""
+"""Candidate ratios of noise to field (standard deviations) if only one of the two is known."""
 OWN_SHARES = (0.002, 0.05, 0.5)
 """Candidate fractions of the field's variance in the independent component, for a known noise."""
 ATTRIBUTE_SHARE = 0.3
-"""Variance that all attributes explain together, relative to the rest of a reading's variance."""
+"""Variance that all attributes explain together, relative to the other variance of a reading."""
 
 
 def parts_with(signal_std: float, noise_std: float, place_std: float = 0.0) -> HyperParameters:
-    """Return a candidate with some standard deviations and a length-scale of 1."""
+    """Return a candidate with these standard deviations and a length-scale of 1."""
     return HyperParameters((1.0,), signal_std, noise_std, place_std=place_std)
 
 
 def parts_of_field(
     std: float | None, kernel: str, *, changing: bool
 ) -> tuple[HyperParameters, ...]:
-    """Return the standard deviations of candidates for each entry of `SHARES`.
+    """Return the standard deviations of one candidate for each entry of `SHARES`.
 
     Args:
         std: standard deviation of the whole field; None = unknown, with readings of variance 1.
@@ -91,9 +91,9 @@ def parts_of_noise(noise: float, kernel: str) -> tuple[HyperParameters, ...]:
 
 
 def with_attribute_parts(parts: tuple[HyperParameters, ...]) -> tuple[HyperParameters, ...]:
-    """Return `parts`, and copies with attributes of the two with the largest place component.
+    """Return `parts` and copies of two of them with an additional component of attributes.
 
-    Attributes explain rough variation, which the other candidates hardly have.
+    The two have the largest independent component of each place, which attributes may explain.
     """
     half = sorted(parts, key=lambda p: -p.place_std / p.signal_std)[: min(2, len(parts))]
     found = []
@@ -104,9 +104,9 @@ def with_attribute_parts(parts: tuple[HyperParameters, ...]) -> tuple[HyperParam
 
 
 VAGUE = 100.0
-"""Standard deviation of an unconfigured mean, in multiples of the largest signal_std."""
+"""Standard deviation of an unconfigured mean, in multiples of the largest `signal_std`."""
 FLAT = 1e6
-"""Standard deviation of an unconfigured mean while the scale is unknown, at a scale of 1."""
+"""Standard deviation of an unconfigured mean with an unknown scale, in units of that scale."""
 
 EMPIRICAL = "empirical"
 """Value of `kernel` for a covariance from earlier readings."""
@@ -129,9 +129,9 @@ _OF_MODEL = (
 class BeliefConfig:
     """Prior belief: the candidates Λ are all combinations of the listed kernels and parameters.
 
-    A setting that is not given is unknown. Kernels and length-scales then come from the map and are
-    weighted by the readings. The scale of the field is integrated out, and the variance is divided
-    as in `SHARES`.
+    A parameter that is not given is unknown. Unknown kernels and length-scales come from the map
+    and are weighted by the readings. An unknown scale of the field is integrated out, with the
+    variance divided as in `SHARES`.
     """
 
     length_scales: tuple[float | tuple[float, ...], ...] | None = param(
@@ -272,7 +272,6 @@ class BeliefConfig:
             raise ConfigError(problems)
 
     def _history_problems(self) -> list[str]:
-        """Return the problems of `kernel: empirical` and of `history` with other settings."""
         if self.kernel != EMPIRICAL:
             if self.history is None:
                 return []
@@ -292,7 +291,6 @@ class BeliefConfig:
         return problems
 
     def _model_problems(self) -> list[str]:
-        """Return the problems of keys that a kernel model sets, or that need a kernel model."""
         defaults = {f.name: f.default for f in dataclasses.fields(self)}
         if self.model is None:
             if self.model_mark is None:
@@ -316,36 +314,33 @@ class BeliefConfig:
 
     @property
     def kernel_names(self) -> tuple[str, ...]:
-        """Names of the candidate kernels; () = the kernels for the map, see `on`."""
+        """Names of the candidate kernels; () = the default kernels of the map, see `on`."""
         if self.kernel is None:
             return () if self.length_scales is None and self.model is None else (GIVEN,)
         return (self.kernel,) if isinstance(self.kernel, str) else self.kernel
 
     def on(self, *, roads: bool) -> BeliefConfig:
-        """Return the configuration with the kernels for a map of roads, or for another map."""
+        """Return the configuration with default kernels of roads or areas if none are given."""
         if self.kernel_names:
             return self
         return dataclasses.replace(self, kernel=ROAD_KERNELS if roads else PLANE_KERNELS)
 
     @property
     def scale_known(self) -> bool:
-        """True if the scale is known from signal, noise, history or model."""
+        """True if signal, noise, history or model determine the scale."""
         given = self.signal_std is not None or self.noise_std is not None
         return given or self.kernel == EMPIRICAL or self.model is not None
 
     @property
     def given_transform(self) -> str:
-        """Name of the transform; "identity" if the readings select it."""
+        """Name of the transform; "identity" if the readings select the transform."""
         return self.transform or "identity"
 
     def parts(self, kernel: str = "", typical: float = 1.0) -> tuple[HyperParameters, ...]:
         """Return the standard deviations that are combined with every length-scale of a kernel.
 
-        If none is configured, they divide a variance of 1 as in `SHARES`. Attributes are excluded.
-
-        Args:
-            kernel: name of the kernel.
-            typical: standard deviation of the field in a history.
+        Without configured values, the standard deviations divide a variance of 1 as in `SHARES`.
+        Attributes are excluded. `typical` is the standard deviation of the field in a history.
         """
         signals, noises, owns = self.signal_std, self.noise_std, self.place_std
         if self.kernel == EMPIRICAL:

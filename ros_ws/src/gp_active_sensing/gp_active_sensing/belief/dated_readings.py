@@ -19,29 +19,25 @@ logger = logging.getLogger(__name__)
 _ROOM = 512
 """Largest number of slots without pruning."""
 _EXACT = 2.0**52
-"""Slot number above which floats skip integers: each such time is a separate slot."""
+"""Slot number above which each time has a separate slot, because floats skip integers."""
 
 
 class DatedReadings:
-    """Slots of readings; all readings of one place within ``ageing.slot`` seconds share a slot.
+    """Slots of readings: all readings of a place within ``ageing.slot`` seconds share a slot.
 
     A slot has the time of its first reading. Memory is bounded: when the number of slots has
-    doubled, slots that no longer count are dropped. If readings count for ever, slots of one place
-    and of nearly the same age merge. Under the forgetting kernel each slot is a row of a matrix,
-    and only the latest slots are stored. The stored slots depend on the readings only, not on the
-    times of queries.
-
-    Args:
-        n: number of places.
-        ageing: weights and noise of readings by age.
+    doubled, slots that are too old to affect the belief are dropped. If no age is too old, slots of
+    one place with nearly the same age are merged. Under the forgetting kernel, each slot is a row
+    of a matrix, and only the latest slots are stored. The stored slots depend on the readings only,
+    not on the times of queries.
     """
 
     def __init__(self, n: int, ageing: Ageing) -> None:
         self.ageing = ageing
         self.count: IntArray = np.zeros(n, dtype=np.int64)
-        """(n,) number of readings of each place, including dropped ones."""
+        """(n,) number of readings of each place, including dropped readings."""
         self.latest: IntArray = np.full(n, -1, dtype=np.int64)
-        """(n,) slot of each place's latest reading; -1 = none is stored."""
+        """(n,) slot of each place's latest reading; -1 = no stored reading."""
         self.first, self.newest, self.newest_probe = math.inf, -math.inf, -math.inf
         self.slots = 0
         self.stats = CollapsedReadings(16)
@@ -69,7 +65,7 @@ class DatedReadings:
         return self._time[1, : self.slots]
 
     def grow(self, n: int) -> None:
-        """Extend the arrays to n places; the present ones come first."""
+        """Extend the arrays to n places; the present places come first."""
         more = n - self.count.size
         self.count = np.concatenate([self.count, np.zeros(more, dtype=np.int64)])
         self.latest = np.concatenate([self.latest, np.full(more, -1, dtype=np.int64)])
@@ -117,18 +113,12 @@ class DatedReadings:
         seconds: float,
         off: Off | None = None,
     ) -> int | None:
-        """Replace a reading of a probe; the new reading keeps the slot of the replaced one.
+        """Replace a reading of a probe; the new reading keeps the slot of the replaced reading.
 
-        Args:
-            place: place of both readings.
-            before: value, variance, time [s] and `off` of the replaced reading.
-            value: value of the new reading.
-            variance: noise variance of the new reading; None = the belief's noise.
-            seconds: time of the new reading [s].
-            off: see `CollapsedReadings.add`.
+        Arguments are as in `Belief.amend`. Values are given after the belief's transform.
 
         Returns:
-            The slot; None if it was dropped, so that neither reading counts.
+            The slot; None if the slot was dropped, so that the belief uses neither reading.
         """
         slot = self._index.get(self._key(place, before[2]))
         self.newest = max(self.newest, seconds)
@@ -156,13 +146,13 @@ class DatedReadings:
         return slot
 
     def used(self, now: float) -> BoolArray:
-        """Return the (S,) mask of slots whose latest reading counts now."""
+        """Return the (S,) mask of slots whose latest reading affects the belief at time `now`."""
         return self.counting(self.last, now)
 
     def counting(self, times: FloatArray, now: float) -> BoolArray:
-        """Return a mask of `times`, True where a reading of that time counts now.
+        """Return a mask of `times`: True where a reading of that time affects the belief `now`.
 
-        With `discard_step`, a probe's newest reading and all later answers of experts always count.
+        `discard_step` never drops the newest reading of a probe or later answers of experts.
         """
         counting = self.ageing.used(times, now, self.first)
         if self.ageing.config.discard_step is not None:
@@ -197,12 +187,12 @@ class DatedReadings:
         return self.slots != before
 
     def _neighbours(self) -> tuple[IntArray, IntArray]:
-        """Return all slots in the order of place and time, and the start of each group to merge."""
+        """Return all slots sorted by place and time, and the start of each group to merge."""
         order = np.lexsort((self.time, self.place))
         place, time = self.place[order].tolist(), self.time[order].tolist()
         begins, start = [0], 0
         for i in range(1, len(order)):
-            # Added variance is quadratic in age: it varies by a fraction 2 / FRACTION in a group.
+            # Added variance is quadratic in age, so its relative change is 2 / FRACTION in a group.
             wide = max(self.ageing.slot, (self.newest - time[i]) / FRACTION)
             if place[i] != place[start] or time[i] - time[start] > wide:
                 begins.append(i)
@@ -210,7 +200,7 @@ class DatedReadings:
         return order, np.array(begins)
 
     def _regroup(self, order: IntArray, begins: IntArray | None = None) -> None:
-        """Keep the slots `order`, and merge each group that starts at an index of `begins`."""
+        """Keep only the slots `order`, and merge each group that starts at an index in `begins`."""
         begins = np.arange(len(order)) if begins is None else begins
         group = np.searchsorted(begins, np.arange(len(order)), side="right") - 1
         number = dict(zip(order.tolist(), group.tolist(), strict=True))
@@ -227,11 +217,11 @@ class DatedReadings:
 
 
 class SlotCovariance:
-    """Covariance ``k(x, x') exp(-|t - t'| / τ)`` between slots, each a place and a time.
+    """Covariance ``k(x, x') exp(-|t - t'| / τ)`` between slots (pairs of a place and a time).
 
     Args:
         space: covariance between places under each λ.
-        history: place and time of every slot; τ is the time constant of its ageing.
+        history: place and time of every slot; its ageing defines the time constant τ.
     """
 
     def __init__(self, space: LocationCovariance, history: DatedReadings) -> None:
@@ -241,7 +231,7 @@ class SlotCovariance:
         self.time_scale = history.ageing.constant
 
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
-        """Return the (L, r, c) covariance of the field at the places and times of slots."""
+        """Return the (L, r, c) covariance of the field between slots `rows` and `columns`."""
         place, time = self.history.place, self.history.time
         apart = np.abs(time[rows][:, None] - time[columns])
         return self.space.between(place[rows], place[columns]) * np.exp(-apart / self.time_scale)
@@ -255,7 +245,7 @@ class SlotCovariance:
     def with_points(
         self, rows: IntArray, points: Points, now: float, which: Sequence[int]
     ) -> FloatArray:
-        """Return the (W, r, m) covariance of slots with points at `now`, for some candidates."""
+        """Return the (W, r, m) covariance of slots with points at `now`, for candidates `which`."""
         apart = np.abs(now - self.history.time[rows])
         faded = np.exp(-np.minimum(apart / self.time_scale, 700.0))
         space = self.space.only(which)
@@ -263,11 +253,9 @@ class SlotCovariance:
 
 
 class VisitTimes:
-    """Latest time of all, and for each place the time of a probe's latest reading.
+    """Present time, and time of a probe's latest reading at each of n places.
 
-    Args:
-        n: number of places.
-        matters: True if time has an effect, so that a clock that goes back is logged.
+    If time `matters`, a clock that goes back is logged.
     """
 
     def __init__(self, n: int, *, matters: bool) -> None:
@@ -278,7 +266,7 @@ class VisitTimes:
         self._warned = False
 
     def grow(self, n: int) -> None:
-        """Extend the arrays to n places; the present ones come first."""
+        """Extend the arrays to n places; the present places come first."""
         more = n - self.visited.size
         self.visited = np.concatenate([self.visited, np.zeros(more, dtype=np.bool_)])
         self.newest = np.concatenate([self.newest, np.full(more, -math.inf)])

@@ -1,4 +1,4 @@
-"""Ageing of readings of a field that changes in time: configuration and weights."""
+"""Ageing of readings of a field that changes with time: configuration and weights."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NEEDED: dict[str, tuple[str, ...]] = {
     "window": ("window",),
     "restart": ("window",),
 }
-"""Alternative keys of each kind; exactly one must be set."""
+"""Configuration keys by kind of ageing; exactly one of a kind's keys must be set."""
 _ALLOWED = {kind: {*keys, "forget_after"} for kind, keys in _NEEDED.items()}
 _ALLOWED["none"] = set()
 _ALLOWED["injection"].add("discard_step")
@@ -29,14 +29,16 @@ _ALLOWED["injection"].add("discard_step")
 class DriftConfig:
     """Configuration of the ageing of readings.
 
-    The noise variance v of a reading is σ_n²(λ) or its own. At age a [s] it becomes:
+    A reading has the noise variance v: σ_n²(λ), or a variance of its own. At age a [s], v becomes:
 
     - injection: ``v + rate² a²``, or ``v (1 + (a / doubling)²)`` [Mauduit2025, Eq. 10];
     - weights: ``v exp(a / time_scale)`` [Deng2022];
-    - kernel: v, with correlation ``exp(-|t - t'| / time_scale)`` between the field at two times
+    - kernel: v; the field has the correlation ``exp(-|t - t'| / time_scale)`` between two times
       [Bogunovic2016; Mauduit2025, Eq. 8];
-    - window, restart: v, independent of age. Only readings younger than `window` count [Zhou2021];
-      for restart, those since its last multiple. Places without such a reading are unobserved.
+    - window: v; readings older than `window` are not used [Zhou2021];
+    - restart: v; readings before the last multiple of `window` are not used [Zhou2021].
+
+    With window and restart, places without a used reading are unobserved.
     """
 
     kind: str = param(
@@ -108,7 +110,7 @@ class DriftConfig:
 
     @property
     def changing(self) -> bool:
-        """True if the field changes in time."""
+        """True if the field changes with time."""
         return self.kind != "none"
 
 
@@ -116,20 +118,20 @@ NO_DRIFT = DriftConfig()
 
 
 FRACTION = 128.0
-"""Number of slots in a time constant. Weights within a slot differ by less than 2 %. The number is
-a power of two, so that no slot crosses a restart."""
+"""Number of slots in a time constant. Weights within a slot differ by less than 2 %. With a power
+of two, no slot crosses the time of a restart."""
 _ROUNDING = 1e-9
 """Relative tolerance of the length of a window."""
 _LEAST = 1e-30
-"""Smallest weight of a reading that counts; smaller weights are below rounding."""
+"""Smallest weight of a reading; a reading with a smaller weight is not used."""
 _MOST = 1e100
-"""Largest variance added by age, which keeps results finite."""
+"""Largest variance added by age; it keeps results finite."""
 _OLD = 1e50
 """Age to which larger ages are limited [time constants]."""
 _MOST_ROWS = 1024
 """Largest number of stored slots under the forgetting kernel."""
 _FADED = 12.0
-"""Age, in time scales, above which the forgetting kernel drops a reading."""
+"""Age above which the forgetting kernel drops a reading [time scales]."""
 
 
 class Ageing:
@@ -137,7 +139,7 @@ class Ageing:
 
     Args:
         config: kind and parameters of the drift.
-        noise_std: least standard deviation of a reading's noise, for the time constant of `rate`.
+        noise_std: smallest standard deviation of the noise, for the time constant of `rate`.
     """
 
     def __init__(self, config: DriftConfig, noise_std: float) -> None:
@@ -149,12 +151,12 @@ class Ageing:
 
     @property
     def slot(self) -> float:
-        """Length of a slot of time, whose readings of one place are combined [s]."""
+        """Length of a slot of time, in which the readings of one place are combined [s]."""
         return self.constant / FRACTION
 
     @property
     def lasting(self) -> bool:
-        """True if readings of any age count."""
+        """True if readings of any age are used."""
         return self.config.kind == "injection" and self.config.discard_step is None
 
     @property
@@ -163,7 +165,7 @@ class Ageing:
         return _MOST_ROWS if self.config.kind == "kernel" else 10**9
 
     def used(self, times: FloatArray, now: float, first: float) -> BoolArray:
-        """Return the (S,) mask of readings that count by their age.
+        """Return the (S,) mask of readings that are not too old to be used.
 
         Args:
             times: (S,) times of the readings [s].
@@ -172,7 +174,7 @@ class Ageing:
         """
         config, age = self.config, np.maximum(now - times, 0.0)
         if config.kind == "window":
-            # The window is half-open: at one reading a second, W seconds contain W readings.
+            # The window is half-open: W seconds contain W readings at a rate of 1 Hz.
             end = (1.0 - _ROUNDING) * self.constant - 4.0 * math.ulp(now)
             return np.asarray(age < end)
         if config.kind == "restart":
@@ -181,8 +183,8 @@ class Ageing:
             return np.asarray(age <= _FADED * self.constant)
         if config.discard_step is None:
             return np.asarray(self.shares(age) > _LEAST)
-        # [Mauduit2025, Algorithm 1, line 4]; at steps 1 and 2 that rule drops everything. Readings
-        # of the present step have age 0.
+        # [Mauduit2025, Algorithm 1, line 4]. The limit of 1 keeps readings in steps 1 and 2, where
+        # log t would drop all of them. Readings of the present step have age 0.
         length = config.discard_step
         step = 1.0 + math.floor((now - first) / length) if now > first else 1.0
         whole = np.floor(np.minimum(age / length, _OLD)) * length

@@ -24,10 +24,10 @@ logger = logging.getLogger(__name__)
 MOST = 10_000
 """Largest number of places whose covariance matrix fits into a usual memory."""
 _FEWEST = 3
-"""Smallest number of times at which a place must have been read."""
+"""Smallest number of times at which each place must have a reading."""
 _SHOWN = 5
 _LEAST = 1e-9
-"""Smallest eigenvalue of the correlations, to which smaller ones are raised."""
+"""Smallest eigenvalue of a correlation matrix; smaller eigenvalues are raised to this value."""
 _ROUNDING = 1e-9
 """Asymmetry or negative eigenvalue that counts as rounding, relative to the largest entry."""
 
@@ -36,10 +36,10 @@ def read_history(path: Path, places: Sequence[str], transform: Transform = IDENT
     """Return the (T, n) values of a CSV table: a line for each time, a column for each place.
 
     Args:
-        path: the table; columns with other names, such as the time, are ignored. An empty cell or
-            ``nan`` is a missing value.
+        path: the table; other columns, such as the time, are ignored. Empty cells and ``nan`` are
+            missing values.
         places: (n,) names of the map's places; each needs a column.
-        transform: applied to the values.
+        transform: transform of the values.
 
     Raises:
         ConfigError: the table cannot be used; the message names the line.
@@ -82,8 +82,8 @@ def empirical(
     target D]. Correlated times need a larger ρ.
 
     Each correlation uses the times at which both places were read. Missing readings may cause
-    negative eigenvalues, which are raised to a small positive one. A place that never changed gets
-    the least variance of all places that changed.
+    negative eigenvalues, which are raised to a small positive value. A place with constant readings
+    gets the smallest variance of all other places.
 
     Args:
         values: (T, n), NaN where missing.
@@ -91,7 +91,7 @@ def empirical(
         shrinkage: ρ, 0 … 1; None = default.
 
     Raises:
-        ConfigError: a place has too few times, or no place ever changed.
+        ConfigError: a place has too few times, or all places have constant readings.
     """
     present = np.isfinite(values)
     count = present.sum(axis=0)
@@ -132,7 +132,7 @@ def empirical(
 
 
 def _correlations(x: FloatArray, present: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return a mask (n, n) of pairs read together, the correlations, and the variances of these."""
+    """Return a mask (n, n) of pairs read together, their correlations, and their variances."""
     both = present.T.astype(np.float64) @ present
     together = both >= _FEWEST
     np.fill_diagonal(together, False)
@@ -145,7 +145,6 @@ def _correlations(x: FloatArray, present: FloatArray) -> tuple[FloatArray, Float
 
 
 def _positive(r: FloatArray) -> FloatArray:
-    """Return the correlations with all eigenvalues raised to at least `_LEAST`."""
     values, vectors = np.linalg.eigh(r)
     if values[0] >= _LEAST:
         return r
@@ -155,14 +154,13 @@ def _positive(r: FloatArray) -> FloatArray:
 
 
 class EmpiricalCovariance(LocationCovariance):
-    """Covariance ``(σ_s² / s²) K`` from a matrix K with mean variance s².
+    """Covariance ``(σ_s² / s²) K`` of a matrix K with mean variance s².
 
-    Candidates differ in signal and noise only; their length-scale has no effect.
+    Candidates λ differ only in signal σ_s and noise; their length-scale has no effect.
 
     Args:
         matrix: (n, n) K, symmetric and positive semidefinite.
-        hyperparameters: the candidates; `signal_std` is the root mean square of the standard
-            deviations over the places.
+        hyperparameters: the candidates; `signal_std` is the root of the places' mean variance.
 
     Raises:
         ValueError: there is no candidate, or the matrix is not a covariance.
@@ -206,7 +204,7 @@ class EmpiricalCovariance(LocationCovariance):
         return np.asarray(self._signal[:, None] * self._unit.diagonal()[locations])
 
     def only(self, which: Sequence[int]) -> EmpiricalCovariance:
-        """Return this covariance for some of the candidates only."""
+        """Return this covariance restricted to the hyper-parameter candidates `which`."""
         other = copy(self)
         other._signal = self._signal[list(which)]
         other.hyperparameters = tuple(self.hyperparameters[i] for i in which)

@@ -18,7 +18,7 @@ from gp_active_sensing.types import FloatArray, IntArray
 logger = logging.getLogger(__name__)
 
 _JITTERS = (0.0, 1e-10, 1e-8, 1e-6)
-"""Jitter on the diagonal, relative to the prior variance, tried until a factorisation succeeds."""
+"""Values of the diagonal jitter, relative to the prior variance, tried in this order."""
 LEAST_NOISE = 1e-12
 """Smallest noise variance of a row, relative to the prior variance; less is below rounding."""
 
@@ -93,12 +93,12 @@ class Factor:
 
     @property
     def U(self) -> FloatArray:
-        """(L, R, q) ``C⁻¹ H``."""
+        """(L, R, q) ``C⁻¹ H`` for the basis H of the mean."""
         return self._U[:, : self.rows]
 
     @property
     def v(self) -> FloatArray:
-        """(L, R) ``C⁻¹ (z - offset)``."""
+        """(L, R) ``C⁻¹ (z - offset)`` for the values z."""
         return self._v[:, : self.rows]
 
     @property
@@ -108,20 +108,20 @@ class Factor:
         return np.asarray(np.log(diagonal).sum(axis=1))
 
     def truncate(self, rows: int) -> None:
-        """Remove all rows from number `rows` on."""
+        """Remove all rows from index `rows` on."""
         self.rows = min(self.rows, rows)
 
     @property
     def C(self) -> FloatArray:
-        """(L, R, R) the lower factors."""
+        """(L, R, R) lower factors C with ``C Cᵀ = K + N``."""
         return self._C[:, : self.rows, : self.rows]
 
     def solve(
         self, right: FloatArray, first: int = 0, *, which: IntArray | None = None
     ) -> FloatArray:
-        """Return ``C⁻¹ B`` for B (L, R, m), with the corner of C from row `first` on.
+        """Return ``C⁻¹ B`` for B = `right` (L, R, m), with the submatrix of C from row `first` on.
 
-        B is overwritten. With `which` (W,) only these candidates are used, and B is (W, R, m).
+        B is overwritten. With `which` (W,) only these candidates λ are used, and B is (W, R, m).
         """
         R = self.rows
         if R == first or not right.size:
@@ -165,7 +165,6 @@ class Factor:
         self.rows = stop
 
     def _floored(self, noise: FloatArray, prior: FloatArray, places: IntArray) -> FloatArray:
-        """Return the (L, r) noise variances, at least `LEAST_NOISE` times the prior variance."""
         least = LEAST_NOISE * prior
         low = (noise < least).any(axis=0)
         if low.any():
@@ -212,7 +211,7 @@ class Factor:
 
 
 def _solve_lower(factors: Iterable[FloatArray], right: FloatArray) -> FloatArray:
-    """Return ``C⁻¹ B`` for L lower factors C (R, R) and B (L, R, m), in the memory of B.
+    """Return ``C⁻¹ B`` for L lower factors C (R, R) and B = `right` (L, R, m), in the memory of B.
 
     The transposes have the memory order of BLAS. B is neither copied nor checked.
     """
@@ -223,11 +222,11 @@ def _solve_lower(factors: Iterable[FloatArray], right: FloatArray) -> FloatArray
 
 
 _MOST = 256e6
-"""Largest size of a cache [bytes]; larger maps are solved again at each query."""
+"""Largest size of a cache [bytes]; the solves of larger maps are recomputed at each query."""
 _FEWEST = 64
 """Smallest number of places that are predicted together."""
 _GROWTH = 1.5
-"""Factor by which the capacity for rows grows."""
+"""Growth factor of the capacity for rows."""
 _LATEST = 8
 """Number of last rows that the stored sums exclude, because these rows often change."""
 
@@ -251,7 +250,7 @@ class PredictionCache:
         self._now = now
 
     def truncate(self, rows: int) -> None:
-        """Remove the rows from number `rows` on, which the factor has replaced."""
+        """Remove the rows from index `rows` on, which the factor has replaced."""
         self._rows = min(self._rows, rows)
         if rows < self._summed:
             self._summed = 0
@@ -271,12 +270,11 @@ class PredictionCache:
         self._sums, self._summed = self._kept, 0
 
     def of(self, factor: Factor, cross: Callable[[IntArray, IntArray], FloatArray]) -> FloatArray:
-        """Return ``C⁻¹ K_D*`` (L, R, n) of the factor's rows; callers must not modify it.
+        """Return ``C⁻¹ K_D*`` (L, R, n) of the factor's rows; callers must not modify the array.
 
         Args:
             factor: Cholesky factors of the readings' covariance.
-            cross: function of the rows' `Factor.place` and of places that returns their covariance
-                (L, r, m).
+            cross: function of row places and other places; it returns their covariance (L, r, m).
         """
         R, n = factor.rows, self._everything.size
         L = factor.C.shape[0]
@@ -302,8 +300,8 @@ class PredictionCache:
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return ``Σ W²`` and ``Wᵀ v`` (L, n) and ``Wᵀ U`` (L, n, q) with W = ``C⁻¹ K_D*``.
 
-        Rows are always added in the same order, so that the result is the same to the bit. A new
-        row costs O(L n). Arguments are as in `of`.
+        Rows are always added in the same order to give the same result to the bit. A new row costs
+        O(L n). Arguments are as in `of`.
         """
         W, R = self.of(factor, cross), factor.rows
         L, _, n = W.shape

@@ -1,10 +1,12 @@
 """Build the candidates of a mission's belief from a kernel model.
 
-The candidates are the top kernels of q*(k), with their length-scales times log-spaced factors f.
-The factors cover two standard deviations of q(θ) in both directions, at least a factor 2 and at
-most 8. A prior weight is ``q*(k_i)`` times the log-normal mass of f. All other parameters in θ,
-including periods, have their posterior mean. [Teng2020, Sec. 4] Each pair of kernel and factor
-occurs twice: a small or a large fraction of the noise is an independent component of each place.
+The candidates are the most probable kernels of q*(k), with their length-scales times log-spaced
+factors f. The factors cover two standard deviations of q(θ) in both directions, and their largest
+value lies between 2 and 8. A prior weight is ``q*(k_i)`` times the log-normal mass of f. All other
+parameters in θ, including periods, have their posterior mean [Teng2020, Sec. 4].
+
+Each pair of kernel and factor occurs twice. The two candidates assign a small and a large fraction
+of the noise to an independent component of each place.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ from gp_active_sensing.types import FloatArray, IntArray
 logger = logging.getLogger(__name__)
 
 KERNELS = 4
-"""Largest number of kernels of a model; the most probable ones are used."""
+"""Largest number of kernels of a model; the most probable kernels are used."""
 SCALES = 5
 """Number of length-scales of each kernel of a model."""
 _TABLE = 16_000_000
@@ -121,7 +123,7 @@ class KernelCovariance(LocationCovariance):
         return np.asarray(self._variance[:, locations][self._which])
 
     def only(self, which: Sequence[int]) -> KernelCovariance:
-        """Return this covariance for some of the candidates only."""
+        """Return this covariance restricted to the hyper-parameter candidates `which`."""
         other = copy(self)
         other._which = self._which[list(which)]
         other.hyperparameters = tuple(self.hyperparameters[i] for i in which)
@@ -136,7 +138,7 @@ class KernelCovariance(LocationCovariance):
 
 
 class _Prepared:
-    """Distinct θ of one kernel, with the warped inputs (F, n, q) of each leaf."""
+    """Distinct θ of one kernel, with the warped inputs (F, n, q) of each leaf of its expression."""
 
     def __init__(
         self, composite: Composite, thetas: FloatArray, Z: FloatArray, scale: float
@@ -183,7 +185,7 @@ def learned_belief(
 ) -> Belief:
     """Return the belief over places with `features` (n, p) from the model file of `config`.
 
-    A copy of the model in `run_dir` is used first. Other arguments are as in `belief_of`.
+    A copy of the model in `run_dir` has precedence. Other arguments are as in `belief_of`.
 
     Raises:
         ConfigError: the model does not exist, or has other features or another transform.
@@ -213,6 +215,9 @@ def belief_of(
         features: (n, p) features of the places.
         names: names of the features; None = names of the model's inputs.
         source: name of the model in messages.
+
+    Raises:
+        ConfigError: features or transform differ from the model's, or features are not finite.
     """
     learned_of = str(model.settings.get("transform", "identity"))
     if learned_of != config.given_transform:
@@ -260,10 +265,10 @@ def candidates_of(
     Args:
         model: belief over kernels.
         inputs: (n, d) inputs of the places in normalised units.
-        kernels: largest number of kernels; the most probable ones are used.
-        scales: odd number of factors on the length-scales of a kernel, so that 1 is among them.
-            Each is combined with each of `OWN_SHARES`.
-        extent: extent of the map in feature units; it is used for a kernel without a length-scale.
+        kernels: largest number of kernels; the most probable kernels are used.
+        scales: odd number of factors on the length-scales of a kernel, with 1 in the middle. Each
+            factor is combined with each value of `OWN_SHARES`.
+        extent: extent of the map in feature units, used for kernels without a length-scale.
 
     Raises:
         ValueError: `scales` is even.
@@ -324,8 +329,8 @@ def _factors(fit: KernelFit, count: int) -> tuple[FloatArray, FloatArray]:
 def _mean_std(config: BeliefConfig, model: KernelModel) -> float:
     """Return the standard deviation of the field's mean about the mean of the model.
 
-    By default it is that of the field, because the mean may differ on another day. A model of
-    outputs that were not centred has a known mean of 0.
+    By default, it is the standard deviation of the field, because the mean may differ on another
+    day. If the outputs of the model were not centred, the mean is known to be 0.
     """
     if config.mean_std is not None:
         return config.mean_std
@@ -348,7 +353,6 @@ def _columns(model: KernelModel, names: Sequence[str] | None, width: int, source
 
 
 def _warn_of_range(model: KernelModel, inputs: FloatArray, source: str) -> None:
-    """Warn if most places of a map lie far from the inputs of the model."""
     known = np.concatenate([fit.inducing for fit in model.fits[:4]])
     low, high = known.min(axis=0), known.max(axis=0)
     margin = np.maximum(high - low, 1.0)

@@ -1,4 +1,4 @@
-"""Covariance of places on a graph: kernels of the spectrum of its Laplacian."""
+"""Covariance of places on a graph, from kernels on the spectrum of the graph's Laplacian."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from gp_active_sensing.util.cache import cached_arrays
 logger = logging.getLogger(__name__)
 
 VERSION = 1
-"""Version of the computation, for the cache."""
+"""Version of the computation; it is part of the cache key."""
 EXACT = 3000
 """Largest number of places for which all eigenvectors are computed."""
 KEPT = 300
 """Smallest number of places for which a spectrum is cached on disk."""
 TRUNCATED = 500
-"""Number of eigenvectors for a larger graph; those of the smallest eigenvalues are used."""
+"""Number of eigenvectors of a larger graph, taken from the smallest eigenvalues."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class Spectrum:
         values: (k,) eigenvalues, ascending [1/m²].
         vectors: (n, k) orthonormal eigenvectors.
         spacing: median length of a link [m].
-        extent: approximate longest of all shortest paths of the map [m].
+        extent: approximate length of the longest shortest path on the map [m].
     """
 
     values: FloatArray
@@ -60,8 +60,8 @@ def laplacian_spectrum(links: Links, *, exact: int = EXACT) -> Spectrum:
     .. math:: \Delta = M^{-1/2} (D - W) M^{-1/2}
 
     W are the conductances of the links [1/m], D their row sums, and M the masses of the places [m].
-    On a row of places the Laplacian is the finite-difference -d²/dx², on a square lattice -∇². Its
-    eigenvalues are squared wave numbers [1/m²], so that length-scales are in metres.
+    The Laplacian is the finite-difference -d²/dx² on a row of places, and -∇² on a square lattice.
+    Its eigenvalues are squared wave numbers [1/m²].
 
     Args:
         links: the graph; components without a link between them stay independent.
@@ -112,7 +112,7 @@ def _eigen(links: Links, exact: int) -> tuple[FloatArray, FloatArray]:
         csc_array((diagonal, (where, where)), shape=(n, n)) for diagonal in (root, degree)
     )
     laplacian = csc_array(scale @ (degrees - W) @ scale)
-    # Shift and invert just below zero, where the matrix is not singular.
+    # Shift to just below zero, where the matrix is not singular, and invert.
     shift = -1e-6 * float(np.median(degree * root**2))
     values, vectors = eigsh(
         laplacian, k=TRUNCATED, sigma=shift, which="LM", v0=np.random.default_rng(0).random(n)
@@ -138,23 +138,23 @@ def _size(links: Links) -> tuple[float, float]:
 _TABLE = 1000
 """Largest number of places with tables of correlations; a table costs O(n³) at first use."""
 _NUMBERS = 50_000_000
-"""Largest number of entries of all tables, n² for each length-scale."""
+"""Largest number of entries of all tables; each length-scale has a table of n² entries."""
 
 
 class GraphCovariance(LocationCovariance):
     r"""Covariance ``σ_s² K`` with ``K = D^(-1/2) f(Δ) D^(-1/2)``, D the diagonal of f(Δ).
 
-    With all eigenvectors f(Δ) = Σ_i f(ω_i) u_i u_iᵀ. With the k smallest ones f is assumed constant
-    beyond: ``f(Δ) = Σ_i (f(ω_i) - f(ω_k)) u_i u_iᵀ + f(ω_k) I``. The omitted detail becomes
-    independent variance of each place. K is positive definite, because f is positive and does not
-    increase. D gives every place the same prior variance σ_s².
+    With all eigenvectors, f(Δ) = Σ_i f(ω_i) u_i u_iᵀ. With the k smallest eigenvalues, f is assumed
+    to be constant above ω_k: ``f(Δ) = Σ_i (f(ω_i) - f(ω_k)) u_i u_iᵀ + f(ω_k) I``. The omitted
+    detail becomes independent variance of each place. K is positive definite because f is positive
+    and does not increase. D gives every place the same prior variance σ_s².
 
     Args:
         kernel: kernel with the spectral density f for a length-scale [m].
         spectrum: spectrum of the graph's Laplacian.
         hyperparameters: the candidates, each with one length-scale.
         tables: (n, n) correlations by length-scale, shared by covariances with the same kernel and
-            graph. Missing tables are added at first use, unused ones are removed.
+            graph. Missing tables are added at first use, unused tables are removed.
 
     Raises:
         ValueError: there is no candidate, or one has several length-scales.
@@ -195,7 +195,7 @@ class GraphCovariance(LocationCovariance):
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
         """Return the (L, r, c) covariance of the latent field.
 
-        A small map uses tables. A larger one costs O(L k r c) with k eigenvectors.
+        A small map uses tables. A larger map costs O(L k r c) with k eigenvectors.
         """
         rows, columns = np.asarray(rows), np.asarray(columns)
         if self._keep:
@@ -213,7 +213,7 @@ class GraphCovariance(LocationCovariance):
         return np.repeat(self._signal[:, None], len(locations), axis=1)
 
     def only(self, which: Sequence[int]) -> GraphCovariance:
-        """Return this covariance for some of the candidates only."""
+        """Return this covariance restricted to the hyper-parameter candidates `which`."""
         other = copy(self)  # shares the tables
         used, other._scale = np.unique(self._scale[list(which)], return_inverse=True)
         other._spectra = [self._spectra[s] for s in used.tolist()]
@@ -223,9 +223,9 @@ class GraphCovariance(LocationCovariance):
         return other
 
     def times_root(self, white: FloatArray) -> FloatArray:
-        """Return ``σ_s D^(-1/2) f(Δ)^(1/2) w`` for the first candidate, a draw for white noise w.
+        """Return ``σ_s D^(-1/2) f(Δ)^(1/2) w`` for the first candidate and white noise w; O(n k).
 
-        The result does not depend on the signs of eigenvectors. O(n k).
+        The result is a sample of the field and does not depend on the signs of eigenvectors.
         """
         density, rest, scale = self._spectra[int(self._scale[0])]
         vectors = self.spectrum.vectors
@@ -233,7 +233,7 @@ class GraphCovariance(LocationCovariance):
         return np.asarray(np.sqrt(self._signal[0]) * scale * (smooth + np.sqrt(rest) * white))
 
     def _part(self, length_scale: float) -> tuple[FloatArray, float, FloatArray]:
-        """Return f - rest (k,), the rest, and D^(-1/2) (n,), for one length-scale."""
+        """Return f - rest (k,), rest = f(ω_k), and D^(-1/2) (n,), for one length-scale."""
         spectrum = self.spectrum
         density = self.kernel.density(spectrum.values, length_scale)
         rest = 0.0 if spectrum.whole else float(density[-1])
@@ -252,10 +252,10 @@ class GraphCovariance(LocationCovariance):
         parts = [self._spectra[s] for s in which]
         above = vectors[rows]
         left = np.concatenate([above * (scale[rows, None] * f) for f, _, scale in parts])
-        # One product for all length-scales, which share the large right side.
+        # One matrix product for all length-scales, which share the large right factor.
         k = (left @ vectors[columns].T).reshape(len(parts), len(rows), len(columns))
         for s, (_, _, scale) in enumerate(parts):
             k[s] *= scale[columns]
-        # The diagonal is exactly 1 in spite of rounding.
+        # Set the diagonal to exactly 1, without rounding.
         k[:, rows[:, None] == columns] = 1.0
         return np.asarray(k)

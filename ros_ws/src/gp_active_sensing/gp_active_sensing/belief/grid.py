@@ -19,38 +19,37 @@ from gp_active_sensing.topology.segments import Links
 from gp_active_sensing.types import BoolArray, FloatArray
 
 _EDGE = 0.15
-"""Posterior mass of the smallest or largest length-scale above which the grid extends beyond it."""
+"""Posterior mass of the smallest or largest length-scale above which the grid is extended."""
 _PEAK = 0.5
-"""Posterior mass of one length-scale above which the grid is refined around it."""
+"""Posterior mass of one length-scale above which the grid is refined around this length-scale."""
 _FINE = 1.5
 """Ratio of neighbouring length-scales below which the grid is not refined."""
 _SMALL = 0.05
-"""Largest posterior mass of a length-scale that a new one may replace."""
+"""Largest posterior mass of a length-scale that a new length-scale may replace."""
 _AGAIN = 1.25
 """Growth factor of the number of observed places after which the candidates adapt again."""
 _SPACING, _EXTENT = 0.7, 1.0
-"""Smallest (in spacings of places) and largest (in extents of the map) initial length-scale."""
+"""Smallest initial length-scale [spacings of places] and largest one [extents of the map]."""
 _LITTLE = 0.05
 """Posterior weight of a kernel below which its length-scales do not adapt."""
 _NOTHING = 1e-3
-"""Posterior weight below which a kernel loses variance components."""
+"""Posterior weight below which a variance component of a kernel is removed."""
 _FEWER = 0.75
-"""Largest fraction of the candidates that may remain when negligible ones are removed."""
+"""Largest remaining fraction of the candidates at which negligible candidates are removed."""
 _SAME = 1e-6
-"""Distance, in extents of the map, below which two places count as one."""
+"""Distance below which two places count as one [extents of the map]."""
 _LEAST, _MOST = 0.25, 4.0
-"""Smallest (in spacings of places) and largest (in extents of the map) length-scale of a grid.
-Smaller ones make places independent, larger ones make the field constant."""
+"""Smallest length-scale of a grid [spacings of places] and largest one [extents of the map].
+Smaller length-scales make places independent, and larger length-scales make the field constant."""
 SLOPE, STEEPEST = 0.35, 2
-"""Step of an amplitude's slope along an axis, and largest number of steps along all axes. With one
-step and evenly spread places the amplitude at one side of the map is 3.4 times that at the other.
-"""
+"""Step of an amplitude's slope along an axis, and largest number of steps along all axes together.
+With one step and evenly spread places, the amplitude changes by a factor of 3.4 over the map."""
 VARYING, SLOPE_STEPS = 0.1, 1.5
 """Prior mass of a small slope relative to no slope, and standard deviation of slopes [steps]."""
 _LONG = 0.125
-"""Smallest extent of an axis, relative to the longest axis, along which the amplitude changes."""
+"""Smallest extent of an axis with a changing amplitude, relative to the longest axis."""
 _BOTH_ENDS = 0.9
-"""Smallest extent of the read places, relative to the map, for an amplitude that changes."""
+"""Smallest extent of the read places, relative to the map, for a changing amplitude."""
 _LEADING = 0.15
 """Smallest posterior weight of a kernel whose amplitude may change over the map."""
 
@@ -59,8 +58,8 @@ _LEADING = 0.15
 class LengthScaleGrid:
     """Log-normal prior over the length-scale, discretised at a few points.
 
-    The prior mass of a point is the density times the point's logarithmic width. New points thus do
-    not change the prior.
+    The prior mass of a point is the density times the point's logarithmic width. New points
+    therefore do not change the prior.
 
     Args:
         points: length-scales, ascending.
@@ -97,14 +96,14 @@ class LengthScaleGrid:
         return np.asarray(density * width / (density * width).sum())
 
     def single(self) -> LengthScaleGrid:
-        """Return a grid of one point that never adapts, for a kernel without length-scales."""
+        """Return a grid of one fixed point, for a kernel without length-scales."""
         return replace(self, points=(self.low,))
 
     def adapted(self, mass: FloatArray) -> tuple[LengthScaleGrid, str]:
-        """Return a grid adapted to a posterior (K,), and the reason; `self` and "" if it fits.
+        """Return a grid adapted to a posterior (K,), and the reason; "" without a change.
 
-        An end with much mass extends the grid within its limits. A point with most of the mass
-        refines the grid around it. Each new point replaces a point with little mass.
+        Much mass on the first or last point extends the grid within its limits. Most of the mass on
+        one point refines the grid around it. Each new point replaces a point with little mass.
         """
         points = list(self.points)
         if len(points) < 3:
@@ -138,18 +137,14 @@ def _listed(points: Sequence[float]) -> str:
 
 
 RATIOS = (0.25, 1.0, 4.0)
-"""Candidate ratios of the length-scale along z to that along x and y, relative to the ratio of the
-map's steps. A mixture of two candidates predicts ratios between them nearly as well."""
+"""Candidate ratios of the length-scale along z to the length-scale along x and y, relative to the
+ratio of the map's steps. A mixture of two candidates also predicts ratios between them well."""
 
 
 def axis_ratios(features: FloatArray, names: Sequence[str]) -> tuple[float, ...]:
-    """Return candidate ratios of the length-scale along z to that along x and y.
+    """Return candidate ratios of the length-scale along z to the length-scale along x and y.
 
-    The result is () without z, with z alone, and with features other than x, y and z.
-
-    Args:
-        features: (n, p) features of the places.
-        names: (p,) names of the features.
+    The result is empty without z, with z alone, and with features (n, p) other than x, y and z.
     """
     span = np.ptp(features, axis=0)
     if "z" not in names or not set(names) <= {"x", "y", "z"}:
@@ -167,7 +162,7 @@ def axis_ratios(features: FloatArray, names: Sequence[str]) -> tuple[float, ...]
 
 
 def shape_of(names: Sequence[str], ratio: float) -> tuple[float, ...]:
-    """Return the factor of each feature for a ratio of axes."""
+    """Return (p,) factors of the length-scales: `ratio` for z, 1 for other features."""
     return tuple(ratio if name == "z" else 1.0 for name in names)
 
 
@@ -178,18 +173,18 @@ def default_grid(
     links: Links | None = None,
     ratio: float | None = None,
 ) -> LengthScaleGrid:
-    """Return a log-spaced grid between the spacing of a map's places and its extent.
+    """Return a log-spaced grid of length-scales from the spacing of places to the map's extent.
 
     The spacing is the median length of links, because the nearest place on a road may be the
-    opposite direction.
+    opposite direction of the same segment.
 
     Args:
         features: (n, p) features of the places.
         names: (p,) names of the features. Coordinates (x, y, z, or of an embedding) share a
             length-scale. Other features have length-scales in proportion to their ranges.
         count: number of points.
-        links: links between places; None = each place is linked to its nearest one.
-        ratio: ratio of the length-scale along z to that along x and y; None = not used.
+        links: links between places; None = each place is linked to its nearest place.
+        ratio: ratio of the length-scales along z and along x and y; None = not used.
     """
     span = np.ptp(features, axis=0)
     if ratio is not None:
@@ -210,7 +205,7 @@ def default_grid(
 
 
 def _steps(scaled: FloatArray, links: Links | None) -> FloatArray:
-    """Return the distances of linked places; without links, of each place to the nearest one."""
+    """Return the distances of linked places; without links, from each place to the nearest."""
     if links is None or not links.metres.size:
         from scipy.spatial import cKDTree  # here, since it is slow to import
 
@@ -243,16 +238,15 @@ def grid_between(
 
 @dataclass(frozen=True)
 class KernelGrid:
-    """Candidates of one kernel: a grid of length-scales times variance components.
+    """Candidates of one kernel: all combinations of length-scales and variance components.
 
     Args:
         scales: grid of the length-scales.
-        parts: variance components that each length-scale is combined with.
+        parts: variance components; each is combined with each length-scale.
         family: function that builds the covariance of candidates.
         kernel: name of the kernel; "" for the only kernel.
-        share: prior mass. A kernel may have several grids, for ratios of axes and for a long-range
-            component.
-        ladder: all possible `parts`, with equal prior masses, from the largest nugget to the
+        share: prior mass of this grid; a kernel may have several grids.
+        ladder: all possible `parts`, with equal prior masses, sorted from the largest nugget to the
             smallest; () = `parts` are fixed.
         tilts: True if the amplitude of the field may change along the axes of the map.
     """
@@ -269,7 +263,7 @@ class KernelGrid:
         return len(self.scales.points) * len(self.parts)
 
     def build(self) -> tuple[LocationCovariance, FloatArray]:
-        """Return the covariance of all candidates, ordered by length-scale, and the prior (L,)."""
+        """Return the covariance of all candidates, sorted by length-scale, and their prior (L,)."""
         candidates = [
             replace(parts, length_scales=ell, kernel=self.kernel, long_scales=self.scales.half)
             for ell in self.scales.length_scales()
@@ -283,17 +277,20 @@ class KernelGrid:
     def adapted(self, weights: FloatArray, axes: Sequence[bool]) -> tuple[KernelGrid, str]:
         """Return a grid adapted to the posterior, and the reason; "" if only parts were removed.
 
-        `weights` (L,) are the posterior weights of this grid's candidates; their sum is the
-        kernel's weight. A kernel with enough weight adapts its length-scales, and adds the
-        neighbours of parts with much mass. Parts with a negligible weight are removed. If
-        the grid `tilts`, the part with the most mass gets amplitudes that change along the `axes`.
+        A kernel with enough posterior weight adapts its length-scales. Its `parts` with much weight
+        get neighbours from the `ladder`. Parts with a negligible weight are removed. If the grid
+        `tilts`, copies of the most probable part get an amplitude that changes along the `axes`.
+
+        Args:
+            weights: (L,) posterior weights of this grid's candidates; the sum may be below 1.
+            axes: (p,) mask of the axes along which the amplitude may change.
         """
         table = weights.reshape(len(self.scales.points), len(self.parts))
         share, of_part = float(table.sum()), table.sum(axis=0)
         scales, why = self.scales, ""
         wanted = {p for p, m in zip(self.parts, of_part, strict=True) if m >= _NOTHING}
         best = sorted(zip(self.parts, of_part, strict=True), key=lambda each: each[1])
-        # Keep the best parts with attributes and the best without: readings may favour them later.
+        # Keep the best part with and without attributes: readings may favour either of them later.
         wanted |= set({bool(p.attribute_std): p for p, _ in best}.values())
         if not self.ladder:
             wanted = set(self.parts)
@@ -318,7 +315,7 @@ class KernelGrid:
         return replace(self, scales=scales, parts=parts), word + why
 
     def _beside(self, part: HyperParameters) -> list[HyperParameters]:
-        """Return the neighbours of `part` on the ladder, and copies with another attribute_std."""
+        """Return the neighbours of `part` on the ladder, and copies with other attributes."""
         base = _level(part)
         if base not in self.ladder:
             return []
@@ -330,17 +327,16 @@ class KernelGrid:
         return [replace(p, amplitude_slopes=part.amplitude_slopes) for p in found]
 
     def level(self) -> KernelGrid:
-        """Return the grid whose candidates have the same amplitude everywhere."""
+        """Return the grid without `amplitude_slopes`."""
         return replace(self, parts=tuple(dict.fromkeys(map(_level, self.parts))))
 
 
 def _level(part: HyperParameters) -> HyperParameters:
-    """Return `part` with the same amplitude everywhere."""
     return replace(part, amplitude_slopes=())
 
 
 def _tilted(part: HyperParameters, axes: Sequence[bool]) -> list[HyperParameters]:
-    """Return `part` with an amplitude that is one step steeper or flatter along one of `axes`."""
+    """Return copies of `part` with an amplitude one step steeper or flatter along one of `axes`."""
     found = []
     now = part.amplitude_slopes or (0.0,) * len(axes)
     for axis in np.flatnonzero(axes).tolist():
@@ -354,7 +350,7 @@ def _tilted(part: HyperParameters, axes: Sequence[bool]) -> list[HyperParameters
 
 
 def _relative_prior(part: HyperParameters) -> float:
-    """Return the prior mass of `part` divided by that of the same part without slopes."""
+    """Return the prior mass of `part`, divided by its prior mass without slopes."""
     if not part.amplitude_slopes:
         return 1.0
     squares = sum((slope / SLOPE) ** 2 for slope in part.amplitude_slopes)
@@ -376,14 +372,14 @@ class CandidateGrid:
     coordinates: FloatArray | None = field(default=None, compare=False, repr=False)
 
     def build(self) -> tuple[LocationCovariance, FloatArray]:
-        """Return the covariance of all candidates, ordered by kernel, and the prior (L,)."""
+        """Return the covariance of all candidates, ordered by kernel, and their prior (L,)."""
         made = [kernel.build() for kernel in self.kernels]
         shares = [kernel.share for kernel in self.kernels]
         prior = np.concatenate([s * p for s, (_, p) in zip(shares, made, strict=True)])
         return joined([covariance for covariance, _ in made]), prior
 
     def on(self, other: CandidateGrid) -> CandidateGrid:
-        """Return this grid's length-scales and parts, for the places and the link of `other`.
+        """Return this grid's length-scales and parts over the places of `other`.
 
         Raises:
             ValueError: `other` has other kernels.
@@ -399,18 +395,15 @@ class CandidateGrid:
         return replace(other, kernels=kernels, due=self.due)
 
     def level(self) -> CandidateGrid | None:
-        """Return the grid whose amplitudes are the same everywhere; None if all of them are."""
+        """Return the grid without `amplitude_slopes`; None if no candidate has slopes."""
         kernels = tuple(kernel.level() for kernel in self.kernels)
         same = all(new.parts == old.parts for new, old in zip(kernels, self.kernels, strict=True))
         return None if same else replace(self, kernels=kernels)
 
     def _axes_read(self, visited: BoolArray) -> tuple[bool, ...]:
-        """Return a mask (p,) of the axes along which the readings reach both ends of the map.
+        """Return a mask (p,) of the axes along which `visited` (n,) places reach both map ends.
 
-        Otherwise an extrapolated small amplitude would keep a robot away from a region.
-
-        Args:
-            visited: (n,) places with readings.
+        Along other axes, an extrapolated small amplitude could keep a robot away from a region.
         """
         if self.coordinates is None or not visited.any():
             return ()
@@ -421,15 +414,15 @@ class CandidateGrid:
     def adapted(
         self, weights: FloatArray, visited: BoolArray, *, tilt: bool
     ) -> tuple[CandidateGrid, str]:
-        """Return a grid adapted to the posterior weights (L,), and the reason.
+        """Return a grid adapted to the posterior weights, and the reason; "" without a change.
 
         Each change requires a quarter more observed places than the change before, which prevents
         oscillation. See `LengthScaleGrid`.
 
         Args:
             weights: (L,) posterior weights of the candidates.
-            visited: (n,) places with readings.
-            tilt: True = amplitudes may begin to change over the map.
+            visited: (n,) mask of places with readings.
+            tilt: True if amplitudes may begin to change over the map.
         """
         observed = int(np.count_nonzero(visited))
         if observed < self.due:

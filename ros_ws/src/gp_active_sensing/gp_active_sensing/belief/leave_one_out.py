@@ -1,13 +1,13 @@
 r"""Leave-one-out predictions of each observed place, without conditioning again.
 
-Let :math:`A = (K + N + H H^T)^{-1}` be the precision of a candidate's readings, and
+Let :math:`A = (K + N + H H^T)^{-1}` be the precision of the readings under a candidate λ, and
 :math:`\alpha = A (z - m)`. Given all other readings, the readings I of one place are normal with
 mean μ and covariance S [Rasmussen2006, Sec. 5.4.2]:
 
 .. math:: S = (A_{II})^{-1}, \quad z_I - \mu = S \alpha_I .
 
-The weights of the candidates also ignore the readings of the place: :math:`b_{-i}(\lambda) \propto
-b(\lambda) / p(z_i | z_{-i}, \lambda)`.
+The weights of the candidates also ignore the readings of the place:
+:math:`b_{-i}(\lambda) \propto b(\lambda) / p(z_i | z_{-i}, \lambda)`.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ FEWEST = 5
 class LeaveOneOut:
     """Predictions of D observed places, each from the readings of all other places.
 
-    The values are those after the belief's transform.
+    All values are after the belief's transform.
 
     Args:
         places: (D,) observed places, in the order of their first readings.
         average: (L, D) average of each place's readings, weighted by precision.
         mean: (L, D) mean of the noise-free field, given the other places.
         variance: (L, D) variance of the noise-free field, given the other places.
-        weights: (L, D) weights of the candidates, given the other places; columns sum to one.
+        weights: (L, D) weights of the candidates λ, given the other places; columns sum to one.
         belief: (L,) weights of the candidates, given all places.
     """
 
@@ -62,8 +62,8 @@ class LeaveOneOut:
     def errors(self) -> tuple[float, float]:
         """Return the root mean square errors of two predictions of the places' averages.
 
-        The first prediction is that of the belief given the other places. The second is the mean of
-        the other places' averages.
+        The first prediction is by the belief, given the other places. The second prediction is the
+        mean of the other places' averages.
 
         Raises:
             ValueError: there is only one place.
@@ -80,8 +80,8 @@ class LeaveOneOut:
     def explained(self) -> float | None:
         """Fraction of the averages' variance that the other places explain (R²), at most 1.
 
-        At 0 or less the belief predicts no better than the mean of the other places. The result is
-        None with fewer than `FEWEST` places, or if all averages are equal.
+        At 0 or less, the belief predicts no better than the mean of the other places. The fraction
+        is None with fewer than `FEWEST` places, or if all averages are equal.
         """
         if len(self.places) < FEWEST:
             return None
@@ -92,11 +92,11 @@ class LeaveOneOut:
 
 
 def leave_one_out(data: Conditioning, prior: FloatArray) -> LeaveOneOut:
-    """Return the predictions of each place from the readings of all others.
+    """Return the predictions of each place from the readings of all other places.
 
     The result is exact, even with several readings of a place. The mean's coefficients and the
-    scale are integrated out. Three earlier estimates do not change: the centre of a vague mean,
-    the scale of the readings' own variances, and the slope of the field.
+    scale are integrated out. Three earlier estimates are kept: the centre of a vague mean, the
+    scale of the readings' own variances, and the slope of the field.
 
     O(L D³), one candidate at a time.
 
@@ -133,12 +133,9 @@ def leave_one_out(data: Conditioning, prior: FloatArray) -> LeaveOneOut:
 
 
 def _predictions(data: Conditioning, of_row: IntArray, count: int) -> tuple[FloatArray, FloatArray]:
-    """Return mean and variance (L, D) of the field at each place, given all others.
+    """Return mean and variance (L, D) of the field at each place, given all other places.
 
-    Args:
-        data: updated conditioning.
-        of_row: (R,) number of the place of each row of the factor.
-        count: number D of places.
+    `of_row` (R,) is the index of the place of each row of the factor. `count` is D.
     """
     factor = data.factor
     U, v, noise = factor.U, factor.v, 1.0 / factor.precision
@@ -161,7 +158,7 @@ def _predictions(data: Conditioning, of_row: IntArray, count: int) -> tuple[Floa
         for rows in several:
             part = inverse[:, rows]
             block = np.linalg.inv(part.T @ part - GM[rows] @ G[rows].T)
-            best = int(np.argmin(own[rows]))  # all rows agree; this one has the least rounding
+            best = int(np.argmin(own[rows]))  # the row with the least rounding
             i = of_row[rows[0]]
             mean[index, i] = value[rows[best]] - block[best] @ alpha[rows]
             variance[index, i] = block[best, best] - own[rows[best]]
@@ -216,11 +213,11 @@ class Explained:
     """Fraction of the variance of the places' average readings that the other places explain.
 
     A computation costs O(L D³) for D places. The next computation follows after a tenth more
-    places, and at least five. The cost of each added place is thus O(10 L D²). Above `MANY` places
-    the computations are rarer, and the cost per place does not grow.
+    places, and at least five. The cost per added place is thus O(10 L D²). Above `MANY` places, the
+    intervals grow further, and the cost per place is constant.
 
     Args:
-        share: result of the last computation, see `LeaveOneOut.explained`; None = not known.
+        share: result of the last computation, see `LeaveOneOut.explained`; None = unknown.
         places: number D of places at the last computation; 0 = not computed yet.
     """
 
@@ -229,7 +226,7 @@ class Explained:
 
     @classmethod
     def of_record(cls, record: Mapping[str, Any]) -> Explained:
-        """Return the value in the record of a stage; "not computed yet" for a record without."""
+        """Return the value in a stage's record; the initial value if the record has none."""
         share = record.get("explained")
         return cls(None if share is None else float(share), int(record.get("explained_places", 0)))
 
@@ -246,7 +243,7 @@ class Explained:
         return self.places + max(AT_LEAST, round(growth * self.places))
 
     def after(self, places: int, find: Callable[[], LeaveOneOut | None]) -> Explained:
-        """Return the value for `places` observed places; compute it with `find` only if due."""
+        """Return the value for `places` observed places; call `find` if a computation is due."""
         if places < self.due:
             return self
         found = find()

@@ -1,18 +1,18 @@
 r"""Link of a quantity with few observed places to the map of another quantity with many.
 
-In the two-level autoregressive model [Kennedy2000] the sparse quantity B contains a multiple of the
-dense quantity A:
+In the two-level autoregressive model [Kennedy2000], the sparse quantity B contains a multiple of
+the dense quantity A:
 
 .. math:: f_B(x) = m_B(x) + c\, \frac{f_A(x) - m_A}{s_A} + r_B(x), \quad c \sim N(0, s_c^2).
 
-r_B is an independent field with the candidates of B's belief. Given the readings of A,
-:math:`f_A` has mean :math:`\mu` and covariance C over all candidates of A. Let
-:math:`a = (\mu - m_A) / s_A`. After integrating c out, the covariance of :math:`f_B` is
+r_B is an independent field with the candidates λ of B's belief. Given the readings of A,
+:math:`f_A` has mean :math:`\mu` and covariance C over all candidates of A. Let :math:`a = (\mu -
+m_A) / s_A`. After integrating c out, the covariance of :math:`f_B` is
 
 .. math:: K_r + s_c^2\, (a a^T + C / s_A^2).
 
-B is approximated by a Gaussian process that has this covariance. The column a acts as a shrinkage
-term of B's mean, and the uncertainty of A's map adds to that of B. :math:`m_A` is the mean of
+B is approximated by a Gaussian process with this covariance. The column a acts as a shrinkage term
+of B's mean, and the uncertainty of A's map adds to the uncertainty of B. :math:`m_A` is the mean of
 :math:`\mu` over the places, and :math:`s_A^2` the mean of :math:`(\mu - m_A)^2 +
 \operatorname{diag} C`. The link thus explains :math:`s_c^2` of a place's variance, on average.
 :math:`s_c^2` is one of `SHARES` times the variance of r_B, weighted by the evidence; 0 is no link.
@@ -20,7 +20,7 @@ term of B's mean, and the uncertainty of A's map adds to that of B. :math:`m_A` 
 If A and B were read at the same places with the same precision, A's map adds no information
 (autokrigeability) [Wackernagel2003]. A link is therefore made only if A was read at more places.
 
-C uses the most probable candidates of A. On a map of more than `_MOST` places it is a sparse
+C uses the most probable candidates of A. On a map of more than `_MOST` places, C is a sparse
 approximation with `_MOST` inducing places and the exact variance at each place [Snelson2006].
 """
 
@@ -45,18 +45,18 @@ SHARES = (0.0, 1.0, 10.0)
 _PRIOR = np.array([0.8, 0.1, 0.1])
 """Prior weights of `SHARES`; a few readings of unrelated fields may agree by chance."""
 _CANDIDATES = 4
-"""Largest number of candidates of the dense quantity; the most probable ones are used."""
+"""Largest number of candidates λ of the dense quantity; the most probable are used."""
 _MOST = 300
 """Largest number of inducing places for the covariance of the dense quantity."""
 _GROWTH = 1.1
-"""Growth factor of the number of observed places (dense quantity) at which a link is renewed."""
+"""Growth factor of the dense quantity's observed places at which a link is renewed."""
 _DENSER = 1.25
 """Smallest ratio of the numbers of observed places (dense to sparse quantity) for a link."""
 _LEAST = 3
 """Smallest number of observed places of the sparse quantity for a link. The first reading
 determines the mean and the second the scale."""
 _ROUNDING = 1e-13
-"""Size of eigenvalues, relative to the largest, below which they are rounding."""
+"""Eigenvalue, relative to the largest, below which an eigenvalue counts as rounding."""
 
 
 class Link(NamedTuple):
@@ -117,10 +117,9 @@ class LinkedCovariance:
     """Covariance ``K_r + s_c² (a aᵀ + C / s_A²)`` for each candidate of r_B and each of `SHARES`.
 
     Args:
-        rest: K_r under L candidates.
+        rest: K_r under L candidates λ.
         link: link to the dense quantity.
-        which: numbers of the candidates in use, ascending; number i + k L is candidate i with
-            ``SHARES[k]``. None = all.
+        which: ascending indices i + k L of candidates i with ``SHARES[k]``; None = all.
     """
 
     def __init__(
@@ -145,7 +144,7 @@ class LinkedCovariance:
         return self._with(found, self.link.between(rows, columns))
 
     def with_points(self, rows: IntArray, points: Points) -> FloatArray:
-        """Return the (L', r, m) covariance at places and points; the link uses nearest places."""
+        """Return the (L', r, m) covariance of places and points; the link uses nearest places."""
         found = self._some.with_points(rows, points)[self._row]
         return self._with(found, self.link.between(rows, points.nearest))
 
@@ -154,7 +153,7 @@ class LinkedCovariance:
         return self._with(self._some.variance(locations)[self._row], self.link.variance(locations))
 
     def only(self, which: Sequence[int]) -> LinkedCovariance:
-        """Return this covariance for some of the candidates only."""
+        """Return this covariance restricted to the hyper-parameter candidates `which`."""
         return LinkedCovariance(self.rest, self.link, self.which[np.asarray(which)].tolist())
 
     def _with(self, found: FloatArray, shared: FloatArray) -> FloatArray:
@@ -165,12 +164,12 @@ class LinkedCovariance:
 
 @dataclass(frozen=True)
 class LinkedGrid(CandidateGrid):
-    """Candidates that adapt to the readings, repeated for each of `SHARES`."""
+    """Grid of adaptive candidates λ, repeated for each of `SHARES`."""
 
     link: Link = field(default_factory=lambda: Link(np.zeros((0, 1)), np.zeros(0), 0))
 
     def build(self) -> tuple[LocationCovariance, FloatArray]:
-        """Return the covariance of all candidates, ordered by `SHARES`, and the prior (L',)."""
+        """Return the covariance of all candidates, ordered by `SHARES`, and their prior (L',)."""
         covariance, prior = super().build()
         return LinkedCovariance(covariance, self.link), np.outer(_PRIOR, prior).ravel()
 
@@ -229,11 +228,10 @@ def probability_of_link(belief: Belief) -> float:
 def follow(belief: Belief, template: Belief, source: Belief, *, now: bool = False) -> bool:
     """Make, renew or remove the link of a belief if due; return whether the belief changed.
 
-    A link requires a quarter more observed places of the dense quantity than of the sparse one.
-    The link is renewed after a tenth more places of the dense quantity; with `now`, after any new
-    place. The result depends only on the readings and their order.
-
-    The belief changes in place and keeps its readings. `template` and `source` are as in `linked`.
+    The dense quantity must have a quarter more observed places than the sparse quantity. The link
+    is renewed after a tenth more places of the dense quantity; with `now`, after any new place. The
+    result depends only on the readings and their order. The belief keeps its readings. `template`
+    and `source` are as in `linked`.
     """
     own, places = (int(np.count_nonzero(each.visited)) for each in (belief, source))
     dense = own >= _LEAST and places >= _DENSER * own

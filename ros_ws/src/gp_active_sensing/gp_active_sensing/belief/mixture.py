@@ -1,4 +1,4 @@
-"""Predictions of a belief over candidates: mixtures of Gaussians and the most probable kernel."""
+"""Predictions of a belief: mixtures of Gaussians, and the most probable kernel."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from gp_active_sensing.belief.prior import IDENTITY, Transform
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 WIDEST, FAR = 2.0, 4.0
-"""Limits for components under a logarithm: largest variance (in variances of the mixture), and
-largest mean (in the mixture's standard deviations above its mean)."""
+"""Limits for components under a logarithm: largest variance [variances of the mixture], and largest
+mean above the mixture's mean [standard deviations of the mixture]."""
 _NEGLIGIBLE = 1e-10
 """Total weight of components that are left out of a distribution function."""
 _CLOSE = 1e-9
@@ -53,8 +53,7 @@ class Mixture:
         """Return mean and variance (L, m) of the components in the sensor's unit.
 
         Under a logarithm, a wide component with little weight would dominate the expectation.
-        Variances are therefore limited to `WIDEST` times the mixture's variance, and means to `FAR`
-        of the mixture's standard deviations above its mean.
+        `WIDEST` and `FAR` therefore limit the variances and the means.
         """
         if self.transform is IDENTITY:
             return self.mean, self.variance
@@ -71,7 +70,7 @@ class Mixture:
         return mixture_mean, self.weights @ (variance + spread)
 
     def below(self, values: FloatArray) -> FloatArray:
-        """Return the (m,) probability of a field below each of (m,) values, to 1e-10. O(L m)."""
+        """Return the (m,) probability of a field below each of (m,) values, to 1e-10; O(L m)."""
         weights, mean, deviation = self._components()
         with np.errstate(over="ignore"):
             return np.asarray(weights @ ndtr((self.transform.seen(values) - mean) / deviation))
@@ -79,9 +78,9 @@ class Mixture:
     def quantiles(self, probabilities: FloatArray) -> FloatArray:
         r"""Return the (p, m) quantiles for the probabilities (p,).
 
-        The method is Newton's on :math:`\Phi^{-1}(F(v)) = \Phi^{-1}(p)`, bracketed by the quantiles
-        of the components. A step that leaves the bracket is replaced by a bisection. Each step
-        costs O(L m); most quantiles need four steps.
+        Newton's method solves :math:`\Phi^{-1}(F(v)) = \Phi^{-1}(p)`, bracketed by the quantiles of
+        the components. A step out of the bracket is replaced by a bisection. Each step costs O(L
+        m); most quantiles need four steps.
         """
         parts = self._components()
         found = [_quantile(*parts, float(p)) for p in probabilities]
@@ -136,10 +135,10 @@ class Probable:
     """Kernel with the largest weight, and its length-scale with the largest weight.
 
     Args:
-        kernel: name of the kernel; "" if the candidates have no names.
-        kernel_weight: total weight of the candidates with that kernel.
-        length_scale: most probable length-scale of the candidates with that kernel.
-        weight: total weight of the candidates with that kernel and length-scale.
+        kernel: name of the kernel; "" if the candidates λ have no names.
+        kernel_weight: total weight of the candidates with this kernel.
+        length_scale: most probable length-scale of the candidates with this kernel.
+        weight: total weight of the candidates with this kernel and length-scale.
     """
 
     kernel: str
@@ -151,7 +150,7 @@ class Probable:
 def most_probable(candidates: Iterable[tuple[str, Sequence[float], float]]) -> Probable:
     """Return the most probable kernel, and the most probable length-scale with that kernel.
 
-    The weights of candidates with the same kernel and length-scale are summed.
+    The weights of candidates λ with the same kernel and length-scale are summed.
     """
     kernels: dict[str, float] = {}
     scales: dict[tuple[str, tuple[float, ...]], float] = {}

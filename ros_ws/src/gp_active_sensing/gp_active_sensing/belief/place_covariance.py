@@ -21,11 +21,11 @@ from gp_active_sensing.types import FloatArray, IntArray
 
 
 class AddedCovariance(LocationCovariance):
-    """Covariance ``K + σ² S`` with a component S that is the same for all candidates.
+    """Covariance ``K + σ² S`` with a component S that is the same for all candidates λ.
 
     Args:
         rest: covariance K.
-        std: name of the attribute of candidates with the standard deviation σ.
+        std: name of the attribute of `HyperParameters` with the standard deviation σ.
     """
 
     def __init__(self, rest: LocationCovariance, std: str) -> None:
@@ -39,7 +39,7 @@ class AddedCovariance(LocationCovariance):
         return np.asarray(self.rest.variance(locations) + self._size[:, None])
 
     def only(self, which: Sequence[int]) -> AddedCovariance:
-        """Return this covariance for some of the candidates only."""
+        """Return this covariance restricted to the hyper-parameter candidates `which`."""
         other = copy(self)
         other.rest = self.rest.only(which)
         other.hyperparameters = other.rest.hyperparameters
@@ -60,7 +60,7 @@ class AttributeCovariance(AddedCovariance):
 
     Args:
         rest: covariance K; `attribute_std` of its candidates is σ_a.
-        columns: (n, q) Z. The squares of a row sum to 1 on average, so that σ_a² is the variance
+        columns: (n, q) Z, scaled to a mean sum of squares of 1 per row; σ_a² is then the variance
             that all columns explain together.
     """
 
@@ -101,8 +101,7 @@ def with_attributes(family: CovarianceFamily, columns: FloatArray) -> Covariance
 class PlaceCovariance(AddedCovariance):
     """Covariance ``K_g + σ_u² I`` of a smooth field g and an independent component u of each place.
 
-    u belongs to the field, not to the sensor: it is predicted, and readings of a place reduce its
-    uncertainty.
+    u belongs to the field, not to the sensor: predictions include u.
 
     Args:
         smooth: covariance of g; `place_std` of its candidates is σ_u.
@@ -125,9 +124,9 @@ class PlaceCovariance(AddedCovariance):
 
 
 class LongCovariance(AddedCovariance):
-    """Covariance ``K + σ_l² k_l`` with a long-range component that varies over half of the map.
+    """Covariance ``K + σ_l² k_l`` with a long-range component; its length-scale is half the map.
 
-    With this component, readings of one region inform less about the amplitude in another.
+    This component limits how much readings of one region reveal about another region's amplitude.
 
     Args:
         rest: covariance K; `long_std` of its candidates is σ_l.
@@ -168,11 +167,9 @@ def with_long_part(family: CovarianceFamily, features: FloatArray) -> Covariance
 
 
 class NoNeighbours(LocationCovariance):
-    """Covariance ``σ_s² I`` of a field without spatial correlation.
+    """Covariance ``σ_s² I`` of a field at n places without spatial correlation.
 
-    Args:
-        n: number of places.
-        hyperparameters: the candidates; their length-scales have no effect.
+    The length-scales of the candidates have no effect.
     """
 
     def __init__(self, n: int, hyperparameters: Sequence[HyperParameters]) -> None:
@@ -194,7 +191,7 @@ class NoNeighbours(LocationCovariance):
         return np.repeat(self._own[:, None], len(locations), axis=1)
 
     def only(self, which: Sequence[int]) -> NoNeighbours:
-        """Return this covariance for some of the candidates only."""
+        """Return this covariance restricted to the hyper-parameter candidates `which`."""
         other = copy(self)
         other._own = self._own[list(which)]
         other.hyperparameters = tuple(self.hyperparameters[i] for i in which)
@@ -225,11 +222,12 @@ def smooth_part(covariance: LocationCovariance) -> LocationCovariance:
 
 
 _NEAREST = 4
-"""Number of nearest places from which a slope is computed."""
+"""Number of nearest places for the computation of a slope."""
 _ABOVE = 2
-"""Number of places above and below a place from which a vertical slope is computed."""
+"""Number of places above and below a place for the computation of a vertical slope."""
 _STEEP = 2.0
-"""Smallest ratio of the two distances [map steps] that makes a step horizontal or vertical."""
+"""Ratio of the larger to the smaller of horizontal and vertical distance [map steps] at which a
+step counts as horizontal or vertical."""
 
 
 class Steepness:
@@ -255,13 +253,9 @@ class Steepness:
         return other
 
     def of(self, covariance: LocationCovariance, places: IntArray) -> FloatArray:
-        """Return the (2, L, k) squared horizontal and vertical slopes at places.
+        """Return the (2, L, k) squared horizontal and vertical slopes at `places` (k,).
 
         Vertical slopes are 0 on a map without heights.
-
-        Args:
-            covariance: prior covariance under each λ.
-            places: (k,) places.
         """
         if covariance is not self._covariance:
             self._covariance, self._known = covariance, {}
@@ -282,8 +276,8 @@ class Steepness:
     def _in_space(self, covariance: LocationCovariance, place: int) -> FloatArray:
         """Return the (2, L) squared horizontal and vertical slopes, from steps to nearest places.
 
-        With steps of both directions, the slopes are their least-squares fit. With steps of one
-        direction only, the ratio of the length-scales determines the other slope.
+        With horizontal and vertical steps, the slopes are a least-squares fit. Otherwise the ratio
+        of the length-scales determines the vertical from the horizontal slope.
         """
         offsets = self.points - self.points[place]
         across, up = np.hypot(offsets[:, 0], offsets[:, 1]), np.abs(offsets[:, 2])
@@ -320,10 +314,7 @@ class Steepness:
 
 
 def _nearest(apart: FloatArray) -> IntArray:
-    """Return the places at other positions, the nearest first.
-
-    Two directions of one road are two places at one position.
-    """
+    """Return places at other positions, nearest first, without a road's other direction."""
     elsewhere = np.flatnonzero(apart > 1e-6 * float(apart.max()))
     return np.asarray(elsewhere[np.argsort(apart[elsewhere], kind="stable")])
 

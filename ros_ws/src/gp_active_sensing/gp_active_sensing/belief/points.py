@@ -16,7 +16,7 @@ from gp_active_sensing.types import FloatArray, IntArray
 _AROUND = 8
 """Largest number of places whose independent components affect a point."""
 _NO_WEIGHT = 1e-13
-"""Total weight of the candidates that are left out."""
+"""Total weight of the candidates λ that are left out."""
 _LINEAR = 1e-9
 """Largest relative error of a basis function that counts as linear in the coordinates."""
 
@@ -25,13 +25,12 @@ _LINEAR = 1e-9
 class PointLocator:
     r"""Locator of points among the places of a map.
 
-    The independent component u of the places is continued between the places as
+    The independent component u of the places is interpolated between the places as
 
     .. math:: u(x) = \sum_i w_i(x) u_i + r(x), \quad w_i(x) = \max(0, 1 - |x - x_i| / h_i)
 
-    h_i is the distance from place i to its nearest neighbour, and r is an independent rest that
-    keeps the variance of u. So u is continuous and has the value u_i at place i. Only the nearest
-    places affect u at a point.
+    The distance from place i to its nearest neighbour is h_i. The independent rest r(x) keeps the
+    variance of u. The result is continuous and has the value u_i at place i.
 
     Args:
         places: (n, 2) positions of the places, or (n, 3) with heights [m].
@@ -81,7 +80,7 @@ class PointLocator:
 
     @cached_property
     def _neighbours(self) -> tuple[Any, FloatArray]:
-        """Return a tree of the places, and (n,) the distance of each to its nearest neighbour."""
+        """Return a tree of the places, and (n,) distances from each to its nearest neighbour."""
         from scipy.spatial import cKDTree  # here, since it is slow to import
 
         tree = cKDTree(self.places)
@@ -97,7 +96,7 @@ def mixture_at(
 
     Args:
         data: updated conditioning.
-        weights: (L,) weights of the candidates.
+        weights: (L,) weights of the candidates λ.
         transform: transform from the sensor's unit.
         points: the m points.
     """
@@ -115,7 +114,10 @@ def mixture_at(
 
 
 def _basis_at(data: Conditioning, points: Points) -> FloatArray:
-    """Return the (m, q) basis of the mean at points: exact if linear, else of nearest places."""
+    """Return the (m, q) basis of the mean at points.
+
+    Functions that are not linear in the coordinates have the value of the nearest place.
+    """
     basis = data.basis
     if not basis.shape[1] or data.steepness is None or not np.ptp(basis, axis=0).any():
         return np.asarray(basis[points.nearest])

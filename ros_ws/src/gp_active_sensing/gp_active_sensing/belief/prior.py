@@ -1,4 +1,4 @@
-"""Prior of the field: transform of the readings, mean, covariance under each λ, unknown scale."""
+"""Prior of the field: transform of readings, mean, covariance under each λ, unknown scale."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Transform:
         """Transform a reading and its noise variance.
 
         Raises:
-            ReadingError: a value outside the transform's domain.
+            ReadingError: the value is outside of the transform's domain.
         """
         return value, variance
 
@@ -40,7 +40,7 @@ class Transform:
         return values
 
     def moments(self, mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return mean and variance in the sensor's unit, given those after the transform."""
+        """Return mean and variance in the sensor's unit from transformed mean and variance."""
         return mean, variance
 
     def steepness(self, values: FloatArray) -> FloatArray:
@@ -50,11 +50,7 @@ class Transform:
 
 @dataclass(frozen=True)
 class Log(Transform):
-    """Logarithm of the sum of a value and an offset.
-
-    Args:
-        offset: offset in the sensor's unit; values must exceed its negative.
-    """
+    """Logarithm of the sum of a value and `offset` [sensor's unit]; the sum must be above 0."""
 
     offset: float = 0.0
 
@@ -100,10 +96,10 @@ TRANSFORMS: dict[str, Transform] = {"identity": IDENTITY, "log": LOG}
 
 @dataclass(frozen=True)
 class PriorMean:
-    """``m(x) = offset(x) + h(x)ᵀ β`` with ``β ~ N(0, diag(std²))`` integrated out.
+    """Prior mean ``m(x) = offset(x) + h(x)ᵀ β`` with unknown coefficients ``β ~ N(0, diag(std²))``.
 
     Integrating β out adds ``h(x)ᵀ diag(std²) h(x')`` to the covariance [Rasmussen2006, Sec. 2.7].
-    This term is separate, which keeps the covariance well conditioned with a vague std.
+    This term is stored separately, which keeps the covariance well conditioned for a large `std`.
 
     Args:
         offset: (n,) known part.
@@ -129,7 +125,10 @@ class PriorMean:
 
     @classmethod
     def linear(cls, features: FloatArray, value: float, std: float) -> PriorMean:
-        """Return an unknown constant plus unknown slopes on standardised, varying features."""
+        """Return an unknown constant plus unknown slopes on standardised features (n, p).
+
+        `std` is the prior standard deviation of each coefficient. Constant features are left out.
+        """
         spread = features.std(axis=0)
         varying = spread > 1e-12 * np.maximum(1.0, np.abs(features).max(axis=0))
         columns = (features[:, varying] - features[:, varying].mean(axis=0)) / spread[varying]
@@ -147,12 +146,11 @@ class HyperParameters:
         length_scales: one for all features or one per feature, in feature units.
         signal_std: standard deviation of the smooth component of the field about its mean.
         noise_std: standard deviation of the noise of a reading.
-        kernel: name of the kernel; "" if all candidates have the same. In a belief over kernels the
-            length-scale is a typical one, and the signal a root mean square over the places. With
-            `kernels.NONE` the length-scale has no effect, and the signal is the whole field.
+        kernel: name of the kernel; "" if all candidates have the same kernel. In a belief over
+            kernels, the length-scale is a typical value, and the signal a root mean square over the
+            places. With `kernels.NONE`, the length-scale has no effect.
         place_std: standard deviation of the independent component of each place; 0 = none.
-        attribute_std: standard deviation of the mean that all attributes of the places explain
-            together; 0 = none.
+        attribute_std: standard deviation of the mean that attributes explain; 0 = none.
         long_std: standard deviation of a component that varies over half of the map; 0 = none. See
             `place_covariance.LongCovariance`.
         long_scales: length-scales of that component: one for all features or one per feature.
@@ -219,9 +217,9 @@ class Points:
     shares: FloatArray
 
     def features_on(self, features: FloatArray) -> FloatArray:
-        """Return (m, p) features of the points, given those of the places (n, p).
+        """Return (m, p) features of the points, given features (n, p) of the places.
 
-        Features other than coordinates, such as an embedding, are those of the nearest place.
+        Features other than coordinates, such as an embedding, have the value of the nearest place.
         """
         found = np.asarray(features[self.nearest])
         if self.features is None or self.of_nearest is None:
@@ -237,15 +235,15 @@ class Points:
 
 
 class LocationCovariance(Protocol):
-    """Prior covariance of the latent field between locations, by index, under L candidates.
+    """Prior covariance of the latent field between locations, under L candidates λ.
 
-    A belief refers to places by index only. The covariance may be over features or over a graph.
+    Locations are given by index. The covariance may be over features or over a graph.
     """
 
     n: int
     """Number of locations."""
     hyperparameters: tuple[HyperParameters, ...]
-    """(L,) the candidates Λ."""
+    """(L,) candidates Λ."""
 
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
         """Return the (L, r, c) covariance of the latent field."""
@@ -254,8 +252,8 @@ class LocationCovariance(Protocol):
     def with_points(self, rows: IntArray, points: Points) -> FloatArray:
         """Return the (L, r, m) covariance of the latent field at places and at points.
 
-        By default a point has the covariance of its nearest place. The prior variance at a point is
-        always that of its nearest place.
+        By default, a point has the covariance of its nearest place. The prior variance at a point
+        is always the prior variance at its nearest place.
         """
         return self.between(rows, points.nearest)
 
@@ -264,12 +262,12 @@ class LocationCovariance(Protocol):
         ...
 
     def only(self, which: Sequence[int]) -> LocationCovariance:
-        """Return this covariance for some candidates only, given by ascending numbers."""
+        """Return this covariance restricted to candidates λ, given by ascending indices."""
         ...
 
 
 def length_scales_of(candidates: Sequence[HyperParameters]) -> FloatArray:
-    """Return the (L, p) length-scales; one for all features is repeated in every column."""
+    """Return the (L, p) length-scales; a single length-scale is repeated in every column."""
     width = max(len(h.length_scales) for h in candidates)
     return np.array([h.length_scales * (width // len(h.length_scales)) for h in candidates])
 
@@ -281,17 +279,17 @@ CovarianceFamily: TypeAlias = Callable[[Sequence[HyperParameters]], LocationCova
 class FeatureCovariance(LocationCovariance):
     """Covariance ``σ_s² a(x) a(x') k(x, x'; ℓ)`` over the features of the locations.
 
-    [Hoang2014, Sec. 2] with an amplitude a(x). It is 1 for candidates without slopes. Otherwise
+    [Hoang2014, Sec. 2]. The amplitude a(x) is 1 for candidates without slopes. Otherwise
     ``log a(x) = c + Σ_k γ_k u_k(x)`` with slopes γ and standardised features u. The constant c
-    makes the mean square of a over the locations 1.
+    gives a(x) a mean square of 1 over the locations.
 
     Args:
         kernel: correlation function.
         features: (n, p) features of the locations.
-        hyperparameters: the candidates; all with one length-scale or all with p.
+        hyperparameters: the candidates, all with one length-scale or all with p length-scales.
 
     Raises:
-        ValueError: features are not finite, or length-scales do not fit them.
+        ValueError: features are not finite, or length-scales do not fit the features.
     """
 
     def __init__(
@@ -322,7 +320,7 @@ class FeatureCovariance(LocationCovariance):
         self.features = features
         self.n = int(features.shape[0])
         self.hyperparameters = tuple(hyperparameters)
-        # Candidates that differ in signal or noise only share their correlations.
+        # Candidates with equal length-scales share their correlations.
         self._length_scales, which = np.unique(
             np.array([h.length_scales for h in hyperparameters]), axis=0, return_inverse=True
         )
@@ -340,7 +338,6 @@ class FeatureCovariance(LocationCovariance):
         return self._with(rows, points.features_on(self.features), points.nearest)
 
     def _with(self, rows: IntArray, there: FloatArray, places: IntArray) -> FloatArray:
-        """Return the covariance with features `there` (m, p), whose nearest places are `places`."""
         k = self.kernel.correlations(self.features[rows], there, self._length_scales)
         found = np.asarray(self._signal[:, None, None] * k[self._which])
         if self._amplitude is not None:
@@ -355,7 +352,7 @@ class FeatureCovariance(LocationCovariance):
         return np.asarray(self._signal[:, None] * self._amplitude.of(locations) ** 2)
 
     def only(self, which: Sequence[int]) -> FeatureCovariance:
-        """Return this covariance for some of the candidates only."""
+        """Return this covariance restricted to the hyper-parameter candidates `which`."""
         other = copy(self)
         used, other._which = np.unique(self._which[list(which)], return_inverse=True)
         other._length_scales, other._signal = self._length_scales[used], self._signal[list(which)]
@@ -366,7 +363,7 @@ class FeatureCovariance(LocationCovariance):
 
 
 class _Amplitude:
-    """Standard deviation of a field at n places, divided by its root mean square over them.
+    """Relative standard deviation of a field at n places, with a root mean square of 1.
 
     Args:
         features: (n, p) features of the places.
@@ -388,7 +385,7 @@ class _Amplitude:
         return np.asarray(found[self._which])
 
     def only(self, which: Sequence[int]) -> _Amplitude | None:
-        """Return the amplitudes of some candidates; None if each of them is the same everywhere."""
+        """Return the amplitudes of candidates `which`; None if all are constant over the map."""
         other = copy(self)
         other._which = self._which[list(which)]
         return other if self._slopes[other._which].any() else None
@@ -431,7 +428,7 @@ class JoinedCovariance(LocationCovariance):
         return np.concatenate([part.variance(locations) for part in self.parts])
 
     def only(self, which: Sequence[int]) -> LocationCovariance:
-        """Return this covariance for some of the candidates only."""
+        """Return this covariance restricted to the hyper-parameter candidates `which`."""
         found: list[LocationCovariance] = []
         start = 0
         for part in self.parts:
@@ -458,16 +455,16 @@ _STEPS = 2.0
 def unit_scale(
     covariance: LocationCovariance, basis: FloatArray, places: IntArray, averages: FloatArray
 ) -> FloatArray | None:
-    r"""Return an estimate (L,) of the scale c of each candidate; None with too few readings.
+    r"""Return an estimate (L,) of the scale c of each candidate λ; None with too few readings.
 
     With an unknown scale, each candidate's covariance is known up to a factor c, which is
-    integrated out. Readings with a variance of their own need an estimate of c before c is
-    integrated out. It follows from the sample variance s² of the places' averages,
+    integrated out later. Readings with a variance of their own need an estimate of c before that.
+    The estimate follows from the sample variance s² of the places' averages,
 
     .. math:: E[s^2] = c_\lambda (\bar k_{ii} - \bar k_{ij}),
 
     with the candidate's mean covariance of a place with itself and with another place. The estimate
-    is rounded to steps of √2. It depends on the readings only, not on the times of queries.
+    is rounded to steps of √2, and depends on the readings only, not on the times of queries.
 
     Args:
         covariance: prior covariance under each λ at c = 1.
@@ -505,17 +502,16 @@ def noise_estimate(
 ) -> FloatArray:
     r"""Return the (L,) noise variance of each candidate, corrected by repeated readings of places.
 
-    A candidate's noise variance :math:`r_\lambda` is a guess with a normal prior on its logarithm.
-    Readings of one place differ by the noise alone. With n degrees of freedom, the logarithm of
-    their variance estimates the logarithm of the noise variance. The error has the mean
-    :math:`\psi(n/2) - \log(n/2)` and the variance :math:`\psi'(n/2)`. The result weights guess and
-    estimate by their precisions. n and the variance are rounded to steps, so that the result
-    changes rarely.
+    The noise variance :math:`r_\lambda` of a candidate λ is a guess with a normal prior on its
+    logarithm. Readings of one place differ by the noise alone. With n degrees of freedom, the
+    logarithm of their variance estimates the logarithm of the noise variance. The error has the
+    mean :math:`\psi(n/2) - \log(n/2)` and the variance :math:`\psi'(n/2)`. The result weights guess
+    and estimate by their precisions. n and the variance are rounded, so the result changes rarely.
 
     Args:
         noise: (L,) noise variance of the candidates at c = 1.
         unit: (L,) estimate of c, see `unit_scale`.
-        freedom: n, number of readings less number of places.
+        freedom: n, number of readings minus number of places.
         squares: sum of squares of readings about the means of their places.
     """
     step = math.log(2.0) / _STEPS
@@ -531,7 +527,7 @@ _FLOOR = 1e-24
 
 
 class Scaled(NamedTuple):
-    """Evidence and scale of each candidate, with the scale integrated out.
+    """Evidence and scale of each candidate λ, with the scale integrated out.
 
     Args:
         log_evidence: (L,) up to a constant.
@@ -547,19 +543,19 @@ def integrate_scale(
 ) -> Scaled:
     r"""Integrate out a common factor c of signal, noise and mean variance, with ``p(c) ∝ 1/c``.
 
-    With Q = zᵀ K⁻¹ z at c = 1 and ν = number of readings less coefficients of a vague mean,
+    Let Q = zᵀ K⁻¹ z at c = 1, and ν the number of readings minus the coefficients of a vague mean.
 
     .. math:: p(z | \lambda) \propto |K|^{-1/2} Q^{-\nu/2}, \quad E[c | z, \lambda] = Q / (\nu - 2)
 
-    [Rasmussen2006, Sec. 2.7; Ohagan1994]. For ν ≤ 3 the factor is Q. For ν < 1 the scale is
-    undetermined, and the factor is 1.
+    [Rasmussen2006, Sec. 2.7; Ohagan1994]. For ν ≤ 3, the returned factor is Q. For ν < 1, the scale
+    is undetermined, and the returned factor is 1.
 
     Args:
         rest: (L,) log-evidence at c = 1 without the term -Q/2.
         quadratic: (L,) Q.
         readings: number of readings; an aged reading counts as a fraction.
         known: number of coefficients of a vague mean.
-        size: mean square of the readings about the first reading, for the least value of Q.
+        size: mean square of the readings about the first reading, for the smallest value of Q.
     """
     freedom = readings - known
     if freedom < 1:

@@ -4,9 +4,9 @@ With weights :math:`w_p` of the places the promised error is
 
 .. math:: \sqrt{\sum_p w_p \operatorname{Var}(f_p | z) / \sum_p w_p} .
 
-The variance includes all candidates λ and the differences between their means. The promise holds on
-average over fields drawn from the belief. A mission that checks the promise repeatedly would end
-when the promise happens to be low. `aim.assurance` is therefore an additional condition.
+The variance includes all candidates λ and the differences between their means. The expectation is
+correct on average over fields drawn from the belief. Repeated checks would end a mission when the
+promised error happens to be too low. `aim.assurance` is therefore an additional condition.
 
 `floor_of` computes a lower bound of the promised error for any choice of k places. For one
 candidate λ, let M be the prior covariance of the places including the unknown mean, and W the
@@ -18,8 +18,8 @@ leave a posterior covariance C with
     \sum_p w_p C_{pp} \ge \sum_{i \le k} \frac{1}{1/m_i + p_i/w_{min}} + \sum_{i > k} m_i .
 
 The proof is in docs/theory.md [Bhatia1997, Sec. III.4; Fan1949]. A place of weight zero makes
-:math:`w_{min}` zero, so that every :math:`p_i / w_{min}` is infinite. The bound is averaged over
-the candidates with their present weights, and summed over blocks of a large map. The variance of a
+:math:`w_{min}` zero, and every :math:`p_i / w_{min}` infinite. The bound is averaged over the
+candidates with their present weights, and summed over blocks of a large map. The variance of a
 vague mean is limited because of rounding, which only lowers the bound.
 """
 
@@ -56,7 +56,7 @@ def to_record(promise: Promise | None) -> dict[str, Any]:
 
 
 def promise_of(found: Mixture, weights: FloatArray) -> Promise:
-    """Return the promised error of a map with the `weights` (n,) of its places."""
+    """Return the expected error of a map with the `weights` (n,) of its places."""
     _, variance = found.moments()
     counted = weights > 0.0
     mean = float(weights @ variance) / float(weights.sum())
@@ -68,7 +68,7 @@ MOST_PLACES = 2000
 _NUMBERS = 8_000_000
 """Largest number of entries of an array."""
 _LITTLE = 1e-3
-"""Weight below which a candidate is left out."""
+"""Weight below which a candidate λ is left out."""
 _VAGUE = 1e6
 """Largest variance of the mean, relative to the variance of the field."""
 
@@ -92,7 +92,7 @@ def floor_of(data: Conditioning, belief: FloatArray, weights: FloatArray) -> Flo
 
     Args:
         data: updated conditioning.
-        belief: (L,) weights of the candidates.
+        belief: (L,) weights of the candidates λ.
         weights: (n,) weights of the places.
     """
     counted = np.flatnonzero(weights)
@@ -129,7 +129,7 @@ def _precisions(data: Conditioning) -> FloatArray:
 
 
 def _by_kernel(covariance: LocationCovariance) -> Iterator[tuple[int, LocationCovariance]]:
-    """Yield the covariance of each kernel, with the number of its first candidate."""
+    """Yield each kernel's covariance with the index of its first candidate λ."""
     if not isinstance(covariance, JoinedCovariance):
         yield 0, covariance
         return
@@ -152,7 +152,7 @@ def _spectra(
     places: IntArray,
     shares: FloatArray,
 ) -> list[FloatArray]:
-    """Return the eigenvalues of ``W^½ M W^½`` under some candidates, each descending."""
+    """Return the eigenvalues of ``W^½ M W^½`` under some candidates λ, each descending."""
     roots = np.sqrt(shares)
     fields = covariance.between(places, places)
     basis = roots[:, None] * data.basis[places]
@@ -160,7 +160,7 @@ def _spectra(
     spectra: list[FloatArray] = []
     for number, row in enumerate(which.tolist()):
         if number and np.array_equal(fields[row], fields[which[number - 1]]):
-            spectra.append(spectra[-1])  # candidates differ in the noise only
+            spectra.append(spectra[-1])  # the candidates differ only in noise
             continue
         M = roots[:, None] * fields[row] * roots
         if unknown > 0.0:

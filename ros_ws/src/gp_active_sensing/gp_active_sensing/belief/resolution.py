@@ -13,15 +13,15 @@ _DECIMAL: FloatArray = np.array(
 )
 """Common rounding steps of sensors and drivers, in the readings' unit, the largest first."""
 _ON = 0.8
-"""Smallest fraction of readings that are multiples of a step; averages over stays need not be."""
+"""Smallest fraction of readings that are multiples of the step; averages may differ."""
 _EXACT = 4e-7
 """Relative rounding error of a message in single precision."""
 _APART = 10.0
 """Smallest step, in multiples of the rounding error of the largest reading."""
 _FEW = 8
-"""Smallest number of different values that identify a step that is above 1 or not of `_DECIMAL`."""
+"""Smallest number of different values that identify a step above 1 or outside of `_DECIMAL`."""
 _LEAST = 3
-"""Smallest number of different values for other steps, unless the readings have fewer."""
+"""Smallest number of different values that identify another step, if there are as many."""
 _MANY = 256
 """Largest number of different values that are counted."""
 
@@ -29,11 +29,10 @@ _MANY = 256
 class Resolution:
     """Estimator of the step to which a sensor rounds its readings.
 
-    A reading rounded to a step d has an error of up to d/2, with variance d²/12. Equal readings do
-    not reduce this error.
+    A reading rounded to a step d has an error variance of d²/12. Equal readings do not reduce it.
 
     Args:
-        used: False if values are logarithms of readings; no step is estimated then.
+        used: False if values are logarithms of readings; the step is then 0.
     """
 
     def __init__(self, *, used: bool = True) -> None:
@@ -67,14 +66,14 @@ class Resolution:
 
     @property
     def step(self) -> float:
-        """Estimated step, in the unit of the readings; 0 = none."""
+        """Estimated rounding step, in the unit of the readings; 0 = no rounding."""
         if self._step is None:
             self._step = self._find()
         return self._step
 
     @property
     def variance(self) -> float:
-        """Smallest variance of the field at a place: d²/12."""
+        """Smallest variance of the field at a place: d²/12 for the step d."""
         return self.step**2 / 12.0
 
     def _find(self) -> float:

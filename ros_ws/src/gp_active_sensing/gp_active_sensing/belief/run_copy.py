@@ -1,7 +1,7 @@
 """Find the kernel model of a run: the configured file, or the copy in the run directory.
 
 A run directory contains a copy of the model; the run's configuration contains its checksum. A run
-can thus be continued and shown after the file was moved or rewritten.
+can thus be continued and shown after the model file was moved or rewritten.
 """
 
 from __future__ import annotations
@@ -70,10 +70,9 @@ def with_mark(config: BeliefConfig, run_dir: Path | None = None) -> BeliefConfig
 def as_begun(config: BeliefConfig, stored: Mapping[str, Any], run_dir: Path) -> BeliefConfig:
     """Return the configuration to continue a run with the model of its start.
 
-    The copy of the model in `run_dir` is used if the file was moved or rewritten. A file with
-    another name and other content is a change of the configuration.
-
-    `stored` is the section `belief` of the run's configuration.
+    If the file was moved or rewritten, the copy of the model in `run_dir` is used. A file with
+    another name and other content is a change of the configuration. `stored` is the section
+    `belief` of the run's configuration.
 
     Raises:
         ConfigError: neither the file nor a copy exists.

@@ -1,4 +1,4 @@
-"""Interface of an expert, a source of fresh values, and the configuration of experts."""
+"""Interface and configuration of experts, which are costly sources of present values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.types import FloatArray, IntArray, Reading
 
 SOURCE = "expert"
-"""Value of `Reading.source` for every answer."""
+"""Value of `Reading.source` for every answer of an expert."""
 
 Field: TypeAlias = Callable[[IntArray, float], FloatArray]
 """Function of places (k,) and a time [s] that returns values (k,)."""
@@ -32,7 +32,7 @@ class Expert(Protocol):
         ...
 
     def ask(self, places: Sequence[int], seconds: float) -> None:
-        """Ask for a value at each of some places, without waiting."""
+        """Ask for a value at each of the `places`, without waiting."""
         ...
 
     def answers(self, seconds: float) -> list[Reading]:
@@ -47,7 +47,7 @@ _HUGE = 1e12
 
 @dataclass(frozen=True)
 class AnswersConfig:
-    """Configuration of the places of an expert, and of the answers that are used."""
+    """Configuration of an expert's places, and of the use of its answers."""
 
     timeout: float = param(
         5.0,

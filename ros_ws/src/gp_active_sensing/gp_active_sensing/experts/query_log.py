@@ -22,7 +22,7 @@ REJECTED = "rejected_"
 
 
 class QueryLog:
-    """Log of the questions to an expert and their answers; one question is open at a time.
+    """Log of the questions to an expert and their answers; at most one question is open.
 
     A question is open from `begin` to `settle`. A later answer is still used as a reading, and
     counted as late. Times are seconds of the driver's clock.
@@ -50,8 +50,8 @@ class QueryLog:
         self.config = config
         self.snap_distance = snap_distance
         self.counts: Counter[str] = Counter()
-        """Counts of questions (``questions``), of places (``asked``, ``answered`` in time,
-        ``unanswered`` at the decision) and of answers (``used``, ``late``, ``rejected_…``)."""
+        """Counts of questions (``questions``), places (``asked``, ``answered`` in time,
+        ``unanswered`` at the decision) and answers (``used``, ``late``, ``rejected_…``)."""
         self.begun: float | None = None
         """Time of the open question [s]; None = no open question."""
         self.places: tuple[int, ...] = ()
@@ -60,7 +60,7 @@ class QueryLog:
         """Places of the open question without an answer."""
         self._topology = topology
         self._known: dict[int, set[tuple[int, float]]] = {}
-        """Stamps [ns] and values of the used answers, by place of any question so far."""
+        """Stamps [ns] and values of the used answers, for each place of a question so far."""
 
     def move_to(self, topology: Topology) -> None:
         """Replace the map; its first places are the present places."""
@@ -72,7 +72,7 @@ class QueryLog:
         return self.begun is not None
 
     def begin(self, places: Sequence[int], seconds: float) -> None:
-        """Record a question. A question without places needs no wait."""
+        """Record a question; do not wait if the question has no places."""
         self.begun = seconds
         self.places = self.missing = tuple(dict.fromkeys(int(place) for place in places))
         if self.places:
@@ -83,7 +83,7 @@ class QueryLog:
 
     @property
     def until(self) -> float | None:
-        """Time at which the wait for answers ends [s]; None = no awaited answers."""
+        """Time at which the wait for answers ends [s]; None if no answer is awaited."""
         if self.begun is None or not self.missing:
             return None
         return self.begun + self.config.timeout
@@ -137,7 +137,7 @@ class QueryLog:
         return replace(reading, location=place)
 
     def note(self, reading: Reading) -> bool:
-        """Record a checked answer that is used. Return whether it is late."""
+        """Record a checked answer that is used. Return whether the answer is late."""
         place = reading.location
         assert place is not None
         self._known.setdefault(place, set()).add((reading.stamp_ns, float(reading.value)))
@@ -156,7 +156,7 @@ class QueryLog:
         return self.counts[f"{REJECTED}{reason}"]
 
     def forget_before(self, seconds: float) -> None:
-        """Forget used answers older than `max_age`, because such answers are rejected anyway."""
+        """Forget used answers older than `max_age`; as repetitions they are rejected anyway."""
         if self.config.max_age is None:
             return
         oldest = round(1e9 * (seconds - self.config.max_age))
@@ -178,7 +178,7 @@ class QueryLog:
     def _meant(self, place: int) -> int:
         """Return the asked place at the same position as `place`, such as a road's other direction.
 
-        Places of the open question without an answer come first.
+        Places of the open question without an answer have precedence.
         """
         apart = self._topology.points - self._topology.points[place]
         here = set(np.flatnonzero(np.linalg.norm(apart, axis=1) <= SAME_DISTANCE).tolist())

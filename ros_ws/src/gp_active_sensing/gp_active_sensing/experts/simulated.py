@@ -20,16 +20,11 @@ from gp_active_sensing.topology.search import WaysFrom
 from gp_active_sensing.types import FloatArray, IntArray, Reading
 
 _STREAM = 0xE48E27
-"""Key that distinguishes the draws of experts from other draws with the same seed."""
+"""Key that distinguishes the random draws of experts from other draws with the same seed."""
 
 
 class Measured(NamedTuple):
-    """Past or future measurement.
-
-    Args:
-        seconds: time of the measurement [s].
-        place: place of the measurement.
-    """
+    """Past or future measurement at a place and a time [s]."""
 
     seconds: float
     place: int
@@ -47,8 +42,8 @@ class _Due(NamedTuple):
 class SimulatedExpert:
     """Expert that computes answers from a field, after a delay.
 
-    Every draw is keyed by (seed, place, number of earlier questions for the place). An answer thus
-    does not depend on the order of questions.
+    Every random draw is keyed by seed, place, and number of earlier questions for the place. An
+    answer thus does not depend on the order of questions.
 
     Args:
         field: true field, or a model of the field.
@@ -57,8 +52,7 @@ class SimulatedExpert:
         noise_std: standard deviation of the added noise, stated with each answer [field unit].
         delay: time from the measurement to the answer [s].
         seed: key of the draws.
-        faults: probability of each fault of an answer: it never comes, is not a number, or names
-            another place.
+        faults: probability of each fault: the answer is lost, not a number, or for another place.
 
     Raises:
         ValueError: an invalid standard deviation or delay, or a place that is not on the map.
@@ -106,7 +100,7 @@ class SimulatedExpert:
         return self._coming[0].seconds if self._coming else None
 
     def ask(self, places: Sequence[int], seconds: float) -> None:
-        """Ask for a value at each of some places.
+        """Ask for a value at each of the `places`.
 
         Raises:
             ValueError: a place that is not on the map.
@@ -135,7 +129,6 @@ class SimulatedExpert:
         return [Measured(seconds, place) for place in places if known is None or place in known]
 
     def _forget_after(self, seconds: float) -> None:
-        """Cancel measurements after a time [s]."""
         kept = [due for due in self._coming if due.measured.seconds <= seconds]
         for due in self._coming:
             if due.measured.seconds > seconds:
@@ -147,7 +140,7 @@ class SimulatedExpert:
         """Return the answer ``z = f(x, t) + noise_std ε``; None = a lost answer."""
         place, seconds = due.measured.place, due.measured.seconds
         rng = np.random.default_rng([self._seed, place, due.visit, _STREAM])
-        # All numbers are drawn always, so a changed probability leaves the other draws unchanged.
+        # Always draw all numbers: a changed probability then leaves the other draws unchanged.
         silent, broken, elsewhere = rng.random(3)
         noise = float(rng.standard_normal())
         away = int(rng.integers(1, self._n)) if self._n > 1 else 0
@@ -175,11 +168,11 @@ class SimulatedExpert:
 
 
 class RevisitExpert(SimulatedExpert):
-    """Expert with a probe that drives to the places of a question, so longer ways delay answers.
+    """Expert whose probe drives to the places of a question; longer routes delay the answers.
 
     The probe drives a short tour over the places of the newest question. It first finishes the
-    present drive to a place, and cancels the rest of the earlier tour. A place without a way gets
-    no answer. The other arguments are those of `SimulatedExpert`.
+    present drive to a place, and cancels the rest of the earlier tour. An unreachable place gets no
+    answer. Arguments that are not listed are as in `SimulatedExpert`.
 
     Args:
         topology: map of the probe.
@@ -250,7 +243,7 @@ class RevisitExpert(SimulatedExpert):
         ways: WaysFrom = self._topology.ways_from(at, by)
         taken = ways.seconds if self._speed is None else ways.metres / self._speed
         found = taken[list(places)].copy()
-        found[[place == at for place in places]] = 0.0  # no loop to its own place
+        found[[place == at for place in places]] = 0.0  # no time to the present place
         return np.asarray(found, dtype=np.float64)
 
 

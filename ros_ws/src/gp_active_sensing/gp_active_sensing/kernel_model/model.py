@@ -14,13 +14,13 @@ from gp_active_sensing.kernels.composite import Composite
 from gp_active_sensing.types import FloatArray, IntArray
 
 JITTER = 1e-6
-"""Jitter on the diagonal of K_UU, relative to its mean. It corresponds to noisy inducing variables,
-so that the ELBO stays a lower bound."""
+"""Jitter on the diagonal of K_UU, relative to the mean of the diagonal. The ELBO stays a lower
+bound, because the jitter corresponds to noisy inducing variables."""
 
 
 @dataclass(frozen=True, eq=False)
 class KernelFit:
-    """q(θ_i) and q(v_i) of one kernel. [Teng2020, Sec. 3.2].
+    """Variational posteriors q(θ_i) and q(v_i) of one kernel. [Teng2020, Sec. 3.2].
 
     Args:
         composite: the kernel and the layout of its θ.
@@ -31,9 +31,9 @@ class KernelFit:
         mean: (M,) mean of q(v).
         root: (M, M) lower Cholesky factor of q(v)'s covariance.
         whitened: True for u = chol(K_UU(θ)) v, False for u = v.
-        noise_floor: least noise standard deviation; σ_n² = noise_floor² + exp(2 θ_noise).
+        noise_floor: smallest standard deviation of noise; σ_n² = noise_floor² + exp(2 θ_noise).
         iterations: number of iterations of the optimisation.
-        outcome: reason for the end of the optimisation, a sentence.
+        outcome: reason for the end of the optimisation, as a sentence.
         trace: (T, 3) iteration, rows used, estimate of the bound.
     """
 
@@ -68,7 +68,7 @@ class KernelFit:
 
 @dataclass(frozen=True, eq=False)
 class KernelPosterior:
-    """Belief over kernels from q(g) = N(mean, root rootᵀ). [Teng2020, Eq. 13].
+    """Belief over K kernels from q(g) = N(mean, root rootᵀ). [Teng2020, Eq. 13].
 
     Args:
         mean: (K,) mean of q(g).
@@ -90,7 +90,7 @@ class KernelPosterior:
 
     def ordered(self, order: IntArray) -> KernelPosterior:
         """Return the belief over the same kernels in another order (K,)."""
-        # Reordered rows are not triangular; Rᵀ of their QR is, and has the same covariance.
+        # Reordered rows are not triangular. Rᵀ of their QR is, and has the same covariance.
         triangle: FloatArray = np.asarray(np.linalg.qr(self.root[order].T)[1])
         signs = np.where(triangle.diagonal() < 0.0, -1.0, 1.0)
         return replace(
@@ -142,7 +142,7 @@ class History:
     Args:
         rows: (T,) number of rows used.
         names: (K0,) names of the kernels.
-        bounds: (T, K0) local ELBOs [nat]; NaN for a kernel without one.
+        bounds: (T, K0) local ELBOs [nat]; NaN for a kernel without a local ELBO.
         probabilities: (T, K0) q*(k); 0 for a kernel without a local ELBO.
         softmax: (T, K0) softmax of the local ELBOs.
     """
@@ -203,9 +203,9 @@ class KernelModel:
         return {str(k): str(stamp) for k, stamp in (self.recipe.get("times") or {}).items()}
 
     def ordered(self) -> KernelModel:
-        """Return the model with its kernels in descending order of q*, then of the local ELBO.
+        """Return the model with kernels in descending order of probability, then of the local ELBO.
 
-        Nearly equal local ELBOs may be in another order, because q* is sampled.
+        Nearly equal local ELBOs may be in another order, because the probabilities are sampled.
 
         Raises:
             ValueError: the belief is over another number of kernels.

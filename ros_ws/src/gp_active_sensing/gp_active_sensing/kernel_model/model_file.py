@@ -1,7 +1,7 @@
 """File of a belief over kernels: arrays and a JSON header in one .npz, without executable content.
 
-Any program reads it with ``numpy.load(path, allow_pickle=False)``; the entry ``header`` is UTF-8.
-A reader first checks format and version, which later versions keep in their headers. It then checks
+Any program reads it with ``numpy.load(path, allow_pickle=False)``; the entry ``header`` is UTF-8. A
+reader first checks format and version, which later versions keep in their headers. It then checks
 sizes before allocating memory, and the digest, shapes, numbers and settings.
 """
 
@@ -42,20 +42,20 @@ TRANSFORMS = ("identity", "log")
 """Possible transforms of the outputs in a file."""
 FORMAT = "gp_active_sensing kernel model"
 VERSION = 1
-"""Version of the format; a reader rejects a newer one."""
+"""Version of the format; a reader rejects a newer version."""
 _NAME = 8 * MOST
-"""Longest name of a kernel [characters]; the factor 8 = five characters, a sign and brackets."""
+"""Longest name of a kernel [characters]: five characters, a sign and brackets per base kernel."""
 _LOG, _DOUBT = 50.0, 10.0
 """Largest absolute value and largest standard deviation of an entry of θ, a logarithm."""
 _FAR, _LARGE = 1e9, 1e15
-"""Largest inducing input and variable, in normalised units."""
+"""Largest inducing input and largest inducing variable, in normalised units."""
 _FIT = ("theta_mean", "theta_root", "inducing", "mean", "root", "trace")
 _BELIEF = ("mean", "root", "probabilities", "errors", "softmax")
 _HISTORY = ("rows", "bounds", "probabilities", "softmax")
 
 
 def write_model(path: Path, model: KernelModel) -> Path:
-    """Write a model, the most probable kernel first; replace an old file once the new is complete.
+    """Write a model, the most probable kernel first, by an atomic replacement of an old file.
 
     Raises:
         ValueError: the model could not be read again, because numbers are not finite, shapes do not
@@ -80,8 +80,7 @@ def read_model(path: Path) -> KernelModel:
     """Return the model in a file.
 
     Raises:
-        ConfigError: the file does not exist, is not a model, is damaged, or has a newer version;
-            the message has a remedy.
+        ConfigError: the file does not exist, is not a model, is damaged, or has a newer version.
     """
     try:
         data = read_whole(path)
@@ -112,7 +111,6 @@ def model_from(data: bytes, source: str = "the model") -> KernelModel:
 
 
 def _check_version(raw: bytes, source: str) -> None:
-    """Reject a header of another format or version."""
     header = _parsed(raw) if raw else {}
     if header.get("format") != FORMAT:
         msg = (
@@ -135,7 +133,7 @@ def _check_version(raw: bytes, source: str) -> None:
 
 
 def damaged(source: str, why: Exception) -> ConfigError:
-    """Return the error for a file whose contents are wrong."""
+    """Return the error for a file with wrong contents."""
     return ConfigError(
         f"{source}: is damaged or cut short ({why}); copy it again, or learn it again with "
         "`gp-active-sensing learn --kernels`"

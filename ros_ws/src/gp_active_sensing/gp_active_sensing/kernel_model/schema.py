@@ -14,7 +14,7 @@ import numpy as np
 from gp_active_sensing.types import FloatArray
 
 LARGEST = 1e100
-"""Largest absolute value of a number, so that its square is finite."""
+"""Largest absolute value of a number; its square is finite."""
 _DEEPEST = 30
 """Largest depth of nested objects and lists in a header."""
 HEADER = "header"
@@ -26,7 +26,7 @@ LONGEST = 1 << 26
 
 
 class CorruptModelError(ValueError):
-    """Problem in the contents of a file."""
+    """Problem in the contents of a model file."""
 
 
 def check_plain(value: Any, where: str, depth: int = 0) -> None:
@@ -53,12 +53,7 @@ def check_plain(value: Any, where: str, depth: int = 0) -> None:
 
 
 class HeaderReader:
-    """Reader of named entries that checks their types and values.
-
-    Args:
-        entries: entries by name.
-        where: prefix of the names in messages.
-    """
+    """Reader of entries that checks types and values; `where` is the prefix in messages."""
 
     def __init__(self, entries: Any, where: str) -> None:
         if not isinstance(entries, Mapping):
@@ -91,7 +86,7 @@ class HeaderReader:
         return self._entries.get(key) is not None
 
     def inside(self, key: str) -> HeaderReader:
-        """Return a reader of the entries of an object."""
+        """Return a reader of a nested object."""
         return HeaderReader(self.mapping(key), f"{self._where}{key}")
 
     def number(self, key: str, *, low: float = -math.inf, above: float = -math.inf) -> float:
@@ -112,7 +107,7 @@ class HeaderReader:
         return value
 
     def flag(self, key: str) -> bool:
-        """Return true or false."""
+        """Return a boolean value."""
         value = self._get(key)
         if not isinstance(value, bool):
             raise self._expected(key, "true or false")
@@ -175,7 +170,7 @@ class HeaderReader:
         return found
 
     def mapping(self, key: str) -> dict[str, Any]:
-        """Return an object."""
+        """Return an object as a dictionary."""
         value = self._get(key)
         if not isinstance(value, dict):
             raise self._expected(key, "an object")
@@ -199,12 +194,12 @@ class HeaderReader:
         above: float = -math.inf,
         missing: bool = False,
     ) -> FloatArray:
-        """Return an array of a shape with finite numbers within limits.
+        """Return an array of the given shape with finite numbers within limits.
 
         Args:
             key: name of the array.
             shape: expected shape.
-            low: least value.
+            low: smallest value.
             high: largest value.
             above: limit that all values must exceed.
             missing: True to accept NaN for missing numbers.
@@ -240,11 +235,10 @@ def pack(arrays: Mapping[str, np.ndarray[Any, Any]]) -> bytes:
 
 
 def first_look(data: bytes) -> bytes:
-    """Return the header of an .npz without reading other entries, which a later version may change.
+    """Return the header of an .npz; ignore other entries, which a later version may change.
 
     Returns:
-        Bytes of the header; empty if `data` is not an archive, or has no header that this Python
-        can unpack.
+        Bytes of the header; empty for another kind of file, or if Python cannot unpack the header.
 
     Raises:
         CorruptModelError: the archive is incomplete, or the header contradicts its checksum.

@@ -20,11 +20,10 @@ from gp_active_sensing.kernels.base import (
 from gp_active_sensing.registry import Registry
 
 NONE = "none"
-"""Name of the model without spatial correlation."""
+"""Name of the kernel without spatial correlation."""
 
 
 def _problem(plugin: Any, kind: type, what: str) -> str:
-    """Return the problem of a plug-in object; "" if it builds kernels of a kind."""
     return "" if isinstance(plugin(), kind) else f"expected a class with {what}"
 
 
@@ -49,7 +48,7 @@ graph_kernels.add("graph_matern52", GraphMatern52)
 
 
 def kernel_problems(name: str) -> list[str]:
-    """Return the problems of the key `kernel` of a configuration."""
+    """Return the problems of the configuration key `kernel`."""
     if name in kernels or name in graph_kernels:
         return []
     known = [*kernels.names(), *graph_kernels.names()]

@@ -1,7 +1,6 @@
 """Kernels that can be added and multiplied, with the same formulas for numpy and torch.
 
-A formula takes the array module `xp` as an argument. The learning package differentiates it with
-torch.
+The argument `xp` of a formula is the array module. gp_active_sensing_learning uses torch.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from gp_active_sensing.types import FloatArray
 
 _Values = Iterator[Any]
 _LEAST = 1e-20
-"""Smallest squared distance in torch, because the root has an infinite derivative at 0."""
+"""Smallest squared distance in torch, because the square root has an infinite derivative at 0."""
 
 
 @runtime_checkable
@@ -29,10 +28,7 @@ class Kernel(Protocol):
     def correlation(self, X1: FloatArray, X2: FloatArray, length_scales: FloatArray) -> FloatArray:
         """Return the (n, m) correlations of the rows of `X1` (n, p) and `X2` (m, p).
 
-        Args:
-            X1: (n, p) features.
-            X2: (m, p) features.
-            length_scales: (1,) one for all features, or (p,) one per feature, in feature units.
+        `length_scales` are (1,), one for all features, or (p,), one per feature, in feature units.
         """
         ...
 
@@ -46,7 +42,7 @@ class GraphKernel(Protocol):
     """Function of the eigenvalues of a graph's Laplacian, for `belief.graph_covariance`."""
 
     def density(self, eigenvalues: FloatArray, length_scale: float) -> FloatArray:
-        """Return the (k,) spectral densities, positive and not increasing with the eigenvalue.
+        """Return the (k,) spectral densities: positive, and not increasing with the eigenvalue.
 
         Args:
             eigenvalues: (k,) squared wave numbers [1/m²], ascending from 0.
@@ -56,10 +52,10 @@ class GraphKernel(Protocol):
 
 
 class Expression:
-    """Kernel made of base kernels by + and *. [Duvenaud2013; Teng2020, Sec. 2.3].
+    """Kernel composed of base kernels by + and *. [Duvenaud2013; Teng2020, Sec. 2.3].
 
-    Expressions that differ only in the order of terms and factors are equal. As in the paper, other
-    expressions of the same function are different, such as SE×SE and SE.
+    Expressions that differ only in the order of terms and factors are equal. As in [Teng2020],
+    other expressions of the same function are different, such as SE×SE and SE.
     """
 
     parts: tuple[Expression, ...]
@@ -77,7 +73,7 @@ class Expression:
 
     @property
     def terms(self) -> tuple[Expression, ...]:
-        """Parts that have a variance of their own, left to right.
+        """Parts with a variance of their own, left to right.
 
         They are the terms of sums; in ``(a+b)×c`` these are a and b.
         """
@@ -101,7 +97,7 @@ def _flat(kind: type[Expression], *parts: Expression) -> tuple[Expression, ...]:
 
 
 def _key(expression: Expression) -> tuple[int, int, list[int], str]:
-    """Return the sorting key of parts: sums, products, base kernels; then the paper's order.
+    """Return the sorting key of parts: sums, products, base kernels, then by `rank`.
 
     The name distinguishes expressions of the same base kernels, such as PER+LIN+RQ and PER×LIN+RQ.
     """
@@ -121,7 +117,7 @@ class Sum(Expression):
 
     @property
     def terms(self) -> tuple[Expression, ...]:
-        """Parts that have a variance of their own; see `Expression.terms`."""
+        """Parts with a variance of their own; see `Expression.terms`."""
         return tuple(term for part in self.parts for term in part.terms)
 
     def value(self, leaves: _Values, variances: _Values, *, factor: bool = False) -> Any:
@@ -140,7 +136,7 @@ class Product(Expression):
 
     @property
     def terms(self) -> tuple[Expression, ...]:
-        """Parts that have a variance of their own; see `Expression.terms`."""
+        """Parts with a variance of their own; see `Expression.terms`."""
         sums = [part for part in self.parts if isinstance(part, Sum)]
         return tuple(term for part in sums for term in part.terms) or (self,)
 
@@ -162,7 +158,7 @@ class BaseKernel(Expression):
     rank: ClassVar[int]
     """Position among the base kernels of a sum or product."""
     parameters: ClassVar[tuple[str, ...]] = ("length_scale",)
-    """Kinds of hyper-parameters: length_scale and period of each input, one alpha."""
+    """Kinds of hyper-parameters: length_scale and period for each input, alpha once."""
 
     def __str__(self) -> str:
         return self.name.upper()
@@ -188,7 +184,7 @@ class BaseKernel(Expression):
         return X / lengths
 
     def of_square(self, square: Any, xp: Any = np, alpha: Any = 1.0) -> Any:
-        """Return the value at squared distances |w - w'|², of any shape."""
+        """Return the value at squared distances |w - w'|² of any shape."""
         raise NotImplementedError
 
     def between(self, A: Any, B: Any, xp: Any = np, alpha: Any = 1.0) -> Any:
@@ -203,7 +199,7 @@ class BaseKernel(Expression):
 
 
 class Stationary(BaseKernel, ABC):
-    """Kernel that is a function of the scaled distance ``r = |(x - x') / l|`` only.
+    """Kernel that depends only on the scaled distance ``r = |(x - x') / l|``.
 
     A new stationary kernel overrides `of_distance`.
     """
@@ -236,7 +232,7 @@ class Stationary(BaseKernel, ABC):
 def _distances(X1: FloatArray, X2: FloatArray) -> FloatArray:
     from scipy.spatial.distance import cdist  # here, since it is slow to import
 
-    # Not |x|^2 + |x'|^2 - 2xx', which loses digits for large coordinates close together.
+    # |x|^2 + |x'|^2 - 2xx' would lose digits for large coordinates close together.
     return np.asarray(cdist(X1, X2))
 
 
@@ -261,7 +257,7 @@ class Periodic(BaseKernel):
 
 
 class Linear(BaseKernel):
-    r"""Kernel of planes through the origin, which is not stationary. [Teng2020, App. E].
+    r"""Kernel of linear functions through the origin, which is not stationary. [Teng2020, App. E].
 
     .. math:: k = \sum_d x_d x'_d/\ell_d^2
     """
@@ -279,7 +275,7 @@ class Linear(BaseKernel):
 
 
 class RationalQuadratic(Stationary):
-    r"""Kernel of fields that vary over a mixture of lengths. [Rasmussen2006, Eq. 4.19].
+    r"""Kernel of fields with a mixture of length-scales. [Rasmussen2006, Eq. 4.19].
 
     .. math:: k(r) = (1 + r^2/2a)^{-a}
     """
@@ -330,7 +326,7 @@ class Matern12(Stationary):
 
 
 class Matern32(Stationary):
-    r"""Kernel of fields that are differentiable once. [Rasmussen2006, Eq. 4.17].
+    r"""Kernel of fields that are once differentiable. [Rasmussen2006, Eq. 4.17].
 
     .. math:: k(r) = (1 + \sqrt{3}\,r)\,\exp(-\sqrt{3}\,r)
     """
@@ -345,7 +341,7 @@ class Matern32(Stationary):
 
 
 class Matern52(Stationary):
-    r"""Kernel of fields that are differentiable twice. [Rasmussen2006, Eq. 4.17].
+    r"""Kernel of fields that are twice differentiable. [Rasmussen2006, Eq. 4.17].
 
     .. math:: k(r) = (1 + \sqrt{5}\,r + 5 r^2/3)\,\exp(-\sqrt{5}\,r)
     """
@@ -366,7 +362,7 @@ class GraphMatern:
     .. math:: K \propto \left(2\nu/\ell^2 + \Delta\right)^{-(\nu + 1/2)}
 
     Δ is the Laplacian of a map's `Spectrum` [1/m²]. On a long row of places, K is the Matérn kernel
-    with the same ν and length-scale ℓ [m]. K is positive definite: all densities are positive.
+    with the same ν and length-scale ℓ [m].
 
     Args:
         smoothness: ν; on a road 0.5, 1.5 and 2.5 are matern12, matern32 and matern52.
@@ -382,13 +378,13 @@ class GraphMatern:
 
 @dataclass(frozen=True)
 class GraphMatern12(GraphMatern):
-    """Graph kernel with ν = 0.5 for rough fields; matern12 on a road."""
+    """Graph kernel with ν = 0.5 for rough fields; on a road it equals matern12."""
 
     smoothness: float = 0.5
 
 
 @dataclass(frozen=True)
 class GraphMatern52(GraphMatern):
-    """Graph kernel with ν = 2.5 for smooth fields; matern52 on a road."""
+    """Graph kernel with ν = 2.5 for smooth fields; on a road it equals matern52."""
 
     smoothness: float = 2.5

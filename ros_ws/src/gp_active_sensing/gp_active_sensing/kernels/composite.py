@@ -1,7 +1,7 @@
 """Composite kernels: the hyper-parameters of an expression, and its covariance.
 
-Each additive term has one standard deviation (`scale`). In ``(a+b)×c`` the terms are a and b. A
-leaf has no variance of its own. [Teng2020, App. E]
+Each additive term has one standard deviation (`scale`). In ``(a+b)×c``, the terms are a and b. A
+leaf (base kernel) has no variance of its own. [Teng2020, App. E]
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PRIORS = {
     "period": (0.0, 1.0),
     "alpha": (0.0, 1.0),
 }
-"""Prior mean and standard deviation of the logarithms, for inputs and outputs in normal units."""
+"""Prior mean and standard deviation of the logarithms, for normalised inputs and outputs."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class Parameter:
 
     Args:
         kind: noise, scale, length_scale, period or alpha.
-        leaf: number of the leaf, left to right; for a scale, number of the term; for noise, -1.
-        dimension: number of the input; -1 for a parameter without an input.
+        leaf: index of the leaf (base kernel), left to right; of the term for a scale; -1 for noise.
+        dimension: index of the input; -1 for a parameter without an input.
         mean, std: normal prior of the logarithm, in normalised units.
     """
 
@@ -47,9 +47,9 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Composite:
-    """Expression over d inputs, with its hyper-parameters.
+    """Expression of base kernels over d inputs, with its hyper-parameters.
 
-    θ (P,) has the logarithms of the noise's standard deviation, of the scales, and of the leaves'
+    θ (P,) contains logarithms: of the noise's standard deviation, of the scales, and of the leaves'
     parameters from left to right.
 
     Args:
@@ -82,7 +82,7 @@ class Composite:
 
     @property
     def name(self) -> str:
-        """Name in the grammar, as in the paper."""
+        """Name in the grammar, as in [Teng2020]."""
         return str(self.expression)
 
     @property
@@ -132,7 +132,7 @@ class Composite:
         return theta
 
     def typical_length(self, theta: FloatArray, unit: FloatArray) -> float | None:
-        """Return the geometric mean of the leaves' lengths of variation; None if no leaf has one.
+        """Return the geometric mean length-scale of the leaves except LIN; None if all are LIN.
 
         Args:
             theta: (P,) hyper-parameters.
@@ -142,9 +142,9 @@ class Composite:
         return float(np.exp(np.mean([log + np.log(unit) for log in logs]))) if logs else None
 
     def log_lengths(self, theta: FloatArray) -> list[FloatArray]:
-        """Return the (d,) log lengths of variation of each leaf except LIN.
+        """Return the (d,) log length-scales of each leaf except LIN.
 
-        The length of a periodic leaf is ``ℓ p / 2π``, that of variation at small distances.
+        For a periodic leaf, the length-scale is ``ℓ p / 2π``, which holds at small distances.
         """
         logs = []
         for k, base in enumerate(self.leaves):
@@ -177,6 +177,6 @@ class Composite:
         return float(np.exp(theta[self.where("alpha", leaf)]).prod())
 
     def joined(self, theta: FloatArray, parts: Sequence[FloatArray]) -> FloatArray:
-        """Return the value of the expression for values of the leaves, left to right."""
+        """Return the value of the expression from the values of its leaves, left to right."""
         scale = np.exp(2.0 * theta[self.where("scale")])
         return np.asarray(self.expression.value(iter(parts), iter(scale)))

@@ -19,9 +19,9 @@ from gp_active_sensing.kernels.base import (
 )
 
 BASES = ("se", "per", "lin", "rq")
-"""Base kernels of the paper."""
+"""Base kernels of [Teng2020]."""
 MATERN = ("matern12", "matern32", "matern52")
-"""Base kernels in addition to those of the paper."""
+"""Additional base kernels."""
 _KERNELS: dict[str, BaseKernel] = {
     kernel.name: kernel
     for kernel in (
@@ -41,11 +41,7 @@ _LONGEST = 4 * MOST
 
 
 def check_size(expression: Expression) -> None:
-    """Reject an expression of more than `MOST` base kernels.
-
-    Raises:
-        ConfigError: the expression has more; the message has their number.
-    """
+    """Raise ConfigError for an expression of more than `MOST` base kernels."""
     if (count := len(expression.leaves)) > MOST:
         text = str(expression)[:20] + "…"
         raise _bad(text, f"expected {MOST} base kernels at most, got {count}")
@@ -63,8 +59,7 @@ def base_kernel(name: str) -> BaseKernel:
 def parse(text: str) -> Expression:
     """Return the expression of a name such as ``(PER+RQ)×LIN``.
 
-    ``*`` and ``·`` may replace ``×``. A product binds more strongly than a sum. The order of terms
-    and factors does not matter.
+    ``*`` and ``·`` may replace ``×``. Products have precedence over sums.
 
     Raises:
         ConfigError: the text is not an expression, or has unknown or too many base kernels.
