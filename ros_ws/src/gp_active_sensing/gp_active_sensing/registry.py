@@ -148,7 +148,6 @@ def _entry_points(group: str) -> list[metadata.EntryPoint]:
 
 
 def _origin(offers: list[metadata.EntryPoint]) -> str:
-    """Return the names and versions of the entry points' distributions."""
     names = []
     for entry in offers:
         # Metadata may be missing or damaged.

@@ -295,11 +295,7 @@ _HEADS = {
 
 
 class ReplayDisplay:
-    """Display of a replay: one line per stage record, and a progress bar on a terminal.
-
-    Args:
-        console: console of the output.
-    """
+    """Display of a replay: one line per stage record, and a progress bar on a terminal."""
 
     def __init__(self, console: Console) -> None:
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn

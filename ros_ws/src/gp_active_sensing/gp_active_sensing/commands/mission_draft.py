@@ -147,7 +147,6 @@ class MissionDraft:
     def _ask(
         self, key: str, question: str, read: Callable[[str], T], default: str | None = None
     ) -> T:
-        """Ask a question and parse the answer; repeat the question after an error."""
         if self.given[key] or not self.asking:
             return read(str(self.given[key] or default or ""))
 
@@ -313,7 +312,6 @@ class MissionDraft:
     # -- the running system --------------------------------------------------------------------
 
     def _compare(self) -> None:
-        """Compare the answers with the running system, and take missing values from it."""
         if self.system is None:
             self._need_datum()
             return
@@ -380,7 +378,6 @@ class MissionDraft:
             self.needs[key], self.notes[key] = value, note
 
     def _check_waypoint_listeners(self) -> None:
-        """Add a note if no node subscribes to the waypoints yet."""
         from gp_active_sensing.ros import running_system
 
         if self.system is None:

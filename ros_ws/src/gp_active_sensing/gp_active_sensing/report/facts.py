@@ -35,7 +35,7 @@ class Tally:
     moved: Counter[str] = field(default_factory=Counter)
     """Number of places that the limits closed ("closed") or opened ("opened")."""
     _gated: dict[tuple[str, int], list[ReadingGated]] = field(default_factory=dict)
-    """Gated readings by probe and stamp, until a later event uses them."""
+    """Readings set aside as outliers, by probe and stamp, until a later event uses them."""
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> Tally:
@@ -61,11 +61,11 @@ class Tally:
 
     @property
     def set_aside(self) -> int:
-        """Number of gated readings that were not used later."""
+        """Number of readings that were set aside as outliers and not used later."""
         return sum(map(len, self._gated.values()))
 
     def wildest(self, most: int) -> list[ReadingGated]:
-        """Return the gated readings that were not used later, the largest outliers first."""
+        """Return at most `most` readings set aside and not used later, largest outliers first."""
         gated = (event for events in self._gated.values() for event in events)
         return heapq.nsmallest(most, gated, key=lambda event: -(event.off or 0.0))
 

@@ -24,13 +24,10 @@ _LEAST = 1.5
 
 
 def finer_spacing(topology: Topology, observed: int = 0) -> float | None:
-    """Return the lattice spacing of a finer map [m].
+    """Return the spacing of a map with a finer lattice than the places [m].
 
-    None on roads, lines and layers, and on maps with too many places.
-
-    Args:
-        topology: the map.
-        observed: number of places with a reading.
+    `observed` is the number of places with a reading. The result is None on roads, lines and
+    layers, and on maps with too many places.
     """
     extent = np.ptp(topology.positions, axis=0)
     flat = topology.heights is None and float(extent.min()) > 0.0
@@ -45,9 +42,8 @@ def finer_spacing(topology: Topology, observed: int = 0) -> float | None:
 def finer_map(topology: Topology, belief: Belief) -> dict[str, Any] | None:
     """Return mean and standard deviation of the noise-free field on a finer lattice.
 
-    Returns:
-        Plain data. Lattice points are numbered row by row from the south-west corner. None if
-        `finer_spacing` returns None.
+    Lattice points are numbered row by row from the south-west corner. The result is None if
+    `finer_spacing` returns None.
     """
     observed = int(belief.observed.sum())
     spacing = finer_spacing(topology, observed) if observed else None

@@ -16,7 +16,7 @@ from gp_active_sensing.types import BoolArray, FloatArray
 MOST_LAYERS = 12
 """Largest number of layers; maps with more heights put several heights in a layer."""
 _GAP = 0.2
-"""Gap between two layers, as a fraction of the map's extent."""
+"""Gap between two layers drawn side by side, as a fraction of the map's extent."""
 POWERS = tuple((i, j) for i in range(4) for j in range(4 - i))
 """Exponents of x and y for each coefficient of a polynomial of third degree."""
 _SIDE = 9
@@ -31,13 +31,9 @@ _SAMPLES = 500
 def layers_of(topology: Topology, side: float) -> dict[str, Any] | None:
     """Return the layout of the layers of a map; None for a map in the plane.
 
-    A page draws the layers side by side. Keys: ``of`` (n,) is the layer of each place. ``labels``,
-    ``shifts`` (of the positions) and ``corners`` (upper left) [m] have an item for each layer.
-    ``low`` and ``high`` bound all layers [m].
-
-    Args:
-        topology: the map.
-        side: side of the square that shows a place [m].
+    A page draws the layers side by side, with places as squares of side `side` [m]. Keys: ``of``
+    (n,) is the layer of each place. ``labels``, ``shifts`` (added to positions) and ``corners``
+    (upper left) [m] have an item per layer. ``low`` and ``high`` bound all layers [m].
     """
     if topology.heights is None:
         return None
@@ -70,11 +66,11 @@ def layers_of(topology: Topology, side: float) -> dict[str, Any] | None:
 
 
 def georeference(topology: Topology) -> dict[str, Any] | None:
-    """Return polynomials of third degree from positions on a map to degrees.
+    """Return polynomials of third degree that convert map positions to degrees.
 
     Keys: ``middle`` and ``half`` scale positions to -1 … 1; ``longitude`` and ``latitude`` are
-    coefficients in the order of `POWERS`. None without a datum or pyproj, or if the error exceeds
-    `_ENOUGH` on a large map.
+    coefficients in the order of `POWERS`. The result is None without a datum or pyproj, or if the
+    error exceeds `_ENOUGH`.
     """
     if topology.datum is None:
         return None
@@ -102,10 +98,8 @@ def georeference(topology: Topology) -> dict[str, Any] | None:
 def shore_of(topology: Topology, side: float) -> list[FloatArray]:
     """Return the shores, islands, fences and walls of a map as lines; [] = none are known.
 
-    Args:
-        topology: the map.
-        side: distance between neighbouring places [m]. Lines are clipped to twice this distance
-            outside the bounding box of the places.
+    `side` is the distance between neighbouring places [m]. Lines are clipped to twice this distance
+    outside the bounding box of the places.
     """
     ground = topology.ground
     if ground is None or not ground.bounded or topology.heights is not None:

@@ -134,7 +134,7 @@ def road_picture(road_map: RoadMap) -> Figure:
 
 
 def _arrow(segment: Segment) -> tuple[float, float, float, float]:
-    """Return the middle of a segment and the unit vector of its direction there."""
+    """Return the middle of a segment and its direction at the middle (unit vector)."""
     left = length_of(segment.line) / 2.0
     for (x0, y0), (x1, y1) in pairwise(segment.line):
         leg = math.hypot(x1 - x0, y1 - y0)

@@ -59,7 +59,6 @@ def write_report(run_dir: Path | str) -> Path:
 
 
 def _fill(seen: Sequence[tuple[RunData, Reconstruction]], finer: Sequence[Any], thin: int) -> str:
-    """Return the HTML; further quantities share the places and tracks of the main quantity."""
     data, done = seen[0]
     payload, *further = (
         build_payload(each, steps, thin) | {"finer": one}
@@ -86,12 +85,8 @@ def slots(
 ) -> dict[str, str]:
     """Return the HTML texts above the maps; all texts of the run are escaped.
 
-    Args:
-        data: the run.
-        done: the steps of the run.
-        payload: result of `build_payload`; of the maps only ``steps`` and ``all`` are needed.
-        tally: totals of the run's events so far.
-        continues: True = the run is not over.
+    `payload` comes from `build_payload`, with at least ``steps`` and ``all`` of the maps.
+    `continues` is True while the run is not over.
     """
     name = str(data.config.get("name") or data.topology.name)
     otherwise = "policy not said" if done.by_stage else "readings only"
@@ -136,7 +131,7 @@ def facts_table(data: RunData, tally: Tally) -> str:
 
 
 GATED = 50
-"""Largest number of rows in the table of gated readings."""
+"""Largest number of rows in the table of readings set aside as outliers."""
 
 
 def _gated(tally: Tally) -> str:

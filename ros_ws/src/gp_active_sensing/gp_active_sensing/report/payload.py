@@ -28,10 +28,9 @@ LEVELS = 65535
 
 
 def pack(values: FloatArray, low: float, high: float) -> dict[str, Any]:
-    """Return an array as JSON data: 16-bit integers, differences of rows, deflate, base64.
+    """Compress an array to JSON data: 16-bit differences of rows, deflate, base64.
 
-    ``assets/decode.js`` unpacks the data. High and low bytes are stored separately, for
-    compression.
+    ``assets/decode.js`` unpacks the data. High and low bytes are stored separately.
 
     Args:
         values: (rows, columns); values outside the range are clipped.
@@ -164,7 +163,7 @@ def describe(data: RunData, done: Reconstruction) -> dict[str, Any]:
 def kept_of(steps: int, thin: int = 1) -> int:
     """Return the number of stored candidate places per decision for a run of `steps` steps.
 
-    The number changes by factors of 2: each change rewrites all steps of a live page.
+    The number changes only by factors of 2, because a change rewrites all steps of a live page.
     """
     most = CANDIDATES
     while most > 4 and most * steps > ALL_CANDIDATES:
@@ -173,9 +172,9 @@ def kept_of(steps: int, thin: int = 1) -> int:
 
 
 def floor_of(data: RunData, done: Reconstruction) -> tuple[float, int] | None:
-    """Return the lower bound of the expected error and its number of readings.
+    """Return the lower bound of the expected error for any route, and its number of readings.
 
-    None if the bound is unknown or zero.
+    The result is None if the bound is unknown or zero.
     """
     if "least_error" in data.summary:
         least, places = data.summary["least_error"], data.summary["least_places"]
@@ -210,7 +209,7 @@ def scale_labels(unit: str, scales: Sequence[tuple[float, ...]]) -> list[str]:
 def groups_of(done: Reconstruction) -> list[list[Scale]]:
     """Return groups of length-scales that the page shows together, smallest first.
 
-    Up to `SCALES` length-scales, each has a group of its own.
+    With at most `SCALES` length-scales, only length-scales with equal labels share a group.
     """
     scales = sorted({scale for step in done.steps for scale in step.masses} | set(done.prior))
     if len(scales) <= SCALES:
@@ -236,7 +235,6 @@ def _group_label(unit: str, group: Sequence[Scale]) -> str:
 
 
 def _from_to(values: Sequence[float], to: str) -> str:
-    """Return the range of values as text; a single value if both ends have the same text."""
     low, high = min(values), max(values)
     digits = 3 if to == _TO or low == high else 2  # less room with several axes
     ends = [f"{v:.0f}" if v >= 100.0 else f"{v:.{digits}g}" for v in (low, high)]
@@ -337,7 +335,6 @@ def _way_home(data: RunData, step: ReportStep, plan: Plan) -> dict[str, Any]:
 
 
 def _best(candidates: Sequence[CandidateValue], chosen: int, kept: int) -> list[CandidateValue]:
-    """Return the `kept` candidate places with the best upper bounds, and the chosen place."""
     ordered = sorted(candidates, key=lambda c: (-c.upper, -c.lower, c.location))
     first = ordered[:kept]
     if all(c.location != chosen for c in first):
@@ -401,7 +398,6 @@ def _shore(topology: Topology, side: float) -> dict[str, Any] | None:
 
 
 def _packed(lines: Sequence[FloatArray]) -> dict[str, Any]:
-    """Return the corners of all lines, packed in order, with their smallest and largest x and y."""
     points = np.vstack(lines)
     low, high = points.min(axis=0).tolist(), points.max(axis=0).tolist()
     x, y = (pack(points[:, k : k + 1], low[k], high[k]) for k in (0, 1))
@@ -475,7 +471,7 @@ def _size(maps: dict[str, Any]) -> int:
 
 
 def _fine(value: float) -> float:
-    """Return a bound with enough digits to distinguish candidates."""
+    """Round a bound to enough digits to distinguish candidate places."""
     return float(f"{value:.8g}")
 
 

@@ -81,7 +81,8 @@ class Calibration:
 def calibration_of(belief: Belief) -> Calibration | None:
     """Return the leave-one-out predictions of a belief.
 
-    None if readings age, or if fewer than 2 or more than `MOST` places have readings.
+    The result is None if readings lose weight with age, or for fewer than 2 or more than `MOST`
+    places with readings.
     """
     if not 2 <= int(belief.observed.sum()) <= MOST:
         return None

@@ -111,7 +111,7 @@ class GrowingReconstruction:
     """Steps of a run so far.
 
     Args:
-        data: the run, without events, which `take` receives.
+        data: the run without events; `take` receives the events.
         most: largest number of map values; at more values every other step loses its map.
         shown: numbers of the steps with a map, from 0; None = all.
     """
@@ -371,7 +371,7 @@ def map_of_run(
         spacing: distance of the map's points [m]; None = the map has the places.
         limits: limits whose exceedance probabilities the map contains.
         quantity: name of a quantity; "" = the main quantity, with mean and standard deviation of
-            the others.
+            the other quantities.
 
     Raises:
         RunError: there is no run directory, no such stage or quantity, no reading up to the stage,

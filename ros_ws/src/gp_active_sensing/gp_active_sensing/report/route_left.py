@@ -28,8 +28,6 @@ from gp_active_sensing.types import BoolArray
 
 
 class _ProbeAtEnd(NamedTuple):
-    """Probe at the end of a journal, with its last decision, first place and position."""
-
     decision: DecisionTaken | ReturnBegun
     first: int | None
     where: Whereabouts | None
@@ -38,11 +36,8 @@ class _ProbeAtEnd(NamedTuple):
 def route_left(run_dir: Path, altitude: float = 0.0) -> dict[str, tuple[Point, list[Point]]]:
     """Return the position and the remaining waypoints of each probe, by probe name.
 
-    The waypoints lead to the unread places of the last decision, then to the end place.
-
-    Args:
-        run_dir: run directory.
-        altitude: height of the waypoints above home [m]; a map's own heights are added.
+    The waypoints lead to the unread places of the last decision, then to the end place. Their
+    heights are `altitude` above home [m], plus the heights of the map.
 
     Raises:
         RunError: the mission is over or has no decision, or the map has no geographic position.
@@ -69,7 +64,6 @@ def route_left(run_dir: Path, altitude: float = 0.0) -> dict[str, tuple[Point, l
 
 
 def _probes_of(data: RunData) -> tuple[dict[str, _ProbeAtEnd], BoolArray]:
-    """Return the probes at the end of a run, and (n,) True for read places."""
     observed = np.zeros(data.topology.n, dtype=np.bool_)
     probes: dict[str, _ProbeAtEnd] = {}
     for event in parse_events(data.events):

@@ -170,7 +170,6 @@ def _section(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _simulated(config: Mapping[str, Any], name: str, topology: Topology) -> SimulatedSensor | None:
-    """Return the simulated sensor of a further quantity; None if the run has no such sensor."""
     if name not in _section(config, "quantities"):
         return None
     try:
@@ -199,9 +198,7 @@ def further_sections(config: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 def load_run(run_dir: Path, *, follow: bool = False) -> RunData:
     """Read a run directory.
 
-    Args:
-        run_dir: the directory.
-        follow: True = leave out events, records and summary; the live page reads them later.
+    With `follow`, events, records and summary are left out; the live page reads them later.
 
     Raises:
         RunError: `run_dir` is not a run directory, or its configuration has no map or belief.

@@ -115,7 +115,7 @@ class SimulatedProbe:
 
     @property
     def seconds_to_next(self) -> float:
-        """Time until the end of the current place; 0 after arrival [s]."""
+        """Time until the end of the current place [s]; 0 after arrival."""
         if not self._legs:
             return 0.0
         left = self._legs[0].metres - self._done
@@ -123,14 +123,14 @@ class SimulatedProbe:
 
     @property
     def seconds_to_half(self) -> float:
-        """Time until the middle of the current place, or after the middle until the end [s]."""
+        """Time until the middle of the current place [s]; past the middle, time until its end."""
         if not self._legs:
             return 0.0
         return self._seconds_to((self._legs[0].half,))
 
     @property
     def seconds_to_turn(self) -> float:
-        """Time until the next path corner or the next of the `_MARKS`; 0 after arrival [s].
+        """Time until the next path corner or the next of the `_MARKS` [s]; 0 after arrival.
 
         The probe drives straight during this time.
         """
@@ -183,11 +183,7 @@ class SimulatedProbe:
             self._place_on(self._legs[0])
 
     def advance(self, dt_seconds: float) -> tuple[int, ...]:
-        """Move for a time [s]; return the passed places in order.
-
-        Raises:
-            ValueError: the time is negative.
-        """
+        """Move for a time [s]; return the passed places. Raises ValueError for a negative time."""
         if math.isnan(dt_seconds) or dt_seconds < 0.0:
             msg = f"a probe moves forward in time, got {dt_seconds} s"
             raise ValueError(msg)

@@ -33,7 +33,7 @@ class Observation:
     """Pose, speed and new readings of a simulated robot.
 
     Args:
-        stamp_ns: simulated time.
+        stamp_ns: simulated time [ns].
         pose: x, y [m], heading [rad], and z [m] on a map with heights.
         speed: mean speed since the previous observation [m/s].
         readings: readings since the previous observation.
@@ -110,7 +110,7 @@ class SimulatedRobot:
         readings: number of readings at each visit.
         on_the_way: True = also read the places that the robot crosses.
         stop: waiting time at a waypoint before the readings [s].
-        name: name of the probe; "" for a single one.
+        name: name of the probe; "" for a single probe.
         traces: state shared by all probes of the world; None = there is one probe.
     """
 
@@ -199,7 +199,6 @@ class SimulatedRobot:
             self._probe.drive(Route(route.path, self._probe.cost(route)))
 
     def _way(self, at: int | None, goal: int, planned: PlannedWay | None) -> Route | None:
-        """Return the planned route if it begins at `at`, else a new route; None = no route."""
         if planned is not None and planned.begin == at:
             return planned.route
         route = way_to(self._world, at, goal, self._traces.known_to(self._name))

@@ -68,13 +68,9 @@ def build_players(
 ) -> dict[str, SimulatedRobot]:
     """Return the simulated robots by probe name, each at its start.
 
-    The first probe starts at ``probe.start``, the others at places that the seed chooses.
-
-    Args:
-        scenario: the scenario.
-        world: world of the scenario.
-        names: names of the probes; empty = one probe without a name; None = the scenario's names.
-        starts: other starts for the first probes: place names or indices, or the word "random".
+    `starts` are place names, indices or the word "random", for the first probes. Without `starts`,
+    the first probe starts at ``probe.start``, the other probes at places that the seed chooses.
+    `names` is empty for one probe without a name; None = the scenario's names.
 
     Raises:
         ConfigError: names or starts that cannot be used; several probes in live traffic.
@@ -151,7 +147,7 @@ def parameters_of(scenario: Scenario) -> dict[str, Any]:
 
 
 def visits_of(scenario: Scenario) -> dict[str, Any]:
-    """Return a scenario's settings of visits as parameters of the mission."""
+    """Return a scenario's settings for visits as parameters of the mission."""
     sensor = scenario.sensor
     patience = {"reading_timeout": sensor.seconds + 10.0} if sensor.seconds else {}
     silent = {"wait_for_reading": False, "silent_places": 0}
@@ -159,7 +155,7 @@ def visits_of(scenario: Scenario) -> dict[str, Any]:
 
 
 def asking_of(scenario: Scenario) -> dict[str, Any]:
-    """Return a scenario's settings of expert questions as parameters of the mission."""
+    """Return a scenario's settings for expert questions as parameters of the mission."""
     whole = to_mapping(scenario.expert)
     found = {field.name: whole[field.name] for field in dataclasses.fields(AnswersConfig)}
     return {**found, "ask": scenario.expert.kind != "none"}
@@ -220,7 +216,6 @@ class SimulationRunner:
         """Time spent waiting for answers of the expert [s]."""
         self._earlier: EarlierRun | None = None
         self._begun = False
-        """True once each probe has sent its first pose."""
         self._deciding: deque[tuple[int, DecisionRequest]] = deque()
         """Time at which each decision is ready [ns], and the request for the decision."""
         self._asked_and_used: dict[str, int] = {}
@@ -466,7 +461,6 @@ class SimulationRunner:
             run.append_truth({"seconds": seconds, "values": values})
 
     def _of_expert(self) -> dict[str, int]:
-        """Return the numbers of expert questions and used answers since the last call."""
         consulting = self.mission.consulting
         if consulting is None:
             return {}

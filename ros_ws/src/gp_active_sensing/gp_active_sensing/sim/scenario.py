@@ -182,10 +182,10 @@ def load_scenario(
     Args:
         name_or_path: name of a shipped scenario ("town"), or path of a YAML file.
         overrides: ``a.b=value`` with YAML values, applied last.
-        policy: name of a policy that replaces the scenario's policy; parameters of both are kept.
+        policy: name of a policy that replaces the scenario's policy; shared parameters are kept.
 
     Raises:
-        ResourceError: the scenario does not exist; the message lists the shipped ones.
+        ResourceError: the scenario does not exist; the message lists shipped scenarios.
         ConfigError: keys or values are wrong, or `overrides` and `policy` name different policies.
     """
     path = find_resource("sim", str(name_or_path))
@@ -213,7 +213,7 @@ def scenario_from_mapping(
         base_dir: first folder of the search for relative file names.
 
     Raises:
-        ConfigError: there are wrong keys or values; the error lists all of them with their paths.
+        ConfigError: keys or values are wrong; the error lists all of them with their paths.
     """
     problems: list[str] = []
     scenario: Scenario | None = None
@@ -242,7 +242,7 @@ def scenario_from_mapping(
 
 
 def with_policy(mapping: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return scenario data with another policy; parameters of both policies are kept.
+    """Return scenario data with another policy. Parameters that both policies have are kept.
 
     Raises:
         UnknownNameError: no policy has this name.

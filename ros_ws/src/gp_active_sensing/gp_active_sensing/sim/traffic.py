@@ -121,11 +121,7 @@ class LiveTruth(GroundTruth):
 
 
 def recorded_truth(items: Sequence[Mapping[str, Any]], n: int) -> LiveTruth:
-    """Return the recorded truth of live traffic.
-
-    Args:
-        items: records with ``seconds`` and (n,) ``values``.
-        n: number of places of the map.
+    """Return the truth of live traffic from records with ``seconds`` and (n,) ``values``.
 
     Raises:
         RunError: there are no records, or a record is malformed.
@@ -146,11 +142,7 @@ def recorded_truth(items: Sequence[Mapping[str, Any]], n: int) -> LiveTruth:
 
 
 def find_traffic() -> Callable[..., Any]:
-    """Return the constructor of live SUMO traffic.
-
-    Raises:
-        MissingDependencyError: no installed package provides the constructor.
-    """
+    """Return the constructor of live SUMO traffic. Raises MissingDependencyError without one."""
     if "sumo" not in live_fields:
         msg = (
             "field.kind: sumo is run by the package gp_active_sensing_bench, which is not "

@@ -55,8 +55,8 @@ class World:
         crosses: True = take the cheapest route; False = prefer passed places.
         traffic: SUMO simulation with the probe
             (`gp_active_sensing_bench.traffic.live.LiveTraffic`); None = no live traffic.
-        turn_radius: smallest radius of a curve of the probe [m]; 0 = it turns on the spot.
-        map: settings of the map, with its resulting spacing and origin.
+        turn_radius: smallest radius of a curve of the probe [m]; 0 = the probe turns on the spot.
+        map: settings of the map, with the computed spacing and origin.
         further: sensors of the further quantities, by name.
     """
 
@@ -78,11 +78,7 @@ class World:
 
 
 def build_world(scenario: Scenario) -> World:
-    """Return the world of a scenario.
-
-    Raises:
-        ActiveSensingError: a map, table or start that cannot be used.
-    """
+    """Build a scenario's world. Raises ActiveSensingError for an unusable map, table or start."""
     topology, settled = _under("map", lambda: build_settled(scenario.map))
     check_radius(topology, scenario.drive.turn_radius)
     traffic: Any = None
@@ -128,12 +124,8 @@ def begun_elsewhere(
 ) -> World:
     """Return a copy of the world in which another probe starts.
 
-    Args:
-        world: world of the scenario.
-        scenario: the scenario.
-        start: start of the probe; "random" = drawn from the seed and `number`.
-        number: number of the probe, from 1.
-        taken: starts of other probes; a random start avoids them if possible.
+    A start "random" is drawn from the seed and the probe's `number`, which begins at 1. If
+    possible, the draw avoids `taken`, the starts of other probes.
 
     Raises:
         ActiveSensingError: a start that cannot be used.
@@ -223,7 +215,7 @@ def build_loop(
 ) -> SensingLoop:
     """Return the sensing loop of a scenario before its first reading.
 
-    `budget` includes the end place; None = the loop computes both from the scenario.
+    `budget` includes the end place; None = compute the budget from the scenario.
 
     Raises:
         ConfigError: a belief or policy that cannot be built for this map.
@@ -256,11 +248,7 @@ def build_loop(
 
 
 def check_end_comes(scenario: Scenario, policy: Policy) -> None:
-    """Check that a mission ends although its policy may read a place again.
-
-    Raises:
-        ConfigError: such a policy has no budget of readings.
-    """
+    """Raise ConfigError if the policy may reread places and the number of readings has no limit."""
     if revisits(policy) and scenario.budget.readings is None:
         msg = (
             f"budget.readings: is needed with policy {scenario.policy['name']}, which may read the "
@@ -275,7 +263,7 @@ logger = logging.getLogger(__name__)
 def field_knowledge(scenario: Mapping[str, Any]) -> FieldKnowledge:
     """Return the truth, sensor and unit of each quantity of a scenario.
 
-    Live traffic has only a unit. A scenario that cannot be built has no knowledge.
+    Live traffic has only a unit. The result is empty if the scenario cannot be built.
     """
     try:
         whole = scenario_from_mapping(scenario)
@@ -301,14 +289,9 @@ def knowledge_of(world: World, scenario: Scenario) -> FieldKnowledge:
 def way_to(world: World, at: int | None, goal: int, passed: BoolArray) -> Route | None:
     """Return the simulated probe's route to a waypoint; None = no route exists.
 
-    The route crosses passed places only. It crosses other places if no such route exists, or for a
-    cheaper route to the end place. With `World.crosses` the cheapest route is used.
-
-    Args:
-        world: map, budget and end place.
-        at: current place of the probe; None = the probe is at no place yet.
-        goal: place of the waypoint.
-        passed: (n,) True for passed places.
+    The route crosses only places where `passed` (n,) is True. It crosses other places if no such
+    route exists, or for a cheaper route to the end place. With `World.crosses` the cheapest route
+    is used. `at` is None if the probe is at no place yet.
     """
     if world.crosses and at is not None:
         unit = "metres" if _by_metres(world) else "seconds"

@@ -142,10 +142,7 @@ def drop_damage(path: Path, sound: Callable[[dict[str, Any]], bool] = lambda ite
     """Remove damaged lines from a file of JSON lines; return whether lines were removed.
 
     A half-written last line is cut off. Before a complete line is removed, the file is copied.
-
-    Args:
-        path: path of the file.
-        sound: returns whether an object is valid in this file.
+    `sound` returns whether an object is valid in this file.
 
     Raises:
         RunError: the file cannot be read or written.

@@ -10,13 +10,9 @@ from gp_active_sensing.types import FloatArray, IntArray
 def nearby_groups(points: FloatArray, places: IntArray, count: int) -> list[IntArray]:
     """Return `count` groups of nearby places, of about equal size; groups may be empty.
 
-    Places are ordered along a space-filling curve [Morton1966]. The curve has as many steps in
-    height as in x and y, because fields often change faster with height.
-
-    Args:
-        points: (n, 2 or 3) all points of the map [m].
-        places: indices of the places to group.
-        count: number of groups.
+    `points` (n, 2 or 3) are all points of the map [m]. Places are ordered along a space-filling
+    curve [Morton1966]. The curve has as many steps in height as in x and y, because fields often
+    change faster with height.
     """
     low, span = points[places].min(axis=0), np.ptp(points[places], axis=0)
     span[:2] = span[:2].max()

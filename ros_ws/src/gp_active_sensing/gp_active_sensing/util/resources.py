@@ -36,9 +36,8 @@ _SUFFIXES = {
 def resource_folders(kind: str) -> tuple[Path, ...]:
     """Return the folders that may have resources of a kind, in search order.
 
-    Returns:
-        Folders under ``AMENT_PREFIX_PATH``, under the installation prefixes of the interpreter and
-        of this package, and in the source tree. Some folders may not exist.
+    These are folders under ``AMENT_PREFIX_PATH``, under the installation prefixes of the
+    interpreter and of this package, and in the source tree. Some folders may not exist.
 
     Raises:
         UnknownNameError: the kind is not in ``KINDS``.
@@ -64,8 +63,7 @@ def resource_folders(kind: str) -> tuple[Path, ...]:
 def list_resources(kind: str) -> tuple[str, ...]:
     """Return the sorted names of the resources of a kind, without README files.
 
-    Returns:
-        Paths relative to the folder of the kind, with ``/`` between folders.
+    Names are paths relative to the folder of the kind, with ``/`` between folders.
 
     Raises:
         UnknownNameError: the kind is not in ``KINDS``.

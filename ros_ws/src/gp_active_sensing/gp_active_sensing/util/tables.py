@@ -161,11 +161,7 @@ class Table:
                     yield line, cells
 
     def column(self, name: str, hint: str = "") -> int:
-        """Return the index of a column.
-
-        Args:
-            name: name of the column.
-            hint: text added to the error for a missing column.
+        """Return the index of a column; `hint` is added to the error for a missing column.
 
         Raises:
             ActiveSensingError, of class `error`: no column or several columns have the name.
@@ -235,7 +231,6 @@ class Table:
             raise self._error(msg)
 
     def _has_stamps(self, name: str, cells: Sequence[str]) -> bool:
-        """Return whether the first value of a column is a time stamp."""
         if name not in self._stamped:
             first = next((c for c in cells if c.strip().lower() not in self._missing), None)
             if first is None:
@@ -327,7 +322,6 @@ def stamp(text: str) -> datetime:
 
 
 def _moment(text: str) -> datetime | None:
-    """Parse a time stamp; return None for any other text."""
     with suppress(ValueError):
         float(text)
         return None

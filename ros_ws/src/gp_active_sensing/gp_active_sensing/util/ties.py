@@ -19,9 +19,8 @@ NAT = 1e-12
 def ties(values: FloatArray, *, floor: float = 0.0) -> BoolArray:
     """Return (…, m) True for the largest values along the last axis, up to rounding.
 
-    Args:
-        values: (…, m), m ≥ 1, without NaN.
-        floor: difference up to which values count as equal even near zero.
+    Values (…, m) must have m ≥ 1 and no NaN. Values up to `floor` apart count as equal even near
+    zero.
     """
     best = values.max(axis=-1, keepdims=True)
     slack = np.maximum(RELATIVE * np.abs(best), floor)

@@ -18,12 +18,9 @@ _AGAIN = 0.1
 
 
 def shown(value: object, unit: str = "") -> str:
-    """Return a value as text.
+    """Return a text, truth value, None, number, sequence or mapping in words.
 
-    Args:
-        value: a text, a truth value, None, a number, or a sequence or mapping of these values.
-            Numbers have six significant digits.
-        unit: unit of numbers; "" = no unit.
+    Numbers have six significant digits and the given unit.
     """
     if value is None:
         return "not set"
@@ -96,9 +93,8 @@ def promised(summary: Mapping[str, Any]) -> str:
 def describe_predictability(share: float) -> str:
     """Return a sentence on how well readings of neighbouring places predict each other.
 
-    Args:
-        share: R² of predictions from the readings of other places; 0 or less = not better than the
-            mean.
+    `share` is R² of predictions from the readings of other places. At 0 or less, the predictions
+    are not better than the mean.
     """
     percent = round(100.0 * share)
     if percent <= 0:

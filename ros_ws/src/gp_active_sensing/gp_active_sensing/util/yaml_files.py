@@ -130,11 +130,7 @@ def read_text(path: Path) -> str:
 
 
 def parse_yaml(text: str, *, source: str = "") -> Any:
-    """Return the plain data of a YAML text.
-
-    Args:
-        text: the text.
-        source: origin of the text, for error messages.
+    """Return the plain data of a YAML text; `source` names its origin in errors.
 
     Raises:
         ConfigError: the text is not YAML, or exceeds a limit.

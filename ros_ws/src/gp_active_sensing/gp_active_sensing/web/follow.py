@@ -333,7 +333,6 @@ class RunFollower:
         return changed
 
     def _take_truth(self, found: Followed) -> None:
-        """Reload the truth of live traffic if its file has changed."""
         path = found.data.path
         stamp = stamp_of(path / TRUTH)
         if stamp == self._truth:

@@ -261,14 +261,9 @@ class MissionState:
     ) -> dict[str, Any]:
         """Return the content of the top of the page as plain data.
 
-        Args:
-            done: steps of the run.
-            topology: the map.
-            summary: summary of the run; {} = no summary yet.
-            unit: unit of the main quantity.
-            policy: name of the policy.
-            written: time of the last journal entry, in seconds since 1970; None = show no ages.
-            quantity: name of the main quantity; "" for a single quantity.
+        `written` is the time of the last journal entry, in seconds since 1970; None = show no ages.
+        `quantity` is the name of the main quantity; "" for a single quantity. `summary` is {} until
+        the run has a summary.
         """
         status = summary.get("status")
         state, reason = self.state, self.reason

@@ -65,8 +65,6 @@ class _Viewer:
 
 @dataclass
 class _Shared:
-    """Objects that the handlers of all requests use."""
-
     board: Board
     access: Access
     options: WatchOptions

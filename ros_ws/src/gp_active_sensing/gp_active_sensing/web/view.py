@@ -40,7 +40,6 @@ TABLES = ("stages", "facts", FINER)
 
 T = TypeVar("T")
 _NOTHING = object()
-"""Key before the first computation."""
 
 _WORDS = {"begun": "under way", "running": "under way", "ended": "finished"}
 """Displayed words for mission states; other states are shown unchanged."""
@@ -177,7 +176,6 @@ class LiveView:
         self._fixed: dict[str, str] = {}
         """Parts that depend only on the followed mission."""
         self._shown: dict[str, _QuantityParts] = {}
-        """Parts of each quantity, by name; "" = the main quantity."""
         self._tables: dict[str, str] = {}
         """Texts of the tables requested since the last change, by name."""
 
@@ -221,11 +219,8 @@ class LiveView:
     def table(self, name: str, quantity: str = "") -> str:
         """Return one of `TABLES` as HTML or JSON; "" if the table is empty.
 
-        Call this method only from the thread that calls `parts`.
-
-        Args:
-            name: name of the table.
-            quantity: name of the quantity of a finer map; "" = the main quantity.
+        `quantity` selects the quantity of a finer map; "" = the main quantity. Call this method
+        only from the thread that calls `parts`.
         """
         found = self._follower.found
         if found is None:

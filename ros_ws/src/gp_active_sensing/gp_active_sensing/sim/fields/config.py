@@ -30,12 +30,12 @@ _ONLY = {
     "formula": ("formula",),
     "plume": ("plume",),
 }
-"""Field kinds that accept each key that is not for all kinds."""
+"""Field kinds that accept each kind-specific key."""
 _REQUIRED = {
     "file": ("table", "raster"),
     "formula": ("formula",),
 }
-"""Field kinds that require each key."""
+"""Field kinds that require each key; other kinds do not require the key."""
 
 
 @dataclass(frozen=True)

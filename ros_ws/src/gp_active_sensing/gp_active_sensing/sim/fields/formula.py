@@ -106,18 +106,14 @@ class Formula:
         return tuple(self._columns)
 
     def check_variables(self, known: Collection[str]) -> None:
-        """Check that every variable is known.
-
-        Raises:
-            ConfigError: an unknown variable; the message has its column and the nearest match.
-        """
+        """Raise ConfigError for a variable not in `known`, with column and nearest match."""
         for name, column in self._columns.items():
             if name not in known:
                 what = f"unknown variable {name!r}.{suggest(name, known)} Known: {', '.join(known)}"
                 raise self._error(column, f"{what}, {', '.join(CONSTANTS)}")
 
     def value(self, variables: _Variables) -> FloatArray:
-        """Return the value for arrays that broadcast; it may be infinite or NaN.
+        """Return the value for broadcast variables; the value may be infinite or NaN.
 
         Raises:
             ConfigError: a variable has no value.
@@ -137,7 +133,7 @@ class Formula:
             raise ConfigError(msg) from error
 
     def _compiled(self, node: ast.expr, depth: int) -> _Part:
-        """Return the function of a subexpression. Raises ConfigError if it is not allowed."""
+        """Return the function of a subexpression. Raises ConfigError if the node is not allowed."""
         if depth > DEEPEST:
             raise self._at(node, f"more than {DEEPEST} levels of brackets; make it simpler")
         if isinstance(node, ast.Constant):

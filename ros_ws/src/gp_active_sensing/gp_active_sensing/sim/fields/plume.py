@@ -172,7 +172,6 @@ class PlumeField:
         return np.asarray(given_off + carried)
 
     def _flow(self, times: FloatArray) -> FloatArray:
-        """Return the (..., 2) flow at the given times [m/s]."""
         config = self._config
         swing = config.swing * np.sin(2.0 * np.pi * times / config.swing_period)
         angle = np.deg2rad(config.flow_direction + swing)

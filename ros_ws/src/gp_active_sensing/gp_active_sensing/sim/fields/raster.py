@@ -60,7 +60,7 @@ def _count(which: BoolArray, topology: Topology) -> str:
 def read_field_raster(
     path: Path, config: FieldConfig, datum: tuple[float, float] | None = None
 ) -> RasterCells:
-    """Read a raster, rows from south to north.
+    """Read a raster; its rows are ordered from south to north.
 
     Coordinates are metres of the map if the raster has no coordinate system or the map has no
     origin.

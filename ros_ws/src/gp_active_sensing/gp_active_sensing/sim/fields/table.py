@@ -44,15 +44,7 @@ def table_truth(path: Path, config: FieldConfig, topology: Topology) -> GroundTr
 
     An empty cell of a time slot gets the value of the nearest slot with a value at that place. A
     place without a value gets ``fill``. Both substitutes are logged and do not count as known
-    values.
-
-    Args:
-        path: the table.
-        config: columns, slots, scale, offset and fill of the table.
-        topology: the map.
-
-    Returns:
-        A constant field; for several columns or intervals a field of time slots.
+    values. With several columns or intervals the field changes with time.
 
     Raises:
         MapError: a table that cannot be used; the message has the line, or the places without a
@@ -200,10 +192,10 @@ def is_xml(path: Path) -> bool:
 
 
 def read_edgedata(path: Path, attribute: str) -> tuple[tuple[Slot, ...], dict[str, list[float]]]:
-    """Return the intervals, and the values of an attribute of each edge, NaN = missing.
+    """Return time intervals, and each edge's values of an attribute (NaN = missing).
 
     Args:
-        path: ``.xml`` or ``.xml.gz``.
+        path: SUMO's edgeData, ``.xml`` or ``.xml.gz``.
         attribute: name of an attribute of ``edge`` elements, such as ``speed`` [m/s].
 
     Raises:
@@ -285,8 +277,8 @@ class TimeSeriesField(GroundTruth):
     Args:
         slots: (k,) slots in order.
         values: (k, n) finite values.
-        linear: values change linearly between the middles of the slots; otherwise they are constant
-            until the next slot begins.
+        linear: True = interpolate linearly between the middles of the slots; False = keep each
+            value until the next slot begins.
         start: time of the slots' clock at the start of the mission [s].
         known: (k, n) False for a substitute value; None = all True.
     """
@@ -352,7 +344,7 @@ def slot_in(name: str) -> Slot | None:
 
 
 def check_slots(slots: Sequence[Slot], source: str) -> None:
-    """Check that slots are in order and do not overlap. Raises MapError otherwise."""
+    """Raise MapError if slots are not in order or overlap."""
     for slot in slots:
         if not slot.end > slot.begin:
             msg = f"{source}: a time slot from {slot.begin:g} to {slot.end:g} s has no length"
@@ -367,13 +359,13 @@ def check_slots(slots: Sequence[Slot], source: str) -> None:
 
 
 def fill_from_other_slots(slots: Sequence[Slot], values: FloatArray) -> tuple[FloatArray, int]:
-    """Return (k, n) values whose gaps (NaN) are filled from other slots of the same place.
+    """Fill gaps (NaN) in (k, n) values from other slots of the same place.
 
     The slot with the nearest middle is used; of two equally near slots, the earlier one. A place
     without any value keeps NaN.
 
     Returns:
-        The values, and the number of filled cells.
+        The (k, n) filled values, and the number of filled cells.
     """
     filled = np.array(values, dtype=np.float64)
     empty = np.isnan(filled)

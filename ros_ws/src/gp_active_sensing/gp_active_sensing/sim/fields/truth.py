@@ -20,7 +20,7 @@ from gp_active_sensing.util.resources import find_resource
 
 
 class FunctionField(GroundTruth):
-    """Field that is computed for each time.
+    """Field computed by a function of time.
 
     Args:
         values: function from the time of the mission [s] to (n,) values.
@@ -28,7 +28,7 @@ class FunctionField(GroundTruth):
         check: raises an error for values that cannot be used.
 
     Raises:
-        ConfigError: `check` refuses the first values.
+        ConfigError: `check` rejects the initial values.
     """
 
     def __init__(
