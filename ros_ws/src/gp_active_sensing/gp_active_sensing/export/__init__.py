@@ -28,7 +28,7 @@ class Format(NamedTuple):
         render: function from a map and a name without suffix to the contents by file name.
         check: function that raises the errors of `render`: RunError for a map that the format
             cannot store, MissingDependencyError for a missing library.
-        several: True = the format writes several files, each name has a word before the suffix.
+        several: True = the format writes several files; each name has a word before the suffix.
         besides: suffixes of further files.
     """
 

@@ -72,7 +72,7 @@ class Layer:
     @property
     def word(self) -> str:
         """Return the prefix of the layer in file names, such as ``z-3m``; "" without layers."""
-        return "" if self.height is None else f"z{self.height:.12g}m"  # no two are the same
+        return "" if self.height is None else f"z{self.height:.12g}m"  # different for each layer
 
     def named(self, what: str) -> str:
         """Return a name with the prefix of the layer, such as ``z-3m_mean``."""

@@ -30,7 +30,7 @@ def as_plan(home: Point, route: Sequence[Point]) -> str:
     ]
     mission = {
         "version": 2,
-        "firmwareType": 0,  # any; kind and speed of the vehicle are its own, so nothing says them
+        "firmwareType": 0,  # any; the plan does not state kind and speed of the vehicle
         "globalPlanAltitudeMode": 1,
         "plannedHomePosition": list(home),
         "items": items,

@@ -30,7 +30,7 @@ class Limits(NamedTuple):
 
 
 def limits_of(values: FloatArray, low: float | None = None, high: float | None = None) -> Limits:
-    """Return the limits for levels of values (n,); the high limit is above the low one.
+    """Return the limits of the level scale for values (n,); the high limit is above the low limit.
 
     A missing limit becomes the smallest or the largest value.
     """
@@ -42,7 +42,7 @@ def limits_of(values: FloatArray, low: float | None = None, high: float | None =
 
 
 def levels_of(lattice: Lattice, values: FloatArray, limits: Limits) -> npt.NDArray[np.int8]:
-    """Return levels of values (n,) as (rows, columns) from south to north, cut at the limits."""
+    """Return levels of values (n,) as (rows, columns) from south to north, clipped to 0 … 100."""
     share = (values - limits.low) / (limits.high - limits.low)
     level = np.rint(LEVELS * np.clip(np.nan_to_num(share), 0.0, 1.0))
     return lattice.filled(level, UNKNOWN).astype(np.int8)

@@ -121,7 +121,7 @@ def answers_of(message: Any, most: int | None = None) -> list[RawAnswer]:
     `most` is the largest accepted number of points; None = no limit.
 
     Raises:
-        ValueError: the message has too many points, and the errors of `points_of`.
+        ValueError: the message has too many points, lacks a field, or has inconsistent sizes.
     """
     count = int(message.width) * int(message.height)
     if most is not None and count > most:

@@ -236,7 +236,7 @@ class ReturnBegun(Event):
 
     @property
     def plan(self) -> Plan:
-        """Last plan, without a waypoint."""
+        """Plan of the return, without a waypoint."""
         return Plan(
             *((), 0.0, 0.0, 0, 0.0),
             deadline_hit=False,
@@ -311,7 +311,7 @@ class ReadingEvent(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingUsed(ReadingEvent):
-    """Use of a reading by the loop.
+    """Reading that updates the belief.
 
     Args:
         reading: the reading, or the average of a window.
@@ -383,7 +383,7 @@ class ExpertAsked(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class ExpertAnswered(ReadingEvent):
-    """Use of an expert's answer; `late` = the answer came after the decision."""
+    """Expert's answer that updates the belief; `late` = the answer came after the decision."""
 
     KIND = "answer"
     ALWAYS = ("late",)

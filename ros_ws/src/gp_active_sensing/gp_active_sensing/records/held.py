@@ -38,7 +38,7 @@ class LockedFiles:
     def __init__(self, folder: Path, fixed: Collection[str]) -> None:
         self.streams: dict[str, IO[bytes]] = {}
         self._ends: dict[str, int] = {}
-        """Length of each open file after the last write here [bytes]."""
+        """Length of each open file after the last write by this object [bytes]."""
         self._folder = folder
         self._fixed = fixed
         self._happened = self._unseen = ""
@@ -159,7 +159,7 @@ class LockedFiles:
         return stream
 
     def _relock(self) -> None:
-        """Lock again. Raises InUse: another process has the lock or wrote in the meantime."""
+        """Lock again. Raises InUse if another process has the lock or wrote in the meantime."""
         lock = take_lock(self._folder)
         for name, end in self._ends.items():
             stream = self.streams.get(name)

@@ -23,11 +23,11 @@ OBJECTIVES = ("maximise", "minimise")
 
 
 def objective_of(policy: Any, seek: str | None = None) -> str:
-    """Return the objective of a mission, one of `OBJECTIVES`; "" = none.
+    """Return the objective of a mission, one of `OBJECTIVES`; "" = no objective.
 
     Args:
         policy: policy of the mission; its ``objective`` counts if it is one of `OBJECTIVES`.
-        seek: objective of a policy that has none; None = not given.
+        seek: objective to use if the policy has no objective; None = not given.
 
     Raises:
         ConfigError: policy and `seek` have opposite objectives.
@@ -68,12 +68,12 @@ class Regret:
         self.cumulative = 0.0
 
     def stage(self, went: int | None, mean: FloatArray, seconds: float) -> dict[str, Any]:
-        """Count a stage; return the keys for its record.
+        """Add a stage; return the keys for the record of the stage.
 
         ``recommended`` is ``argmax_x μ(x)``, the first place among ties.
 
         Args:
-            went: place that was read; None = no reading and no regret.
+            went: observed place; None = no reading and no regret.
             mean: (n,) predicted values after the stage.
             seconds: end of the stage in the mission's time [s].
         """

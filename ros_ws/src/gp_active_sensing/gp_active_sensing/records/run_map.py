@@ -202,7 +202,7 @@ def kept_places(config: OccupancyConfig, run_dir: Path, last: int | None = None)
 
     Raises:
         RunError: an occupancy grid is missing.
-        MapError: an occupancy grid is damaged, or changes no place.
+        MapError: an occupancy grid is damaged, or does not change any place.
     """
     first = kept_map(run_dir)
     places = LivePlaces.of(config, first.grid, first.frame)

@@ -33,14 +33,15 @@ class ReplayOptions:
     """Options of a replay.
 
     Args:
-        scenario: name or path of a scenario with map and belief; "" = none.
+        scenario: name or path of a scenario with map and belief; "" = no scenario.
         params: ROS parameter file.
         map_file: name or path of a road map.
         policy: name of another policy.
         budget: number of places to observe.
         expansions: largest number of expansions per decision; replaces the limit in seconds.
         seed: seed of all random numbers.
-        reading_topic, reading_field, pose_topic: as for the node; the bag determines the types.
+        reading_topic, reading_field, pose_topic: same as the parameters of the node; the bag
+            determines the message types.
         overrides: configuration values, each as ``a.b=value``.
     """
 
@@ -241,7 +242,7 @@ def _options(given: ReplayOptions, types: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _type_in(types: Mapping[str, str], topic: str) -> str:
-    """Return the type of a topic, perhaps in a namespace; "" = the topic is not in the bag."""
+    """Return the type of a topic, with or without a namespace; "" = not in the bag."""
     if topic.startswith("/"):
         return types.get(topic, "")
     return next((kind for name, kind in types.items() if name.endswith(f"/{topic}")), "")

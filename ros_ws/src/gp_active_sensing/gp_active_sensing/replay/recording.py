@@ -113,7 +113,7 @@ def _frames(bag: Bag, message: BagMessage) -> Iterator[Any]:
 
 
 def _begun(bag: Bag, topic: str, setup: Mapping[str, Any]) -> Recording:
-    """Return a mission that begins with a setup. Raises ReplayError for another version."""
+    """Return the mission that begins with a frame. Raises ReplayError for another version."""
     try:
         topics = {
             str(name): Topics(

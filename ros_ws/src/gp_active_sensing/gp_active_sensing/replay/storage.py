@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 MOST_BYTES = 128 * 2**20
 """Largest size of an unpacked chunk or message [bytes]."""
 FLOOR = 64 * 2**20
-"""Unpacked size that every file may have [bytes]."""
+"""Unpacked size that is allowed for every file [bytes]."""
 RATIO = 500
 """Additional unpacked size that is allowed per byte of a file."""
 MOST_DEFINITION = 256 * 2**10

@@ -42,7 +42,7 @@ _WORDS = {
 
 
 class BagTypes:
-    """Message types of a typestore of rosbags, as `messages.conversions.MessageTypes`."""
+    """Message types of a typestore of rosbags; implements `MessageTypes`."""
 
     def __init__(self, store: Any) -> None:
         self._store = store
@@ -309,7 +309,7 @@ class BagMaps:
             return None
 
     def first(self) -> FirstMap:
-        """Return the first map with which a mission can begin. Raises ReplayError without one."""
+        """Return the first map with which a mission can begin. Raises ReplayError if none fits."""
         why = "there is no message"
         for found in self._all():
             try:

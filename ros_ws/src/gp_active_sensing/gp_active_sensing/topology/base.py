@@ -62,8 +62,8 @@ class Topology:
         positions: (n, 2) position of each place [m]; for a road segment, its middle.
         features: (n, p) inputs of the covariance; None = the points.
         feature_names: (p,) names of the features, for messages and reports; None = x, y and z.
-        goals: (n, 3) x, y [m] and heading [rad] of the waypoint of each place; for a road segment,
-            the segment's end. None = the positions with heading 0.
+        goals: (n, 3) x, y [m] and heading [rad] of the waypoint of each place; on roads, the end of
+            the segment. None = the positions with heading 0.
         heights: (n,) z of each place, upwards [m]; None = the map lies in the plane.
         numbers: further columns of numbers (n,) by name; NaN = the place has no such number.
 

@@ -216,7 +216,7 @@ class _BlockedCells(NamedTuple):
         return ~hit
 
     def free_lines(self, points: FloatArray, pairs: IntArray) -> BoolArray:
-        """Return flags (len(pairs),) of the pairs whose straight line touches no blocked cell."""
+        """Return flags (len(pairs),) of the pairs of points whose line touches no blocked cell."""
         if not len(pairs):
             return np.zeros(0, dtype=np.bool_)
         cells = self.cells.cells_of(points)
@@ -389,7 +389,7 @@ _HAIR = 1e-9
 
 
 def polygon(outline: Outline, key: str, problems: list[str]) -> Any:
-    """Return an outline as a shape; for a wrong outline, add a problem and return None."""
+    """Return an outline as a shape; for a wrong outline, add a text to `problems`, return None."""
     import shapely
 
     shape: Any
@@ -496,7 +496,7 @@ def _touched(shape: Any, points: FloatArray, *, if_none: bool) -> BoolArray:
 class Speeds:
     """Speeds of a probe [m/s]."""
 
-    along: float = 1.0  # speed on a leg
+    along: float = 1.0  # speed along a straight line
     climb: float | None = None  # largest vertical speed; None = no limit
 
     @property
@@ -580,7 +580,7 @@ def metres_in(unit: str) -> float | None:
 
 
 def upwards_of(title: str) -> float | None:
-    """Return the factor from a column with a title such as "z (ft)" to heights [m].
+    """Return the factor that converts a column with a title such as "z (ft)" to heights [m].
 
     Depths have a negative factor. Return None if the title names no height.
     """

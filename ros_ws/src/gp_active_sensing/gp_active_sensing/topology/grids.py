@@ -494,9 +494,9 @@ def usual_map(
 ) -> tuple[float, Places]:
     """Return the default spacing of a map on an occupancy grid [m], and that map.
 
-    The default is a round spacing, at least the width of a cell. Its number of places is nearest to
-    `USUAL_PLACES`. The places are counted, since walls and doors remove more places than their area
-    suggests. `build` makes the map with a spacing.
+    The default is the round spacing, at least as large as a cell, with a number of places nearest
+    to `USUAL_PLACES`. The places are counted, since walls and doors remove more places than their
+    area suggests. `build` makes the map with a spacing.
 
     Raises:
         MapError: no spacing gives a place.
@@ -689,7 +689,7 @@ def of_areas(config: AreasConfig, path: Path | None, base_dir: Path | None) -> B
 
 
 def of_raster(config: RasterConfig, path: Path, base_dir: Path | None) -> Built:
-    """Build the grid on the cells of a raster with data. Raises the errors of `of_areas`."""
+    """Build the grid on the cells of a raster that have data. Raises the errors of `of_areas`."""
     cells = load_raster_cells(path, config.lonlat, config.value, config.crs)
     metres = "" if cells.datum else f"file {path.name}"
     layout = _AreaLayout(config, path, base_dir, metres, cells.datum, cells.notes)

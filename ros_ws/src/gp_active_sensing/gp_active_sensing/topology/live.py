@@ -30,7 +30,7 @@ class LivePlaces:
     """Places on the newest occupancy grid of a mission."""
 
     config: OccupancyConfig  # with the spacing of the first grid if none is configured
-    topology: Places  # places
+    topology: Places
     closed: frozenset[int]  # occupied places, without moves to them and with a weight of 0
     mark: str  # checksum of the last grid
     number: int = 1  # number of the last grid, from 1

@@ -53,9 +53,9 @@ class Roads(GraphTopology):
     """Road network, in which each place is a directed segment.
 
     The position of a place is the middle of the segment. The waypoint is the far end of the
-    segment, heading along the segment. The cost of a move is the cost of driving the whole next
-    segment. A segment may list its successors. Without a list, every segment that starts at its end
-    may follow. A U-turn is a turn of more than 150° back to the start of the segment.
+    segment, with the heading of the segment. The cost of a move is the cost of driving the whole
+    next segment. A segment may list its successors. Without a list, every segment that starts at
+    its end may follow. A U-turn is a turn of more than 150° back to the start of the segment.
 
     Args:
         road_map: segments.
@@ -159,7 +159,7 @@ class Roads(GraphTopology):
 
         Raises:
             ConfigError: a feature is unknown.
-            MapError: the graph has no edges, no positions, or two nodes at one place, among others.
+            MapError: the graph cannot be used; for example, it has no edges or no positions.
             MissingDependencyError: coordinates are not metres, and pyproj is missing.
         """
         from gp_active_sensing.topology.loaders.graph import road_map_of
@@ -365,9 +365,9 @@ def join_parts(
 ) -> tuple[Links, FloatArray]:
     """Join every part of a graph to its largest part; return the links and their weights (m,).
 
-    A new link joins the nearest two places of the two parts. The weight of the link is the median
-    weight, times its length divided by the median length of all links. The factor is at least 1.
-    `positions` are (n, 2) [m].
+    A new link joins the nearest two places of the two parts. The weight of the new link is the
+    median weight times a factor. The factor is its length divided by the median length of links, at
+    least 1. `positions` are (n, 2) [m].
     """
     from scipy.spatial import cKDTree
 

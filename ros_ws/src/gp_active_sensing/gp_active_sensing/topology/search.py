@@ -142,7 +142,7 @@ class Ways:
 
     goal: int  # the place at the end
     metres: FloatArray  # (n,) driven distance, infinite where there is no way, 0 from the goal
-    seconds: FloatArray  # (n,) duration, likewise
+    seconds: FloatArray  # (n,) duration, infinite where there is no way, 0 from the goal
     following: IntArray  # (n,) the next place on the way, -1 where there is no way and at the goal
 
     @cached_property
@@ -168,8 +168,8 @@ class WaysFrom:
     """The cheapest way from one place to every other place, through any places."""
 
     metres: FloatArray  # (n,) driven distance, infinite where there is no way
-    seconds: FloatArray  # (n,) duration, likewise
-    before: IntArray  # (n,) the last crossed place of the way, -1 where there is none
+    seconds: FloatArray  # (n,) duration, infinite where there is no way
+    before: IntArray  # (n,) the last crossed place of the way; -1 = no crossed place
 
     def route(self, goal: int) -> Route | None:
         """Return the way to a place; None = no way."""
@@ -245,7 +245,7 @@ def search(
 ) -> _Came:
     """Search cheapest ways with Dijkstra's algorithm; return the last move to each reached place.
 
-    The result maps each reached place to the place before it and the move. Ways cost at most
+    The result maps each reached place to the previous place and the last move. Ways cost at most
     `most`. The search ends at `goal`.
     """
     best: dict[int, float] = {}

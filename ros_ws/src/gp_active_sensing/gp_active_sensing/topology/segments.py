@@ -110,7 +110,7 @@ def successors_of(segments: Sequence[Segment], u_turns: str) -> list[list[int]]:
 
 
 def _turn_angle(first: Segment, second: Segment) -> float:
-    """Return the turn from the end of a segment to the start of another segment [rad, 0…π]."""
+    """Return the turning angle from one segment to a following segment [rad, 0…π]."""
     before = np.subtract(*_last_leg(first.line))
     after = np.subtract(*_last_leg(second.line[::-1])) * -1.0
     cross = float(before[0] * after[1] - before[1] * after[0])
@@ -147,7 +147,7 @@ class Links:
     n: int  # number of places
     first: IntArray  # (m,) smaller place of each pair
     second: IntArray  # (m,) larger place of each pair
-    metres: FloatArray  # (m,) distance between the points of the two values, above 0 [m]
+    metres: FloatArray  # (m,) distance between the two places, above 0 [m]
     # (m,) conductance of each pair [1/m]; 1/metres where no junction lies between
     conductance: FloatArray
     mass: FloatArray  # (n,) length of road, or of moves, that each place represents [m]

@@ -210,7 +210,7 @@ def read_json(path: Path) -> Any:
 
 
 def declared_crs(whole: Mapping[str, Any]) -> str:
-    """Return the coordinate system that GeoJSON declares in our header or in the former "crs"."""
+    """Return the coordinate system that GeoJSON declares in our header or in a member "crs"."""
     header, crs = whole.get("gp_active_sensing"), whole.get("crs")
     old = crs.get("properties") if isinstance(crs, dict) else None
     own = header.get("crs") if isinstance(header, dict) else None
@@ -269,7 +269,7 @@ def shown(value: Any) -> str:
 
 
 def is_text(value: str) -> bool:
-    """Return whether a text can be encoded as UTF-8; a lone surrogate of JSON cannot."""
+    """Return whether a text can be encoded as UTF-8; texts from JSON may have lone surrogates."""
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:

@@ -1,9 +1,9 @@
 """Areas from files: outlines, geofences, obstacles and regions of interest, in local metres.
 
 The role of a polygon is outline, fence, obstacle or region. The role follows from the properties,
-the folder or layer, or the name. A name gives a role only if it describes nothing else: "Exclusion
-zone A" and "no-go: reeds" do, "Rock Lake" does not. A polygon without a role is an outline, or a
-hole if it lies inside another polygon without a role.
+the folder or layer, or the name. A name gives a role only if the name describes nothing else:
+"Exclusion zone A" gives a role, "Rock Lake" gives no role. A polygon without a role is an outline,
+or a hole if it lies inside another polygon without a role.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Areas:
     regions: tuple[tuple[str, Any, float], ...]
     # longitude and latitude of the frame's origin [degree]; None = metres of a local frame
     datum: Point | None
-    home: Point | None  # start of a mission [m], None where the file has none
+    home: Point | None  # start of a mission [m]; None = not in the file
     notes: tuple[str, ...]  # sentences on roles, assumptions and omissions
 
     @property

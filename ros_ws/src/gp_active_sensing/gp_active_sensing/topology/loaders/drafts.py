@@ -58,7 +58,7 @@ class Draft(Segment):
 
     length: float = math.nan
     where: str = ""  # position in the file, for messages
-    two_way: bool = False  # the reverse twin is added to the map
+    two_way: bool = False  # the opposite direction is added to the map
 
 
 class Drafts:
@@ -166,7 +166,7 @@ class Drafts:
         return value
 
     def number(self, value: Any, key: str, where: str) -> float | None:
-        """Return a number above 0, or None for None; count any other value as a problem."""
+        """Return a number above 0, or None if there is none; count other values as a problem."""
         if value is None:
             return None
         number = float(value) if is_number(value) else math.nan
@@ -272,7 +272,7 @@ class Drafts:
             frame: metric frame of the map.
             datum: longitude and latitude of the origin of local metres.
             allow_small: True = accept a map of less than a metre.
-            nothing: advice in the error for a file without segments.
+            nothing: error message for a file without segments.
 
         Raises:
             MapError: all problems of the file.

@@ -203,7 +203,7 @@ def _from_start(values: Mapping[str, Any], start: Point | None) -> Mapping[str, 
 
 
 def _each(value: Any) -> list[str]:
-    """Return the entries of a list, or of the text of a list, as texts; or a single value."""
+    """Return the entries of a list, or of a list written as text, as texts."""
     if _missing(value):
         return []
     if isinstance(value, list | tuple | set):

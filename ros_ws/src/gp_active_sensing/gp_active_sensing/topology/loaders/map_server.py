@@ -139,7 +139,7 @@ class _Described:
     resolution: float  # width of a pixel [m]
     origin: tuple[float, ...]  # x, y and yaw of the lower left corner [m, m, rad]
     negate: int | bool = 0  # 1: white is occupied
-    occupied_thresh: float = 0.65  # least occupancy of an occupied cell
+    occupied_thresh: float = 0.65  # smallest occupancy of an occupied cell
     free_thresh: float = 0.196  # largest occupancy of a free cell
     mode: str = "trinary"  # meaning of shades
 

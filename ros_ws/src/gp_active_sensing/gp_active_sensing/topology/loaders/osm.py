@@ -56,7 +56,7 @@ def drivable(tags: Mapping[str, str]) -> bool:
 
 
 def directions(tags: Mapping[str, str]) -> tuple[bool, bool]:
-    """Return flags for driving forward and backward; both False if directions change by hour."""
+    """Return flags for driving forward and backward; both False if the direction varies by hour."""
     implied = tags.get("junction") in ("roundabout", "circular") or tags["highway"] == "motorway"
     return _ONE_WAY.get(tags.get("oneway", ""), (True, not implied))
 

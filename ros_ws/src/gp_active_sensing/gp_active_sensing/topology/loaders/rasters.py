@@ -125,7 +125,7 @@ def of_gdal(path: Path, value: str) -> tuple[RasterFile, str]:
 
 
 def _layer(path: Path, found: Any, transform: Any, number: int, notes: list[str]) -> RasterFile:
-    """Return the band with a number (from 1), with scale and offset; add to `notes`."""
+    """Return the band with a `number` (from 1), with scale and offset applied."""
     _check_size(path, found.width, found.height)
     a, b, c, d, e, f = (float(number) for number in transform[:6])
     crs = found.crs or found.gcps[1]
@@ -446,8 +446,8 @@ def load_raster_cells(
 ) -> RasterCells:
     """Read a raster (see `read_raster`) and project it to local metres.
 
-    `datum` is longitude and latitude of the origin of the map's frame. None = the origin of a
-    raster in a local frame, as in an export, otherwise the middle of the data. `crs` overrides the
+    `datum` is longitude and latitude of the origin of the map's frame. None = the raster's own
+    origin if it is in a local frame, otherwise the middle of the data. `crs` overrides the
     coordinate system; "" = the declared system.
 
     Raises:

@@ -52,7 +52,7 @@ _GUESSED = ("_guess", "_inferred")
 def load(path: Path, *, crs: str = "") -> RoadMap:
     """Read a table of edges; if the edges have no lines, also read a table of nodes.
 
-    `crs` is the coordinate system. "" = as the titles of the columns show, otherwise metres.
+    `crs` is the coordinate system. "" = degrees or metres, according to the titles of the columns.
     """
     check_file(path, MOST_TEXT)
     with Table(path, MapError) as table:

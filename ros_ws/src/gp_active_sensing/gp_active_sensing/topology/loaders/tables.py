@@ -81,7 +81,7 @@ def named_columns(entries: Iterable[str]) -> dict[str, str]:
 class Sites:
     """Places of a table."""
 
-    names: tuple[str, ...]  # (n,) of the places
+    names: tuple[str, ...]  # (n,) names of the places
     points: FloatArray  # (n, 2) x, y, or (n, 3) with z upwards [m]
     # longitude and latitude of the origin; None = unknown
     datum: tuple[float, float] | None = None
@@ -143,9 +143,9 @@ _NOWHERE = 1.0
 _NOWHERE_METRES = 1e5
 """Distance [m] of all other places from (0, 0) that makes a place at (0, 0) an error."""
 _SAME = 0.05
-"""Largest distance between positions of a place from local metres and from degrees [m]."""
+"""Largest distance between a place's positions from local metres and from degrees [m]."""
 _ABOUT = 100.0
-"""Largest distance between positions of a place from UTM coordinates and from degrees [m]."""
+"""Largest distance between a place's positions from UTM coordinates and from degrees [m]."""
 
 
 class SitesReader:

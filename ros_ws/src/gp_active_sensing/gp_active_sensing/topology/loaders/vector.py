@@ -47,7 +47,7 @@ _DRAWN = ("tessellate", "extrude", "visibility")
 _DRAWN_SHAPES = re.compile(
     rb"<(?:\w+:)?(Point|LineString|LinearRing|Polygon|Track|LatLonQuad)[\s/>]"
 )
-"""Tags of the shapes of KML."""
+"""Pattern of tags of shapes in KML."""
 _NO_TAGS = re.compile(rb"<!--.*?-->|<!\[CDATA\[.*?\]\]>", re.DOTALL)
 """Comments and texts of XML, which may contain words that look like tags."""
 _UNDEFINED = ("ENGCRS", "LOCAL_CS", "ENGINEERINGCRS")
@@ -58,7 +58,7 @@ class Feature:
     """Shape of a file with its properties."""
 
     where: str  # position in the file, for messages
-    name: str  # "" = none
+    name: str  # "" = no name
     folder: str  # name of the KML folder or the layer
     tags: Mapping[str, str]  # properties as text, by name in lower case
     geometry: Any  # shapely geometry in the coordinates of the file, or None
@@ -89,7 +89,7 @@ class Shape:
     # shapely geometry in the coordinates of the file: a Polygon, the centre of a circle (Point), or
     # the middle line of a corridor
     geometry: Any
-    name: str = ""  # "" = none
+    name: str = ""  # "" = no name
     # "outline", "fence" (no place outside), "obstacle", or "region" (of a weight); "" = unknown
     role: str = ""
     weight: float | None = None  # of a region
