@@ -78,7 +78,6 @@ def _along_roads(topology: Topology, spacing: float) -> FinePoints:
 
 
 def _different(names: list[str]) -> list[str]:
-    """Return the names, with numbers if two of them are equal."""
     if len(set(names)) == len(names):
         return names
     return [f"{name}#{number}" for number, name in enumerate(names)]

@@ -15,7 +15,6 @@ from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.yaml_files import check_meaning, comment, scalar
 
 LEVELS = 100
-"""Highest level."""
 UNKNOWN = -1
 """Level of a cell without a place."""
 _SKEW = 1e-6

@@ -180,7 +180,6 @@ class DecisionTaken(Event):
 
     Args:
         stage: number of the decision.
-        plan: the plan.
         policy_state: state of the policy after the decision, as JSON data.
         at: place of the probe; None = not known.
         where: position and odometer of the probe; None = not known.
@@ -217,9 +216,7 @@ class ReturnBegun(Event):
     """Start of the drive to the end place, after the last decision.
 
     Args:
-        reason: reason in words.
         path: places after the current one; the last is the end place.
-        cost: cost of the path.
         at: place of the probe; None = not known.
         where: position and odometer of the probe; None = not known.
         sortie: True if the battery is changed at the end place and the mission continues.
@@ -279,7 +276,6 @@ class Moved(Event):
     """Cost of a drive.
 
     Args:
-        cost: metres and seconds.
         where: position and odometer of the probe; None = not known.
         went: observed place; None = the place of the plan.
         given_up: True if the drive ended before the place.
@@ -352,7 +348,6 @@ class VisitMissed(Event):
     """Visit without a reading.
 
     Args:
-        location: the place.
         again: True if the visit is repeated.
         passed: True if the probe had left before the reading was due.
     """
@@ -398,9 +393,7 @@ class PlaceBlocked(Event):
     """Place that cannot be reached.
 
     Args:
-        location: the place.
         until_ns: earliest time of another attempt [ns].
-        why: reason in words.
         set_aside: True if the mission does not choose the place again.
     """
 
@@ -420,7 +413,6 @@ class MoveShut(Event):
         start: first place of the move.
         goal: last place of the move.
         until_ns: end of the closure [ns].
-        why: reason in words.
     """
 
     KIND = "shut"
@@ -522,7 +514,6 @@ class StatusNoted(Event):
     Args:
         probes: status by name.
         expert: number of unused answers by reason; None = no expert.
-        alarms: texts of the alarms.
     """
 
     KIND = "status"

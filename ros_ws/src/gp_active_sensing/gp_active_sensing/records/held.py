@@ -31,7 +31,6 @@ class LockedFiles:
     """Files that a process writes in a locked directory; threads may share the object.
 
     Args:
-        folder: the directory.
         fixed: names of files that never grow.
     """
 

@@ -41,13 +41,11 @@ class Events(Sequence[Event]):
     """Events in the text of a journal, parsed on demand to save memory.
 
     Args:
-        data: the text.
         read: function that parses a line.
     """
 
     def __init__(self, data: bytes = b"", read: Callable[[bytes], Event] = lambda line: {}) -> None:
         self.kinds: list[str] = []
-        """Kind of each event."""
         self._data = data
         self._read = read
         self._begins, self._ends = array("q"), array("q")

@@ -115,7 +115,7 @@ def sampled(topology: Topology) -> IntArray | None:
 
 
 class Scores(TypedDict):
-    """Scores of a map over the places not observed; None = no such place, or no truth.
+    """Scores of a map over the places not observed; None = no such place or no truth.
 
     Args:
         rmspe: see `rmspe`.

@@ -51,7 +51,7 @@ PAGE = "report.html"
 MAP = "map"
 """Beginning of the names of map files for other programs."""
 _MOST_OF_START = 1 << 20
-"""Largest size of a first event [bytes]."""
+"""Largest size of the first event in a journal [bytes]."""
 MOST_OF_SUMMARY = 1 << 28
 """Largest size of a summary [bytes]."""
 
@@ -101,7 +101,6 @@ class RunDirectory:
         return run
 
     def _begin(self) -> None:
-        """Write the configuration into a directory that has no run."""
         try:
             there = [entry for entry in self.path.iterdir() if entry.name not in (MODEL, LOCK)]
             # Temporary files of a killed process.

@@ -220,7 +220,7 @@ def kept_places(config: OccupancyConfig, run_dir: Path, last: int | None = None)
 
 
 def run_topology(config: MapConfig, run_dir: Path | None) -> Topology:
-    """Return the map of a run; for a map from a topic, with the last occupancy grid.
+    """Return the map of a run; a map from a topic has the state of its last occupancy grid.
 
     Raises the errors of `build_topology` and `kept_places`.
     """

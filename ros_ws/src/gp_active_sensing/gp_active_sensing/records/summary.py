@@ -42,8 +42,8 @@ class RunCourse:
         dropouts: number of readings that the simulated sensor dropped; None on a robot.
         delays: estimated delay of the stamps of each probe. Keys are `seconds`, standard `error`,
             `evidence` [nat], and the configured delay `set`.
-        expert: counts of places: asked, answered, unanswered at the decision, used, late, and
-            rejected by reason; {} = no expert.
+        expert: counts of ``questions`` and of places: ``asked``, ``answered``, ``unanswered`` at
+            the decision, ``used``, ``late`` and ``rejected_…``; {} = no expert.
         latency: median, p99 and max time from a message to its effect [ms]; {} in a simulation.
         run_dir: path of the records.
     """
@@ -70,8 +70,6 @@ class RunSummary(RunCourse):
     """Summary of a run: outcome, progress, map and belief.
 
     Args:
-        scenario: name of the scenario.
-        policy: name of the policy.
         seed: seed of all random numbers.
         stages: number of executed decisions.
         places: number of places of the map.
@@ -85,7 +83,6 @@ class RunSummary(RunCourse):
             observed places beyond the limits (``read_beyond``); {} = no limits.
         planning: median, p99 and max planning time of a stage [s], expansions and missed deadlines;
             {} = no stage.
-        versions: versions of the package and its libraries.
         errors_against: reference of the scores; "" = no truth.
         rmspe: root mean squared prediction error; None if every place is observed.
         nlpd: mean negative log predictive density [nat]; None if every place is observed.

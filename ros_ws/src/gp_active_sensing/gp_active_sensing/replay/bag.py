@@ -68,7 +68,6 @@ class Bag:
     """Bag in a folder, an ``.mcap`` or a ``.db3`` file, opened by ``with Bag(path) as bag:``.
 
     Args:
-        path: path of the bag.
         salvage: True = read the intact parts of a damaged bag; `loss` then describes the damage.
 
     Raises:

@@ -25,7 +25,6 @@ class Recording:
     """Mission that is recorded as frames of its journal on a topic.
 
     Args:
-        config: configuration of the mission.
         scenario: scenario of the mission; None = no scenario.
         topics: topics of each probe.
         topic: topic of the frames.

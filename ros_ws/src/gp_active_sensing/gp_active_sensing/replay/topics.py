@@ -130,7 +130,6 @@ class TopicReader:
     """Reader of values and poses in the messages of a bag; unreadable messages are counted.
 
     Args:
-        bag: the open bag.
         config: message types and fields.
         topics: topics of each probe.
         frame: frame of the map.
@@ -269,7 +268,6 @@ class BagMaps:
     """Maps on a topic of a bag; unreadable maps are counted.
 
     Args:
-        bag: the open bag.
         config: settings of the map.
         topic: name of the topic; "" = the topic of `config`.
 
@@ -309,7 +307,7 @@ class BagMaps:
             return None
 
     def first(self) -> FirstMap:
-        """Return the first map with which a mission can begin. Raises ReplayError if none fits."""
+        """Return the first map with which a mission can begin. Raises ReplayError without a map."""
         why = "there is no message"
         for found in self._all():
             try:

@@ -62,7 +62,6 @@ COMPARED = (ReadingUsed.KIND, ExpertAsked.KIND, ExpertAnswered.KIND)
 ABSOLUTE = 1e-12
 """Absolute difference up to which numbers count as equal."""
 _MOST_LISTED = 20
-"""Largest number of described differences."""
 
 
 def difference(recorded: Line, replayed: Line) -> str:

@@ -56,7 +56,6 @@ class Topology:
     and `ways_from`.
 
     Args:
-        name: name of the map.
         frame: metric frame of the positions.
         names: (n,) unique identifiers of the places.
         positions: (n, 2) position of each place [m]; for a road segment, its middle.

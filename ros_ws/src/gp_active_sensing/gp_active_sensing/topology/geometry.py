@@ -264,7 +264,6 @@ def inflated(taken: BoolArray, cell: tuple[float, float], inflation: float) -> B
 
 
 UNKNOWN: tuple[str, ...] = ("blocked", "free")
-"""Allowed meanings of unknown cells."""
 MOST_GROUND = 25_000_000
 """Largest number of cells of an occupancy grid; distances from walls take 16 bytes per cell."""
 OCCUPIED = 65

@@ -354,7 +354,7 @@ def _free_lattice(
 
     Raises:
         ConfigError: the box has more than `MOST_CELLS` points.
-        MapError: no point is on free ground. Without `where` the result is empty instead.
+        MapError: no point is on free ground, and `where` is not empty.
     """
     corners = (cells.corners - np.asarray(anchor)) / step
     low = np.ceil(corners.min(axis=0) - 1e-9).astype(np.int64)

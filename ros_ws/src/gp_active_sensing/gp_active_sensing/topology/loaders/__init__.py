@@ -61,7 +61,6 @@ _TAKES_CRS = {".geojson", ".json", ".graphml", ".csv"}
 MOST_TEXT = 256 * 2**20
 """Largest size of a file of GeoJSON or of a table [bytes]."""
 SHOWN_PROBLEMS = 10
-"""Largest number of problems in an error message."""
 
 
 # -- formats ---------------------------------------------------------------------------------------

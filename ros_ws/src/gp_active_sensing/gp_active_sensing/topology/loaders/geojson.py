@@ -81,7 +81,6 @@ def _properties(feature: Any) -> Mapping[str, Any]:
 
 
 def _check_named(features: Sequence[Any], path: Path) -> None:
-    """Raise a single error if no line has the properties of a segment."""
     lines = [f for f in features if _part(f, "geometry").get("type") == "LineString"]
     tags = [_properties(line) for line in lines]
     missing = [key for key in ("from", "to") if not any(key in names for names in tags)]
@@ -96,7 +95,6 @@ def _check_named(features: Sequence[Any], path: Path) -> None:
 
 
 def _header(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """Return the checked header of a map; {} = the file has none."""
     header = data.get("gp_active_sensing", {})
     if not isinstance(header, dict):
         raise fault(path, f"gp_active_sensing: expected an object, got {type(header).__name__}")

@@ -219,7 +219,6 @@ def _number(path: Path, head: Mapping[str, float], key: str, kind: str = "finite
 
 
 def _numbers(words: Sequence[str], where: str) -> FloatArray:
-    """Return the values of a line; NaN is allowed."""
     try:
         row = np.array(words, dtype=np.float64)
     except ValueError:

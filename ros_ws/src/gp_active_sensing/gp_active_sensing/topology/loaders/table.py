@@ -188,7 +188,6 @@ def _columns_of(table: Table, names: Mapping[str, tuple[str, ...]]) -> dict[str,
 
 
 def _plain(title: str) -> str:
-    """Return the title of a column without words of `_GUESSED`."""
     for word in _GUESSED:
         title = title.replace(word, "")
     return title

@@ -230,7 +230,6 @@ def _file(path: Path) -> VectorFile:
 
 
 def _gdal(source: Any, path: Path) -> VectorFile:
-    """Read all layers of a file whose content was checked."""
     use = f"{path}: a {path.suffix} file is read with pyogrio"
     pyogrio, read = library("pyogrio", use), library("pyogrio.raw", use).read
     found = VectorFile()
