@@ -1,7 +1,7 @@
-"""Engine of every driver: it takes readings and chooses the next place.
+"""Active-sensing loop: use readings, update the belief, and choose the next place.
 
-A simulator, the replay of a bag, and a robot use the same loop. The loop is not thread-safe: a
-driver with threads holds one lock around it, or plans on a snapshot.
+A simulator, the replay of a bag, and a robot use the same loop. The loop is not thread-safe. A
+program with threads locks it, or plans on a snapshot of it.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ from gp_active_sensing.types import (
 logger = logging.getLogger(__name__)
 
 AHEAD = 60.0
-"""Largest lead of a stamp over the driver's clock, for a field that changes [s]."""
+"""Largest lead of a reading's stamp over the clock, for a field that changes [s]."""
 _QUERIES = 1
-"""Key that distinguishes the draws of queries from those of the decision."""
+"""Seed component of the random draws for queries, which the draws for decisions do not have."""
 
 
 class SensingLoop:
@@ -79,11 +79,12 @@ class SensingLoop:
         budget: budget of the mission, including its end place.
         seed: key of all random choices; decision number i uses the generator keyed (seed, i).
         limit: default limit on the computing of one decision.
-        retries: number of further visits of a place without a reading before it is set aside.
-        snap_distance: largest distance of a reading's position from its place [m].
+        retries: number of further visits before a place without a reading is set aside.
+        snap_distance: largest distance between a reading's position and the place of the reading
+            [m].
         speed: the probe's own speed [m/s]; None = the speeds of the map.
-        turn_radius: least radius of a curve of the probe [m]; 0 = it turns on the spot.
-        aim: error of the map that ends the mission; None = only the budget ends it.
+        turn_radius: least radius of a curve of the probe [m]; 0 = the probe turns on the spot.
+        aim: target error of the map; the mission ends when it is met. None = no target error.
         limits: limits on the value of the places that a probe may enter; None = no limits.
         name: name of the main quantity, which `belief` describes; "" = no name.
         weight: weight of the main quantity in the plans.
@@ -131,11 +132,11 @@ class SensingLoop:
         check_fit(policy, belief, topology, quantities)
         BudgetConstraint(topology, budget)  # checks the end place
         self.whole = self.topology = topology
-        """Map with all moves, and map without the shut moves and the places beyond the limits."""
+        """Map with all moves (`whole`), and map without shut moves and closed places."""
         self.shut: frozenset[tuple[int, int]] = frozenset()
         """Moves (from, to) that are impassable at present; see `shut_moves`."""
         self.sorties: Sorties | None = None
-        """Budgets of the next batteries, for a snapshot; None = one battery."""
+        """Budgets of the next batteries; only snapshots have them. None = one battery."""
         self.belief = belief
         self.name = name
         self.links = QuantityLinks(name, belief, self.quantities)
@@ -146,7 +147,7 @@ class SensingLoop:
         self.snap_distance = snap_distance
         self.remaining = budget
         self.spent = 0
-        """Number of spent readings: new places, and revisits of observed places."""
+        """Number of spent readings: newly observed places, and planned revisits."""
         self.decisions = 0
         self.returning_home = False
         """True if the last plan leads to the end place of the mission."""
@@ -157,9 +158,9 @@ class SensingLoop:
         """Places without a reading after all retries."""
         self.reservations = BudgetReservations()
         self.leads: frozenset[str] = frozenset({""})
-        """Names of the quantities whose readings complete the visits of some probe."""
+        """Names of the quantities whose readings complete a visit of some probe."""
         self.clock_ns: int | None = None
-        """Time of the driver's clock [ns]; None = no clock. Stamps far ahead of it are rejected."""
+        """Present time [ns]; None = unknown. Stamps far ahead of this time are rejected."""
         self._misses: Counter[int] = Counter()
         self._newest_ns: dict[str, int] = {}
         self.policy = policy
@@ -169,9 +170,9 @@ class SensingLoop:
         self.turn_radius = turn_radius
         self.aim = aim
         self.blocked: set[int] = set()
-        """Places that cannot be reached at present; the driver updates the set."""
+        """Places that cannot be reached at present. The user of the loop updates the set."""
         self.closed: frozenset[int] = frozenset()
-        """Occupied places of the present map; see `move_to`."""
+        """Places of the present map that are occupied by obstacles; see `move_to`."""
         self.policy_state: PolicyState = None
         self.clock = clock
         self.limits = limits
@@ -196,10 +197,10 @@ class SensingLoop:
         closed: Collection[int] = (),
         further: Mapping[str, Belief] = MappingProxyType({}),
     ) -> None:
-        """Replace the map; its first places are the present places, in order.
+        """Replace the map by a larger map that begins with the present places, in order.
 
-        Readings, spent budget and reservations stay. Earlier snapshots keep the map with which they
-        were made. An error leaves the loop unchanged.
+        Readings, spent budget and reservations stay. Earlier snapshots keep the old map. An error
+        leaves the loop unchanged.
 
         Args:
             topology: the new map.
@@ -239,7 +240,7 @@ class SensingLoop:
         self.policy_state = BatchPlan(self.policy_state, self.spent).policy_state
 
     def shut_moves(self, moves: Collection[tuple[int, int]]) -> None:
-        """Exclude some moves (from, to) from every plan, and allow all others again."""
+        """Exclude some moves (from, to) from every plan, and allow all other moves."""
         if not self.shut.issuperset(moves):  # stored plans for several probes may use these moves
             self.policy_state = BatchPlan(self.policy_state, self.spent).policy_state
         self.shut = frozenset(moves)
@@ -248,7 +249,7 @@ class SensingLoop:
     def keep_limits(self, at: int | None = None, probe: str = "") -> None:
         """Close the places that may lie beyond the limits, and open all other places.
 
-        Places near the first place `at` of each probe are declared safe.
+        Places near the first place `at` of a probe are declared safe.
         """
         if self.limits is None:
             return
@@ -264,7 +265,7 @@ class SensingLoop:
     def set_limits(
         self, declared: Collection[int], began: Collection[str], beyond: Collection[int]
     ) -> None:
-        """Set the safe places, the probes that began, and the closed places."""
+        """Set the safe places, the probes that have started, and the closed places."""
         self.declared, self.began = frozenset(declared), frozenset(began)
         if self.beyond != (found := frozenset(beyond)):
             self.counts["limits_closed"] += len(found - self.beyond)
@@ -279,7 +280,7 @@ class SensingLoop:
         declared: Collection[int],
         began: Collection[str],
     ) -> None:
-        """Close and open places as before a restart.
+        """Restore the closing and opening of places from before a restart.
 
         Raises:
             ValueError: a place is not on the map.
@@ -290,9 +291,9 @@ class SensingLoop:
         self.set_limits(declared, began, self.beyond.union(closed) - set(opened))
 
     def limit_figures(self) -> dict[str, int]:
-        """Return the numbers of open and closed places and of changes; {} = no limits.
+        """Return the numbers of open and closed places, and of changes; {} = no limits.
 
-        ``read_beyond`` is the number of places whose average readings lie beyond the limits.
+        ``read_beyond`` is the number of places whose average reading lies beyond the limits.
         """
         if self.limits is None:
             return {}
@@ -324,8 +325,8 @@ class SensingLoop:
     def of(self, quantity: str = "", *, leads: bool = False) -> Receiver:
         """Return the receiver of a quantity's readings; for the main quantity, the loop itself.
 
-        With `leads`, the readings cost the budget, because their probe does not measure the main
-        quantity.
+        With `leads`, readings of the quantity cost the budget. Use this for a probe that does not
+        measure the main quantity.
 
         Raises:
             ReadingError: there is no such quantity.
@@ -362,9 +363,9 @@ class SensingLoop:
     def tell(self, readings: Iterable[Reading | PlacedReading], *, lead: str = "") -> TellReport:
         """Use readings in any order. Each reading is either used or rejected, and counted.
 
-        A `PlacedReading` was checked before, so that only the budget can reject it. Only readings
-        of the quantity `lead` cost the budget; "" = the main quantity. A newly observed place costs
-        one reading, and so does a planned revisit. Late readings are used and counted.
+        A `PlacedReading` was checked before, and only the budget can reject it. Only readings of
+        the quantity `lead` cost the budget; "" = the main quantity. A newly observed place or a
+        planned revisit costs one reading. Late readings are used, and counted as late.
         """
         accepted = late = 0
         new_places: list[int] = []
@@ -408,7 +409,7 @@ class SensingLoop:
         """Replace a reading by another reading of the same stay at a place.
 
         Args:
-            before: stored reading; after an earlier amendment, with the stamp of the first reading.
+            before: stored reading. After an earlier replacement, it has the first reading's stamp.
             reading: new reading.
         """
         self.belief_of(reading.reading.quantity).amend_placed(before, reading)
@@ -422,7 +423,7 @@ class SensingLoop:
         return Rejection(reading, error.reason, str(error))
 
     def _count(self, reading: Reading) -> int:
-        """Count a used reading. Return 1 if its quantity has a newer reading, else 0."""
+        """Count a used reading. Return 1 if the quantity has a newer reading, else 0."""
         name = reading.quantity if reading.quantity in self.quantities else ""
         newest_ns = self._newest_ns.get(name, reading.stamp_ns)
         self._newest_ns[name] = max(newest_ns, reading.stamp_ns)
@@ -433,7 +434,7 @@ class SensingLoop:
         return late
 
     def advance(self, now_ns: int) -> None:
-        """Advance time to `now_ns` [ns]; this ages the readings of a field that changes."""
+        """Advance the time of all beliefs to `now_ns` [ns], which ages their readings."""
         for belief in (self.belief, *(each.belief for each in self.quantities.values())):
             belief.advance(1e-9 * now_ns)
 
@@ -455,7 +456,7 @@ class SensingLoop:
         return TellReport(accepted, (), tuple(rejected))
 
     def place(self, reading: Reading) -> PlacedReading:
-        """Check a reading and find its place, without using it.
+        """Check a reading and find its place, but do not use the reading.
 
         Raises:
             ReadingError: the reading is invalid; the error has the reason for the counts.
@@ -471,7 +472,7 @@ class SensingLoop:
         return belief.place(replace(reading, location=location, quantity=quantity))
 
     def check_budget(self, placed: PlacedReading) -> None:
-        """Check that the budget has a reading for the place of a reading.
+        """Check that the budget of readings covers a reading.
 
         Raises:
             ReadingError: the readings are spent, or reserved for other places.
@@ -480,7 +481,7 @@ class SensingLoop:
             self.check_room(placed.place)
 
     def check_room(self, place: int, quantity: str = "") -> None:
-        """Check that the budget has a reading of a quantity for a place.
+        """Check that the budget of readings covers a reading of a quantity at a place.
 
         Raises:
             ReadingError: the readings are spent, or reserved for other places.
@@ -512,10 +513,10 @@ class SensingLoop:
             raise ReadingError("stamp_ahead", msg)
 
     def wants(self, location: int, quantity: str = "") -> bool:
-        """Return whether the budget has a reading of a quantity for a place.
+        """Return whether the budget covers a reading of a quantity at a place.
 
-        After the first decision, the last readings are reserved for the planned ways. Observed
-        places cost nothing. The reading of `quantity` completes a visit of the probe.
+        Observed places cost nothing. After the first decision, readings are reserved for the
+        planned routes. Readings of `quantity` complete the visits of the probe.
         """
         left, visit = self.remaining.readings, (quantity, location)
         if left is None or self.restoring or not (self.decisions or self.returning_home):
@@ -525,7 +526,7 @@ class SensingLoop:
         promised = self.reservations.kept(self.observed_of, self.set_aside)
         if visit not in promised:
             return left > len(promised)
-        # A way may cross a blocked place, where no reading was expected.
+        # A route may cross a blocked place, where no reading was expected.
         return left > len(self.reservations.goals(self.observed_of, self.set_aside) - {visit})
 
     def miss(self, location: int) -> bool:
@@ -551,7 +552,7 @@ class SensingLoop:
         return again
 
     def replay_miss(self, location: int, *, again: bool) -> None:
-        """Replay a visit without a reading; without `again` the place is set aside."""
+        """Record a visit without a reading. If `again` is False, the place is set aside."""
         self._misses[location] += 1
         self.counts["missed"] += 1
         if not again:
@@ -604,20 +605,20 @@ class SensingLoop:
     ) -> Plan:
         """Choose the next place to observe for a probe at `at`.
 
-        A policy for several probes plans for all waiting probes at the first question. The plans of
-        the others are stored until their questions, or until the next visit.
+        A policy for several probes plans for all `waiting` probes together. The plans of the other
+        probes are stored until these probes ask, or until the next reading that costs the budget.
 
         Args:
             at: place of the probe; None = no place yet.
-            pending: waypoints of other probes, with the places of `passed`.
+            pending: waypoints of other probes, including the places of `passed`.
             passed: places that a probe has left before their readings arrived.
             limit: limit on the computing of this decision; None = the loop's limit.
             probe: name of the probe, if there are several.
             waiting: places of other probes that wait for a decision, by name.
-            now_ns: time of the decision [ns], for a field that changes; None = no change of time.
+            now_ns: time of the decision [ns], for a field that changes; None = keep the time.
             heading: heading of a probe with a turning radius [rad]; None = unknown.
-            carried: names of the quantities that the probe measures; the first one completes a
-                visit; None = all quantities.
+            carried: names of the quantities that the probe measures; None = all quantities. The
+                first quantity completes a visit.
 
         Returns:
             The plan. When the mission is over, it has a reason and no waypoint.
@@ -677,7 +678,7 @@ class SensingLoop:
         lead: QuantityBelief,
         further: tuple[QuantityBelief, ...],
     ) -> Plan:
-        """Return the plan of the policy, or its stored plan for this probe."""
+        """Return the stored plan for a probe, or a new plan of the policy."""
         left = self.readings_for(probe, pending)
         if left is not None and left <= 0:
             return no_plan(READINGS_SPENT)
@@ -742,7 +743,7 @@ class SensingLoop:
         }
 
     def finish_links(self) -> None:
-        """Update the links between quantities with all readings so far."""
+        """Update the links between the maps of quantities with all readings."""
         for source in dict.fromkeys(self.links.sources.values()):
             self.links.follow(self.belief_of, source, now=True)
 
@@ -764,9 +765,9 @@ class SensingLoop:
         return carried[0] if carried is not None and carried[0] in self.quantities else ""
 
     def good_enough(self, measured: Sequence[QuantityBelief] | None = None) -> str:
-        """Return the reason why all target errors of some quantities are met; "" if not; see `met`.
+        """Return the reason why the map is good enough; "" = a target error is not met.
 
-        The quantities are `measured`; None = all quantities.
+        The target errors are those of the quantities `measured`; None = all quantities.
         """
         if measured is None:
             main, further = self._measured(None)
@@ -782,9 +783,9 @@ class SensingLoop:
         return "; ".join(found)
 
     def readings_for(self, probe: str, pending: Collection[int]) -> int | None:
-        """Return the number of readings left for a probe; None = no limit.
+        """Return the number of remaining readings for a probe; None = no limit.
 
-        The readings reserved for the other probes are subtracted.
+        Readings that are reserved for other probes are subtracted.
         """
         left = self.remaining.readings
         if left is None:
@@ -802,7 +803,7 @@ class SensingLoop:
         Args:
             plan: plan with a waypoint.
             remaining: remaining budget of the probe; None = the loop's budget.
-            observed: (n,) observed places; None = the observed places of the main quantity.
+            observed: (n,) mask of observed places; None = the places observed by the main quantity.
         """
         left = self.remaining if remaining is None else remaining
         if left.readings is not None and left.readings < 1:
@@ -824,25 +825,25 @@ class SensingLoop:
         again: bool = False,
         carried: Sequence[str] | None = None,
     ) -> None:
-        """Replay a decision from before a restart, with its policy state and its way.
+        """Restore a decision from before a restart: policy state, route, and probe.
 
-        `again` is True if the goal was already observed.
+        `again` is True if the goal was already observed when it was chosen.
         """
         self.decisions += 1
         self.reservations.make(probe, path, self.lead_of(carried), again=again)
         self.policy_state = state
 
     def replay_way_home(self, probe: str = "") -> None:
-        """Replay that the last plan before a restart led to the end place."""
+        """Restore from before a restart that the last plan led to the end place."""
         self.returning_home = True
         self.reservations.drop(probe)
 
     def release(self, probe: str = "") -> None:
-        """Release the readings reserved for the way of a probe."""
+        """Release the readings that are reserved for the last plan of a probe."""
         self.reservations.drop(probe)
 
     def snapshot(self, clock: Clock | None = None) -> SensingLoop:
-        """Return an independent copy, to plan while this loop takes readings; see `adopt`."""
+        """Return an independent copy, to plan while this loop uses readings; see `adopt`."""
         other = copy.copy(self)
         other.clock = self.clock if clock is None else clock
         other.blocked = set(self.blocked)
@@ -858,7 +859,7 @@ class SensingLoop:
         return other
 
     def adopt(self, snapshot: SensingLoop, probe: str = "") -> None:
-        """Take over the decision of a snapshot for a probe."""
+        """Copy the decision for a probe from a snapshot into this loop."""
         self.decisions = snapshot.decisions
         self.policy_state = snapshot.policy_state
         self.returning_home = snapshot.returning_home
@@ -869,7 +870,7 @@ class SensingLoop:
 class FurtherReceiver:
     """Receiver of the readings of a further quantity.
 
-    If the quantity `leads`, its readings cost the budget, as those of the main quantity.
+    If `leads` is True, readings of the quantity cost the budget.
     """
 
     def __init__(self, loop: SensingLoop, quantity: str, *, leads: bool = False) -> None:
@@ -885,16 +886,16 @@ class FurtherReceiver:
 
     @property
     def topology(self) -> Topology:
-        """Present map of the loop."""
+        """Map of the loop."""
         return self._loop.topology
 
     @property
     def clock_ns(self) -> int | None:
-        """Time of the driver's clock [ns]; None = it has none."""
+        """Present time [ns]; None = unknown."""
         return self._loop.clock_ns
 
     def check_budget(self, placed: PlacedReading) -> None:
-        """Check that the budget has a reading for a place; else raise ReadingError."""
+        """Raise ReadingError if the budget of readings does not cover a reading."""
         if self._leads:
             self._loop.check_room(placed.place, self._quantity)
 
@@ -904,10 +905,10 @@ class FurtherReceiver:
         return due or not self.belief.observed[location]
 
     def tell(self, readings: Iterable[Reading | PlacedReading]) -> TellReport:
-        """Use readings. The report has the places that got their first reading of this quantity."""
+        """Use readings, and report the places with a first reading of the quantity."""
         before = self.belief.observed.copy()
         with suppress(ActiveSensingError):
-            # Weights computed before each reading make a restart round as the first run did.
+            # The weights are computed before each reading, for equal rounding after a restart.
             self.belief.weights  # noqa: B018  computed on being asked
         if self._leads:
             return self._loop.tell(readings, lead=self._quantity)

@@ -1,1 +1,1 @@
-"""Parts of `SensingLoop`: budgets, limits, further quantities, and reservations."""
+"""Parts of `SensingLoop`: budgets, limits, further quantities and reservations."""

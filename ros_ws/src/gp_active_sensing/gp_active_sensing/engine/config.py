@@ -15,7 +15,7 @@ START = "start"
 
 @dataclass(frozen=True)
 class SortieConfig:
-    """Configuration of one battery: its metres and seconds; null = no such limit."""
+    """Configuration of one battery by metres and seconds; null = no such limit."""
 
     metres: float | None = param(
         None,
@@ -71,7 +71,7 @@ class DriveConfig:
 
 @dataclass(frozen=True)
 class BudgetConfig:
-    """Limits on the mission; the first reached limit ends the mission. null = no such limit."""
+    """Limits on the mission. The first limit that is reached ends the mission; null = no limit."""
 
     readings: int | None = param(None, help="newly observed places", low=1)
     metres: float | None = param(None, help="distance driven", unit="m", above=0.0)
@@ -109,7 +109,7 @@ class BudgetConfig:
         return {name: Aim(error, self.error_of) for name, error in each.items() if name != main}
 
     def budget(self) -> Budget:
-        """Return the loop's budget."""
+        """Return the limits as a `Budget`."""
         return Budget(self.readings, self.metres, self.seconds)
 
 
@@ -117,7 +117,7 @@ class BudgetConfig:
 class LimitConfig:
     """Limit on the computing of one decision; null = no such limit.
 
-    A scenario without this section has a limit of 500 expansions.
+    A scenario without this section has a limit of 500 expansions per decision.
     """
 
     seconds: float | None = param(None, help="computing time", unit="s", low=0.0)
@@ -128,5 +128,5 @@ class LimitConfig:
     )
 
     def limit(self) -> PlanLimit:
-        """Return the loop's limit."""
+        """Return the limits as a `PlanLimit`."""
         return PlanLimit(self.seconds, self.expansions)

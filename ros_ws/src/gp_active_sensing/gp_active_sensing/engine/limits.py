@@ -16,20 +16,20 @@ from gp_active_sensing.topology.base import GraphTopology
 from gp_active_sensing.types import BoolArray, IntArray
 
 _READ = 0.5
-"""Smallest probability, of being within the limits, at which an observed place is open."""
+"""Smallest probability of keeping the limits with which an observed place is open."""
 _STEPS = 2.5
-"""Default radius of the safe area about a start [median distances to the nearest place]."""
+"""Default radius of the safe area around a start [median distances to the nearest place]."""
 
 
 @dataclass(frozen=True)
 class LimitsConfig:
-    """Limits on the noise-free field where a probe may go, such as a least depth; null = no limit.
+    """Limits on the field at the places that a probe may enter, such as a least depth.
 
-    A place is open if
+    The limits apply to the noise-free field; null = no limit. Three kinds of places are open:
 
-    - it is declared safe and unobserved,
-    - it is observed, and within the limits with a probability of at least one half, or
-    - it is unobserved, and within the limits with a probability of at least `probability`.
+    - unobserved places that are declared safe,
+    - observed places that keep the limits with a probability of at least one half,
+    - unobserved places that keep the limits with a probability of at least `probability`.
     """
 
     at_least: float | None = param(
@@ -67,10 +67,10 @@ class LimitsConfig:
         return math.inf if self.at_most is None else self.at_most
 
     def limits(self) -> LimitsConfig | None:
-        """Return the limits of the loop; None = there are no limits.
+        """Return the checked limits; None = no limits.
 
         Raises:
-            ConfigError: `at_least` is not below `at_most`, or other keys are given without both.
+            ConfigError: `at_least` is not below `at_most`, or neither is given beside other keys.
         """
         if self.at_least is None and self.at_most is None:
             if self != LimitsConfig():
@@ -83,7 +83,7 @@ class LimitsConfig:
         return self
 
     def near(self, topology: Topology, at: int) -> IntArray:
-        """Return the places that are declared safe when a probe begins at the place `at`."""
+        """Return the places that are declared safe for a probe that starts at the place `at`."""
         from scipy.spatial import cKDTree  # here, since it is slow to import
 
         points = topology.positions
@@ -117,7 +117,7 @@ class LimitsConfig:
 
 
 def check_limits(topology: Topology) -> None:
-    """Reject limits on a map without moves, where ways cross unknown places (ConfigError)."""
+    """Raise ConfigError for a map without moves, where drives cross unknown places."""
     if topology.free or not isinstance(topology, GraphTopology):
         msg = (
             f"limits: map {topology.name!r} has places and no moves between them, so nothing says "

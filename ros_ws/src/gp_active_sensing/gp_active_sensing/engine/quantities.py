@@ -38,7 +38,8 @@ def by_name(
 def may_follow(name: str, main: Belief, quantities: Mapping[str, QuantityBelief]) -> bool:
     """Return whether a quantity with the link `AUTO` may be linked to the main quantity.
 
-    The link is not possible if a quantity changes in time, or if another quantity links to it.
+    The link is not possible if the quantity or the main quantity changes in time. It is not
+    possible either if another quantity is linked to the quantity.
     """
     changing = main.drift.changing or quantities[name].belief.drift.changing
     return not changing and all(q.link != name for q in quantities.values())
@@ -72,7 +73,7 @@ class QuantityLinks:
             check_linked(self.templates[name], quantities[source].belief if source else belief)
 
     def follow(self, belief: Callable[[str], Belief], source: str, *, now: bool = False) -> None:
-        """Update the due links to the map of the quantity `source`; see `link.follow`."""
+        """Update the links to the map of the quantity `source`; see `belief.link.follow`."""
         for name, of in self.sources.items():
             if of == source:
                 follow(belief(name), self.templates[name], belief(of), now=now)

@@ -1,4 +1,4 @@
-"""Reservations of readings for planned ways and revisits, and stored plans of a batch."""
+"""Reservations of readings for planned routes and revisits, and stored plans of a batch."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from gp_active_sensing.types import BoolArray, Cost, Plan
 
 _KEY = "joint"
 Visit: TypeAlias = tuple[str, int]
-"""Reading of the budget: the name of its quantity ("" = the main quantity), and its place."""
+"""Name of a quantity ("" = the main quantity), and a place where it is to be measured."""
 Observed: TypeAlias = Callable[[str], BoolArray]
-"""Function of a quantity's name that returns the (n,) mask of places with its readings."""
+"""Function from the name of a quantity to the (n,) mask of places with readings of the quantity."""
 
 
 class BudgetReservations:
-    """Ways of the last plans, and observed goals that will get another reading.
+    """Readings of the budget that are reserved for the last plan of each probe.
 
-    A way belongs to the quantity that completes the visits of its probe; "" = the main quantity. A
-    place on this way without a reading of that quantity costs a reading of the budget. A goal that
-    was observed when it was chosen costs another reading at its next visit.
+    A plan has a route and the name of a quantity; "" = the main quantity. Each place on the route
+    without a reading of this quantity reserves a reading. A goal that was already observed when it
+    was chosen also reserves a reading.
     """
 
     def __init__(self) -> None:
         self._ways: dict[str, tuple[str, tuple[int, ...]]] = {}
-        """Quantity and way of the last plan with a waypoint, by probe."""
+        """Quantity and route of the last plan with a waypoint, by probe."""
         self._due: dict[str, Visit] = {}
-        """Goals that were observed when they were chosen, until their next readings, by probe."""
+        """Goals that were already observed when they were chosen, by probe."""
 
     def copy(self) -> BudgetReservations:
         """Return an independent copy."""
@@ -42,7 +42,7 @@ class BudgetReservations:
 
         Args:
             probe: name of the probe.
-            way: places on the way, in order; () = no way.
+            way: places on the route, in order; () = no route.
             quantity: name of the quantity that completes a visit of the probe.
             again: True if the last place is observed and will get another reading.
         """
@@ -72,7 +72,7 @@ class BudgetReservations:
         return (quantity, place) in self._due.values()
 
     def pay(self, place: int, quantity: str = "") -> None:
-        """Record a reading of a place; it fulfils every revisit of the place."""
+        """Record a reading of a place. It ends the reservations of revisits of this place."""
         for probe in [probe for probe, goal in self._due.items() if goal == (quantity, place)]:
             del self._due[probe]
 
@@ -95,9 +95,9 @@ class BudgetReservations:
     def kept_from(
         self, probe: str, pending: Collection[int], observed: Observed, set_aside: Collection[int]
     ) -> int:
-        """Return the number of readings that are reserved for the other probes.
+        """Return the number of readings that are reserved for the probes other than `probe`.
 
-        These are readings at the `pending` waypoints and at unobserved places on the ways to them.
+        These are readings at the `pending` waypoints, and at unobserved places on the routes there.
         """
         ways = [each for other, each in self._ways.items() if other != probe]
         visits = {
@@ -146,7 +146,7 @@ class BatchPlan:
         }
 
     def take(self, probe: str, at: int | None, unavailable: Collection[int]) -> Plan | None:
-        """Remove and return a probe's plan; None if it is elsewhere or the goal is unavailable."""
+        """Remove and return the plan of a probe at `at`; None = no plan, or unavailable goal."""
         kept = self._plans.pop(probe, None)
         if kept is None or kept["at"] != at or kept["waypoints"][0] in unavailable:
             return None

@@ -72,10 +72,11 @@ policies.add("w_gp_ucb", "gp_active_sensing.planning.bandits.nonstationary:WGpUc
 
 
 def build_policy(mapping: Mapping[str, Any], *, path: str = "policy") -> Policy:
-    """Return the policy of the name ``mapping["name"]``, configured by the other keys.
+    """Return the policy with the name ``mapping["name"]``; the other keys configure the policy.
 
     Raises:
-        ConfigError: no name, an unknown name, or wrong values. The error lists all problems.
+        ConfigError: the name is missing or unknown, or values are wrong. The error lists all
+            problems.
     """
     if not isinstance(mapping, Mapping) or "name" not in mapping:
         msg = f"{path}.name: is required and missing, "

@@ -1,4 +1,4 @@
-"""Contract of every policy, and its optional methods besides `plan`."""
+"""Interface of the policies, and functions that call their optional methods."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from gp_active_sensing.types import (
 )
 
 PolicyState = Any
-"""State that a policy keeps between stages: None, or JSON-serialisable data."""
+"""State of a policy between two decisions: None, or JSON-serialisable data."""
 
 
 @runtime_checkable
 class Policy(Protocol):
-    """Frozen dataclass whose fields are the policy's configuration; it stores no state.
+    """Frozen dataclass whose fields are the configuration of the policy; it stores no state.
 
     Optional methods: ``check(belief, topology)`` raises PlanningError if the policy cannot plan
     (see `check_fit`). ``rest()`` releases resources outside of this process. ``drift()`` returns
-    the drift of the belief; None = the configured drift.
+    the drift model of the belief; None = the configured drift model.
     """
 
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         """Choose the next place to observe.
 
-        The method never raises on a deadline and never changes the belief. The same request,
-        generator state and `limit.expansions` give the same plan.
+        The method never changes the belief. It raises no error when the time limit is reached. The
+        same request, random generator and `limit.expansions` give the same plan.
 
         Args:
             request: belief, map, remaining budget and limit.
@@ -51,13 +51,13 @@ class Policy(Protocol):
 
 @dataclass(frozen=True)
 class Candidates:
-    """Candidates for the next move within the budget, and the ways to them.
+    """Candidates: the places that a probe may choose next, with the routes to these places.
 
     Args:
         locations: (A,) candidates, sorted.
-        routes: (A,) way to each candidate.
-        observed: (n,) observed or pending places.
-        reason: reason why there is no candidate; "" if there is one.
+        routes: (A,) route to each candidate.
+        observed: (n,) mask of the observed or pending places.
+        reason: why there is no candidate; "" if there are candidates.
     """
 
     locations: IntArray
@@ -66,7 +66,7 @@ class Candidates:
     reason: str = ""
 
     def plan_for(self, index: int, **fields: Any) -> Plan:
-        """Return the plan that goes to the candidate at `index`."""
+        """Return the plan to drive to the candidate at `index`."""
         route = self.routes[index]
         waypoints = fields.pop("waypoints", (int(self.locations[index]),))
         return Plan(waypoints=waypoints, path=route.path, cost=route.cost, **fields)
@@ -74,10 +74,10 @@ class Candidates:
     def valued_plan(
         self, index: int, least: FloatArray, most: FloatArray | None = None, **fields: Any
     ) -> Plan:
-        """Return the plan that goes to the candidate at `index`, with the values of all candidates.
+        """Return the plan to drive to the candidate at `index`, with the values of all candidates.
 
-        The bounds on the values are `least` and `most`, each (A,); without `most` both bounds are
-        `least`. By default the plan has the bounds of its candidate.
+        `least` and `most` (A,) are lower and upper bounds on the values. If `most` is None, `least`
+        is exact. The plan gets the bounds of its candidate, if `fields` has no other bounds.
         """
         lower, upper = least.tolist(), (least if most is None else most).tolist()
         values = tuple(map(CandidateValue, self.locations.tolist(), lower, upper))
@@ -86,7 +86,7 @@ class Candidates:
 
 
 def candidates(request: PlanRequest) -> Candidates:
-    """Return the candidates that a probe can afford, with their routes; see `BudgetConstraint`."""
+    """Return the places that a probe can afford to observe next; see `BudgetConstraint`."""
     topology, at, remaining = request.topology, request.at, request.remaining
     observed = request.belief.observed.copy()
     observed[list(request.pending)] = True
@@ -115,7 +115,7 @@ class QueriesExpert(Protocol):
 
     @property
     def asks(self) -> bool:
-        """Return whether the configured policy asks an expert."""
+        """True if the policy asks an expert, as configured."""
 
     def queries(
         self,
@@ -131,7 +131,7 @@ class QueriesExpert(Protocol):
 
 @runtime_checkable
 class PlansBatch(Protocol):
-    """Policy that chooses for several probes together."""
+    """Policy that chooses the next places of several probes together."""
 
     def plan_batch(
         self,
@@ -154,10 +154,10 @@ class PlansBatch(Protocol):
 
 @runtime_checkable
 class Explains(Protocol):
-    """Policy that explains its choice; other policies are explained by the candidates' values.
+    """Policy that explains its plans in words.
 
-    Optional attributes describe the values: `unit` (such as "nat"), and `bounded` if the values
-    are bounds.
+    Any policy may have the attributes `unit` and `bounded`. `unit` is the unit of the values in its
+    plans, such as "nat". `bounded` is True if these values are bounds.
     """
 
     @staticmethod
@@ -176,11 +176,10 @@ def check_fit(
     topology: Topology,
     others: Collection[QuantityBelief] = (),
 ) -> None:
-    """Check that a policy can plan with a belief, on a map, for several quantities.
+    """Check that a policy can plan with a belief, on a map, for the main and other quantities.
 
     Raises:
-        PlanningError: the policy cannot plan on this map, with this belief, or for several
-            quantities.
+        PlanningError: the policy cannot plan for these arguments.
     """
     if others and getattr(policy, "one_quantity", False):
         msg = (
@@ -194,13 +193,13 @@ def check_fit(
 
 
 def rest(policy: Policy) -> None:
-    """Let a policy release its resources, because no decision is expected for now."""
+    """Release the resources of a policy, if no decision is expected soon."""
     if give_back := getattr(policy, "rest", None):
         give_back()
 
 
 def drift_of(policy: Policy) -> DriftConfig | None:
-    """Return the drift that a policy defines; None for a policy without a drift."""
+    """Return the drift model that a policy defines; None if it defines none."""
     drift = getattr(policy, "drift", None)
     return drift() if drift else None
 
@@ -218,6 +217,6 @@ def revisits(policy: object) -> bool:
 def crosses(policy: object) -> bool:
     """Return whether a policy (or its class) may drive through observed places to any goal.
 
-    Other policies choose among `candidates`: the unobserved adjacent places, if there are any.
+    Other policies choose among unobserved adjacent places, if there are any; see `candidates`.
     """
     return bool(getattr(policy, "crosses", False))

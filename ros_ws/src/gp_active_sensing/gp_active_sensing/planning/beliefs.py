@@ -1,4 +1,4 @@
-"""Beliefs for planning: pending places count as observed, and similar candidates are merged."""
+"""Posteriors given pending places, and groups of similar hyperparameter candidates."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing.util.ties import NAT, RELATIVE, by_size, first_best
 
 _PLACES = 48
-"""Largest number of places whose correlations are compared."""
+"""Largest number of places at which correlations under two candidates are compared."""
 _MASS = 0.99
-"""Probability mass of the most probable λ that `representatives` considers."""
+"""Probability mass of the hyperparameter candidates that `representatives` considers."""
 
 
 def joint_given_pending(
@@ -23,8 +23,8 @@ def joint_given_pending(
 ) -> Posterior:
     """Return the joint posterior at `locations` as if each pending place had one reading.
 
-    The pending values are unknown, so means stay. A posterior covariance needs no values. The
-    posterior is under the candidates `which` (W,); None = under all.
+    The pending values are unknown, so the means stay the same. The covariance does not depend on
+    values. `which` (W,) selects hyperparameter candidates; None = all candidates.
     """
     extra = unread(belief, pending)
     if not extra.size:
@@ -42,7 +42,7 @@ def joint_given_pending(
 def marginals_given_pending(
     belief: Belief, locations: IntArray, pending: Collection[int]
 ) -> tuple[FloatArray, FloatArray]:
-    """Return mean and latent variance (L, m) as if each pending place had one reading."""
+    """Return mean and variance (L, m) of the field as if each pending place had one reading."""
     if not unread(belief, pending).size:
         return belief.marginals(locations)
     posterior = joint_given_pending(belief, locations, pending)
@@ -56,12 +56,12 @@ def unread(belief: Belief, pending: Collection[int]) -> IntArray:
 
 
 class MergedCandidates(NamedTuple):
-    """Predictions at m places under each of L candidates λ.
+    """Predictions at m places for L hyperparameter candidates.
 
     Args:
-        weights: (L,) belief; sums to one.
+        weights: (L,) weights of the candidates; sum to one.
         mean: (L, m) means.
-        covariance: (L, m, m) covariance of the latent field.
+        covariance: (L, m, m) covariance of the noise-free field.
         noise: (L,) variance of the noise.
         reference: (L,) entropy of the noise, subtracted from the entropy of every reading [nat].
     """
@@ -82,9 +82,9 @@ def joined(candidates: MergedCandidates, most: int) -> MergedCandidates:
         + \tfrac12 \sum_x (\log v_{ix} - \log v_{jx})^2
         + \frac{1}{m} \sum_{x \ne y} (\rho_{ixy} - \rho_{jxy})^2 \Big)
 
-    with means μ, variances v and correlations ρ of readings [Ward1963]. The cost approximates the
-    divergence of close Gaussians. A merged candidate has the sum of the weights and the moments of
-    the mixture. Noise and reference are averages.
+    with weights w, and with means μ, variances v and correlations ρ of readings [Ward1963]. The
+    cost approximates the divergence of two similar Gaussians. The merged candidate has the sum of
+    both weights, and the mean and covariance of the mixture. Noise and reference are averages.
     """
     weights = candidates.weights
     if len(weights) <= most:
@@ -106,11 +106,11 @@ def joined(candidates: MergedCandidates, most: int) -> MergedCandidates:
 
 
 def representatives(belief: Belief, most: int) -> tuple[IntArray, FloatArray]:
-    """Return the indices (L',) and weights (L',) of candidates that represent the belief.
+    """Return indices (L',) and weights (L',) of hyperparameter candidates that represent a belief.
 
-    Candidates with similar predictions over the map form at most `most` groups, as in `joined`. The
-    most probable candidate of a group gets the weight of the group. The least probable candidates
-    beyond the mass `_MASS` are ignored.
+    Candidates with similar predictions form at most `most` groups, as in `joined`. The most
+    probable candidate of a group gets the weight of the group. The least probable candidates, with
+    a total weight of 1 %, are ignored.
     """
     weights = belief.weights
     order = by_size(weights)
@@ -133,7 +133,7 @@ def representatives(belief: Belief, most: int) -> tuple[IntArray, FloatArray]:
 
 
 def _features(candidates: MergedCandidates) -> FloatArray:
-    """Return features (L, F); the cost in `joined` contains their squared distances."""
+    """Return features (L, F) whose squared distances give the costs in `joined`."""
     weights, mean = candidates.weights, candidates.mean
     L, m = mean.shape
     noise = candidates.noise
@@ -152,14 +152,14 @@ def _features(candidates: MergedCandidates) -> FloatArray:
 
 
 def _groups(weights: FloatArray, features: FloatArray, most: int) -> IntArray:
-    """Return the group (L,) of each candidate, numbered by the groups' first candidates."""
+    """Return the number of each candidate's group, (L,)."""
     L = len(weights)
     weight = weights.copy()
     centred = features - weights @ features
     gram = centred @ centred.T
     square = np.diagonal(gram)
     apart = np.maximum(square[:, None] + square - 2.0 * gram, 0.0)
-    # Cost of merging each pair; the first member represents its group.
+    # Cost of merging each pair of groups. A group has the index of its first candidate.
     cost = weight[:, None] * weight / (weight[:, None] + weight) * apart
     np.fill_diagonal(cost, np.inf)
     group = np.arange(L)
@@ -170,7 +170,7 @@ def _groups(weights: FloatArray, features: FloatArray, most: int) -> IntArray:
         i = int((least <= best).argmax())
         j = int((cost[i] <= best).argmax())
         both = weight[i] + weight[j]
-        # Ward's distances of the merged group, from those of its two parts.
+        # Costs of the merged group, from the costs of its two parts [Ward1963].
         new = (weight[i] + weight) * cost[i] + (weight[j] + weight) * cost[j] - weight * cost[i, j]
         new = np.maximum(new / (both + weight), 0.0)
         weight[i] = both

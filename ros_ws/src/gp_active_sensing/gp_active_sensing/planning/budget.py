@@ -1,4 +1,4 @@
-"""Moves and goals that a probe can afford, with the way to its end place reserved."""
+"""Drives that a probe can afford, together with the drive to the end place afterwards."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ READINGS_SPENT = "the budget of readings is spent"
 NOTHING_IN_REACH = "every place in reach is on its way to be read by another probe, or set aside"
 """Reason for a plan without a waypoint when every reachable place is pending or unavailable."""
 _TOLERANCE = 1e-9
-"""Rounding error by which a drive may exceed the budget [m or s]."""
+"""Largest excess of a drive over the budget that counts as a rounding error [m or s]."""
 
 
 class FeasibleMove(NamedTuple):
     """Drive to `place` that a probe can afford.
 
-    `reads` contains the places on the drive that may get their first reading, and `place`.
+    `reads` contains `place`, and the places on the route that may get their first reading.
     """
 
     place: int
@@ -37,17 +37,17 @@ class FeasibleMove(NamedTuple):
     reads: tuple[int, ...]
 
     def left(self, budget: Budget) -> Budget:
-        """Return the remaining budget after the drive and its readings."""
+        """Return `budget` after the drive and its readings."""
         return budget.minus(readings=len(self.reads), cost=self.route.cost)
 
 
 class BudgetConstraint:
-    """Constraint of a budget on the drives on a map.
+    """Check of drives against a budget.
 
-    A drive to x is allowed if it fits into the remaining metres and seconds together with a way
-    from x to ``budget.end``. The way to the end place is that of least seconds or of least metres.
-    The remaining readings must also cover every unobserved place on the drive. A probe that obeys
-    the constraint can always reach the end place.
+    A drive to a place is allowed if the remaining metres and seconds cover the drive, and then the
+    fastest or the shortest route to ``budget.end``. The remaining readings must cover every
+    unobserved place on the drive. A probe that makes only allowed drives can always reach the end
+    place.
 
     Raises:
         PlanningError: the end place is not on the map.
@@ -63,7 +63,7 @@ class BudgetConstraint:
 
     @cached_property
     def ways_home(self) -> tuple[Ways, ...]:
-        """Ways to the end place of least seconds, of least metres, or both, by the limits."""
+        """Routes to the end place: the fastest, the shortest, or both, depending on the limits."""
         budget, end = self.budget, self.budget.end
         if end is None:
             return ()
@@ -73,7 +73,7 @@ class BudgetConstraint:
         return tuple(self.topology.ways_to(end, unit) for unit in by)
 
     def costs_home(self, by: str) -> FloatArray | None:
-        """Return the (n,) costs of the cheapest ways to the end place, infinite without a way.
+        """Return the (n,) costs of the cheapest routes to the end place; infinite = no route.
 
         The unit is `by`, "metres" or "seconds". None = the mission may end anywhere.
         """
@@ -84,7 +84,7 @@ class BudgetConstraint:
 
     @cached_property
     def restricts(self) -> bool:
-        """True if the budget may forbid a drive for other reasons than the number of stops."""
+        """True if a drive may be forbidden although readings are left."""
         budget = self.budget
         if budget.metres is not None or budget.seconds is not None:
             return True
@@ -93,7 +93,7 @@ class BudgetConstraint:
         return any(not np.isfinite(ways.seconds).all() for ways in self.ways_home)
 
     def leaves_room(self, horizon: int) -> bool:
-        """Return whether every sequence of `horizon` moves fits into the budget."""
+        """Return whether every sequence of `horizon` drives certainly fits into the budget."""
         if not self.topology.free:
             return False
         x = self.topology.positions
@@ -110,7 +110,7 @@ class BudgetConstraint:
         return self.budget.affords(Cost(drives * far, drives * far * slow), readings=0)
 
     def allows(self, place: int, cost: Cost, *, reads: int = 1, left: Budget | None = None) -> bool:
-        """Return whether a probe can afford a drive and the way to the end place after it.
+        """Return whether a probe can afford a drive, and then the route to the end place.
 
         Args:
             place: last place of the drive.
@@ -133,11 +133,11 @@ class BudgetConstraint:
         unavailable: Collection[int] = (),
         left: Budget | None = None,
     ) -> list[FeasibleMove]:
-        """Return the affordable drives to candidates, by place.
+        """Return the affordable drives to places that may be next, sorted by place.
 
         Args:
             at: place of the probe; None = no place yet.
-            observed: (n,) observed or pending places.
+            observed: (n,) mask of the observed or pending places.
             unavailable: places that must not be chosen; crossing them costs no reading.
             left: remaining budget; None = the whole budget.
         """
@@ -156,7 +156,7 @@ class BudgetConstraint:
         return found
 
     def way_home(self, at: int, left: Budget | None = None) -> Route | None:
-        """Return a way to the end place, an affordable one if possible; None without a way.
+        """Return a route to the end place, within the budget if possible; None = no route.
 
         The remaining budget is `left`; None = the whole budget.
         """
@@ -166,7 +166,7 @@ class BudgetConstraint:
         return next(iter(fits or routes), None)
 
     def why_none(self) -> str:
-        """Return the reason why none of the candidates is affordable."""
+        """Return the reason why no drive is affordable."""
         budget, names = self.budget, self.topology.names
         if budget.end is None:
             if budget.metres is None and budget.seconds is None:
@@ -199,7 +199,7 @@ def least_of(one: Budget, other: Budget) -> Budget:
 def in_metres(budget: Budget, speed: float | None) -> Budget:
     """Return a budget with seconds converted to metres at the probe's speed [m/s], if known.
 
-    Policies use the speeds of the map; these do not hold for a probe with its own speed.
+    Policies compute seconds from the speeds of the map, not from the speed of the probe.
     """
     if speed is None or budget.seconds is None:
         return budget
@@ -221,7 +221,7 @@ def check_end(
         speed: the probe's own speed [m/s]; None = the speeds of the map.
 
     Raises:
-        PlanningError: there is no way to the end place, or no way within the budget.
+        PlanningError: there is no route to the end place, or no route within the budget.
     """
     if budget.end is None:
         return
@@ -256,7 +256,7 @@ def check_end(
 
 
 def with_way_home(plan: Plan, topology: Topology, at: int, remaining: Budget) -> Plan:
-    """Return a last plan with the way to the end place.
+    """Return the last plan of a mission with the route to the end place.
 
     For a probe with its own speed, `remaining` has metres instead of seconds.
     """
@@ -278,16 +278,16 @@ def with_way_home(plan: Plan, topology: Topology, at: int, remaining: Budget) ->
 
 @dataclass(frozen=True)
 class ReachableGoals:
-    """Goals that a probe can afford, and the ways to them.
+    """Goals that a probe can afford, and the routes to these goals.
 
     Args:
         locations: (m,) goals, sorted; they are neither pending nor unavailable.
-        metres: (m,) length of the way to each goal.
-        seconds: (m,) duration of the way to each goal.
-        reads: (m,) readings that each goal may cost: one for each unobserved place on the way, and
-            one more for an observed goal.
-        ways: ways to every place of the map.
-        reason: reason why there is no goal; "" if there is one.
+        metres: (m,) length of the route to each goal.
+        seconds: (m,) duration of the route to each goal.
+        reads: (m,) readings that each goal may cost: one for each unobserved place on the route,
+            and one more if the goal is already observed.
+        ways: routes to every place of the map.
+        reason: why there is no goal; "" if there are goals.
     """
 
     locations: IntArray
@@ -298,7 +298,7 @@ class ReachableGoals:
     reason: str = ""
 
     def route(self, index: int) -> Route:
-        """Return the cheapest way to the goal at `index`. Raises IndexError without such a goal."""
+        """Return the cheapest route to the goal at `index`."""
         route = self.ways.route(int(self.locations[index]))
         assert route is not None, "a goal has a way"
         return route
@@ -307,11 +307,10 @@ class ReachableGoals:
 def reachable_goals(request: PlanRequest) -> ReachableGoals:
     """Find every place that a probe can afford to visit next.
 
-    The way to each place is the cheapest in seconds, or in metres if only metres are limited. It
-    may cross any place. The budget has to cover the way, the readings on it, and the way from the
-    goal to the end place. Pending and unavailable places are no goals, and crossing them costs no
-    reading. A probe on a road drives a loop to observe that road again. The time is O(n) without
-    moves, otherwise that of one search over the moves.
+    The route to each place is the fastest, or the shortest if only metres are limited. It may cross
+    any place. The budget must cover the route, the readings on the route, and the route from the
+    goal to the end place. Pending and unavailable places are not goals, and crossing them costs no
+    reading. To observe its present road again, a probe drives a loop.
 
     Raises:
         PlanningError: the end place is not on the map.
@@ -336,7 +335,7 @@ def reachable_goals(request: PlanRequest) -> ReachableGoals:
 def allowed(constraint: BudgetConstraint, ways: WaysFrom, reads: IntArray) -> BoolArray:
     """Return the (n,) mask of places to which the `constraint` allows a drive.
 
-    The drives may cost `reads` (n,) readings.
+    `reads` (n,) is the number of readings that a drive to each place may cost.
     """
     budget = constraint.budget
     fits = np.ones(len(reads), dtype=np.bool_)

@@ -17,11 +17,11 @@ from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing.util.ties import first_best
 
 _REFRESH = 64
-"""Number of exchanges after which the chain recomputes its inverse and residuals."""
+"""Number of exchanges after which the Markov chain recomputes its matrices."""
 
 
 Entries: TypeAlias = Callable[[IntArray, IntArray], FloatArray]
-"""Function ``entries(rows, columns) -> (r, c)`` of a symmetric positive semi-definite kernel."""
+"""Function ``entries(rows, columns)`` for entries (r, c) of a positive semi-definite kernel."""
 
 
 def checked(diagonal: FloatArray, k: int) -> FloatArray:
@@ -49,7 +49,7 @@ def checked(diagonal: FloatArray, k: int) -> FloatArray:
 
 
 def tolerance(diagonal: FloatArray) -> float:
-    """Return the value below which a variance or an eigenvalue is a rounding error."""
+    """Return the value below which a variance or an eigenvalue of a kernel is a rounding error."""
     largest = float(diagonal.max(initial=0.0))
     return float(np.finfo(np.float64).eps * max(diagonal.size, 1) * largest)
 
@@ -152,7 +152,7 @@ def sample_kdpp(
 
 
 def log_elementary(log_values: FloatArray, k: int) -> FloatArray:
-    """Return ``log e_j(v_1 … v_r)`` for j = 0 … k (rows) and r = 0 … m (columns).
+    """Return logarithms of elementary symmetric polynomials e_j of the values v_1 … v_r.
 
     ``e_j(v_1 … v_r) = e_j(v_1 … v_{r-1}) + v_r e_{j-1}(v_1 … v_{r-1})``. [Kulesza2012, Sec. 5.2.1].
 
@@ -161,7 +161,7 @@ def log_elementary(log_values: FloatArray, k: int) -> FloatArray:
         k: highest degree.
 
     Returns:
-        (k + 1, m + 1); -inf where r < j.
+        (k + 1, m + 1) array with the row j = 0 … k and the column r = 0 … m; -inf for r < j.
     """
     m = log_values.size
     table = np.full((k + 1, m + 1), -np.inf)
@@ -172,7 +172,7 @@ def log_elementary(log_values: FloatArray, k: int) -> FloatArray:
 
 
 def _draw_eigenvectors(log_values: FloatArray, k: int, rng: np.random.Generator) -> list[int]:
-    """Draw k indices with ``Pr(J) ∝ Π_{j in J} v_j``, from the last value to the first."""
+    """Draw a set J of k indices with ``Pr(J) ∝ Π_{j in J} v_j``."""
     table = log_elementary(log_values, k)
     with np.errstate(divide="ignore"):
         drawn = np.log(rng.random(log_values.size))
@@ -188,7 +188,7 @@ def _draw_eigenvectors(log_values: FloatArray, k: int, rng: np.random.Generator)
 
 
 def _draw_items(V: FloatArray, rng: np.random.Generator) -> IntArray:
-    """Draw k items with ``Pr(S) = det (V Vᵀ)_S``, for orthonormal columns V (m, k)."""
+    """Draw a set S of k items with ``Pr(S) = det (V Vᵀ)_S``, for orthonormal columns V (m, k)."""
     m, k = V.shape
     residual: FloatArray = (V * V).sum(axis=1)
     chosen = np.empty(k, dtype=np.int64)
@@ -251,10 +251,10 @@ def sample_kdpp_mcmc(
 def mixing_steps(
     diagonal: FloatArray, k: int, log_determinant: float, epsilon: float = 0.01
 ) -> int:
-    """Return the number of steps after which the bases-exchange walk is within `epsilon`.
+    """Return the number of steps after which the bases-exchange walk is close to the k-DPP.
 
-    ``k (log log(1/Pr(S_0)) + log(1/(2 ε²)))`` [Cryan2021, Corollary 2]. Pr(S_0) is bounded by the
-    trace, ``e_k(L) ≤ C(m, k) (tr L / m)^k`` (Maclaurin).
+    It is ``k (log log(1/Pr(S_0)) + log(1/(2 ε²)))`` [Cryan2021, Corollary 2]. The lower bound on
+    Pr(S_0) uses Maclaurin's inequality ``e_k(L) ≤ C(m, k) (tr L / m)^k``.
 
     Args:
         diagonal: (m,) diagonal of the kernel L.
@@ -272,7 +272,7 @@ def mixing_steps(
 
 
 class _BasesExchange:
-    """Set S of items with the matrices for an exchange of one item.
+    """Set S of k items, with the matrices that an exchange of one item needs.
 
     Attributes:
         items: (k,) the set S.
@@ -307,9 +307,9 @@ class _BasesExchange:
         self.residual = self.diagonal - (self.rows * self.weights).sum(axis=0)
 
     def exchange(self, slot: int, u: float) -> None:
-        """Replace the item in `slot` by the item at quantile `u` of all that may join the rest."""
+        """Replace the item in `slot` by a random item: quantile `u` of the items that may enter."""
         row, pivot = self.weights[slot], self.inverse[slot, slot]
-        # Variances given S without the item: zero within S, and 1/pivot for the item.
+        # Variances given the other items of S: zero within S, and 1/pivot for the leaving item.
         residual = np.maximum(self.residual + row * row / pivot, 0.0)
         left = self.items[slot]
         residual[self.items] = 0.0

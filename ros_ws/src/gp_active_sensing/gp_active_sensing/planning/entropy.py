@@ -1,4 +1,4 @@
-"""Entropies of Gaussians and of Gaussian mixtures, and rewards from these entropies."""
+"""Entropies of Gaussian distributions and of Gaussian mixtures."""
 
 from __future__ import annotations
 
@@ -13,54 +13,55 @@ from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 _LOG_2PI = math.log(2.0 * math.pi)
 _TINY = 1e-300
-"""Smallest argument of a logarithm that is multiplied by its argument."""
+"""Smallest argument of the logarithm in ``x log x``."""
 _NEGLIGIBLE = 1e-9
-"""Weight below which a component is ignored; it changes an entropy by less than 1e-7 nat."""
+"""Weight below which a mixture component is ignored, with an error below 1e-7 nat."""
 _CLOSE = 1e-4
-"""Width of the bounds on an entropy below which it is not integrated [nat]."""
+"""Largest difference of the bounds on an entropy that is not integrated [nat]."""
 _LIKE = (
     (9, 1.0, 0.75, 4.5, 0.2),
     (11, 1.0, 0.75, 5.5, 0.1),
     (17, 0.7, 0.5, 6.1, 0.2),
 )
-"""Quadrature rules for similar components. Each has a number of points, a step, the least deviation
-of a component, the largest distance of a mean plus four deviations, and the largest width of the
-bracket [nat]. Lengths are in standard deviations of the mixture. Errors are below 2e-4 nat."""
+"""Quadrature rules for mixtures of similar components, with errors below 2e-4 nat. A rule has its
+number of points, its step, the smallest σ and the largest ``|μ| + 4σ`` of a component, and the
+largest difference of the bounds [nat]. Step, μ and σ are in standard deviations of the mixture."""
 _REACH, _STEP = 5.0, 1.0
-"""Range beyond each mean [the component's deviations] and width of an equal step [the least
-deviation]."""
+"""Integration range on each side of a mean [standard deviations of the component], and largest
+step [smallest standard deviation of a component]."""
 _NODES = (8, 12, 16, 20, 24, 32)
 """Possible numbers of equal steps."""
 _GROWTH, _CENTRE = 0.25, 3.5
-"""Growth of steps with the distance from the narrowest component; range without it [deviations]."""
+"""Largest step of u after the substitution ``z = c sinh(u)``, and the length c [standard deviations
+of the narrowest component]."""
 _GROWING = (24, 32, 48, 64, 96, 128)
-"""Possible numbers of growing steps."""
+"""Possible numbers of steps of u."""
 _OFFSETS = np.array([-6.5, -3.0, 0.0, 3.0, 6.5])
-"""Offsets of the panel edges from the mean of a component [the component's deviations]."""
+"""Limits of the integration intervals around a mean [standard deviations of the component]."""
 _IN_CACHE = 1 << 15
-"""Largest number of densities in one chunk; it fits into the processor's cache."""
+"""Largest number of densities that are computed at once and fit into the processor's cache."""
 
 
 def gaussian_entropy(variance: FloatArray) -> FloatArray:
-    """Return ``½ log(2πe σ²)`` [nat]."""
+    """Return the entropy ``½ log(2πe σ²)`` for each variance σ² [nat]."""
     return np.asarray(0.5 * (np.log(variance) + (_LOG_2PI + 1.0)))
 
 
 def discrete_entropy(weights: FloatArray) -> FloatArray:
-    """Return ``-Σ w log w`` over the last axis [nat]."""
+    """Return the entropy ``-Σ w log w`` of weights along the last axis [nat]."""
     log = np.log(np.maximum(weights, _TINY))
     return np.asarray(-np.einsum("...l,...l->...", weights, log))
 
 
 def xlogx(x: FloatArray) -> FloatArray:
-    """Return ``x log x`` of nonnegative numbers; 0 at 0."""
+    """Return ``x log x`` for x ≥ 0; the result for x = 0 is 0."""
     log = np.log(np.maximum(x, _TINY))
     log *= x
     return np.asarray(log)
 
 
 def sum_of_largest(entropy: FloatArray, k: int) -> FloatArray:
-    """Return the sum of the k largest along the last axis."""
+    """Return the sum of the k largest entropies along the last axis."""
     if k == 1:
         return np.asarray(entropy.max(axis=-1))
     first = max(entropy.shape[-1] - k, 0)
@@ -70,18 +71,18 @@ def sum_of_largest(entropy: FloatArray, k: int) -> FloatArray:
 def noise_entropy(noise_variance: FloatArray) -> FloatArray:
     """Return the entropies ``½ log(2πe σ_n²(λ))`` (L,) of the noise [nat].
 
-    The entropy of a reading minus that of the noise is the information of the reading. It is never
-    negative, has no dependence on the unit of the readings, and does not reward noise.
+    The entropy of a reading minus the entropy of its noise is the information of the reading. The
+    information is never negative and does not depend on the unit of the readings.
     """
     return gaussian_entropy(noise_variance)
 
 
 def reported_offset(noise_variance: FloatArray, readings: int) -> float:
-    """Return the offset between the reported value and the information of some readings [nat].
+    """Return the number that is added to the information of some readings in a plan [nat].
 
-    If all candidates have the same noise, the offset is the entropy of the noise. Reported values
-    are then joint entropies ``H[Z]`` as in the paper. Otherwise the offset is zero. Reported values
-    are then information, ``H[Z] - Σ_λ b(λ) ½ log(2πe σ_n²(λ))`` per reading.
+    If all hyperparameter candidates have the same noise, it is the entropy of the noise. Plans then
+    contain joint entropies ``H[Z]``, as in the paper. Otherwise it is zero, and plans contain the
+    information.
     """
     if np.ptp(noise_variance) > 1e-12 * noise_variance.max():
         return 0.0
@@ -95,13 +96,13 @@ def _legendre() -> tuple[FloatArray, FloatArray]:
 
 
 class Bracket(NamedTuple):
-    """Bounds on the entropies of K one-dimensional mixtures before integration.
+    """Lower and upper bounds on the entropies of K one-dimensional mixtures.
 
     Args:
-        centred: (L, K) means of the components minus that of the mixture.
-        total: (K,) variance of the mixture.
-        lower: (K,) ``Σ b H_λ`` [nat].
-        upper: (K,) ``min(Σ b H_λ + H(b), ½ log 2πe Var)``, at least `lower` [nat].
+        centred: (L, K) means of the components minus the mean of the mixture.
+        total: (K,) variances of the mixtures.
+        lower: (K,) lower bounds ``Σ b H_λ``, with the entropies H_λ of the components [nat].
+        upper: (K,) upper bounds ``min(Σ b H_λ + H(b), ½ log 2πe Var)`` [nat].
     """
 
     centred: FloatArray
@@ -113,13 +114,13 @@ class Bracket(NamedTuple):
 def bracket(
     b: FloatArray, m: FloatArray, v: FloatArray, doubt: FloatArray | None = None
 ) -> Bracket:
-    """Return bounds on the entropies of K mixtures; time O(L) for each mixture.
+    """Return bounds on the entropies of K mixtures.
 
     Args:
         b: (L, K) mixture weights.
         m: (L, K) means.
         v: (L, K) or (L, 1) variances, above 0.
-        doubt: (K,) entropy of the weights; None = it is computed.
+        doubt: (K,) entropies H(b) of the weights; None = compute them.
     """
     centred = m - (b * m).sum(axis=0)
     square = centred * centred
@@ -139,14 +140,14 @@ def mixture_entropy(weights: FloatArray, means: FloatArray, variances: FloatArra
     .. math:: H = -\int p(z) \log p(z)\, dz, \quad
         p(z) = \sum_\lambda b(\lambda) N(z; \mu_\lambda, \sigma_\lambda^2)
 
-    H lies in the bracket ``Σ b H_λ ≤ H ≤ min(Σ b H_λ + H(b), ½ log 2πe Var)``. If the bracket is
-    narrower than 1e-4 nat, the result is its upper end. Otherwise the integral uses the first rule
-    that fits, and the result is clipped to the bracket:
+    H has the bounds ``Σ b H_λ ≤ H ≤ min(Σ b H_λ + H(b), ½ log 2πe Var)``. If they differ by less
+    than 1e-4 nat, the result is the upper bound. Otherwise the first of these rules that fits
+    computes the integral. The result is clipped to the bounds.
 
-    - similar components: trapezoidal rule for ``∫ p log(p / N)``, N the Gaussian of equal variance,
+    - similar components: trapezoidal rule for ``∫ p log(p / N)`` with a Gaussian N,
     - components of similar width: trapezoidal rule for ``∫ p log p``,
-    - narrow components within wide ones: the same after ``z = sinh(u)`` about the narrowest,
-    - all others: Gauss-Legendre quadrature on panels between points of every component.
+    - narrow and wide components: trapezoidal rule after the substitution ``z = sinh(u)``,
+    - other components: Gauss-Legendre quadrature on intervals around the means.
 
     The largest observed error is 3e-4 nat. The time is O(L) to O(25 L²) for each mixture.
 
@@ -169,12 +170,12 @@ def mixture_entropy(weights: FloatArray, means: FloatArray, variances: FloatArra
 
 
 def entropy_between(b: FloatArray, v: FloatArray, known: Bracket) -> FloatArray:
-    """Return the entropies (K,) of mixtures with a known bracket; see `mixture_entropy`.
+    """Return the entropies (K,) of mixtures from their bounds; see `mixture_entropy`.
 
     Args:
         b: (L, K) mixture weights.
         v: (L, K) variances, above 0.
-        known: bracket of the mixtures.
+        known: bounds from `bracket`.
     """
     value = known.upper.copy()
     doubt = known.upper - known.lower
@@ -194,7 +195,7 @@ def entropy_between(b: FloatArray, v: FloatArray, known: Bracket) -> FloatArray:
         narrowest = (std if all_live else np.where(live, std, np.inf)).min(axis=0)
         far = np.abs(centred) + 4.0 * std
         reach = (far if all_live else np.where(live, far, 0.0)).max(axis=0)
-    if not all_live:  # components without weight do not matter
+    if not all_live:  # components without weight are ignored
         centred, std = np.where(live, centred, 0.0), np.where(live, std, 1.0)
     done = np.zeros(rows.size, dtype=bool)
     for n, h, least, most, widest in _LIKE:
@@ -216,9 +217,9 @@ def entropy_between(b: FloatArray, v: FloatArray, known: Bracket) -> FloatArray:
 def _missing(b: FloatArray, c: FloatArray, std: FloatArray, n: int, h: float) -> FloatArray:
     """Return ``∫ p log(p / N(0, 1))`` of K mixtures (L, K) of mean 0 and variance 1.
 
-    The rule has n points (odd) with distance h. Both densities are multiplied by √2π. From point to
-    point, a component's density is multiplied by a ratio, and this ratio by a constant. Three
-    exponentials thus give the densities at all points.
+    The trapezoidal rule has an odd number n of points, at distance h. From point to point, the
+    density of a component changes by a ratio, and this ratio changes by a constant factor. Three
+    exponentials per component therefore suffice.
     """
     L, K = c.shape
     half = (n - 1) // 2
@@ -249,8 +250,7 @@ def _missing(b: FloatArray, c: FloatArray, std: FloatArray, n: int, h: float) ->
 
 
 def _general(b: FloatArray, m: FloatArray, v: FloatArray) -> FloatArray:
-    """Return the entropies of K mixtures (K, L), each by the first rule that fits."""
-    # Units of a typical deviation make the result independent of the unit of the readings.
+    # Division by a typical deviation makes the result independent of the unit of the readings.
     scale = np.sqrt((b * v).sum(axis=1))
     m, std = m / scale[:, None], np.sqrt(v) / scale[:, None]
     live = b > _NEGLIGIBLE
@@ -267,7 +267,7 @@ def _general(b: FloatArray, m: FloatArray, v: FloatArray) -> FloatArray:
         rows = np.flatnonzero((steps > least) & (steps <= n))
         _in_chunks(_equal_steps, n * b.shape[1], rows, value, arrays, n)
         least = n
-    # "not <=" instead of ">" sends numbers of steps that are not finite to the panels.
+    # "not <=" instead of ">" sends numbers of steps that are not finite to `_wide`.
     rows = np.flatnonzero(~(steps <= least))
     if rows.size:
         value[rows] = _wide(b[rows], m[rows], std[rows], live[rows], low[rows], high[rows])
@@ -288,7 +288,7 @@ def _wide(
     centre = np.take_along_axis(m, narrow, axis=1)[:, 0]
     width = _CENTRE * np.take_along_axis(std, narrow, axis=1)[:, 0]
     first, last = np.arcsinh((low - centre) / width), np.arcsinh((high - centre) / width)
-    # The steps at every component must not be longer than its deviation.
+    # At each component, a step must not be longer than the component's standard deviation.
     step = _GROWTH * np.sqrt(width[:, None] ** 2 + (m - centre[:, None]) ** 2)
     steps = np.where((std >= step) | ~live, 0.0, np.inf).max(axis=1) + (last - first) / _GROWTH
     arrays = (b * live, m, std, centre, width, first, last)
@@ -309,7 +309,7 @@ def _in_chunks(
     arrays: tuple[FloatArray, ...],
     *more: Any,
 ) -> None:
-    """Fill ``value[rows]`` in chunks of bounded memory."""
+    """Fill ``value[rows]`` by `integrate`, in chunks of bounded memory."""
     step = max(1, _IN_CACHE // cost)
     for start in range(0, len(rows), step):
         part = rows[start : start + step]
@@ -345,7 +345,7 @@ def _growing_steps(
     last: FloatArray,
     n: int,
 ) -> FloatArray:
-    """Return ``-∫ p log p`` of K mixtures (K, L) from n equal steps of asinh(z)."""
+    """Return ``-∫ p log p`` of K mixtures (K, L) from n equal steps of u, ``z ~ sinh(u)``."""
     h = (last - first) / n
     u = first[:, None] + h[:, None] * np.arange(n + 1)
     z = centre[:, None] + width[:, None] * np.sinh(u)
@@ -354,7 +354,7 @@ def _growing_steps(
 
 
 def _panels(b: FloatArray, m: FloatArray, std: FloatArray) -> FloatArray:
-    """Return ``-∫ p log p`` of K mixtures (K, L) from panels between points of all components."""
+    """Return ``-∫ p log p`` of K mixtures (K, L) by Gauss-Legendre quadrature on intervals."""
     x, w = _legendre()
     edges = np.sort((m[:, :, None] + std[:, :, None] * _OFFSETS).reshape(len(m), -1), axis=1)
     half = 0.5 * np.diff(edges, axis=1)

@@ -1,4 +1,4 @@
-"""Sentences that explain why a place was chosen, and the outcome of the visit."""
+"""Sentences that explain why a place was chosen, and what the visit measured."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from gp_active_sensing.types import CandidateValue, Plan
 from gp_active_sensing.util.wording import brief
 
 _SAME = 1e-9
-"""Largest difference between bounds that count as equal [the policy's unit]."""
+"""Largest difference between values that count as equal [unit of the policy's values]."""
 
 
 def why(plan: Plan, names: Sequence[str], policy: str) -> str:
-    """Return the reason for a plan: from the policy, or from the values of the candidates.
+    """Return a sentence that explains a plan, by the policy or by the values of the candidates.
 
     Args:
         plan: plan with a waypoint.
@@ -58,7 +58,7 @@ def why(plan: Plan, names: Sequence[str], policy: str) -> str:
 
 
 def on_route(start: str, plan: Plan, names: Sequence[str]) -> str:
-    """Return `start`, the next place of a route, and the number of later places, as a clause."""
+    """Return a clause with `start`, the next place of a route, and the number of later places."""
     more = len(plan.waypoints) - 1
     after = f"; {more} more to read after it" if more else ""
     return f"{start}: {called(names[plan.waypoints[0]])}{after}"
@@ -74,15 +74,15 @@ def gap_of(policy: str, lower: float, upper: float) -> float | None:
 
     Args:
         policy: name of the policy.
-        lower: lower bound on the value [the policy's unit].
-        upper: upper bound on the value [the policy's unit].
+        lower: lower bound on the value [unit of the policy's values].
+        upper: upper bound on the value [unit of the policy's values].
     """
     bounded = upper > lower or getattr(_class_of(policy), "bounded", False)
     return upper - lower if bounded else None
 
 
 def _class_of(policy: str) -> object:
-    """Return the class of a policy, given its name; None if it is not installed."""
+    """Return the class of a policy; None if the policy is not installed."""
     try:
         return policies.factory(policy)
     except ActiveSensingError:
@@ -104,7 +104,7 @@ def outcome(
         value: mean reading of the visit; None without a reading.
         unit: unit of the field.
         set_aside: True if the place was set aside without a reading.
-        blocked: reason why the place could not be reached; "" = it could.
+        blocked: why the probe could not reach the place; "" = the place was reachable.
     """
     if value is not None:
         came = f"read {brief(value)}{_unit(unit)}"
@@ -120,7 +120,7 @@ def outcome(
 
 
 def elsewhere(record: Mapping[str, Any], names: Sequence[str]) -> tuple[str, ...]:
-    """Return sentences about a visited place: its information, and that of the chosen place.
+    """Return sentences that compare the visited place with the chosen place by information.
 
     Args:
         record: record of a stage, from a replay that followed the probe.
@@ -145,7 +145,7 @@ def called(name: str) -> str:
 
 
 def _digits(chosen: CandidateValue, rival: CandidateValue | None) -> int:
-    """Return the number of decimals that distinguishes the compared values, 2 to 4."""
+    """Return the number of decimals, 2 to 4, that shows the difference between the values."""
     others = [chosen.upper] + ([rival.upper] if rival else [])
     differ = [v for v in others if abs(v - chosen.lower) > _SAME]
     for digits in (2, 3):

@@ -1,4 +1,4 @@
-"""Policy that asks another program for the next place, by lines of JSON (docs/architecture.md)."""
+"""Policy that asks another program for the next place, in lines of JSON (docs/architecture.md)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _ANSWER_SHOWN = 80
 ENOUGH = 5
 """Number of starts in a row without an answer after which a program is not started again."""
 _RUNNING: dict[tuple[int, int], Running] = {}
-"""Programs by process id and identity of the policy, so each mission has its own program."""
+"""Programs by process id and id of the policy object, so that each mission has its own program."""
 _LOCK = threading.Lock()
 _UNLIMITED = 60.0
 """Longest wait for an answer if neither the policy nor the decision has a limit [s]."""
@@ -44,7 +44,7 @@ _RULE = "the least certain candidate is taken instead"
 
 
 def map_text(topology: Topology) -> dict[str, Any]:
-    """Return the message that describes a map; it precedes the first question about the map."""
+    """Return the message that describes a map, for use before the first question about the map."""
     n = topology.n
     ways = topology.ways_from(0)
     driven = np.isfinite(ways.seconds) & (ways.seconds > 0.0)
@@ -68,7 +68,7 @@ def map_text(topology: Topology) -> dict[str, Any]:
 def decision_line(
     request: PlanRequest, options: Candidates, *, number: int, seed: int, seconds: float
 ) -> dict[str, Any]:
-    """Return the message that asks for a place, with the time limit `seconds` of the answer [s]."""
+    """Return the message that asks for a place; `seconds` is the time limit for the answer [s]."""
     return {
         "type": "decision",
         "decision": number,
@@ -89,7 +89,7 @@ def decision_line(
 
 
 def _belief_fields(belief: Belief) -> dict[str, Any]:
-    """Return the belief after its transform; the field ``scale`` has the transform's name."""
+    """Return the belief about the transformed readings; ``scale`` is the name of the transform."""
     weights = belief.weights
     mean, variance = belief.marginals()
     middle = weights @ mean
@@ -124,7 +124,7 @@ class Answer(NamedTuple):
     Args:
         candidate: index of the chosen candidate.
         route: places that follow the chosen place.
-        value: value of the decision by the program; 0 = no value.
+        value: value that the program computed for the decision; 0 = no value.
     """
 
     candidate: int
@@ -303,10 +303,10 @@ class External:
             raise ConfigError([msg])
 
     def check(self, belief: Belief, topology: Topology) -> None:
-        """Check that the program exists, without a start.
+        """Check that the program exists, but do not start the program.
 
         Raises:
-            PlanningError: the program does not exist.
+            PlanningError: there is no such program.
         """
         del belief, topology
         if shutil.which(self.command[0]) is None:
@@ -323,7 +323,7 @@ class External:
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         """Choose the next place; see `Policy.plan`.
 
-        The state has the numbers of asked and of failed decisions.
+        The state has the numbers of questions and of failed questions.
         """
         topology, started = request.topology, request.clock()
         seed = int(request.rng.integers(2**31))

@@ -1,4 +1,4 @@
-"""Process that answers lines of JSON: started without a shell, asked with a time-out, ended."""
+"""Process that answers questions in lines of JSON, with time-outs and without a shell."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ logger = logging.getLogger(__name__)
 LONGEST = 1 << 20
 """Largest length of an answer [bytes]."""
 PATIENCE = 60.0
-"""Time without an answer after which the program is ended [s]."""
+"""Time without an answer after which a program is ended [s]."""
 _GRACE = 0.5
-"""Time between closing the program's input and killing the program [s]."""
+"""Time between closing a program's input and killing the program [s]."""
 _SHOWN = 300
 """Largest number of characters of a line in a message or in the log."""
 _LINES = 200
-"""Largest number of logged lines of standard error in one run of the program."""
+"""Largest number of logged lines of standard error in one run of a program."""
 _CHUNK = 1 << 16
 """Largest number of bytes of one system call to a pipe."""
 
 
 class ProgramError(Exception):
-    """Error of a program without a valid answer.
+    """Error of a program that gave no valid answer.
 
     Args:
         message: clause with the reason, without the program's name.
@@ -53,10 +53,10 @@ def line_of(message: Mapping[str, Any]) -> bytes:
 
 
 class PlannerProgram:
-    """Running program. One question is open at a time, and one line is its answer.
+    """Running program. One question is open at a time, and the answer is one line.
 
     Time-outs use real time. The first `_LINES` lines of standard error are logged. Three threads
-    read answers, read errors and send questions, so that a full pipe never blocks a mission.
+    read answers, read errors and send questions. A full pipe therefore never blocks a mission.
 
     Raises:
         ProgramError: the program cannot be started.
@@ -73,7 +73,7 @@ class PlannerProgram:
             raise ProgramError(msg) from error
         self.pid: int = self._process.pid
         self.owner = os.getpid()
-        """Id of the process that started the program; its forked copies do not end the program."""
+        """Id of the process that started the program. A forked copy does not end the program."""
         self.answered = 0
         self._lock = threading.RLock()
         self._closed = self._ended = False
@@ -103,7 +103,7 @@ class PlannerProgram:
             seconds: longest wait for the answer [s].
 
         Raises:
-            ProgramError: there is no answer, or it is not a JSON object.
+            ProgramError: there is no answer, or the answer is not a JSON object.
         """
         with self._lock:
             until = time.monotonic() + seconds

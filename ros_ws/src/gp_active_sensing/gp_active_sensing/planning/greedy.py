@@ -1,4 +1,4 @@
-"""Myopic policies: max_entropy, apgd, mutual_information, integrated_variance and random."""
+"""Policies for one reading ahead, such as max_entropy, mutual_information and random."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from gp_active_sensing.util.ties import NAT, first_best
 
 _LOOK_AHEAD = "is removed; take policy tour for a whole route, or bal for some readings ahead"
 _NEGLIGIBLE = 1e-9
-"""Weight below which a candidate λ is ignored in averages."""
+"""Weight below which a hyperparameter candidate λ is ignored in averages."""
 _FLOOR = 1e-9
-"""Smallest noise variance for an inverse, as a fraction of the prior variance."""
+"""Smallest noise variance for a matrix inverse, as a fraction of the prior variance."""
 _BATCH = 8.0
-"""Time per entry of many small inverses, relative to the time per entry of a large inverse."""
+"""Ratio of the times that small and large matrix inverses take per operation."""
 _NUMBERS = 2_000_000
-"""Largest number of entries of a temporary array of the small inverses."""
+"""Largest number of entries of a temporary array."""
 _MANY = 10_000
-"""Largest number of places whose correlation with the candidates is computed under every λ."""
+"""Largest number of places whose correlations are computed for every hyperparameter candidate."""
 
 
 def freeze(belief: Belief, weights: FloatArray) -> dict[str, Any]:
-    """Return a state with weights (L,), and with the candidates λ if these may change."""
+    """Return a policy state with `weights` (L,), and with the candidates λ if these may change."""
     frozen: dict[str, Any] = {"weights": weights.tolist()}
     if belief.grid is not None:
         frozen["candidates"] = _candidates(belief).tolist()
@@ -52,11 +52,11 @@ def freeze(belief: Belief, weights: FloatArray) -> dict[str, Any]:
 
 
 def thaw(frozen: dict[str, Any], belief: Belief) -> FloatArray:
-    """Return the weights (L,) of a state over the present candidates.
+    """Return the weights (L,) in a state from `freeze`, for the present candidates of a belief.
 
     If the candidates have changed, each weight moves to the nearest present candidate of the same
-    kernel. Distances are between logarithms of length-scales, signal and noise, and between
-    slopes of the amplitude.
+    kernel. Distances use logarithms of length-scales, signal and noise, and slopes of the
+    amplitude.
     """
     weights = np.array(frozen["weights"])
     if "candidates" not in frozen:
@@ -78,10 +78,9 @@ def thaw(frozen: dict[str, Any], belief: Belief) -> FloatArray:
 
 
 def _candidates(belief: Belief) -> FloatArray:
-    """Return the parameters of the candidates (L, …) without the common scale.
+    """Return the parameters (L, …) of the hyperparameter candidates, without the common scale.
 
-    The columns are length-scales, signal and noise. Candidates with independent variances or
-    attributes have a column with the total variance; attributes add a column with their variance.
+    The columns are length-scales, signal and noise, and variances of single places and attributes.
     """
     candidates = belief.covariance.hyperparameters
     scales = length_scales_of(candidates)
@@ -96,7 +95,7 @@ def _candidates(belief: Belief) -> FloatArray:
 
 
 def _slopes(belief: Belief, width: int = 0) -> FloatArray:
-    """Return the slopes (L, p) of the candidates' amplitudes, in steps; p is at least `width`."""
+    """Return the slopes (L, p) of the candidates' amplitudes [`SLOPE`]; p is at least `width`."""
     candidates = belief.covariance.hyperparameters
     width = max(width, *(len(h.amplitude_slopes) for h in candidates))
     return np.array([h.amplitude_slopes or (0.0,) * width for h in candidates]) / SLOPE
@@ -107,9 +106,9 @@ def _kernels(belief: Belief) -> list[str]:
 
 
 class Greedy(ABC):
-    """Base of policies that choose the candidate with the largest score (see `first_best`).
+    """Base class of policies that choose the candidate with the largest score.
 
-    A new policy overrides `scores`, and `frozen` if it stores a state at the first stage.
+    A new policy overrides `scores`. A policy with a state also overrides `frozen`.
     """
 
     several: ClassVar[bool] = False
@@ -119,10 +118,10 @@ class Greedy(ABC):
     def scores(
         self, belief: Belief, locations: IntArray, pending: Collection[int], state: PolicyState
     ) -> FloatArray:
-        """Return the scores (m,) of `locations`. Scores within `util.ties.NAT` are ties."""
+        """Return the scores (m,) of `locations`. Differences up to `util.ties.NAT` are ties."""
 
     def frozen(self, belief: Belief, state: PolicyState) -> PolicyState:
-        """Return the state for `scores` and the next decision; by default the same state."""
+        """Return the state for `scores` and for the next decision; by default `state`."""
         return state
 
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
@@ -146,7 +145,10 @@ class Greedy(ABC):
 def expected_entropy(
     belief: Belief, weights: FloatArray, locations: IntArray, pending: Collection[int]
 ) -> FloatArray:
-    """Return ``Σ_λ b(λ) H[Z_x | λ]`` at `locations` (m,) for the belief `weights` b (L,) [nat]."""
+    """Return the expected entropy ``Σ_λ b(λ) H[Z_x | λ]`` of a reading at each place (m,) [nat].
+
+    The `weights` (L,) are the b(λ).
+    """
     _, variance = marginals_given_pending(belief, locations, pending)
     noise = belief.noise_variance
     information = gaussian_entropy(variance + noise[:, None]) - noise_entropy(noise)[:, None]
@@ -155,10 +157,10 @@ def expected_entropy(
 
 @dataclass(frozen=True)
 class MaxEntropy(Greedy):
-    """Largest entropy of the predictive mixture, ``argmax_x H[Z_x | z_D]``: bal with N' = 1.
+    """Largest entropy of the next reading, ``argmax_x H[Z_x | z_D]``: bal with horizon 1.
 
-    [Hoang2014, Eq. 6 at the last stage]. For several quantities the score is the weighted sum of
-    the main quantity's entropy and the further quantities' information.
+    For several quantities, the score is a weighted sum over the quantities.
+    [Hoang2014, Eq. 6 at the last stage]
     """
 
     unit = "nat"
@@ -167,7 +169,7 @@ class MaxEntropy(Greedy):
     def scores(
         self, belief: Belief, locations: IntArray, pending: Collection[int], state: PolicyState
     ) -> FloatArray:
-        """Return ``H[Z_x | z_D]``."""
+        """Return the entropies ``H[Z_x | z_D]`` [nat]."""
         mean, variance = marginals_given_pending(belief, locations, pending)
         weights, noise = belief.weights, belief.noise_variance
         entropy = mixture_entropy(weights, mean.T, variance.T + noise)
@@ -178,41 +180,39 @@ class MaxEntropy(Greedy):
 class Apgd(Greedy):
     """A-priori greedy design: largest expected entropy under the belief before the first reading.
 
-    ``argmax_x Σ_λ b_0(λ) H[Z_{S∪{x}} | z_D0, λ]`` over the candidates. The state is b_0.
-    [Shewry1987; Hoang2014, Sec. 4.1]
+    ``argmax_x Σ_λ b_0(λ) H[Z_{S∪{x}} | z_D0, λ]``. The policy's state contains the weights b_0(λ)
+    from before the first reading. [Shewry1987; Hoang2014, Sec. 4.1]
     """
 
     unit = "nat"
 
     def frozen(self, belief: Belief, state: PolicyState) -> PolicyState:
-        """Return the state with b_0."""
+        """Return the state with the weights b_0."""
         return freeze(belief, belief.weights) if state is None else state
 
     def scores(
         self, belief: Belief, locations: IntArray, pending: Collection[int], state: PolicyState
     ) -> FloatArray:
-        """Return the expected entropy under the frozen belief."""
+        """Return the expected entropies under the weights b_0 [nat]."""
         return expected_entropy(belief, thaw(state, belief), locations, pending)
 
 
 @dataclass(frozen=True)
 class MutualInformation(Greedy):
-    r"""Largest gain of information about the unobserved places. [Krause2008].
+    r"""Largest information of a reading about the unobserved places. [Krause2008].
 
     .. math:: \arg\max_x \sum_\lambda b(\lambda) \big( H[Z_x | z_D, \lambda]
         - H[Z_x | Z_{X \setminus (D \cup x)}, \lambda] \big)
 
     The first term alone (`ie`) prefers the edge of the map. The second term subtracts information
-    that concerns no place of the map. The score ignores information about λ. It may be negative.
-
-    On a large map, the second term conditions on the `neighbourhood` places most correlated with x.
-    The score is then a lower bound. Time for n unobserved places, A candidates and k neighbours:
-    O(L min(n³, A (n + k³))).
+    that concerns no place of the map. The score ignores information about the hyperparameters λ,
+    and may be negative. On a large map, the second term uses only the `neighbourhood` places that
+    are most correlated with x. The score is then a lower bound.
     """
 
     unit = "nat"
     neighbourhood: ClassVar[int | None] = 64
-    """Number k of the most correlated unobserved places of a candidate; None = all places."""
+    """Number of unobserved places in the second term of the score; None = all places."""
     REMOVED: ClassVar[Mapping[str, str]] = {
         "neighbourhood": "is removed; the 64 most correlated places count, on a small map all"
     }
@@ -221,12 +221,12 @@ class MutualInformation(Greedy):
     def scores(
         self, belief: Belief, locations: IntArray, pending: Collection[int], state: PolicyState
     ) -> FloatArray:
-        """Return the expected gain of mutual information."""
+        """Return the scores of the class [nat]."""
         prior = _ReadingVariances(belief)
         left = ~belief.observed
         left[list(pending)] = False
         others, k = np.flatnonzero(left), self.neighbourhood
-        if k is not None and len(others) > _MANY:  # the nearest are among those of one λ
+        if k is not None and len(others) > _MANY:  # the most probable λ selects places
             likeliest = belief.covariance.only([int(first_best(belief.weights))])
             apart = -np.abs(likeliest.between(locations, others)[0]).max(axis=0)
             others = np.union1d(others[np.argpartition(apart, _MANY)[:_MANY]], locations)
@@ -241,7 +241,7 @@ class MutualInformation(Greedy):
 
 
 class _ReadingVariances:
-    """Variances of a reading given readings of other places; the readings of D are ignored."""
+    """Prior variances of a reading, given readings at other places."""
 
     def __init__(self, belief: Belief) -> None:
         weights = belief.weights
@@ -263,7 +263,7 @@ class _ReadingVariances:
         return np.asarray(self._factor[:, :, 0] * variance)
 
     def _between(self, rows: IntArray, columns: IntArray) -> FloatArray:
-        """Return the (L', r, c) prior covariance of the latent field with the unknown mean."""
+        """Return the (L', r, c) prior covariance of the field, including the unknown mean."""
         latent = self._covariance.between(rows, columns)[self.live]
         return np.asarray(self._factor * (latent + self._basis[rows] @ self._basis[columns].T))
 
@@ -279,10 +279,7 @@ class _ReadingVariances:
         return self._bracketed(variance, others)
 
     def given_nearest(self, locations: IntArray, others: IntArray, k: int) -> FloatArray:
-        """Return the (L', A) variances of a reading at each location given k of `others`.
-
-        These are the k other places with the largest correlation, averaged over λ.
-        """
+        """Return the (L', A) variances of a reading, given its k most correlated `others`."""
         variance = np.empty((len(self.live), len(locations)))
         step = max(1, _NUMBERS // (len(self.live) * max(k * k, len(others))))
         for start in range(0, len(locations), step):
@@ -319,10 +316,10 @@ class IntegratedVariance:
         \frac{\sum_p w_p \operatorname{Cov}_\lambda(f_p, f_x | z_D)^2}
              {\operatorname{Var}_\lambda(Z_x | z_D)}
 
-    The weights w of the places are those of the map (`map.weights`), equal by default. The unit of
-    the score is the square of the readings' unit, after a transform. The score ignores information
-    about λ. For several quantities the score is the reduction of the weighted mean of their
-    relative variances.
+    The weights w_p of the places come from the map (`map.weights`) and are equal by default. The
+    unit of the score is the square of the unit of the readings. The score ignores information about
+    the hyperparameters λ. For several quantities, the score is the reduction of the weighted mean
+    of their relative variances.
     """
 
     several: ClassVar[bool] = True
@@ -331,7 +328,7 @@ class IntegratedVariance:
         "beam": _LOOK_AHEAD,
     }
     candidates: ClassVar[int] = 8
-    """Largest number of λ that represent the belief; see `representatives`."""
+    """Largest number of hyperparameter candidates that are used; see `representatives`."""
 
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         """Choose the next place; see `Policy.plan`."""
@@ -368,7 +365,7 @@ class RandomChoice:
 
     @staticmethod
     def explain(plan: Plan, names: Sequence[str]) -> str:
-        """Return why the place was chosen; see `Explains`."""
+        """Return a sentence about the choice; see `Explains`."""
         return f"Chosen at random: {called(names[plan.waypoints[0]])}."
 
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:

@@ -1,4 +1,4 @@
-"""Implicit exploration: greedy under the present belief, and under a frozen belief at the end."""
+"""Implicit exploration: greedy for the present belief, and for a frozen belief at the end."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from gp_active_sensing.util.ties import NAT, first_best
 logger = logging.getLogger(__name__)
 
 _PAUSE = 8
-"""Divisor of the remaining readings; after that many readings the bound is computed again."""
+"""Divisor of the remaining readings. The quotient is the number of readings to the next bound."""
 _LARGEST = 2_000_000
 """Largest number of entries of a covariance for the bound."""
 
@@ -42,13 +42,14 @@ class _TimeIsUpError(Exception):
 class ImplicitExploration(Greedy):
     r"""Largest expected entropy, ``argmax_x Σ_λ b_D(λ) H[Z_x | z_D, λ]``, then `apgd`.
 
-    [Krause2007, IE]. Every reading updates the belief b_D at first. `advantage_over_apgd` bounds
-    the gain of any policy over `apgd`. Once the bound is at most `switch`, the belief is frozen.
+    At first, every reading updates the weights b_D of the hyperparameter candidates λ. The function
+    `advantage_over_apgd` bounds the gain of any policy over `apgd`. Once this bound is at most
+    `switch`, the weights are frozen. [Krause2007, IE]
 
-    The bound is computed once ``H(b) ≤ switch``, and again after each eighth of the remaining
-    readings. Without a budget of readings the policy never switches. On a map with moves the bound
-    is loose until few readings remain. The policy does not switch while many places are reachable
-    (about 500 for 7 candidates), because their covariances take too long.
+    The bound is first computed when the entropy of the weights is at most `switch`, and again after
+    each eighth of the remaining readings. Without a limit on readings, the policy never switches.
+    On a map with moves, the bound is loose until few readings remain. The policy does not switch
+    while many places are reachable (about 500 for 7 candidates), because the bound takes too long.
     """
 
     unit = "nat"
@@ -60,12 +61,12 @@ class ImplicitExploration(Greedy):
         low=0.0,
     )
     look_ahead: ClassVar[int] = 40
-    """Number of readings for which the bound of the switch simulates apgd."""
+    """Number of readings by apgd that are simulated for the bound."""
 
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         """Choose the next place; see `Policy.plan`.
 
-        The state is None, the frozen belief, or ``{"again": k}``: the bound is computed again when
+        The state is None, the frozen weights, or ``{"again": k}``. The bound is computed again when
         k readings remain.
         """
         belief, limit, clock = request.belief, request.limit, request.clock
@@ -110,7 +111,7 @@ class ImplicitExploration(Greedy):
     def scores(
         self, belief: Belief, locations: IntArray, pending: Collection[int], state: PolicyState
     ) -> FloatArray:
-        """Return the expected entropy under the present or the frozen belief."""
+        """Return the expected entropies for the present or the frozen weights [nat]."""
         frozen = state is not None and "weights" in state
         weights = thaw(state, belief) if frozen else belief.weights
         return expected_entropy(belief, weights, locations, pending)
@@ -128,16 +129,16 @@ def advantage_over_apgd(
     .. math:: H(b) + \sum_\lambda b(\lambda) \Big( \max_{|A| \le k} F_\lambda(A)
         - F_\lambda(G) \Big)
 
-    F_λ(A) is ``H[Z_A | z_D, λ]`` minus the entropy of the noise. G are the first `look_ahead`
-    places that `apgd` visits from here. The bound holds because ``H[Z_π] ≤ H(b) + Σ b H[Z_π | λ]``
-    for any policy π, and because a fixed set is optimal under a known λ. The maximum is bounded
-    without the moves: F_λ is monotone and submodular, so every set W of reachable places gives
+    F_λ(A) is ``H[Z_A | z_D, λ]`` minus the entropy of the noise. G are the next `look_ahead` places
+    that `apgd` visits. The bound holds because ``H[Z_π] ≤ H(b) + Σ b H[Z_π | λ]`` for any policy π,
+    and because a fixed set is optimal for a known λ. F_λ is monotone and submodular. Every set W of
+    reachable places therefore gives a bound on the maximum that ignores the moves of the map,
 
     .. math:: \max_{|A| \le k} F_\lambda(A) \le F_\lambda(W)
         + \sum_{k \text{ largest}} \big( F_\lambda(W \cup \{x\}) - F_\lambda(W) \big)
 
-    The result uses the smallest bound over the prefixes W of the greedy choice under λ
-    [Minoux1978]. The time is O(L m (look_ahead² + k)) for m places, after their joint posterior.
+    The result uses the smallest of these bounds over the prefixes W of the greedy sequence for λ
+    [Minoux1978].
 
     Args:
         request: belief, map and remaining budget, with a number k of readings.
@@ -146,7 +147,7 @@ def advantage_over_apgd(
         check: function that raises when the time is over.
 
     Returns:
-        The bound; infinity if it would take too long.
+        The bound; infinity if the computation would take too long.
     """
     belief, k = request.belief, request.remaining.readings
     if k is None:
@@ -173,7 +174,7 @@ def _information(variance: FloatArray, noise: FloatArray) -> FloatArray:
 def _most(
     C: FloatArray, noise: FloatArray, k: int, steps: int, check: Callable[[], None]
 ) -> FloatArray:
-    """Return the (L,) submodular bounds on the information of k readings, from C (L, m, m)."""
+    """Return the (L,) bounds on the information of k readings, for the covariance C (L, m, m)."""
     L, m = C.shape[:2]
     own = np.arange(L)
     variance = np.maximum(np.diagonal(C, axis1=1, axis2=2), 0.0)
@@ -204,11 +205,7 @@ def _walk(
     steps: int,
     check: Callable[[], None],
 ) -> FloatArray:
-    """Return the (L,) information of the first places that `apgd` visits from here.
-
-    The function uses the present belief. The arguments are those of `advantage_over_apgd` and
-    `_most`.
-    """
+    """Return the (L,) information of the next `steps` readings by `apgd`."""
     weights, noise = request.belief.weights, request.belief.noise_variance
     topology, unavailable = request.topology, request.unavailable
     L, m = C.shape[:2]

@@ -16,13 +16,13 @@ from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing.util.ties import first_best
 
 _CLIPS = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
-"""Clips of the statistic to choose from [variances of a reading]."""
+"""Possible clipping limits of a test's statistic [variances of a reading]."""
 _QUANTILES = 160
-"""Number of equally probable values of a normal variable in an expectation."""
+"""Number of quantiles of the normal distribution in an expectation."""
 _NEAR_BEST = 0.95
-"""Smallest difference of a pair's correlations, as a fraction of the largest difference."""
+"""Smallest difference of a pair's two correlations, as a fraction of the largest difference."""
 _LEAST_DIFFERENCE = 1e-6
-"""Smallest difference of correlations that a test can use."""
+"""Smallest difference of a pair's two correlations that a test can use."""
 _ANCHORS = 400
 """Largest number of places whose partners are searched."""
 _NUMBERS = 2_000_000
@@ -31,7 +31,7 @@ _NUMBERS = 2_000_000
 
 @dataclass(frozen=True)
 class Pair:
-    """Pair of places with their correlations under the shorter and the longer length-scale."""
+    """Pair of places, with its correlation under a shorter and under a longer length-scale."""
 
     a: int
     b: int
@@ -40,14 +40,14 @@ class Pair:
 
 
 def statistic(u: FloatArray, v: FloatArray, variance: float, differences: bool) -> FloatArray:
-    """Return a statistic whose expectation is the correlation of the latent field at two places.
+    """Return a statistic whose expectation is the correlation of the field at two places.
 
     The statistic is ``u v``, or ``variance - (u - v)²/2`` if the mean of the field is unknown.
 
     Args:
         u: readings at the first places, minus the mean [standard deviations of the field].
-        v: readings at the second places.
-        variance: variance of a reading, ``1 + σ_n²/σ_s²``.
+        v: readings at the second places, minus the mean [standard deviations of the field].
+        variance: variance ``1 + σ_n²/σ_s²`` of a reading [variances of the field].
         differences: True if the mean of the field is unknown.
     """
     return np.asarray(variance - 0.5 * np.square(u - v) if differences else u * v)
@@ -58,7 +58,7 @@ class PairTest:
     """Test of a shorter against a longer length-scale by the mean of clipped statistics.
 
     Args:
-        variance: variance of a reading in signal variances, ``1 + σ_n²/σ_s²``.
+        variance: variance ``1 + σ_n²/σ_s²`` of a reading [variances of the field].
         differences: True if the mean of the field is unknown; see `statistic`.
         clip: largest absolute value of a clipped statistic.
     """
@@ -69,12 +69,12 @@ class PairTest:
 
     @classmethod
     def for_pair(cls, pair: Pair, variance: float, differences: bool) -> PairTest:
-        """Return the test with the clip that needs the fewest pairs similar to `pair`."""
+        """Return the test whose clip needs the fewest pairs with the correlations of `pair`."""
         tests = [cls(variance, differences, clip * variance) for clip in _CLIPS]
         return min(tests, key=lambda test: test.pairs_needed(pair, 0.05))
 
     def midpoint(self, pair: Pair) -> float:
-        """Return the mean of the clipped statistic's expectations under the two length-scales."""
+        """Return the midpoint of the statistic's expectations under the two length-scales."""
         (shorter, _), (longer, _) = self._moments(pair.shorter), self._moments(pair.longer)
         return 0.5 * (shorter + longer)
 
@@ -98,7 +98,7 @@ class PairTest:
         return math.exp(-count * rate)
 
     def pairs_needed(self, pair: Pair, error: float) -> float:
-        """Return the number of pairs that limits the error probability to `error`; inf if none."""
+        """Return the number of pairs for an error probability of `error`; inf = no number."""
         rate = -math.log(max(self.error(pair, 1), 1e-300))
         return math.ceil(-math.log(error) / rate) if rate > 1e-12 and error > 0.0 else math.inf
 
@@ -138,18 +138,18 @@ class LengthScales:
         self.values: list[float] = np.unique(self._all[possible]).tolist()
 
     def inside(self, low: float, high: float) -> list[float]:
-        """Return the length-scales from `low` to `high`; if there is none, the nearest one."""
+        """Return the length-scales from `low` to `high`, or the nearest length-scale."""
         inside = [value for value in self.values if low <= value <= high]
         middle = math.sqrt(low) * math.sqrt(high)
         return inside or [min(self.values, key=lambda value: abs(math.log(value / middle)))]
 
     def candidate(self, value: float) -> int:
-        """Return the index of the most probable λ with a length-scale; ties go to the first λ."""
+        """Return the index of the most probable hyperparameter candidate with a length-scale."""
         where = np.flatnonzero((self._all == value) & self._of_kernel)
         return int(where[first_best(self._belief.weights[where])])
 
     def between(self, low: float, high: float) -> FloatArray:
-        """Return the (L,) belief given that the length-scale is from `low` to `high`."""
+        """Return the (L,) weights given that the length-scale is from `low` to `high`."""
         mask = np.isin(self._all, self.inside(low, high)) & self._of_kernel
         # If the posterior weights vanish, the prior weights are used.
         for weights in (self._belief.weights * mask, self._belief.prior_weights * mask):
@@ -164,7 +164,7 @@ def field_variance(belief: Belief) -> float:
 
 
 def reading_variance(belief: Belief) -> tuple[float, bool]:
-    """Return the variance of a reading in field variances, and whether the mean is unknown."""
+    """Return the variance of a reading [field variances], and whether the mean is unknown."""
     noise = float(belief.weights @ np.array([h.noise_std**2 for h in belief.hyperparameters]))
     return 1.0 + noise / field_variance(belief), belief.mean.basis.shape[1] > 0
 
@@ -177,19 +177,19 @@ def find_pairs(
     independence: float,
     most: int,
 ) -> list[Pair]:
-    """Return nearly independent pairs of places whose correlations under two λ differ most.
+    """Return nearly independent pairs of places that distinguish two length-scales best.
 
-    The function first finds the largest difference of any two places. It then accepts pairs with
-    nearly that difference, in the order of `places`. Under the longer length-scale, the correlation
-    of an accepted pair with earlier pairs is at most `independence`. The time is
-    O(min(m, `_ANCHORS`) m), in bounded memory.
+    The function first finds the largest difference between a pair's correlations under the two
+    length-scales. It then accepts pairs with nearly this difference, in the order of `places`.
+    Under the longer length-scale, an accepted pair has at most the correlation `independence` with
+    all earlier pairs.
 
     Args:
-        covariance: prior covariance of the latent field.
+        covariance: prior covariance of the noise-free field.
         places: (m,) places that are observed or can be observed.
-        shorter: index of a candidate with the shorter length-scale.
-        longer: index of a candidate with the longer length-scale.
-        independence: largest correlation between pairs.
+        shorter: index of a hyperparameter candidate with the shorter length-scale.
+        longer: index of a hyperparameter candidate with the longer length-scale.
+        independence: largest correlation between places of two pairs.
         most: largest number of pairs.
     """
     if len(places) < 2 or most < 1:
@@ -225,14 +225,14 @@ class _Correlations:
     candidates: IntArray
 
     def of(self, rows: IntArray, columns: IntArray) -> FloatArray:
-        """Return the (2, r, c) prior correlations under both candidates."""
+        """Return the (2, r, c) prior correlations for both candidates."""
         latent = self.covariance.between(rows, columns)[self.candidates]
         v = np.sqrt(self.covariance.variance(rows)[self.candidates])
         w = np.sqrt(self.covariance.variance(columns)[self.candidates])
         return np.asarray(latent / v[:, :, None] / w[:, None, :])
 
     def by_rows(self, rows: IntArray, columns: IntArray) -> Iterator[FloatArray]:
-        """Yield the correlations of `of` in chunks of rows."""
+        """Yield the results of `of` for chunks of rows."""
         L = len(self.covariance.hyperparameters)
         step = max(1, _NUMBERS // (L * len(columns)))
         for start in range(0, len(rows), step):

@@ -1,4 +1,4 @@
-"""Explicit exploration: independent tests find the length-scale first, then `apgd` follows."""
+"""Explicit exploration: independent tests find the length-scale, and then `apgd` follows."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ _SAME = 1.0001
 
 @dataclass(frozen=True)
 class _Progress:
-    """Progress of the search, the policy's state while it tests.
+    """Progress of the search for the length-scale, which is the policy's state during the tests.
 
     Args:
         low, high: range of the length-scales that are not excluded.
         readings: largest number of readings for the tests; None = no limit.
         spent: number of places used for tests.
-        pairs: pairs of the present test; () = no test.
-        clip: clip of the present test.
-        split: longest of the shorter length-scales in the present test.
+        pairs: pairs of places in the present test; () = no test.
+        clip: largest absolute value of a product in the present test.
+        split: largest of the length-scales that count as short in the present test.
     """
 
     low: float
@@ -68,20 +68,21 @@ class _Progress:
 
 @dataclass(frozen=True)
 class ExplicitExploration:
-    r"""Independent tests that find the length-scale, then `apgd` with the rest. [Krause2007, ITE].
+    r"""Independent tests that find the length-scale, then policy `apgd`. [Krause2007, ITE].
 
-    The tests are a binary search over the sorted length-scales ℓ. To separate ``ℓ_i`` from
-    ``ℓ_{i+1}``, the probe observes nearly independent pairs of places whose correlations differ
-    most. The mean of the pairs' clipped products is compared with the midpoint of its two expected
-    values. Hoeffding's and Bernstein's bounds give the number of pairs for the `confidence`. The
-    map and `share` may allow fewer pairs; the log then reports the reached confidence.
+    The tests are a binary search over the sorted length-scales. To separate two neighbours, the
+    probe observes nearly independent pairs of places whose correlations differ most under both
+    length-scales. The clipped products of the pairs' readings are averaged. The average is compared
+    with the midpoint of its two expected values. Hoeffding's and Bernstein's bounds give the number
+    of pairs for the `confidence`. If the map or `share` allows fewer pairs, the log reports the
+    reached confidence.
 
     After the search, `apgd` uses a frozen belief in which the excluded length-scales have weight
     zero. The map is still predicted with the belief from all readings. With several kernels, the
     search and the frozen belief use the first kernel only.
 
     If the mean is unknown, squared differences replace products (see `statistic`). Signal and noise
-    variance are the expected values under the belief. Maps with moves are rejected.
+    variance are expected values under the belief. Maps with moves are rejected.
     """
 
     unit = "nat"
@@ -92,10 +93,10 @@ class ExplicitExploration:
         0.5, help="largest fraction of the budget of readings for the tests", low=0.0, high=1.0
     )
     independence: ClassVar[float] = 0.3
-    """Largest correlation, under the longer length-scale, between the pairs of a test."""
+    """Largest correlation between two pairs of a test, under the longer length-scale."""
 
     def check(self, belief: Belief, topology: Topology) -> None:
-        """Reject a map with moves, and a belief with a length-scale for each feature.
+        """Check that the map has no moves, and that one length-scale applies to all features.
 
         Raises:
             PlanningError: the policy cannot be used; the message names alternatives.
@@ -164,7 +165,7 @@ class ExplicitExploration:
         pending: set[int],
         progress: _Progress,
     ) -> tuple[bool, _Progress, set[int]]:
-        """Evaluate tests that have all readings, and begin the next tests.
+        """Evaluate tests whose readings are complete, and begin the next tests.
 
         Returns:
             done: True if the search is over.
@@ -253,7 +254,7 @@ class ExplicitExploration:
         )
 
     def _decide(self, belief: Belief, scales: LengthScales, progress: _Progress) -> _Progress:
-        """Return the progress after the present test. All its places must be observed."""
+        """Return the progress after the present test, whose places must all be observed."""
         variance, differences = reading_variance(belief)
         test = PairTest(variance, differences, progress.clip)
         signal = math.sqrt(field_variance(belief))

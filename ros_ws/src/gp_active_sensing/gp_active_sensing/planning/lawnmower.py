@@ -23,7 +23,7 @@ from gp_active_sensing.types import BoolArray, Budget
 
 @dataclass(frozen=True)
 class PlannedRows:
-    """Rows on a map, their places in order, and the drive along them; None = there is no way."""
+    """Rows on a map, with their places in order, and the drive along the rows; None = no route."""
 
     rows: Rows
     places: tuple[int, ...]
@@ -31,7 +31,7 @@ class PlannedRows:
 
 
 class Found(NamedTuple):
-    """Densest rows, whether they fit into the budget, and the effort of the search."""
+    """Result of a search: the densest rows, whether these rows fit into the budget, and effort."""
 
     laid: PlannedRows
     fits: bool
@@ -54,8 +54,9 @@ def densest_rows(
 ) -> Found | None:
     """Return the evenly spaced rows with the least mean distance from a place to the nearest row.
 
-    The function compares, for each direction and inset, the densest rows that fit into the budget.
-    Ties go to the shortest rows. If none fits, it returns the fewest rows; without places, None.
+    For each direction and inset, the function finds the densest rows that fit into the budget. If
+    distances are equal, the shortest rows are taken. If no rows fit, the sparsest rows are taken.
+    None = the map has no places.
 
     Args:
         ground: the map.
@@ -65,9 +66,9 @@ def densest_rows(
         spacing: distance between rows [m]; None = the best spacing.
         inset: distance of rows from the edge [m]; None = the best inset.
         direction: direction of the rows [degrees]; None = the best direction.
-        limit: largest number of evaluated rows, but at least one.
+        limit: largest number of evaluated layouts of rows; at least one is evaluated.
         spent: function that returns whether time is up.
-        known: observed places; they count in the mean distance.
+        known: observed places; they count as visited in the mean distance.
     """
     if not len(ground.places):
         return None
@@ -99,7 +100,7 @@ def densest_rows(
 
 
 class _Layer:
-    """Search of rows that fit into a budget; the arguments are those of `densest_rows`."""
+    """Search for rows that fit into a budget; see `densest_rows` for the arguments."""
 
     def __init__(
         self,
@@ -130,7 +131,7 @@ class _Layer:
         return self.expanded >= self._limit or self._spent()
 
     def place_rows(self, rows: Rows) -> PlannedRows:
-        """Return rows with their places and the drive along them."""
+        """Return the rows with their places, and with the drive along the rows."""
         if rows not in self._laid:
             self.expanded += 1
             places = rows_of(self._ground, rows, self.by)
@@ -141,7 +142,7 @@ class _Layer:
         return self._laid[rows]
 
     def corners(self, rows: Rows) -> Iterator[PlannedRows]:
-        """Yield the rows with each corner as the beginning, the nearest corner first."""
+        """Yield the rows for each corner in which they may begin, the nearest corner first."""
         nearest = self._ground.corner(rows.direction, self._at)
         for corner in (nearest, *(c for c in range(CORNERS) if c != nearest)):
             laid = replace(rows, corner=corner)
@@ -149,11 +150,11 @@ class _Layer:
                 yield self.place_rows(laid)
 
     def fits(self, laid: PlannedRows) -> bool:
-        """Return whether the rows and the way home fit into the budget."""
+        """Return whether the rows and the drive to the end place fit into the budget."""
         return fits(laid.trip, self._constraint)
 
     def home(self, laid: PlannedRows) -> float:
-        """Return the cost from the last row to the end place in the unit of `by`; 0 = no end."""
+        """Return the cost from the last row to the end place, in the unit of `by`; 0 = no end."""
         home = self._constraint.costs_home(self.by)
         if home is None or laid.trip is None or not laid.trip.path:
             return 0.0
@@ -161,7 +162,7 @@ class _Layer:
         return cost if math.isfinite(cost) else 0.0
 
     def densest(self, family: Sequence[Rows]) -> int | None:
-        """Return the index of the densest rows that fit from the nearest corner, by bisection."""
+        """Return the index of the densest rows that fit into the budget; None = none fits."""
         low, high = -1, len(family)
         number = high - 1
         while low < number < high and not self.stopped:
@@ -181,15 +182,15 @@ class _Layer:
 class Lawnmower(RoutePolicy):
     """Evenly spaced rows back and forth, independent of the readings.
 
-    The first decision chooses rows for the remaining budget, including the way home. The choice
-    minimises the mean distance from a place of the map to the nearest row. The probe observes every
-    place of a row. If readings are the only limit on a map without moves, places are about equally
-    spaced along and across rows. Rows stay inside the outline. If obstacles interrupt the rows, the
-    probe may cover one side after the other.
+    The first decision chooses rows for the remaining budget, including the drive to the end place.
+    The rows minimise the mean distance from a place of the map to the nearest row. The probe
+    observes every place of a row. If readings are the only limit on a map without moves, the places
+    are about equally spaced along and across rows. Rows stay inside the outline. If obstacles
+    interrupt the rows, the probe may finish one side of an obstacle before the other side.
 
     Unavailable and too expensive places are skipped. After the rows, the nearest places follow. If
-    an error of the map ends the mission, each pass has rows between those of earlier passes.
-    Several probes share the rows. The state is the route. For roads use `spread`.
+    a target error of the map ends the mission, the map is covered in passes. The rows of a pass lie
+    between the rows of earlier passes. Several probes share the rows. Roads need policy `spread`.
     """
 
     spacing: float | None = param(

@@ -1,9 +1,10 @@
 r"""Error of the map as a mean variance, and its reduction by readings.
 
-The places have weights :math:`w_p` with sum one. C is the posterior covariance under one candidate
-λ. Let :math:`v_x = C_{xx} + \sigma_e^2` and :math:`S = C W C`. A reading at x reduces
-:math:`J = \sum_p w_p \operatorname{Var}(f_p)` by :math:`S_{xx} / v_x` [Cohn1996; Sacks1989].
-Readings at a set A reduce J by :math:`\operatorname{tr}((C_{AA} + \sigma_e^2 I)^{-1} S_{AA})`. Let
+The places have weights :math:`w_p` with sum one, and W is the diagonal matrix of the weights. C is
+the posterior covariance for one hyperparameter candidate λ. Let :math:`v_x = C_{xx} + \sigma_e^2`
+and :math:`S = C W C`. A reading at x reduces :math:`J = \sum_p w_p \operatorname{Var}(f_p)` by
+:math:`S_{xx} / v_x` [Cohn1996; Sacks1989]. Readings at a set A of places reduce J by
+:math:`\operatorname{tr}((C_{AA} + \sigma_e^2 I)^{-1} S_{AA})`. Let
 :math:`M = (C_{AA} + \sigma_e^2 I)^{-1}` and :math:`B = M S_{AA} M`. A place x that joins A reduces
 J further by
 
@@ -14,8 +15,8 @@ and the removal of a place a from A increases J by :math:`B_{aa} / M_{aa}`.
 
 For several quantities q with weights :math:`\omega_q`, the error is the relative error
 :math:`\sum_q \omega_q J_q / v_q`. :math:`v_q` is the variance of quantity q over the map before its
-readings. The quantities are independent. Arrays concatenate the candidates of all quantities, with
-variances divided by :math:`v_q` and weights multiplied by :math:`\omega_q`.
+readings. The quantities are independent. Arrays concatenate the hyperparameter candidates of all
+quantities. Variances are divided by :math:`v_q`, and weights multiplied by :math:`\omega_q`.
 """
 
 from __future__ import annotations
@@ -41,35 +42,35 @@ from gp_active_sensing.util.ties import first_best
 VAGUE_MEAN = 1e3
 """Largest variance of the prior mean [variances of a reading], to limit rounding errors in S."""
 _TARGETS = 500
-"""Largest number of target places for the error of the map."""
+"""Largest number of places that represent the map in its error."""
 _MANY = 2000
-"""Largest number of target places for the gains of single readings."""
+"""Largest number of places that represent the map for the gains of single readings."""
 _NUMBERS = 4_000_000
 """Largest number of entries of a temporary array."""
 _ROUNDING = 1e-12
-"""Smallest noise for an inverse, as a fraction of the largest variance."""
+"""Smallest noise variance for a matrix inverse, as a fraction of the largest variance."""
 _NO_VARIANCE = 1e-300
 """Variance below which a reading has no information."""
 _KNOWN = 1e-12
 """Variance below which a place counts as known, as a fraction of the largest variance."""
 _WORTHWHILE = 1e-9
-"""Smallest relative improvement of an exchange; smaller ones are rounding errors."""
+"""Smallest relative improvement by an exchange of places that is not a rounding error."""
 _FEW = 48
 """Largest number of places for an estimate of a quantity's variance over the map."""
 _LEAST = 1e-100
-"""Smallest variance of a quantity over the map; it applies if all readings are equal."""
+"""Smallest variance of a quantity over the map, for a quantity whose readings are all equal."""
 _FLAT = 1e-9
 """Smallest variance over the map, as a fraction of the variance at a place."""
 
 
 @dataclass(frozen=True)
 class Targets:
-    """Places that represent the whole map in sums over its error.
+    """Target places: places that represent the whole map in sums over the map.
 
     Args:
         places: (T,) target places, sorted.
-        weights: (T,) sums of the weights of the places that each target represents; sum to one.
-        own: (n,) weight of each single place; sums to one.
+        weights: (T,) summed weights of the places that each target represents; they sum to one.
+        own: (n,) weights of all single places; they sum to one.
     """
 
     places: IntArray
@@ -78,12 +79,12 @@ class Targets:
 
 
 class Part(NamedTuple):
-    """Candidates of one of several quantities.
+    """Hyperparameter candidates of one quantity in the arrays of `MapVariance`.
 
     Args:
-        rows: indices of the candidates.
+        rows: indices of the quantity's candidates in the arrays.
         unit: variance by which the variances of the quantity are divided.
-        sampled: True if a probe measures the quantity only where it stops.
+        sampled: True if a probe measures the quantity only where the probe stops.
     """
 
     rows: slice
@@ -93,17 +94,17 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class MapVariance:
-    """Covariances of m places and their effect on the error of the map, under L candidates.
+    """Covariances of m places, and their effect on the map error, for L hyperparameter candidates.
 
-    Variances refer to the field after the belief's transform. With several quantities, they are
-    divided by the variance of each quantity over the map.
+    Variances are those of the transformed readings. With several quantities, they are divided by
+    the variance of each quantity over the map.
 
     Args:
         places: (m,) places that may be observed, sorted.
-        weights: (L,) belief; sums to one.
+        weights: (L,) weights of the candidates; they sum to one.
         noise: (L,) variance of the noise of a reading.
         covariance: (L, m, m) posterior covariance C of the noise-free field.
-        shared: (L, m, m) S = C W C, with weights W that sum to one.
+        shared: (L, m, m) product S = C W C, with the diagonal matrix W of the places' weights.
         total: (L,) mean variance of the map.
         parts: candidates of each quantity, the main quantity first; () = one quantity.
     """
@@ -117,7 +118,7 @@ class MapVariance:
     parts: tuple[Part, ...] = ()
 
     def of(self, number: int) -> MapVariance:
-        """Return the map error of the quantity with a number, in that quantity's own unit."""
+        """Return the map error of one quantity by its number, in the unit of this quantity."""
         if not self.parts:
             return self
         rows, unit, _ = self.parts[number]
@@ -133,24 +134,24 @@ class MapVariance:
 
     @property
     def sampled(self) -> bool:
-        """True if a probe measures some quantity only where it stops."""
+        """True if a probe measures some quantity only where the probe stops."""
         return any(part.sampled for part in self.parts)
 
     def gains(self) -> FloatArray:
-        """Return the reduction of the mean variance by one reading of each place, (L, m)."""
+        """Return the reduction (L, m) of the mean variance by one reading of each place."""
         variance = np.diagonal(self.covariance, axis1=1, axis2=2) + self.noise[:, None]
         shared = np.diagonal(self.shared, axis1=1, axis2=2)
         return np.asarray(np.maximum(shared, 0.0) / np.maximum(variance, _NO_VARIANCE))
 
     def value(self, which: IntArray, stops: IntArray | None = None) -> float:
-        """Return the expected reduction of the mean variance by readings of some places; O(L k³).
+        """Return the expected reduction of the mean variance by readings of some places.
 
-        The value ignores the information of the readings about λ.
+        The value ignores information about the hyperparameters λ.
 
         Args:
-            which: (k,) indices of the observed places among the m.
-            stops: indices of the places where the probe stops; None = all of `which`. Sampled
-                quantities are measured only there.
+            which: (k,) indices in `places` of the observed places.
+            stops: indices in `places` of the places where the probe stops; None = `which`. Sampled
+                quantities are measured at stops only.
         """
         if stops is None or not self.sampled:
             return float(self.weights @ self.values(which))
@@ -161,7 +162,7 @@ class MapVariance:
         return float(self.weights @ found)
 
     def values(self, which: IntArray, rows: BoolArray | None = None) -> FloatArray:
-        """Return `value` under each candidate, (L,); 0 where the mask `rows` (L,) is False."""
+        """Return `value` for each candidate, (L,); 0 for candidates outside of the mask `rows`."""
         found = np.zeros(len(self.weights))
         if not len(which):
             return found
@@ -180,9 +181,9 @@ class MapVariance:
         return found
 
     def given(self, which: IntArray) -> MapVariance:
-        """Return the map error after readings at the places A = `which` (k,).
+        """Return the map error after readings at the places A with the indices `which` (k,).
 
-        With M = (C_AA + σ² I)⁻¹ and K = C_·A M, S' = S - K S_A· - S_·A Kᵀ + K S_AA Kᵀ. O(L m² k).
+        ``S' = S - K S_A· - S_·A Kᵀ + K S_AA Kᵀ`` with ``K = C_·A (C_AA + σ² I)⁻¹``.
         """
         if not len(which):
             return self
@@ -201,7 +202,7 @@ class MapVariance:
         return replace(self, covariance=covariance, shared=shared, total=total)
 
     def at(self, which: IntArray) -> MapVariance:
-        """Return the map error restricted to some of the places."""
+        """Return the map error with the places of the indices `which` only."""
         index = (slice(None), which[:, None], which)
         return replace(
             self,
@@ -212,10 +213,10 @@ class MapVariance:
 
 
 def targets_of(topology: Topology, most: int = _TARGETS) -> Targets:
-    """Return the target places for the error of a map.
+    """Return target places for the error of a map.
 
-    They are all places with a weight if these are few. Otherwise they are about `most` places,
-    evenly over the map: the middles of runs along a space-filling curve.
+    If at most `most` places have a weight, all of them are targets. Otherwise the map is divided
+    into about `most` groups of nearby places, and the middle place of each group is a target.
     """
     weights = topology.weights
     own = weights / weights.sum()
@@ -230,7 +231,7 @@ def targets_of(topology: Topology, most: int = _TARGETS) -> Targets:
 
 
 def thinned(topology: Topology, places: IntArray, most: int) -> tuple[IntArray, IntArray]:
-    """Return about `most` evenly chosen representatives of some places.
+    """Return about `most` evenly spread representatives of some places.
 
     Args:
         topology: the map.
@@ -264,14 +265,15 @@ def map_error_of(
     others: Sequence[QuantityBelief] = (),
     weight: float = 1.0,
 ) -> MapVariance:
-    """Return the effect of readings at some places on the error of the map. O(L' m² (T + |D|)).
+    """Return the effect of readings at some places on the error of the map.
 
     Args:
         belief: belief about the main quantity.
         topology: map with the weights of its places.
         places: (m,) places that may be observed, sorted.
         pending: places that will be observed earlier, with unknown values.
-        candidates: largest number of representative λ of a quantity, see `representatives`.
+        candidates: largest number of hyperparameter candidates of a quantity; see
+            `representatives`.
         targets: target places of the error; None = `targets_of(topology)`.
         others: further quantities.
         weight: weight of the main quantity.
@@ -312,7 +314,7 @@ def map_error_of(
 def _weighed(
     belief: Belief, weight: float, others: Sequence[QuantityBelief]
 ) -> list[tuple[QuantityBelief, float]]:
-    """Return the quantities, the main quantity first, with normalised weights."""
+    """Return the quantities with normalised weights, the main quantity first."""
     several = (QuantityBelief("", belief, weight), *others)
     total = sum(q.weight for q in several)
     return [(q, q.weight / total if total > 0.0 else 1.0 / len(several)) for q in several]
@@ -345,8 +347,8 @@ def _map_error(
 def _variance_of(belief: Belief, targets: Targets, which: IntArray, weights: FloatArray) -> float:
     r"""Return the expected variance of a field over the map before its readings [sensor's unit²].
 
-    :math:`\sum_\lambda b(\lambda) (\operatorname{tr}(W K_\lambda) - w^T K_\lambda w)` with the
-    present belief b. The uncertainty of the mean is not included.
+    It is :math:`\sum_\lambda b(\lambda) (\operatorname{tr}(W K_\lambda) - w^T K_\lambda w)`, with
+    the prior covariance K_λ. The uncertainty of the mean is not included.
     """
     count = len(targets.places)
     some = np.unique(np.linspace(0, count - 1, min(count, _FEW)).round().astype(np.int64))
@@ -364,8 +366,8 @@ def _variance_of(belief: Belief, targets: Targets, which: IntArray, weights: Flo
 def _in_own_unit(belief: Belief, targets: Targets, places: IntArray) -> Targets:
     """Return targets with weights that convert variances to the sensor's unit.
 
-    The conversion is linear about the expected value of each place. The weights `own` are valid at
-    `places` and at the targets only.
+    The transform is linearised about the expected value of each place. The weights `own` of the
+    result are valid only at `places` and at the targets.
     """
     if belief.transform is IDENTITY:
         return targets
@@ -385,10 +387,9 @@ def map_error_gains(
     others: Sequence[QuantityBelief] = (),
     weight: float = 1.0,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return weights (L',) and the reduction (L', m) of the mean variance by one reading per place.
+    """Return weights (L',), and the reduction (L', m) of the mean variance by a reading per place.
 
-    The function forms no covariance between the places. O(L' m T |D|). The arguments are those of
-    `map_error_of`.
+    The arguments are those of `map_error_of`.
     """
     targets = targets_of(topology, _MANY)
     if not others:
@@ -434,8 +435,8 @@ def _shared(
 ) -> FloatArray:
     """Return S = C W C between places, (L, m, m).
 
-    Let C = G + D, with D the independent variances of unobserved places. Then S = G W G + w D G + G
-    w D + w D². The weight w in the terms with D is that of the place itself.
+    Let C = G + D, where D has the independent variances of unobserved places. Then S = G W G + w D
+    G + G w D + w D². In the terms with D, w is the weight of the place itself.
     """
     alone = np.where(belief.visited[places], 0.0, _own_variance(belief, which)[:, None])
     everywhere = np.array_equal(places, targets.places)
@@ -457,7 +458,7 @@ def _shared(
 
 
 def _own_variance(belief: Belief, which: IntArray) -> FloatArray:
-    """Return the (L',) independent variance of each place."""
+    """Return the (L',) variance of a place that is independent of all other places."""
     candidates = belief.hyperparameters
     return np.array(
         [
@@ -468,10 +469,11 @@ def _own_variance(belief: Belief, which: IntArray) -> FloatArray:
 
 
 def greedy_design(field: MapVariance, count: int) -> IntArray:
-    """Choose `count` = k places; each reduces the error most, given the earlier ones. O(L k² m).
+    """Choose up to `count` places one by one, each with the largest reduction of the map error.
 
     Returns:
-        (k,) indices among the m, in the order of choice; fewer if no place reduces the error.
+        (k,) indices in ``field.places``, in the order of choice. The choice ends early when no
+        place reduces the error.
     """
     L, m = field.covariance.shape[:2]
     count = min(count, m)
@@ -503,9 +505,9 @@ def greedy_design(field: MapVariance, count: int) -> IntArray:
 
 
 def joining(field: MapVariance, which: IntArray) -> FloatArray:
-    """Return the reduction (m,) by each place, given the places `which` (k,). O(L (k³ + k² m)).
+    """Return the reduction (m,) of the map error by each place that joins the places `which` (k,).
 
-    The reduction by the places of `which` is 0.
+    The reduction by a place of `which` is 0.
     """
     if not len(which):
         return np.asarray(field.weights @ field.gains())
@@ -524,7 +526,7 @@ def joining(field: MapVariance, which: IntArray) -> FloatArray:
 
 
 def leaving(field: MapVariance, which: IntArray) -> FloatArray:
-    """Return the increase (k,) of the error without each place of `which` (k,). O(L k³)."""
+    """Return the increase (k,) of the map error if each of the places `which` (k,) is removed."""
     total = np.zeros(len(which))
     for weight, noise, C, S in _each(field):
         M = _precision(C, which, noise)
@@ -536,8 +538,7 @@ def leaving(field: MapVariance, which: IntArray) -> FloatArray:
 def exchange(field: MapVariance, which: IntArray, more: Callable[[], bool]) -> IntArray:
     """Replace the least useful places of a set by better places, and return the new set.
 
-    The search ends when no exchange improves the set, or when `more` returns False. Each exchange
-    takes O(L (k³ + k² m)).
+    The search ends when no exchange improves the set, or when `more` returns False.
     """
     chosen = which.copy()
     value = field.value(chosen)
@@ -557,13 +558,13 @@ def exchange(field: MapVariance, which: IntArray, more: Callable[[], bool]) -> I
 
 
 def _each(field: MapVariance) -> Iterator[tuple[float, float, FloatArray, FloatArray]]:
-    """Yield weight, noise, C and S of each candidate."""
+    """Yield weight, noise, C and S of each hyperparameter candidate."""
     for row, (weight, noise) in enumerate(zip(field.weights, field.noise, strict=True)):
         yield float(weight), float(noise), field.covariance[row], field.shared[row]
 
 
 def _precision(C: FloatArray, which: IntArray, noise: float) -> FloatArray:
-    """Return ``(C_AA + σ² I)⁻¹``, with the least noise that a stable inverse needs."""
+    """Return ``(C_AA + σ² I)⁻¹``, with at least the noise that a stable inverse needs."""
     block = C[np.ix_(which, which)]
     least = _KNOWN * float(np.diagonal(block).max(initial=0.0))
     block[np.diag_indices_from(block)] += max(noise, least, 1e-300)

@@ -21,12 +21,12 @@ class QuantityBelief:
 
     Args:
         name: configured name of the quantity.
-        belief: belief over the same places as that of the main quantity.
-        weight: weight of its relative map error in the objective, not negative.
-        sampled: True if a probe measures it only where it stops.
-        aim: error of its map at which the mission may end; None = its error does not matter.
-        link: name of another quantity for a link to its map, see `belief.link`; auto = the main
-            quantity; None = no link.
+        belief: belief over the same places as the belief about the main quantity.
+        weight: weight of the quantity's relative map error in the objective, not negative.
+        sampled: True if a probe measures the quantity only where the probe stops.
+        aim: map error of the quantity at which the mission may end; None = any error.
+        link: name of a quantity whose map helps to predict this one, see `belief.link`; auto = the
+            main quantity; None = no quantity.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Sought(NamedTuple):
 
 @dataclass(frozen=True)
 class Sorties:
-    """Budgets of the batteries after the present one; batteries are changed at the end place.
+    """Budgets of a mission in which the probe changes its battery at the end place.
 
     Args:
         whole: remaining budget of the whole mission, including the end place.
@@ -74,7 +74,7 @@ class PlanRequest:
         limit: limit on the computing of this decision.
         remaining: remaining budget and end place of the mission, or of the current sortie.
         unavailable: unobserved places that must not be chosen.
-        aim: error of the map that ends the mission; None = only the budget ends it.
+        aim: map error of the main quantity that ends the mission; None = any error.
         sorties: budgets of the next batteries; None = no further batteries.
         others: further quantities.
         weight: weight of the main quantity (`belief`) among all quantities.
@@ -100,17 +100,17 @@ class PlanRequest:
 
     @property
     def beliefs(self) -> tuple[Belief, ...]:
-        """Return the beliefs about all quantities; the main quantity comes first."""
+        """Beliefs about all quantities; the main quantity comes first."""
         return (self.belief, *(q.belief for q in self.others))
 
     @property
     def sought(self) -> tuple[Sought, ...]:
-        """Return the target errors that end the mission once all are met; () = no target."""
+        """Target errors of the maps. The mission ends when all are met; () = no target."""
         aims = (self.aim, *(q.aim for q in self.others))
         pairs = enumerate(zip(self.beliefs, aims, strict=True))
         return tuple(Sought(i, belief, aim) for i, (belief, aim) in pairs if aim is not None)
 
     @property
     def under_way(self) -> tuple[int, ...]:
-        """Return the pending places that other probes have not left yet."""
+        """Pending places that other probes have not left yet."""
         return tuple(place for place in self.pending if place not in self.passed)

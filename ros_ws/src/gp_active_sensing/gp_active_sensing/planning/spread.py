@@ -1,4 +1,4 @@
-"""Far-point sets: places with large mutual distances, in the order of a short tour."""
+"""Policy that visits places with large mutual distances, in the order of a short tour."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import BoolArray, FloatArray
 
 MOST = 300
-"""Largest number of places of one set."""
+"""Largest number of places in one tour."""
 _MANY = 8
-"""Smallest number of places of a set for which parts of the map are not tried."""
+"""Number of places in a tour below which tours of a part of the map are tried."""
 _SHARES = (1.0, 0.5, 0.25)
-"""Largest fractions of the remaining budget for the way to a place and from there home."""
+"""Largest fractions of the budget for the drive to a place and then to the end place."""
 
 
 class FarthestPoints:
-    """Order of the places of a map in which each place is farthest from the earlier ones.
+    """Order of the places of a map in which each place is farthest from the earlier places.
 
-    The largest distance to the first k places is at most twice that to the best k places.
-    Distances are along roads and around obstacles. Ties go to the first place. [Gonzalez1985]
+    The largest distance from any place to the first k places is at most twice the optimum for k
+    places. Distances are along roads and around obstacles. [Gonzalez1985]
 
     Args:
         topology: the map.
         open_: (n,) places that may be chosen.
         covered: places that count as chosen before.
-        begin: first place of the order; None = the farthest from `covered`, or without `covered`
-            the place nearest to the middle.
+        begin: first place of the order; None = the place farthest from `covered`. If `covered` is
+            empty, the place nearest to the middle.
     """
 
     def __init__(
@@ -82,22 +82,21 @@ class FarthestPoints:
 class Spread(RoutePolicy):
     """Visits of places with large mutual distances, in the order of a short tour.
 
-    The set begins with the place of the probe. Each further place is the farthest from all earlier
-    and all observed places (see `FarthestPoints`). Bisection finds the largest set whose tour fits
-    into the remaining budget, with the way home and all readings on the way. If readings are the
-    only limit on a map without moves, the set has as many places as readings. If few places of the
-    whole map fit, parts of the map are tried also. The chosen tour has the least mean distance from
+    The first place is the place of the probe. Each further place is farthest from all earlier and
+    all observed places (see `FarthestPoints`). Bisection finds the largest number of places whose
+    tour fits into the remaining budget, including the drive to the end place. If readings are the
+    only limit on a map without moves, there is a place for each reading. If few places of the whole
+    map fit, tours of a part of the map are tried. The chosen tour has the least mean distance from
     the places of the map.
 
-    After a visit of the whole set, another set follows for the remaining budget. If an error of
-    the map ends the mission, the set fits into one pass. Several probes share a set. The state is
-    the route.
+    After the tour, another tour follows for the remaining budget. If a target error of the map ends
+    the mission, each tour is a pass over the map. Several probes share a tour.
     """
 
     repeats: ClassVar[bool] = True
 
     def build_route(self, ask: Ask) -> BuiltRoute:
-        """Return the largest far-point set whose tour fits into the budget."""
+        """Return the best tour that fits into the budget."""
         found = _Laying(ask)
         points = ask.request.topology.points
         best: tuple[float, tuple[int, ...]] | None = None
@@ -129,7 +128,7 @@ class _Laying:
         self.open_ &= ask.unread
         driven = remaining.metres is not None or remaining.seconds is not None
         self.limited = driven or (remaining.readings is not None and not topology.free)
-        """True if places on the way to another place reduce the budget."""
+        """True if the drive between two places reduces the budget."""
 
     @property
     def stopped(self) -> bool:
@@ -138,7 +137,7 @@ class _Laying:
         return self.ask.spent() or (limit is not None and self.expanded >= limit)
 
     def largest(self, share: float) -> tuple[int, ...]:
-        """Return the largest set whose tour fits, in order; () = there is none."""
+        """Return the places of the largest tour that fits into the budget, in order; () = none."""
         request, at = self.request, self.request.at
         begin = at if at is not None and self.open_[at] and self.first[at] == 0.0 else None
         covered = {*np.flatnonzero(request.belief.observed).tolist(), *request.pending}
@@ -154,7 +153,7 @@ class _Laying:
             order = self._fitting(places)
             if order:
                 low, best = number, order
-                if len(places) < number:  # that is all there are
+                if len(places) < number:  # there are no more places
                     break
                 number = min(2 * number, (low + high) // 2)
             else:
@@ -186,10 +185,10 @@ class _Laying:
         return order if fits(self._trip(order), self.constraint) else ()
 
     def _within(self, share: float) -> BoolArray:
-        """Return the (n,) mask of places that a probe can visit within a part of the budget.
+        """Return the (n,) mask of places to which a drive takes at most `share` of the budget.
 
-        `share` is the part of the remaining metres or seconds, or of the readings if only readings
-        are limited.
+        The share is of the remaining metres or seconds, or of the readings if only readings are
+        limited.
         """
         reach, remaining = self.ask.reach, self.request.remaining
         takes = self.first if self.home is None else self.first + self.home

@@ -1,4 +1,4 @@
-"""Tour: a route for the remaining budget, planned again as the belief changes."""
+"""Policy `tour`: a route for the remaining budget, planned again as the belief changes."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ from gp_active_sensing.util.ties import by_size
 _ROWS = 0.5
 """Fraction of a decision's time for the search of evenly spaced routes."""
 _FIRST = 12
-"""Number of places in the first tour through a design when time is short."""
+"""Number of places in the first tour when time is short."""
 _BRIEF = 0.4
-"""Time limit of a decision below which the plan uses fewer λ and places [s]."""
+"""Time limit below which a decision uses fewer hyperparameter candidates and places [s]."""
 _FEWEST = 48
-"""Smallest number of places for a plan."""
+"""Smallest number of places that represent the map in a decision."""
 _HURRY = 0.1
-"""Fraction of a decision's time after which a design starts with a small tour."""
+"""Fraction of a decision's time after which the search starts with a small tour."""
 _GROWTH = 3.0
-"""Largest factor on the planning time of a tour through twice as many places."""
+"""Largest expected ratio of planning times if a tour has twice as many places."""
 _LAST, _ROWS_OF, _DESIGN = "the last route", "evenly spaced rows", "a tour of the best places"
 _Left: TypeAlias = tuple[float | None, ...]
 """Remaining metres, seconds and readings of a budget; None = no such limit."""
@@ -57,30 +57,32 @@ _AT_ONCE, _PASS = "the best place for its way", "the next pass"
 class Tour:
     r"""Route for the whole remaining budget with the best predicted map.
 
-    The value of a route that observes the places A is its reduction of the map's mean variance,
+    The value of a route that observes the places A is the reduction of the map's mean variance,
 
     .. math:: \sum_\lambda b(\lambda) \operatorname{tr}\big(
         (C_{AA} + \sigma_e^2 I)^{-1} S_{AA} \big), \qquad S = C W C,
 
-    with the weights W of the places (`map.weights`). Readings on the way count. The policy compares
-    evenly spaced routes (not on roads), a short tour through a greedy design, and the route of the
-    last stage. It improves the best route by inserted and replaced stops. After each reading the
-    rest of the route is planned again. New routes are searched when a tenth of a limit is used.
+    with the weights W of the places (`map.weights`), the posterior covariance C, and the weights b
+    of the hyperparameter candidates λ. The policy compares evenly spaced routes (not on roads), a
+    short tour through greedily chosen places, and the rest of the last route. It improves the best
+    route: it inserts and replaces stops. The rest of the route is improved after each reading. New
+    routes are searched after a tenth of a limit is used.
 
-    Every route and the way home obey the limits on metres, seconds and readings. Without limits a
-    route has at most 400 readings. Several probes share the readings, and each avoids the others'
-    routes. For several quantities the value is the weighted mean of the relative reductions.
+    Every route, with the drive to the end place, obeys the limits on metres, seconds and readings.
+    Without limits, a route has at most 400 readings. Several probes share the readings, and each
+    probe avoids the routes of the others. For several quantities, the value is the weighted mean of
+    the relative reductions.
     """
 
     several: ClassVar[bool] = True
     candidates: ClassVar[int] = 4
-    """Largest number of λ that represent the belief about a quantity."""
+    """Largest number of hyperparameter candidates that are used for a quantity."""
     places: ClassVar[int] = 500
     """Largest number of places that represent the map."""
     longest: ClassVar[int] = 400
     """Largest number of readings of a route without any limit."""
     trials: ClassVar[int] = 60
-    """Largest number of changed routes that a stage evaluates."""
+    """Largest number of changed routes that a decision evaluates."""
     REMOVED: ClassVar[Mapping[str, str]] = {
         "trials": "is removed; 60 routes are tried, within the limit of a decision"
     }
@@ -88,14 +90,14 @@ class Tour:
     renew: ClassVar[float] = 0.1
     """Used fraction of a limit after which new routes are searched."""
     margin: ClassVar[float] = 0.01
-    """Smallest relative reduction of the remaining variance for which a new route is taken."""
+    """Smallest relative reduction of the remaining variance for which a new route is chosen."""
 
     crosses = True
     """True: the way to the next place may cross observed places."""
 
     @staticmethod
     def explain(plan: Plan, names: Sequence[str]) -> str:
-        """Return the chosen route and the alternatives; see `Explains`."""
+        """Return sentences about the chosen route and the other routes; see `Explains`."""
         start = on_route("Next on the best route found", plan, names)
         if not plan.routes:
             return f"{start}."
@@ -109,8 +111,8 @@ class Tour:
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         """Choose the next place; see `Policy.plan`. An expansion is one evaluated route.
 
-        Without time the last route continues. Without a last route, the plan is a tour through the
-        first places of a coarse design. Decisions of less than 0.4 s use fewer λ and places.
+        If the limit allows no computation, the last route continues. If there is no last route, the
+        plan is a tour through a few places.
         """
         belief, topology, at = request.belief, request.topology, request.at
         others, remaining, clock = request.under_way, request.remaining, request.clock
@@ -187,7 +189,7 @@ class Tour:
         return replace(plan, seconds=clock() - started), routes.state()
 
     def _goals(self, request: PlanRequest, reach: ReachableGoals, unread: BoolArray) -> IntArray:
-        """Return the affordable unread places; if there are any, also those of later sorties."""
+        """Return the unread places that are affordable in this sortie or in a later sortie."""
         goals = reach.locations[unread[reach.locations]]
         sorties, end = request.sorties, request.remaining.end
         if sorties is None or end is None or not goals.size:
@@ -197,10 +199,8 @@ class Tour:
         return np.union1d(goals, later[unread[later]])
 
     def _size(self, limit: PlanLimit) -> tuple[int, int]:
-        """Return the numbers of λ and of places for a plan; both are smaller when time is short.
-
-        The time for a plan grows with the number of λ and the square of the number of places.
-        """
+        """Return the numbers of hyperparameter candidates and of places that a decision uses."""
+        # Time grows with the number of candidates and the square of the number of places.
         if limit.seconds is None or limit.expansions == 0:
             share = 0.0 if limit.expansions == 0 else 1.0
         else:
@@ -209,7 +209,7 @@ class Tour:
         return max(1, int(share * self.candidates)), places
 
     def _share(self, remaining: Budget, others: int) -> Budget:
-        """Return the budget for a route, with this probe's part of the readings."""
+        """Return the budget for a route, with an equal part of the readings for each probe."""
         readings = remaining.readings
         if readings is not None:
             readings = math.ceil(readings / (1 + others))
@@ -220,10 +220,7 @@ class Tour:
     def _weigh(
         self, driver: RouteDriver, routes: _Routes, room: _Room
     ) -> tuple[list[tuple[str, Driven]], _Left | None]:
-        """Return the compared routes with their kinds, and the budget at the last renewal.
-
-        The first of the routes is the chosen route.
-        """
+        """Return routes by kind, the chosen route first, and the budget at the last search."""
         mine = routes.mine(driver.at)
         last = driver.drive(driver.distances.corners(mine)) if mine else None
         if last is not None and not last.reads:
@@ -265,7 +262,7 @@ class Tour:
     def _improved(
         self, driver: RouteDriver, kind: str, route: Driven, room: _Room
     ) -> list[tuple[str, Driven]]:
-        """Return the improved route and the given route; without improvement only the latter."""
+        """Return the improved route, if it is better, and the given route."""
         better = improved(driver, route, room.for_more(self.trials))
         if better is route:
             return [(kind, route)]
@@ -286,7 +283,7 @@ def _percent(route: RouteValue) -> str:
 
 
 def _restrict_to_pass(driver: RouteDriver, routes: _Routes) -> bool:
-    """Limit the driver to the rest of its pass. Return whether the driver's route has a reading."""
+    """Limit the driver to the rest of its pass. Return whether its route has a reading."""
     left, mine = routes.left_of_pass(driver.at), routes.mine(driver.at)
     if left is None or not mine:
         return False
@@ -305,19 +302,19 @@ def _after(left: Budget | None, plan: Plan, unread: BoolArray) -> Budget | None:
 
 
 def _no_time(limit: PlanLimit) -> bool:
-    """Return whether the limit allows no computation; the last route is then followed."""
+    """Return whether the limit allows no computation."""
     return limit.seconds == 0.0 or limit.expansions == 0
 
 
 @dataclass(frozen=True)
 class _Routes:
-    """Waypoints of the probes, with the routes that follow them.
+    """Routes of the probes, by the next waypoint of each probe.
 
     Args:
-        by_goal: waypoint -> places of the route from the waypoint on, the waypoint first.
+        by_goal: places of the route from each waypoint on, the waypoint first.
         renewed: remaining budget at the last search for new routes; None = no search yet.
         pending: waypoints of other probes, and places of probes that wait for a decision.
-        passes: waypoint -> remaining budget of its pass, for routes in a pass.
+        passes: remaining budget of the pass over the map, for routes in a pass.
     """
 
     by_goal: dict[int, tuple[int, ...]]
@@ -327,7 +324,6 @@ class _Routes:
 
     @classmethod
     def of(cls, state: PolicyState, pending: Collection[int]) -> _Routes:
-        """Return the routes in a policy's state."""
         if state is None:
             return cls({}, None, frozenset(pending))
         routes = {int(goal): tuple(int(p) for p in reads) for goal, reads in state["routes"]}
@@ -350,17 +346,17 @@ class _Routes:
         return found
 
     def mine(self, at: int | None) -> tuple[int, ...]:
-        """Return the rest of the route of the probe at a place."""
+        """Return the rest of the route of the probe at the place `at`."""
         goal = self._goal(at)
         return () if goal is None else self.by_goal[goal]
 
     def left_of_pass(self, at: int | None) -> Budget | None:
-        """Return the remaining budget of the pass of the probe at a place."""
+        """Return the remaining budget for the pass of the probe at the place `at`."""
         goal = self._goal(at)
         return None if goal is None else self.passes.get(goal)
 
     def _goal(self, at: int | None) -> int | None:
-        """Return the last waypoint of the probe at a place; None = unknown."""
+        """Return the last waypoint of the probe at the place `at`; None = unknown."""
         if at is not None and at in self.by_goal and at not in self.pending:
             return at
         if len(self.by_goal) == 1 and not self.pending:  # the only probe is elsewhere
@@ -368,7 +364,7 @@ class _Routes:
         return None
 
     def without(self, probes: Collection[int]) -> int:
-        """Return the number of the probes, given by waypoint or place, that have no route."""
+        """Return how many probes have no route; `probes` has their waypoints or places."""
         return sum(place not in self.by_goal for place in probes)
 
     def of_others(self, at: int | None) -> tuple[int, ...]:
@@ -397,7 +393,7 @@ class _Routes:
 
 
 class _Room:
-    """Limits of a decision on computing further routes."""
+    """Limits on the computing of a decision."""
 
     def __init__(self, driver: RouteDriver, limit: PlanLimit, clock: Clock, started: float) -> None:
         self.hit = False
@@ -427,7 +423,7 @@ class _Room:
         return found
 
     def for_part(self, share: float) -> Callable[[], bool]:
-        """Return the check of `more` for a part of the decision's time."""
+        """Return a function like `more`, for a part of the decision's time."""
 
         def more() -> bool:
             over = self.passed(share)
@@ -437,7 +433,7 @@ class _Room:
         return more
 
     def for_larger(self) -> Callable[[], bool]:
-        """Return a check whether a step of twice the last size would end in time."""
+        """Return a function like `more`, for a next step of twice the size of the last step."""
         before = self._clock()
 
         def more() -> bool:
@@ -457,13 +453,13 @@ class _Room:
         return seconds is not None and self._clock() >= self._started + share * seconds
 
     def for_more(self, trials: int) -> Callable[[], bool]:
-        """Return the check of `more` for a number of further trials."""
+        """Return a function like `more`, for at most `trials` further routes."""
         most = self._driver.evaluated + trials
         return lambda: self._driver.evaluated < most and self.more()
 
 
 def _has_more(left: _Left, share: float, then: _Left) -> bool:
-    """Return whether every remaining limit exceeds `share` of its earlier value `then`."""
+    """Return whether every limit in `left` exceeds the part `share` of its earlier value."""
     pairs = zip(left, then, strict=True)
     return all(now is None or was is None or now > share * was for now, was in pairs)
 
@@ -478,7 +474,7 @@ def _left(driver: RouteDriver) -> _Left:
 
 
 def _at_once(driver: RouteDriver) -> Driven:
-    """Return the route to the place with the largest reduction of the error per cost."""
+    """Return the route to the place with the largest reduction of the map error per cost."""
     field = driver.field
     far = driver.distances.row(driver.at)[field.places] if driver.at is not None else 0.0
     scale = float(np.median(far)) + 1e-9 if driver.at is not None else 1.0

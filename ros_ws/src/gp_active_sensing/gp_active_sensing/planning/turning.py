@@ -1,24 +1,25 @@
 r"""View of a map for a probe that cannot turn on the spot.
 
-The cost of a move depends on the heading at its start. A view is made for one decision, with the
-place and the heading of the probe. Ways from that place are exact. At any other place the
-heading is that of an arrival from the probe's place. So the cost of a drive to a place and of the
-way home from there is exact. For an unknown heading the longest way is used. Roads have no such
-view: their lines already have curves.
+The cost of a move depends on the heading at the start of the move. A view is made for one decision,
+with the place and the heading of the probe. At any other place, the view uses the heading after a
+drive from the probe's place. The cost of a drive to a place, and then to the end place, is
+therefore exact. For an unknown heading the longest path is used. Roads have no view, because road
+lines already have curves.
 
 The shortest path from a pose to a point with curves of at least a radius r is an arc and a straight
 line [Boissonnat1994]. If the point lies within one of the two turning circles beside the pose, the
-path is two arcs. The first arc turns away from the point, the second the other way. In the formulas
-the pose is at the origin, facing along x, and the point is at (x, y). The first arc turns left;
-mirror y for a turn to the right.
+path is two arcs. The first arc turns away from the point, and the second arc turns in the other
+direction. In the formulas the pose is at the origin, facing along x, and the point is at (x, y).
+The first arc turns left. Mirror y for a turn to the right.
 
 - arc and straight: :math:`t = \sqrt{x^2 + (y - r)^2 - r^2}`, the angle of the arc
   :math:`\alpha = \mathrm{atan2}(y - r, x) + \mathrm{atan2}(r, t)`, the length :math:`r\alpha + t`;
-- two arcs: q = (x, y - r) is the vector from the centre of the first circle, and D its length. The
-  second centre is 2r from the first one and r from the point. The angle between its direction and q
-  therefore has the cosine (D² + 3r²) / (4 r D). The length is r times the sum of both angles.
+- two arcs: q = (x, y - r) is the vector from the centre of the first circle to the point, and D is
+  the length of q. The centre of the second circle is 2r from the first centre and r from the point.
+  The angle between q and the line of both centres has the cosine (D² + 3r²) / (4 r D). The length
+  is r times the sum of the angles of both arcs.
 
-All angles are between 0 and 2π. The shortest of the six ways is used.
+All angles are between 0 and 2π. The shortest of the six paths is used.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from gp_active_sensing.types import BoolArray, Cost, FloatArray, IntArray, Route
 
 _TURN = 2.0 * math.pi
 EXCESS = 1.1 * _TURN
-"""Largest excess of a way over the straight line, for any heading [radii]."""
+"""Largest excess of a path over the straight distance, for any heading [radii]."""
 _SAME = 1e-9
 """Largest distance between two points that count as equal [radii]."""
 _STEP = math.radians(5.0)
@@ -47,14 +48,14 @@ _STEP = math.radians(5.0)
 
 
 class Arrivals(NamedTuple):
-    """Ways to m points."""
+    """Lengths and final headings of the shortest paths to m points."""
 
-    metres: FloatArray  # (m,) length of each way
-    heading: FloatArray  # (m,) heading at the end of each way [rad]
+    metres: FloatArray  # (m,) length of each path
+    heading: FloatArray  # (m,) heading at the end of each path [rad]
 
 
 class _Ways(NamedTuple):
-    """Ways of two arcs and a straight line."""
+    """Paths of two arcs and a straight line."""
 
     first: FloatArray  # (m,) angle of the first arc, positive to the left [rad]
     second: FloatArray  # (m,) angle of the second arc [rad]
@@ -64,9 +65,9 @@ class _Ways(NamedTuple):
 def turn_to(
     start: npt.ArrayLike, heading: npt.ArrayLike, points: npt.ArrayLike, radius: float
 ) -> Arrivals:
-    """Return the shortest ways from poses to (m, 2) points [m]; O(m).
+    """Return the shortest paths from poses to (m, 2) points [m].
 
-    Starts are (2,) or (m, 2) [m], their headings () or (m,) [rad]. Radius 0 = the probe turns on
+    `start` is (2,) or (m, 2) [m], and `heading` is () or (m,) [rad]. Radius 0 = the probe turns on
     the spot.
     """
     delta = np.asarray(points, dtype=np.float64) - np.asarray(start, dtype=np.float64)
@@ -85,9 +86,9 @@ def turn_to(
 def curve(
     start: tuple[float, float], heading: float, end: tuple[float, float], radius: float
 ) -> FloatArray:
-    """Return (m, 2) points along the shortest way to a point, including both ends [m].
+    """Return (m, 2) points along the shortest path to a point, including both ends [m].
 
-    The heading at the start is in rad, the least radius of a curve in metres.
+    `heading` at the start is in rad, and the least `radius` of a curve in metres.
     """
     delta = np.array([end]) - np.array([start])
     if radius <= 0.0 or math.hypot(*delta[0]) <= _SAME * radius:
@@ -109,7 +110,7 @@ def curve(
 
 
 def _shortest(delta: FloatArray, facing: FloatArray, r: float) -> tuple[FloatArray, _Ways]:
-    """Return the (m,) lengths of the shortest ways, and these ways."""
+    """Return the (m,) lengths of the shortest paths, and these paths."""
     cos, sin = np.cos(facing), np.sin(facing)
     x, y = cos * delta[:, 0] + sin * delta[:, 1], cos * delta[:, 1] - sin * delta[:, 0]
     kinds: list[_Ways] = []
@@ -118,7 +119,7 @@ def _shortest(delta: FloatArray, facing: FloatArray, r: float) -> tuple[FloatArr
             kinds.append(_Ways(side * first, side * second, straight))
     lengths = np.array([r * (abs(w.first) + abs(w.second)) + w.straight for w in kinds])
     lengths = np.where(np.isnan(lengths), np.inf, lengths)
-    # Of equally long ways (to a point straight behind) take the first, despite rounding.
+    # Of equally long paths (to a point straight behind) take the first, despite rounding.
     best = np.argmax(lengths <= lengths.min(axis=0) + 1e-9 * r, axis=0)
     rows = np.arange(len(delta))
     chosen = (np.array([w[part] for w in kinds])[best, rows] for part in range(3))
@@ -126,7 +127,7 @@ def _shortest(delta: FloatArray, facing: FloatArray, r: float) -> tuple[FloatArr
 
 
 def _arc_and_straight(x: FloatArray, y: FloatArray, r: float) -> _Ways:
-    """Return the ways with an arc to the left; NaN for points within its circle."""
+    """Return the paths of an arc to the left and a line; NaN for points within the circle."""
     square = x * x + y * (y - 2.0 * r)
     # A point on the circle may be within it by rounding.
     square = np.where(np.abs(square) <= 1e-12 * r * r, 0.0, square)
@@ -136,7 +137,7 @@ def _arc_and_straight(x: FloatArray, y: FloatArray, r: float) -> _Ways:
 
 
 def _arcs(x: FloatArray, y: FloatArray, r: float) -> tuple[_Ways, _Ways]:
-    """Return the ways with an arc to the left and one to the right; NaN for distant points."""
+    """Return both paths of an arc to the left and an arc to the right; NaN for distant points."""
     east, north = x, y - r
     far = np.hypot(east, north)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -186,7 +187,7 @@ def check_radius(topology: Topology, radius: float) -> None:
 def curve_through(
     start: tuple[float, float], heading: float, points: FloatArray, radius: float
 ) -> FloatArray:
-    """Return (k, 2) points of the way through (m, 2) points, including both ends [m].
+    """Return (k, 2) points of the path through (m, 2) points, including both ends [m].
 
     The heading at the start is in rad; NaN = towards the first point.
     """
@@ -239,7 +240,7 @@ class Turning(Topology):
     def route(
         self, at: int | None, goal: int, observed: BoolArray, unavailable: Collection[int] = ()
     ) -> Route:
-        """Return the way on the map without curves; its cost includes the curves."""
+        """Return the route of the map without curves; the cost includes the curves."""
         found = self.straight.route(at, goal, observed, unavailable)
         if at is None:
             return found
@@ -249,7 +250,7 @@ class Turning(Topology):
         return Route(found.path, self.drive(found.path, at)[0])
 
     def ways_from(self, at: int | None, by: str = "seconds") -> WaysFrom:
-        """Return the ways on the map without curves; their costs include the curves."""
+        """Return the routes of the map without curves; the costs include the curves."""
         found = self.straight.ways_from(at, by)
         if at is None:
             return found
@@ -257,7 +258,7 @@ class Turning(Topology):
         return WaysFrom(metres, metres * self.pace, found.before)
 
     def ways_to(self, goal: int, by: str = "seconds") -> Ways:
-        """Return the ways on the map without curves; their costs include the curves."""
+        """Return the routes of the map without curves; the costs include the curves."""
         if (kept := self._kept_ways.get((goal, by))) is not None:
             return kept
         ways = self.straight.ways_to(goal, by)
@@ -285,7 +286,7 @@ class Turning(Topology):
 
     @cached_property
     def _arrivals(self) -> FloatArray:
-        """(n,) heading on arrival at each place from the place of the probe; NaN = unknown."""
+        """Heading (n,) at each place after a drive from the place of the probe; NaN = unknown."""
         if self.turn_at is None:
             return np.full(self.n, math.nan)
         found = self._along(self.turn_at, self.straight.ways_from(self.turn_at))[1]
@@ -311,7 +312,7 @@ class Turning(Topology):
         )
 
     def _along(self, at: int, ways: WaysFrom) -> tuple[FloatArray, FloatArray]:
-        """Return the (n,) lengths of ways from a place [m], and the headings at their ends."""
+        """Return the (n,) lengths of routes from a place [m], and the headings at their ends."""
         metres = np.where(np.isfinite(ways.metres), 0.0, math.inf)
         heading = np.full(self.n, self._leaves(at))
         reached = np.flatnonzero(np.isfinite(ways.metres))

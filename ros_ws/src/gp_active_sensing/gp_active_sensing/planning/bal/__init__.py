@@ -1,1 +1,1 @@
-"""The anytime nonmyopic planner ⟨α,ε⟩-BAL: policy, tree, search, discretisation and bounds."""
+"""Anytime nonmyopic planner ⟨α,ε⟩-BAL: policy, tree search, branching and bounds."""

@@ -1,4 +1,4 @@
-"""Chain-rule bounds on the value of a state, per λ (docs/theory.md, "Chain-rule bounds")."""
+"""Chain-rule bounds on the value of a state (docs/theory.md, "Chain-rule bounds")."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 from gp_active_sensing.util.ties import NAT, first_best
 
 _KEPT = 24
-"""Approximate number of feasible sequences that the lower bound uses."""
+"""Approximate number of visiting sequences that the lower bound uses."""
 _CHUNK = 2_000_000
 """Largest number of entries of a temporary array."""
 
 
 def chain_rule(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:
-    r"""Return entropies of feasible sets of visits, and upper bounds for all feasible sets.
+    r"""Return the entropies that bound the value V of a state.
 
     .. math:: \max_A \sum_\lambda b(\lambda) H[Z_A | \lambda] \le V
         \le H(b) + \sum_\lambda b(\lambda) \max_A H[Z_A | \lambda]
 
-    The entropy of the noise is subtracted, so no entropy is negative. The function enumerates all
-    visiting sequences if there are few; `best` is then exact. Otherwise the sets are greedy and
-    `best` comes from submodularity. The result is stored in `sequence`.
+    The entropy of the noise is subtracted, so no entropy is negative. If there are few visiting
+    sequences, the function enumerates all, and `best` is exact. Otherwise the sequences are greedy,
+    and `best` comes from submodularity. The result is stored in `sequence`.
 
     Returns:
         fixed: (G, L) joint entropy ``H[Z_A | λ]`` of G feasible visiting sequences.
@@ -37,7 +37,7 @@ def chain_rule(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:
 
 
 def children_chain_rule(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:
-    """Return `chain_rule` of the state after each candidate: fixed (A, G, L) and best (A, L)."""
+    """Return `chain_rule` for the state after each candidate: fixed (A, G, L) and best (A, L)."""
     if sequence.children_bounds is None:
         if sequence.problem.free and sequence.sequences is None:
             sequence.children_bounds = _free_children(sequence)
@@ -56,9 +56,9 @@ def initial_bounds(
     """Return the bounds ``max_A Σ b H_A`` and ``H(b) + Σ b max_A H_A``, (…, A, S) [nat].
 
     Args:
-        fixed: (A, G, L) entropies of feasible sets, see `children_chain_rule`.
-        best: (A, L) upper bounds on the entropies.
-        weights: (…, A, S, L) beliefs.
+        fixed: (A, G, L) entropies H_A of visiting sequences, see `children_chain_rule`.
+        best: (A, L) upper bounds on these entropies.
+        weights: (…, A, S, L) weights b of the hyperparameter candidates.
     """
     A, S, L = weights.shape[-3:]
     # All sums over λ in one product for each candidate, (A, G + 1, … S).
@@ -69,7 +69,7 @@ def initial_bounds(
         for part in (expected[:, :-1].max(axis=1), expected[:, -1])
     )
     upper = discrete_entropy(weights) + most
-    # With one λ left both are the same number; rounding must not put them out of order.
+    # With one λ both bounds are equal, and rounding must not exchange them.
     return lower, np.maximum(lower, upper)
 
 
@@ -93,7 +93,7 @@ def _chain_rule(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:
 
 
 def _thinned(fixed: FloatArray) -> FloatArray:
-    """Keep the best sequences under each λ, each pair of λ, and on average. Any subset is valid."""
+    """Keep the best sequences for each λ, for each pair of λ, and on average over λ."""
     if len(fixed) <= _KEPT:
         return fixed
     L = fixed.shape[1]
@@ -104,7 +104,7 @@ def _thinned(fixed: FloatArray) -> FloatArray:
 
 
 def _greedy(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:
-    """Return `chain_rule` from walks that are greedy under each λ and under their average."""
+    """Return `chain_rule` from sequences that are greedy for each λ and for the average over λ."""
     problem, C = sequence.problem, sequence.covariance
     m = C.shape[1]
     allowed = np.zeros((1, m), dtype=bool)
@@ -129,7 +129,7 @@ def _greedy(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:
 
 
 def _free_children(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:
-    """Return `children_chain_rule` of a map without moves, from greedy walks in one batch."""
+    """Return `children_chain_rule` for a map without moves."""
     problem = sequence.problem
     sequence.prepare()
     if sequence.k == 2:
@@ -158,7 +158,7 @@ def _free_children(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:
 
 
 def _free_last(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:
-    """Return `_free_children` for one remaining reading, from variances with few logarithms."""
+    """Return `_free_children` if one reading remains after each candidate."""
     problem, A = sequence.problem, len(sequence.candidates)
     L = len(problem.noise)
     own = np.arange(L)
@@ -194,28 +194,28 @@ def _walks(
     allowed: BoolArray,
     follow: Callable[[IntArray, BoolArray], BoolArray],
 ) -> tuple[FloatArray, FloatArray]:
-    r"""Return joint entropies of greedy walks, and upper bounds for any k places [nat].
+    r"""Return joint entropies of greedy sequences, and upper bounds for any k places [nat].
 
-    From each of A beginnings there are L + 1 walks: greedy under each λ, and under their average.
-    Under each λ, information is monotone and submodular. Every prefix G_j of a walk thus gives
+    For each of A starts there are L + 1 sequences: greedy for each λ, and for the average over λ.
+    For each λ, information is monotone and submodular. Every prefix G_j of a sequence thus gives
 
     .. math:: \max_{|A| = k} H[Z_A] \le H[Z_{G_j}] + \sum_{\text{k largest}} H[Z_x | Z_{G_j}]
 
-    over unvisited places x, with the entropy of the noise subtracted [Minoux1978]. The bound
-    under λ is the smallest of these over the prefixes of the walk that is greedy under λ.
+    over unvisited places x, with the entropy of the noise subtracted [Minoux1978]. The result for λ
+    is the smallest of these bounds over all prefixes of the sequence that is greedy for λ.
 
     Args:
         problem: noise, and the check of the deadline.
         k: number of remaining readings.
-        variance: (L, A, m) latent variances at each beginning.
-        column: function from picks (A (L+1),) to their covariances (L, A (L+1), m) with all places,
-            at the beginning of each walk.
-        allowed: (A, m) mask of the first places of a walk.
-        follow: function from picks and the current mask to the mask of the next places.
+        variance: (L, A, m) variances of the noise-free field at each start.
+        column: function from the next places (A (L+1),) to their covariances (L, A (L+1), m) with
+            all places, at the start of each sequence.
+        allowed: (A, m) mask of the places that may be first.
+        follow: function from the next places and the mask to the mask for the places after them.
 
     Returns:
-        total: (A, L + 1, L) joint entropy of each walk under each λ.
-        best: (A, L) least upper bounds.
+        total: (A, L + 1, L) joint entropy of each sequence for each λ.
+        best: (A, L) smallest upper bounds.
     """
     L, A, m = variance.shape
     W, own = L + 1, np.arange(L)
@@ -251,7 +251,7 @@ def _walks(
         allowed = follow(picks, allowed)
         alive = alive & allowed.any(axis=1)
         entropy = problem.entropy(variance)
-        # Select for each λ the walk that is greedy under this λ.
+        # Select for each λ the sequence that is greedy for this λ.
         mine = entropy.reshape(L, A, W, m)[own, :, own]
         best = np.minimum(best, total.reshape(A, W, L)[:, own, own] + sum_of_largest(mine, k).T)
         if not alive.any():

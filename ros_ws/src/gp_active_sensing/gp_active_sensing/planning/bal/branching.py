@@ -1,4 +1,4 @@
-"""Values of states: by cells, with bounds that always hold, or by the published random draws."""
+"""Branching methods of the tree search: cells of equal probability, or published random draws."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ _CHUNK = 1 << 17
 _LARGE_CHUNK = 2_000_000
 """Largest number of entries of a temporary array."""
 _MEDIANS = 1e-3
-"""Margin of the bound for two readings [nat]; cells replace a reading by a median. The margin is
-four times the largest excess in 24,000 states of `tests/reference/test_bounds_random.py`."""
+"""Margin of the bound for two readings, since cells replace a reading by a median [nat]. It is four
+times the largest excess in 24,000 states of `tests/reference/test_bounds_random.py`."""
 
 
 class EqualProbabilityCells:
-    """Branching into S = `samples` cells of equal probability, with exact last-stage entropies.
+    """Branching into S = `samples` cells of equal probability, with exact entropies of leaves.
 
-    `reference` (L,) has the entropies of the noise [nat]; `bounds` is the key of `Bal`.
+    `reference` (L,) has the entropies of the noise [nat]. `bounds` is the key of `Bal`.
     """
 
     sound = True
-    """True: bounds hold for the tree's own value, so the tighter of old and new bounds is kept."""
+    """True: the bounds hold for the value of the tree, so they may only become tighter."""
 
     def __init__(self, samples: int, reference: FloatArray, bounds: str = "tight") -> None:
         self.samples = samples
@@ -44,11 +44,11 @@ class EqualProbabilityCells:
         self.bounds = bounds
 
     def root_bounds(self, sequence: CovarianceState, weights: FloatArray) -> tuple[float, float]:
-        """Return bounds on the value of the root, with belief `weights` (L,) [nat]."""
+        """Return lower and upper bound on the value of the root [nat]; `weights` is (L,)."""
         return _chain_rule_root(sequence, weights)
 
     def discretise(self, block: StateBlock) -> Successors:
-        """Return the possible readings at each candidate."""
+        """Return the branches at each candidate."""
         sequence = block.sequence
         mean = block.mean[:, :, sequence.candidates]
         return by_cells(block.weights, mean, sequence.variance, sequence.entropy, self.samples)
@@ -63,7 +63,7 @@ class EqualProbabilityCells:
     def branch_bounds(self, block: StateBlock, found: Successors) -> tuple[FloatArray, FloatArray]:
         """Return bounds (r, A, S) on the values of the states after each branch [nat].
 
-        They are exact if one reading remains and there are few candidates.
+        If one reading remains and there are few candidates, both bounds are the exact value.
         """
         sequence = block.sequence
         if sequence.k == 2 and (leaves := sequence.leaves) is not None:
@@ -77,9 +77,9 @@ class EqualProbabilityCells:
         return lower, upper
 
     def _leaf_values(self, block: StateBlock, found: Successors, leaves: Leaves) -> FloatArray:
-        """Return the (r, A, S) values of the last stages after every branch [nat].
+        """Return the (r, A, S) values of the last reading after each branch [nat].
 
-        Below the root, candidates that cannot be the best of their state get upper bounds.
+        Below the root, candidates that cannot be the best in their state get upper bounds.
         """
         r, A, S = found.probability.shape
         X, L = len(leaves.where), len(self.reference)
@@ -113,14 +113,14 @@ def _leaf_brackets(
     values: FloatArray,
     weights: FloatArray,
 ) -> tuple[FloatArray, Bracket]:
-    """Return belief (L, X S r) and entropy bracket (X S r) of every leaf after every branch.
+    """Return weights (L, X S r) and entropy bounds (X S r) of every leaf after every branch.
 
     Args:
-        sequence: state of the map before the branches.
+        sequence: covariances before the branches.
         leaves: the X last visits.
         mean: (L, m, r) means before the branches.
         values: (A, S, r) readings of the branches.
-        weights: (L, A, S, r) beliefs after the branches.
+        weights: (L, A, S, r) weights of the hyperparameter candidates after the branches.
     """
     owner, where, v = leaves.owner, leaves.where, leaves.variance
     L, A = weights.shape[:2]
@@ -147,8 +147,8 @@ def _largest_entropy(leaves: Leaves, b: FloatArray, known: Bracket, good: BoolAr
     """Return the (A, S, r) largest entropy of a reading at a leaf after each branch [nat].
 
     For each branch, the function integrates the leaf with the largest upper bound, and then all
-    leaves with an upper bound above the result. The beliefs are b (L, X S r). Branches that are not
-    `good` (A, S, r) get the upper bound.
+    leaves whose upper bound exceeds the result. Branches outside of the mask `good` (A, S, r) get
+    the upper bound. `b` (L, X S r) are the weights.
     """
     wanted = good.reshape(len(good), -1)
     K = wanted.shape[1]
@@ -181,12 +181,12 @@ class RandomDraws:
     Args:
         samples: number S of branches per candidate.
         reference: (L,) entropies of the noise [nat].
-        key: key of the random draws. The draws of a state depend on the key and its path only.
+        key: seed of the draws. The draws of a state depend on the key and on its path only.
         tau: truncation τ [unit of the readings].
         centre: centre of the truncation interval [unit of the readings].
-        loosening: factor c. The chain-rule bounds are loosened by c H(b) on both sides.
-        most: largest entropy of one reading without that of the noise [nat]. The bounds for k
-            readings are then 0 and k times `most`; None = chain-rule bounds.
+        loosening: factor c. The chain-rule bounds are moved apart by c H(b) on both sides.
+        most: largest entropy of a reading minus the entropy of its noise [nat]. The bounds for k
+            readings are 0 and k times `most`. None = chain-rule bounds.
     """
 
     sound = False
@@ -210,7 +210,7 @@ class RandomDraws:
         self.most = most
 
     def root_bounds(self, sequence: CovarianceState, weights: FloatArray) -> tuple[float, float]:
-        """Return bounds on the value of the root; see `EqualProbabilityCells`."""
+        """Return lower and upper bound on the value of the root [nat]; `weights` is (L,)."""
         if self.most is not None:
             return 0.0, sequence.k * self.most
         lower, upper = _chain_rule_root(sequence, weights)
@@ -218,7 +218,7 @@ class RandomDraws:
         return lower - slack, upper + slack
 
     def discretise(self, block: StateBlock) -> Successors:
-        """Return the possible readings at each candidate."""
+        """Return the branches at each candidate."""
         rows = [self._drawn(block, r) for r in range(len(block.row))]
         return Successors(*map(np.stack, zip(*rows, strict=True)))
 
@@ -227,7 +227,7 @@ class RandomDraws:
         return np.stack([self._drawn(block, r).reward for r in range(len(block.row))])
 
     def branch_bounds(self, block: StateBlock, found: Successors) -> tuple[FloatArray, FloatArray]:
-        """Return bounds (r, A, S) on the value of Eq. 6. The drawn value may violate them."""
+        """Return bounds (r, A, S) on the exact values. The drawn values may lie outside."""
         if self.most is not None:
             lower = np.zeros(found.probability.shape)
             return lower, lower + (block.sequence.k - 1) * self.most
@@ -236,7 +236,7 @@ class RandomDraws:
         return lower - slack, upper + slack
 
     def _slack(self, weights: FloatArray) -> FloatArray:
-        """Return the (…) slack of the bounds of states with beliefs (…, L) [nat]."""
+        """Return the distance (…) by which bounds are moved apart, for weights (…, L) [nat]."""
         return np.asarray(self.loosening * discrete_entropy(weights))
 
     def _drawn(self, block: StateBlock, row: int) -> Successors:
@@ -275,14 +275,13 @@ def last_stage_bounds(
 ) -> tuple[FloatArray, FloatArray]:
     r"""Return bounds (r, A, S) on the states after each branch when one reading remains [nat].
 
-    For every place y that may be next, and the mixture of the branch,
+    For every place y that may be next, and the weights b of the branch,
 
     .. math:: \sum_\lambda b(\lambda) H[Z_y | \lambda] \le H[Z_y] \le \min\Big(
         \sum_\lambda b(\lambda) H[Z_y | \lambda] + H(b),\
         \tfrac12 \log 2\pi e \operatorname{Var}[Z_y] \Big)
 
-    because the Gaussian has the largest entropy of all densities of one variance. Time O(A S L m)
-    for each row.
+    because the Gaussian has the largest entropy of all densities of equal variance.
     """
     sequence, noise = block.sequence, block.sequence.problem.noise
     A, m = len(sequence.candidates), len(sequence.locations)
@@ -325,14 +324,14 @@ def last_stage_bounds(
 def two_stage_bounds(block: StateBlock, found: Successors, pairs: Pairs) -> FloatArray:
     r"""Return upper bounds (r, A, S) on the states after each branch for two remaining readings.
 
-    A policy observes x, and then one of the places y ∈ Y that depends on the reading of x. With
-    the mixture's variance Var and Var[Z_y | x] = Var[Z_y] - Cov[Z_x, Z_y]² / Var[Z_x],
+    A policy observes x, and then a place y ∈ Y, which it chooses by the reading at x. Var is the
+    variance of the mixture over λ, and Var[Z_y | x] = Var[Z_y] - Cov[Z_x, Z_y]² / Var[Z_x]. Then
 
     .. math:: V \le \max_x \sum_\lambda b(\lambda) \big(H[Z_x | \lambda] + \max_y
         H[Z_y | Z_x, \lambda]\big) + J(x) + \sum_{y \in Y} J(y | x), \qquad
         J(\cdot) = \tfrac12 \log 2\pi e \operatorname{Var} - \sum_\lambda b(\lambda) H_\lambda
 
-    J bounds the information of a reading about λ; see docs/theory.md. Time O(r S P L).
+    J bounds the information of a reading about λ; see docs/theory.md.
     """
     sequence, move, visit = block.sequence, pairs.move, pairs.visit
     to_first = sequence.gain[:, move, pairs.first, None, None]
@@ -375,5 +374,5 @@ def two_stage_bounds(block: StateBlock, found: Successors, pairs: Pairs) -> Floa
 
 
 def _mixed(numbers: FloatArray, b: FloatArray) -> FloatArray:
-    """Return the mean over λ of numbers (L, P) under beliefs (L, P, S, r)."""
+    """Return the mean over λ of `numbers` (L, P) with weights `b` (L, P, S, r)."""
     return np.asarray(np.einsum("lp,lpsr->psr", numbers, b))

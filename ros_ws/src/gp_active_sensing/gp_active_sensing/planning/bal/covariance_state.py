@@ -1,7 +1,8 @@
-"""State of one decision: the possible moves, and the posterior covariance after a set of visits.
+"""Possible drives of one decision, and the posterior covariance after a set of visits.
 
-Posterior covariances do not depend on readings, so all branches of the search that visit the same
-places share one `CovarianceState`. A visit is a rank-one downdate, C <- C - c cᵀ / (c_x + σ_n²).
+Posterior covariances do not depend on the values of readings. All branches of the search that visit
+the same places therefore share one `CovarianceState`. A visit of x with the covariance column c is
+a rank-one downdate, C <- C - c cᵀ / (c_x + σ_n²).
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import BoolArray, Budget, FloatArray, IntArray
 
 DELICATE = 1e-8
-"""Ratio of noise to latent variance below which rounding errors are guarded against."""
+"""Ratio of noise variance to field variance below which covariances are clipped."""
 MOST_LEAVES = 8
-"""Largest number of candidates of a last stage whose mixture entropies are all computed."""
+"""Largest number of candidates for the last reading for which all entropies are computed."""
 
 
 _ENTRY, _MOVE = 800, 700
-"""Approximate memory of a stored set of next places, and of each of its drives [bytes]."""
+"""Approximate memory of a stored list of next places, and of a stored drive [bytes]."""
 
 
 class Deadline(Exception):
@@ -33,12 +34,12 @@ class Deadline(Exception):
 
 
 class ReachableSet(NamedTuple):
-    """Reachable places and visiting sequences after a state.
+    """Places that can still be visited, and the number of visiting sequences.
 
     Args:
         places: places that occur in a visiting sequence.
-        sequences: number of visiting sequences; None = more than the cap.
-        longest: number of readings of the longest sequence; None = more sequences than the cap.
+        sequences: number of visiting sequences; None = more than `DecisionProblem.cap`.
+        longest: number of readings of the longest sequence; None = unknown.
     """
 
     places: frozenset[int]
@@ -51,7 +52,7 @@ class _TooManyError(Exception):
 
 
 class DecisionProblem:
-    """Possible moves and noise of one decision.
+    """Possible drives of one decision, and the noise of its readings.
 
     Args:
         topology: map of the probe.
@@ -59,10 +60,9 @@ class DecisionProblem:
         unavailable: places that must not be chosen.
         noise: (L,) noise variances.
         reference: (L,) entropy of the noise, subtracted from the entropy of every reading [nat].
-        cap: largest number of visiting sequences to enumerate; beyond it bounds are greedy.
+        cap: largest number of visiting sequences to enumerate. Above `cap`, bounds are greedy.
         check: function that raises `Deadline` when the time is over.
-        constraint: budget that every sequence obeys at every stage; None = the moves alone limit
-            a sequence. The remaining budget (`left` below) is part of the state.
+        constraint: budget that every sequence obeys; None = no limits on metres and seconds.
     """
 
     def __init__(
@@ -87,9 +87,9 @@ class DecisionProblem:
         self.cap = cap
         self.check = check
         self.nbytes = 0
-        """Approximate memory of the covariances and the stored moves [bytes]."""
+        """Approximate memory of the covariances and the stored drives [bytes]."""
         self.delicate = False
-        """True if the noise is near the rounding error: covariances are then clipped."""
+        """True if the noise is as small as rounding errors, and covariances must be clipped."""
         self._enumerated: dict[Hashable, ReachableSet] = {}
         self._drives: dict[Hashable, dict[int, FeasibleMove]] = {}
         self._next: dict[Hashable, IntArray] = {}
@@ -101,7 +101,7 @@ class DecisionProblem:
     ) -> IntArray:
         """Return the places that may be next after `visited`, sorted.
 
-        The remaining budget is `left`; None = all of the budget.
+        The remaining budget is `left`; None = the whole budget.
         """
         if self.constraint is not None:
             return np.array(list(self._affordable(at, frozenset(visited), left)), dtype=np.int64)
@@ -127,7 +127,7 @@ class DecisionProblem:
         return visited.union(drive.reads), drive.left(left or self.constraint.budget)
 
     def state(self, at: int | None, visited: frozenset[int], left: Budget | None) -> Hashable:
-        """Return the key of a state. States of equal key have equal successors."""
+        """Return the key of a state. States with equal keys have equal successors."""
         if self.free:
             return visited
         if self.constraint is None or left is None:
@@ -150,7 +150,7 @@ class DecisionProblem:
         return known
 
     def entropy(self, variance: FloatArray) -> FloatArray:
-        """Return ``H[Z|λ]`` minus the entropy of the noise for latent variances (L, …) [nat]."""
+        """Return ``H[Z|λ]`` minus the entropy of the noise, for field variances (L, …) [nat]."""
         shape = (-1,) + (1,) * (variance.ndim - 1)
         noise, reference = self.noise.reshape(shape), self.reference.reshape(shape)
         return gaussian_entropy(variance + noise) - reference
@@ -160,8 +160,8 @@ class DecisionProblem:
     ) -> ReachableSet:
         """Return the places and sequences that can follow `visited` with k remaining readings.
 
-        The function enumerates sequences up to the cap. Beyond the cap it returns the places of
-        `Topology.reachable`, a superset of the places in these sequences.
+        If there are more sequences than `cap`, the places are those of `Topology.reachable`, which
+        are a superset of the places in the sequences.
         """
         if not self.free and k < self._hopeless:
             self._asked = 0
@@ -174,7 +174,7 @@ class DecisionProblem:
         return ReachableSet(reach, self.free_sequences(len(reach), k) if self.free else None)
 
     def free_sequences(self, places: int, k: int) -> int | None:
-        """Return the number of ordered sequences of k of the `places`; None beyond the cap."""
+        """Return the number of ordered sequences of k out of `places`; None = more than `cap`."""
         count = math.perm(places, min(k, places))
         return count if count <= self.cap else None
 
@@ -205,14 +205,14 @@ class DecisionProblem:
 
 
 class Leaves(NamedTuple):
-    """Last visits (leaves) below a sequence with two remaining readings, in one array.
+    """Last visits (leaves) after each candidate, for a state with two remaining readings.
 
     Args:
-        owner: (X,) candidate before each leaf.
-        where: (X,) index of each leaf in the sequence's `locations`.
+        owner: (X,) number of the candidate before each leaf.
+        where: (X,) index of each leaf in the state's `locations`.
         variance: (L, X) predictive variances with the noise.
-        entropy: (L, X) entropies without that of the noise [nat].
-        starts: (A,) index of the first leaf of each candidate.
+        entropy: (L, X) entropies minus the entropy of the noise [nat].
+        starts: (A,) index of the first leaf after each candidate.
     """
 
     owner: IntArray
@@ -223,28 +223,28 @@ class Leaves(NamedTuple):
 
     @property
     def parts(self) -> list[slice]:
-        """Leaves of each candidate."""
+        """Slice of the leaves after each candidate."""
         ends = (*self.starts[1:].tolist(), len(self.owner))
         return [slice(*part) for part in zip(self.starts.tolist(), ends, strict=True)]
 
 
 class Pairs(NamedTuple):
-    """Last two visits below a sequence with three remaining readings, in one array.
+    """Pairs of last visits after each candidate, for a state with three remaining readings.
 
-    Predictive variances contain the noise. Entropies do not contain that of the noise.
+    Predictive variances contain the noise. The entropy of the noise is subtracted from entropies.
 
     Args:
-        move: (G,) candidate before each first visit.
-        first: (G,) index of each first visit in the sequence's `locations`.
+        move: (G,) number of the candidate before each first visit.
+        first: (G,) index of each first visit in the state's `locations`.
         variance: (L, G) predictive variance of the first visit after the candidate.
         entropy: (L, G) largest joint entropy of the first visit and a second visit [nat].
-        visit: (P,) first visit of each pair.
+        visit: (P,) number of the first visit in each pair.
         second: (P,) index of each second visit in `locations`.
         other: (L, P) predictive variance of the second visit after the candidate.
         shared: (L, P) covariance of the two visits.
-        last: (L, P) predictive variance of the second visit after the first.
-        starts: (G,) index of the first pair of each first visit.
-        moves: (A,) index of the first first-visit of each candidate.
+        last: (L, P) predictive variance of the second visit after the first visit.
+        starts: (G,) index of the first pair with each first visit.
+        moves: (A,) index in `move` of each candidate's first entry.
     """
 
     move: IntArray
@@ -264,17 +264,18 @@ class CovarianceState:
     """Covariances of the map after a set of visits, with `k` remaining readings.
 
     Args:
-        problem: the decision.
+        problem: possible drives and noise.
         k: number of remaining readings.
         visited: places visited since the root.
-        locations: (m,) places of the covariance, among them every later candidate.
+        locations: (m,) places of the covariance; they contain all later candidates.
         candidates: (A,) indices in `locations` of the places that may be next.
-        sequences: number of visiting sequences from here; None = more than the cap.
-        covariance: (L, m, m) latent posterior covariance, or a function that computes it.
-        latent: function that computes the (L, A) latent variances of the candidates. A state with
-            one remaining reading needs no covariance.
+        sequences: number of visiting sequences after this state; None = more than ``problem.cap``.
+        covariance: (L, m, m) posterior covariance of the noise-free field, or a function that
+            computes the covariance.
+        latent: function that computes the (L, A) variances of the candidates. With `latent`, a
+            state with one remaining reading needs no covariance.
         at: place of the probe.
-        left: remaining budget of a problem with a constraint; None = all of it.
+        left: remaining budget of a problem with a constraint; None = the whole budget.
     """
 
     def __init__(
@@ -312,11 +313,11 @@ class CovarianceState:
 
     @property
     def covariance(self) -> FloatArray:
-        """(L, m, m) latent posterior covariance."""
+        """Posterior covariance (L, m, m) of the noise-free field."""
         if callable(self._covariance):
             computed = self._covariance()
-            # Most sequences are never expanded, so a large covariance is not kept for its bounds.
-            # Two readings from the end it is cheaper than what is computed from it.
+            # Most states are never expanded, so a large covariance is not stored for bounds alone.
+            # With k <= 2 it is computed again, which costs less than the steps that use it.
             if computed.nbytes > 1 << 18 and (self.k <= 2 or not self._keep):
                 return computed
             self._covariance = computed
@@ -363,7 +364,7 @@ class CovarianceState:
         problem, x = self.problem, int(self.locations[self.candidates[a]])
         problem.check()
         visited, left = problem.after(self.at, self.visited, self.left, x)
-        # Moves that cross unobserved places may visit the same places in fewer stages.
+        # Drives across unobserved places may visit the same places in fewer stages.
         key = (self.k, problem.state(x, visited, left))
         known = self.known.get(key)
         if known is None:
@@ -407,18 +408,18 @@ class CovarianceState:
         return compute
 
     def _latent_after(self, a: int | IntArray, where: IntArray) -> FloatArray:
-        """Return the (L, k) latent variances of places, each after a visit of a candidate."""
+        """Return the (L, k) variances of the field at places, each after a visit of a candidate."""
         variance = self.diagonal[:, where] - self._rows[:, a, where] * self.gain[:, a, where]
         return np.asarray(np.maximum(variance, 0.0))
 
     def latent_after(self, part: slice) -> FloatArray:
-        """Return the (L, a, m) latent variances of all `locations` after a visit of candidates."""
+        """Return the (L, a, m) variances of all `locations` after a visit of each candidate."""
         self.prepare()
         downdate = self._rows[:, part] * self.gain[:, part]
         return np.asarray(np.maximum(self.diagonal[:, None] - downdate, 0.0))
 
     def allowed_after(self, part: slice) -> BoolArray:
-        """Return the (a, m) mask of the `locations` that may be next after candidates."""
+        """Return the (a, m) mask of the `locations` that may be next after each candidate."""
         here = range(len(self.candidates))[part]
         allowed = np.zeros((len(here), len(self.locations)), dtype=bool)
         if self.problem.free:
@@ -432,7 +433,7 @@ class CovarianceState:
 
     @cached_property
     def leaves(self) -> Leaves | None:
-        """Last visits of a state with k = 2; None if a candidate has none or over `MOST_LEAVES`."""
+        """Last visits of a state with k = 2; None if a candidate has no or too many last visits."""
         self.prepare()
         problem, follow = self.problem, list[IntArray]()
         for x in self.locations[self.candidates].tolist():
@@ -453,7 +454,7 @@ class CovarianceState:
 
     @cached_property
     def pairs(self) -> Pairs | None:
-        """Last two visits of a state with k = 3; None without moves, or if a child has no leaf."""
+        """Pairs of last visits of a state with k = 3; None on a map without moves or leaves."""
         if self.problem.free or not len(self.candidates):
             return None
         found: list[tuple[FloatArray | IntArray, ...]] = []

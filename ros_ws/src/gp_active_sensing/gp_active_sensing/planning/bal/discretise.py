@@ -1,7 +1,7 @@
-"""Successor beliefs of a predictive mixture: by cells, or by the published random draws.
+"""Branches for a reading, and the belief after each branch: by cells, or by random draws.
 
-Leading dimensions (…) are states with the same visited places. Their weights and means differ;
-their variances are equal.
+Leading dimensions (…) of arrays are states with the same visited places. The states differ in
+weights and means, and have equal variances.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ _OFFSETS = np.array([-2.8, -1.6, -0.8, 0.0, 0.8, 1.6, 2.8])
 _CHUNK = 1 << 18
 """Largest number of entries of a table of distribution functions."""
 _OFF = 0.01
-"""Largest error of the probability below a boundary that needs no table."""
+"""Largest error of the probability below a cell boundary that is accepted without a table."""
 _SKEW, _EXCESS = 0.4, 0.8
-"""Largest skewness and excess kurtosis for which boundaries come from four moments."""
+"""Largest skewness and excess kurtosis of a mixture whose cells come from four moments."""
 _AWAY, _NARROW = 1.5, 0.5
-"""Largest offset of a mean, and least width of a component, for boundaries from four moments. Both
-are in standard deviations of the mixture."""
+"""Largest offset of a mean, and smallest standard deviation of a component, for cells from four
+moments [standard deviations of the mixture]."""
 _NEGLIGIBLE = 1e-6
-"""Weight, relative to the largest, below which a component does not shape the cells."""
+"""Weight below which cells ignore a component, as a fraction of the largest weight."""
 
 
 class Successors(NamedTuple):
-    """Possible readings at each of A candidates, in S branches.
+    """Possible readings at each of A candidate places, in S branches.
 
     Args:
         values: (…, A, S) reading of each branch.
-        probability: (…, A, S); sums to one over the branches.
-        weights: (…, A, S, L) belief after each branch.
-        reward: (…, A) stage reward [nat].
+        probability: (…, A, S) probability of each branch.
+        weights: (…, A, S, L) weights of the hyperparameter candidates after each branch.
+        reward: (…, A) reward of a reading at each place [nat].
     """
 
     values: FloatArray
@@ -61,22 +61,23 @@ def by_cells(
     entropy: FloatArray,
     samples: int,
 ) -> Successors:
-    r"""Cut the mixture of each candidate into S cells of about equal probability.
+    r"""Divide the predictive mixture at each place into S cells of about equal probability.
 
     Let ``w_i(λ) = P(Z ∈ cell i | λ)``, ``w_i = Σ b(λ) w_i(λ)`` and
-    ``b_i(λ) = b(λ) w_i(λ) / w_i``. The beliefs average exactly to the present belief,
-    ``Σ_i w_i b_i = b``. The reading of a branch is the median of its cell. The reward is
+    ``b_i(λ) = b(λ) w_i(λ) / w_i``. The weights b_i after the branches average exactly to the
+    present weights, ``Σ_i w_i b_i = b``. The reading of a branch is the median of its cell. The
+    reward is
 
     .. math:: \sum_\lambda b(\lambda) H[Z_x | \lambda] + H(b) - \sum_i w_i H(b_i).
 
     The chain-rule bounds of `bounds` hold at every state of the resulting tree (docs/theory.md).
 
     Args:
-        weights: (…, L) belief b.
+        weights: (…, L) weights b of the hyperparameter candidates.
         mean: (…, L, A) predictive means.
         variance: (L, A) predictive variances with the noise.
-        entropy: (L, A) ``H[Z_x | λ]`` minus the entropy of the noise [nat].
-        samples: number of cells S.
+        entropy: (L, A) entropies ``H[Z_x | λ]`` minus the entropy of the noise [nat].
+        samples: number S of cells.
     """
     lead, (L, A) = weights.shape[:-1], variance.shape
     shape = (*lead, A)
@@ -115,7 +116,7 @@ def by_cells(
 def _cut(
     b: FloatArray, m: FloatArray, std: FloatArray, samples: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Cut K mixtures (L, K) into S cells.
+    """Divide K mixtures (L, K) into S cells.
 
     Returns:
         below: (L, S-1, K) probability of each component below each boundary.
@@ -149,9 +150,9 @@ def _below(cuts: FloatArray, m: FloatArray, std: FloatArray) -> FloatArray:
 def _expanded(
     b: FloatArray, m: FloatArray, std: FloatArray, samples: int
 ) -> tuple[FloatArray, BoolArray]:
-    """Return Cornish-Fisher quantiles (2S-1, K) of K mixtures (L, K), and a mask (K,) of validity.
+    """Return Cornish-Fisher quantiles (2S-1, K) of K mixtures (L, K), and a mask (K,) of accuracy.
 
-    Any cell boundaries are sound. `_cut` checks that the cells have about equal probability.
+    `_cut` checks that the resulting cells have about equal probability.
     """
     middle = (b * m).sum(axis=0)
     c = m - middle
@@ -181,7 +182,7 @@ def _terms(samples: int) -> tuple[FloatArray, ...]:
 
 def _tabulated(b: FloatArray, m: FloatArray, std: FloatArray, samples: int) -> FloatArray:
     """Return quantiles (K, 2S-1) of K mixtures (K, L), interpolated from their tabulated cdf."""
-    # A component of negligible weight copies the heaviest one, so that the table stays narrow.
+    # A component of negligible weight copies the heaviest component, so the table stays narrow.
     live = b > _NEGLIGIBLE * b.max(axis=-1, keepdims=True)
     source = np.where(live, np.arange(b.shape[1]), first_best(b)[:, None])
     centre = np.take_along_axis(m, source, axis=-1)
@@ -207,16 +208,16 @@ def by_draws(
     rng: np.random.Generator,
     limit: tuple[float, float],
 ) -> Successors:
-    """Draw S τ-truncated observations of each candidate. [Hoang2014, Definition 1 and Eq. 8].
+    """Draw S τ-truncated readings at each place. [Hoang2014, Definition 1 and Eq. 8].
 
     Args:
-        weights: (L,) belief b.
+        weights: (L,) weights b of the hyperparameter candidates.
         mean: (L, A) predictive means.
         variance: (L, A) predictive variances with the noise.
         reference: expected entropy of the noise, subtracted from the reward [nat].
-        samples: number of draws S.
-        rng: generator that is keyed by the path of the state.
-        limit: interval ±τ̂ about the centre to which readings are clipped.
+        samples: number S of draws.
+        rng: source of randomness, seeded by the path to the state.
+        limit: interval to which readings are clipped.
     """
     A = mean.shape[1]
     uniform, normal = rng.random((A, samples)), rng.standard_normal((A, samples))

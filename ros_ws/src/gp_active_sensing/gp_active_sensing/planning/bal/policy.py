@@ -43,20 +43,20 @@ _ANY = 2**62
 class Bal:
     r"""Nonmyopic choice of the most informative place, N' readings ahead.
 
-    The value of a policy is the joint entropy of its readings [Hoang2014, Eq. 6],
+    The value of the next readings is their joint entropy [Hoang2014, Eq. 6],
 
     .. math:: V_n(z_D) = \max_x H[Z_x | z_D] + E[V_{n+1}(z_D \cup \{Z_x\}) | z_D].
 
-    The expectation runs over S branches per candidate. The search ends when the gap between the
-    bounds at the root is at most α, or at the limit. With `cells`, both bounds always hold for the
-    tree's own value (docs/theory.md). With `draws` (the published truncated sampling, Eq. 8), they
-    bound the value of Eq. 6; the sampled value may lie outside.
+    The expectation is over S branches for each candidate place. The search ends at its limit, or
+    when the bounds on the value differ by at most α. With `cells`, the bounds always hold for the
+    value of the tree (docs/theory.md). With `draws` (the published truncated sampling, Eq. 8), they
+    bound the value of Eq. 6, and the sampled value may lie outside.
 
-    Every sequence in the tree obeys the budget of metres and seconds with the way to the end place.
-    Readings on the way to a place (`map.reach`) cost the budget; the value ignores them.
+    Every sequence of places obeys the limits on metres and seconds, with the drive to the end
+    place. Readings on the way to a place (`map.reach`) cost the budget, but the value ignores them.
 
-    If the belief has more λ than `candidates`, λ with similar predictions are merged first
-    (`beliefs.joined`). Values and bounds then refer to the merged belief.
+    If the belief has more than `candidates` hyperparameter candidates, those with similar
+    predictions are merged first (`beliefs.joined`).
     """
 
     unit = "nat"
@@ -112,7 +112,7 @@ class Bal:
         high=100.0,
     )
     mass: ClassVar[float] = 0.999
-    """Probability mass of the most probable λ that a decision with `cells` uses."""
+    """Probability mass of the hyperparameter candidates that a decision with `cells` uses."""
     candidates: int = param(
         8,
         help="cells: largest number of candidates of the belief in a plan. Candidates with equal "
@@ -120,7 +120,7 @@ class Bal:
         low=1,
     )
     max_sequences: ClassVar[int] = 2000
-    """Largest number of visiting sequences that exact bounds enumerate."""
+    """Largest number of visiting sequences that are enumerated for exact bounds."""
     memory: ClassVar[float] = 1000.0
     """Memory of a tree at which the search ends [MB]."""
 
@@ -139,8 +139,8 @@ class Bal:
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         """Choose the next place; see `Policy.plan`.
 
-        The plan's bounds refer to the value of the next N' readings. Without time for the first
-        bounds, the choice is the place of largest expected entropy, with bounds for N' = 1.
+        The bounds of the plan are on the value of the next N' readings. If time ends before the
+        first bounds, the place of largest expected entropy is chosen, with bounds for one reading.
         """
         belief, topology, pending = request.belief, request.topology, request.pending
         limit, clock = request.limit, request.clock
@@ -204,9 +204,9 @@ class Bal:
         problem: DecisionProblem,
         options: Candidates,
     ) -> tuple[CovarianceState, FloatArray, FloatArray]:
-        """Return the root's covariances, means (L, m) and belief (L,).
+        """Return covariances, means (L, m) and weights (L,) of the root.
 
-        The function sets the noise of `problem` to that of the merged candidates.
+        The function replaces the noise of `problem` by the noise of the merged candidates.
         """
         belief, at, remaining = request.belief, request.at, request.remaining
         horizon = self.horizon
@@ -269,7 +269,7 @@ def _constraint(topology: Topology, remaining: Budget, horizon: int) -> BudgetCo
 
 
 def _answer(tree: Tree, options: Candidates, alpha: float, offset: float, seconds: float) -> Plan:
-    """Return the plan of a searched tree: the first move with the largest lower bound."""
+    """Return the plan to the place with the largest lower bound in a searched tree."""
     if tree.root is None:
         msg = "a tree without an expanded root has no answer"
         raise ValueError(msg)
@@ -292,7 +292,7 @@ def _answer(tree: Tree, options: Candidates, alpha: float, offset: float, second
 
 
 def _preview(root: StateBlock, best: int) -> tuple[int, ...]:
-    """Return the first move and the moves that follow it along the middle branches."""
+    """Return the chosen place, and the places that follow along the middle branches."""
     waypoints: list[int] = []
     found: tuple[StateBlock, int] | None = (root, 0)
     choice = best
@@ -310,7 +310,7 @@ def _preview(root: StateBlock, best: int) -> tuple[int, ...]:
 
 
 def _myopic(belief: Belief, options: Candidates, pending: Collection[int], seconds: float) -> Plan:
-    """Return the plan to the place of largest expected entropy, without time for a tree.
+    """Return the plan to the place of largest expected entropy, without a tree.
 
     The bounds are ``Σ b H_λ ≤ H[Z_x] ≤ Σ b H_λ + H(b)``.
     """

@@ -20,9 +20,9 @@ class StateBlock:
         parent: block whose branches at candidate `move` are these states; None at the root.
         row: (r,) row of each state's parent in the parent block.
         branch: (r,) branch of the parent's state that leads to each state.
-        reach: (r,) probability of the readings, given the moves.
+        reach: (r,) probability of the readings on the path, given the visited places.
         mean: (r, L, m) posterior means of ``sequence.locations``.
-        weights: (r, L) belief.
+        weights: (r, L) weights of the hyperparameter candidates.
         lower, upper: (r,) bounds on the states' values [nat].
     """
 
@@ -53,7 +53,7 @@ class StateBlock:
         return (*above, self.move, int(self.branch[row]))
 
     def child(self, row: int, move: int, branch: int) -> tuple[StateBlock, int] | None:
-        """Return block and row of a branch; None if it is not expanded."""
+        """Return block and row of the state after a branch; None = not expanded."""
         for block in self.children.get(move, ()):
             found = np.flatnonzero((block.row == row) & (block.branch == branch))
             if found.size:

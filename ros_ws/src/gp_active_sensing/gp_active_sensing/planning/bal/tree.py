@@ -20,16 +20,16 @@ from gp_active_sensing.util.ties import NAT, by_size, first_best
 _ENTRIES = 60_000
 """Largest number of values that one step of the gap-directed search computes."""
 _WORTH = 0.02
-"""Smallest weighted gap of an expanded branch, as a fraction of the largest weighted gap."""
+"""Smallest probability-weighted gap of an expanded branch, as a fraction of the largest gap."""
 
 Room = Callable[[], int]
 """Function that returns the remaining number of expansions."""
 
 
 class Tree:
-    """Expanded states, and bounds on the root's value.
+    """Search tree with its expanded states, and bounds on the value of its root.
 
-    The root has the means `mean` (L, m) and the belief `weights` (L,).
+    The root has the means `mean` (L, m), and the `weights` (L,) of the hyperparameter candidates.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Tree:
 
     @property
     def gap(self) -> float:
-        """``upper - lower`` [nat]."""
+        """Difference of the bounds on the root's value [nat]."""
         return self.upper - self.lower
 
     def expand_root(self) -> StateBlock:
@@ -82,9 +82,9 @@ class Tree:
         return self.root
 
     def expand(self, parent: StateBlock, a: int, row: IntArray, i: IntArray) -> StateBlock:
-        """Expand branches i (r,) of states `row` (r,) of a block at candidate a together.
+        """Expand the branches `i` (r,) at candidate `a` of the states `row` (r,) in a block.
 
-        `back_up` passes the new bounds to the states above.
+        Call `back_up` afterwards to update the bounds of the states above.
 
         Raises:
             ValueError: a block at the last stage has no branches.
@@ -136,14 +136,14 @@ class Tree:
     def _take(self, block: StateBlock) -> None:
         lower, upper = block.q_lower.max(axis=1), block.q_upper.max(axis=1)
         if self.values.sound:
-            # Both the old and the new bounds hold for the tree's own value. Where rounding errors
+            # Both the old and the new bounds hold for the value of the tree. If rounding errors
             # make the bounds cross, the upper bound is raised.
             lower = np.maximum(block.lower, lower)
             upper = np.maximum(lower, np.minimum(block.upper, upper))
         block.lower, block.upper = lower, upper
 
     def back_up(self, blocks: list[StateBlock]) -> None:
-        """Pass the bounds of new blocks up to the root. [Hoang2014, Eq. 14]."""
+        """Update the bounds of all states from new blocks up to the root. [Hoang2014, Eq. 14]."""
         waiting = {id(block): block for block in blocks}
         while waiting:
             # With the deepest block first, every block above is visited once.
@@ -165,9 +165,9 @@ class Tree:
 def gap_directed(tree: Tree, alpha: float, room: Room) -> None:
     """Expand the branches that contribute most to the root's gap, many at a time.
 
-    The optimistic policy takes the candidate with the largest upper bound in every state. Each
-    step expands the branches at its frontier with the largest probability-weighted gaps, and then
-    backs up the bounds.
+    The optimistic policy chooses the candidate with the largest upper bound in every state. Each
+    step expands the unexpanded branches of this policy that have the largest probability-weighted
+    gaps. Then it updates the bounds up to the root.
     """
     if tree.gap <= alpha or room() < 1:
         return
@@ -205,9 +205,9 @@ def _cost(block: StateBlock, a: int) -> int:
 def _frontier(
     block: StateBlock, rows: IntArray, *, exact: bool = False
 ) -> Iterator[tuple[StateBlock, int, IntArray, IntArray, FloatArray]]:
-    """Yield (block, candidate, rows, branches, gaps) of the optimistic policy's frontier.
+    """Yield (block, candidate, rows, branches, gaps): unexpanded branches of the optimistic policy.
 
-    The policy reaches `rows` (r,) of the block. With `exact` there is no tolerance for ties.
+    The policy reaches the states `rows` (r,) of the block. With `exact`, ties have no tolerance.
     """
     found = block.successors
     if found is None or block.branch_upper is block.branch_lower:  # exact values have no gap
@@ -235,8 +235,8 @@ def published(tree: Tree, alpha: float, room: Room) -> None:
     """Search by Algorithm 1. [Hoang2014].
 
     From a state, EXPLORE considers the successors whose gap exceeds α. It follows the successor
-    with the largest lower bound (ties: largest upper bound) and queues the others. The search
-    continues with the queued state of largest lower bound until the root's gap is at most α.
+    with the largest lower bound and queues the others. The search continues with the queued state
+    of largest lower bound, until the root's gap is at most α. The upper bound breaks ties.
     """
     if tree.gap <= alpha or room() < 1:
         return
@@ -244,7 +244,7 @@ def published(tree: Tree, alpha: float, room: Room) -> None:
     block = tree.expand_root()
 
     def follow(block: StateBlock, slots: IntArray, made: int, place: int) -> StateBlock:
-        """Expand the first of a state's `slots`; queue the rest at the bounds of the second one."""
+        """Expand the first of the branches `slots` of a state, and queue the other branches."""
         ways, branches = np.unravel_index(slots[:2], block.taken.shape[1:])
         if len(slots) > 1:
             low, up = (b[0, ways[1], branches[1]] for b in (block.branch_lower, block.branch_upper))
@@ -267,10 +267,10 @@ def published(tree: Tree, alpha: float, room: Room) -> None:
 
 
 def exhaustive(tree: Tree, alpha: float, room: Room) -> None:
-    """Expand every state, level by level, without pruning by bounds.
+    """Expand every state, one stage after another, without pruning by bounds.
 
-    With the published draws, only this search always ends on the value of Eq. 8, because the bounds
-    may exclude that value.
+    With the published draws, the bounds may exclude the value of Eq. 8. Only this search always
+    finds that value.
     """
     if room() < 1:
         return

@@ -1,4 +1,4 @@
-"""Bandits with one score: improvement, EST, Thompson sampling, mean only, variance only.
+"""Bandits that score each place by improvement, EST, Thompson sampling, mean or variance.
 
 [Mockus1978; Mockus1989; Wang2016; Russo2014; Srinivas2010]
 """
@@ -19,29 +19,27 @@ from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing.util.ties import by_size
 
 _LEAST = 1e-9
-"""Smallest standard deviation in a quotient, as a fraction of the range of means and deviations."""
+"""Smallest standard deviation that is used as a divisor, as a fraction of the field's range."""
 _FAR = 1e6
-"""Distance below the incumbent beyond which only the tail's leading term is computed
-[standard deviations]."""
+"""Largest distance below the incumbent for which ``erfcx`` is evaluated [standard deviations]."""
 _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
 _CERTAIN = 7.5
-"""Distance of a mean below a level at which the place cannot exceed the level
-[standard deviations]."""
+"""Distance above its mean that the field at a place never exceeds [standard deviations]."""
 _TOLERANCE = 1e-8
-"""Largest error of the integral, as a fraction of its range."""
+"""Largest error of the integral, as a fraction of the length of the integration range."""
 _INTERVALS = 16
 _PANELS = 2
 _NARROWEST = 1e-13
 _CHUNK = 1_000_000
 """Largest number of entries of a temporary array."""
 _RARE = 1e-9
-"""Probability below which two places never exceed a level together."""
+"""Probability below which at most one place is assumed to exceed a level."""
 _LARGE = 0.5
-"""Largest probability of exceeding the level at which ESTa fits its tail."""
+"""Largest probability of exceedance to which ESTa fits a Gaussian tail."""
 _DEVIATIONS = 3.0
-"""Standard deviations above the mean by which Thompson sampling ranks many places."""
+"""Number of standard deviations that are added to the mean to rank places before a draw."""
 _JITTER = 1e-8
-"""Variance added to every direction of a draw, as a fraction of the largest variance."""
+"""Number that is added to each eigenvalue of a covariance, as a fraction of the variance."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ class Incumbent:
     )
 
     def standing(self, view: View) -> float:
-        """Return the incumbent value; before the first reading, the largest mean."""
+        """Return the incumbent; before the first reading, the largest mean."""
         if view.best is None or self.incumbent == "mean":
             return float(view.everywhere[0].max())
         return view.best
@@ -67,7 +65,7 @@ class Improvement(Incumbent):
     """Configuration keys of policies that score the improvement on the incumbent."""
 
     noise_share: ClassVar[float] = 0.0
-    """Default margin, in standard deviations of a reading's noise."""
+    """Default margin [standard deviations of the noise]."""
 
     margin: float | None = param(
         None,
@@ -78,7 +76,7 @@ class Improvement(Incumbent):
     )
 
     def excess(self, view: View) -> tuple[FloatArray, FloatArray]:
-        """Return ``u = (μ - m)/σ`` and σ, both (m,)."""
+        """Return ``u = (μ - m)/σ`` and σ of each place; m is the incumbent plus the margin."""
         margin = self.margin
         if margin is None:
             margin = self.noise_share * math.sqrt(view.noise_variance)
@@ -87,10 +85,7 @@ class Improvement(Incumbent):
 
 
 def safe_std(mean: FloatArray, std: FloatArray) -> FloatArray:
-    """Return positive standard deviations (m,) for use as divisors.
-
-    If all places are certain, a quotient still prefers the largest mean.
-    """
+    """Return standard deviations (m,) above zero, so that they can be used as divisors."""
     span = max(float(np.max(std)), float(np.ptp(mean)))
     return np.asarray(np.maximum(std, _LEAST * span if span > 0.0 else 1.0))
 
@@ -98,12 +93,12 @@ def safe_std(mean: FloatArray, std: FloatArray) -> FloatArray:
 def log_expected_improvement(u: FloatArray, std: FloatArray) -> FloatArray:
     """Return ``log E[max(f - m, 0)]`` of ``f ~ N(μ, σ²)``, with ``u = (μ - m)/σ``.
 
-    ``E = σ (φ(u) + u Φ(u))`` [Mockus1978]. Far below the incumbent E underflows, and only its
-    logarithm distinguishes places [Ament2023, Eq. 9].
+    ``E = σ (φ(u) + u Φ(u))`` [Mockus1978]. Far below the incumbent m, E underflows and only log E
+    distinguishes places [Ament2023, Eq. 9].
 
     Args:
         u: (m,) standardised improvements.
-        std: (m,) σ, above 0.
+        std: (m,) standard deviations σ, above 0.
     """
     near = np.maximum(u, -1.0)
     log_phi = -0.5 * u * u - _LOG_ROOT_2PI
@@ -111,7 +106,7 @@ def log_expected_improvement(u: FloatArray, std: FloatArray) -> FloatArray:
     low = np.minimum(u, -1.0)
     ratio = math.sqrt(0.5 * math.pi) * erfcx(-np.maximum(low, -_FAR) / math.sqrt(2.0))
     tail = np.log1p(np.maximum(low, -_FAR) * ratio)
-    # Below -1e4, 1 + u Φ/φ is a difference of nearly equal numbers; it is about 1/u².
+    # Below -1e4, 1 + u Φ/φ is a difference of nearly equal numbers, and 1/u² is more accurate.
     tail = np.where(u > -1e4, tail, -2.0 * np.log(-low))
     return np.asarray(np.log(std) + np.where(u > -1.0, above, log_phi + tail))
 
@@ -120,7 +115,7 @@ def log_expected_improvement(u: FloatArray, std: FloatArray) -> FloatArray:
 class ExpectedImprovement(Improvement, Bandit):
     """Largest expected improvement on the best place so far, ``argmax_x E[max(f(x) - m, 0)]``.
 
-    m is the incumbent plus the margin; its default is 0. [Mockus1978; Srinivas2010, Sec. 6]
+    m is the incumbent plus the margin. The default margin is 0. [Mockus1978; Srinivas2010, Sec. 6]
     """
 
     def scores(self, view: View, belief: Belief, rng: np.random.Generator) -> FloatArray:
@@ -133,26 +128,26 @@ class ProbabilityOfImprovement(Improvement, Bandit):
     """Most probable improvement on the best place so far, ``argmax_x Pr{f(x) > m} = Φ(u)``.
 
     ``u = (μ - m)/σ``, and m is the incumbent plus the margin. The default margin is a quarter of
-    the noise's standard deviation. Without a margin the policy would stay at the incumbent.
-    [Mockus1989; Srinivas2010, Sec. 6]
+    the noise's standard deviation. Without a margin, the policy chooses the incumbent's place
+    forever. [Mockus1989; Srinivas2010, Sec. 6]
     """
 
     noise_share: ClassVar[float] = 0.25
 
     def scores(self, view: View, belief: Belief, rng: np.random.Generator) -> FloatArray:
-        """Return u. It orders the places even where Φ(u) rounds to 0 or 1."""
+        """Return ``u = (μ - m)/σ``, which ranks places even where Φ(u) rounds to 0 or 1."""
         return self.excess(view)[0]
 
 
 def log_exceedance(level: float, mean: FloatArray, std: FloatArray) -> float:
-    """Return the log probability ``log(1 - Π_x Φ((w - μ(x))/σ(x)))`` that a place exceeds level w.
+    """Return the log probability that the field exceeds a level w at any of n places.
 
-    The values of the places are treated as independent.
+    It is ``log(1 - Π_x Φ((w - μ(x))/σ(x)))``, as if the places were independent.
 
     Args:
-        level: w.
-        mean: (n,) μ.
-        std: (n,) σ, above 0.
+        level: level w.
+        mean: (n,) means μ.
+        std: (n,) standard deviations σ, above 0.
     """
     u = (level - mean) / std
     below = float(log_ndtr(u).sum())
@@ -164,14 +159,15 @@ def log_exceedance(level: float, mean: FloatArray, std: FloatArray) -> float:
 def est_a(mean: FloatArray, std: FloatArray, best: float | None) -> float:
     """Return the estimate ESTa of the maximum, ``m̂ = m₀ + s p₀ √(π/2)``.
 
-    ESTa models the tail of the maximum as half a Gaussian. ``p₀ = 1 - Π Φ((m₀ - μ)/σ)``, p₁ is the
-    same at ``m₀ + h``, and ``s = h / √(-2 log p₁)``. h is the largest σ, doubled until ``p₁ ≤ ½``.
-    The result is at least the largest mean. [Wang2016, Sec. 3; Kathuria2016]
+    ESTa models the tail of the maximum as half a Gaussian with the standard deviation s. p₀ is the
+    probability that the field exceeds m₀ at any place, and p₁ the probability that it exceeds
+    ``m₀ + h``. Then ``s = h / √(-2 log p₁)``. The step h is the largest σ, doubled until
+    ``p₁ ≤ ½``. The result is at least the largest mean. [Wang2016, Sec. 3; Kathuria2016]
 
     Args:
-        mean: (n,) μ of every place.
-        std: (n,) σ of every place.
-        best: m₀, the incumbent; None = the largest mean.
+        mean: (n,) means μ of all places.
+        std: (n,) standard deviations σ of all places.
+        best: incumbent m₀; None = the largest mean.
     """
     std = safe_std(mean, std)
     top = float(mean.max())
@@ -192,13 +188,13 @@ def est_n(mean: FloatArray, std: FloatArray, best: float | None) -> float:
     .. math:: \hat m = m_0 + \int_{m_0}^\infty
         \Big[1 - \prod_x \Phi\Big(\frac{w - \mu(x)}{\sigma(x)}\Big)\Big] dw
 
-    Nested Clenshaw-Curtis rules integrate panels. A panel is halved until its rules agree.
-    [Wang2016, Sec. 3; Kathuria2016]
+    The integral is a sum over intervals. Each interval is halved until a fine and a coarse
+    Clenshaw-Curtis rule agree. [Wang2016, Sec. 3; Kathuria2016]
 
     Args:
-        mean: (n,) μ of every place.
-        std: (n,) σ of every place; 0 where the field is certain.
-        best: m₀, the incumbent; None = the largest mean.
+        mean: (n,) means μ of all places.
+        std: (n,) standard deviations σ of all places; 0 where the field is certain.
+        best: incumbent m₀; None = the largest mean.
     """
     start = float(mean.max()) if best is None else best
     certain = std <= 0.0
@@ -215,7 +211,7 @@ def est_n(mean: FloatArray, std: FloatArray, best: float | None) -> float:
 
 def _integral(mean: FloatArray, std: FloatArray, start: float, stop: float) -> float:
     nodes = -np.cos(np.pi * np.arange(_INTERVALS + 1) / _INTERVALS)
-    # Panels near the spacing of floats are not halved.
+    # Intervals near the spacing of floats are not halved.
     narrowest = max(_NARROWEST * (stop - start), 4.0 * float(np.spacing(max(-start, stop, 0.0))))
     edges = np.linspace(start, stop, _PANELS + 1)
     low, high = edges[:-1], edges[1:]
@@ -245,7 +241,7 @@ def _exceeding(levels: FloatArray, mean: FloatArray, std: FloatArray) -> FloatAr
 
 
 def _clenshaw_curtis(intervals: int) -> FloatArray:
-    """Return the weights of the Clenshaw-Curtis rule with an even number of intervals."""
+    """Return the weights (intervals + 1,) of the Clenshaw-Curtis rule; `intervals` is even."""
     k = np.arange(intervals + 1)
     j = np.arange(1, intervals // 2 + 1)
     factor = np.where(j == intervals // 2, 1.0, 2.0) / (4.0 * j**2 - 1.0)
@@ -259,7 +255,7 @@ _FINE, _COARSE = _clenshaw_curtis(_INTERVALS), _clenshaw_curtis(_INTERVALS // 2)
 
 
 def gap_width(level: float, mean: FloatArray, std: FloatArray) -> float:
-    """Return the width ``√β_t = min_x (m̂ - μ(x))/σ(x)`` of EST as an upper confidence bound."""
+    """Return EST's confidence width ``√β_t = min_x (m̂ - μ(x))/σ(x)``; m̂ is `level`."""
     return float(((level - mean) / safe_std(mean, std)).min())
 
 
@@ -275,7 +271,7 @@ class MaximumEstimate(Incumbent):
     )
 
     def highest(self, view: View) -> float:
-        """Return m̂, the estimate of the field's maximum [unit of the readings]."""
+        """Return the estimate m̂ of the field's maximum [unit of the readings]."""
         estimate = est_a if self.estimate == "a" else est_n
         return estimate(*view.everywhere, self.standing(view))
 
@@ -284,26 +280,27 @@ class MaximumEstimate(Incumbent):
 class Est(MaximumEstimate, Bandit):
     """Place most likely to reach the estimated maximum, ``argmin_x (m̂ - μ(x))/σ(x)``.
 
-    It is the place with the largest ``μ + √β_t σ`` for ``√β_t = min_x (m̂ - μ)/σ``. [Wang2016]
+    The chosen place also has the largest ``μ + √β_t σ`` for ``√β_t = min_x (m̂ - μ)/σ``. [Wang2016]
     """
 
     def scores(self, view: View, belief: Belief, rng: np.random.Generator) -> FloatArray:
-        """Return ``(μ - m̂)/σ``."""
+        """Return ``(μ - m̂)/σ`` for the estimated maximum m̂."""
         return (view.mean - self.highest(view)) / safe_std(view.mean, view.std)
 
 
 @dataclass(frozen=True)
 class Thompson(Bandit):
-    """Highest place of one draw from the belief: first λ by its weight, then the field given λ.
+    """Highest place of a field that is drawn at random from the belief.
 
-    The draw ignores pending places. [Thompson1933; Russo2014]
+    A hyperparameter candidate is drawn by its weight, then the field given this candidate. The
+    draw ignores pending places. [Thompson1933; Russo2014]
     """
 
     joint: ClassVar[int] = 500
-    """Largest number of places in a draw: those with the largest mean plus 3 deviations."""
+    """Largest number of places that are drawn, those with the largest ``μ + 3σ``."""
 
     def scores(self, view: View, belief: Belief, rng: np.random.Generator) -> FloatArray:
-        """Return the draw [unit of the readings]; places outside of the draw get its minimum."""
+        """Return the drawn values; places that are not drawn get the smallest drawn value."""
         kept = np.arange(view.locations.size)
         if kept.size > self.joint:
             highest = by_size(view.mean + _DEVIATIONS * view.std)
@@ -317,7 +314,7 @@ class Thompson(Bandit):
 
 
 def posterior_draw(belief: Belief, locations: IntArray, rng: np.random.Generator) -> FloatArray:
-    """Return one draw (m,) of the latent field, after the belief's transform; O(|D| m² + m³)."""
+    """Return a random draw (m,) of the noise-free field, in the unit of transformed readings."""
     which = int(rng.choice(belief.weights.size, p=belief.weights))
     white = rng.standard_normal(locations.size)
     scales, known, slopes, mean = (part[which] for part in belief.roots(locations))
@@ -327,8 +324,8 @@ def posterior_draw(belief: Belief, locations: IntArray, rng: np.random.Generator
     draw = mean
     if scale <= 0.0:
         return np.asarray(draw)
-    # The symmetric root gives nearly the same draw on every processor; a Cholesky factor does not
-    # where places are nearly equal. Rounding errors may make eigenvalues slightly negative.
+    # The symmetric root gives nearly the same draw on every processor. A Cholesky factor does not,
+    # if places are nearly equal. Rounding errors may make eigenvalues slightly negative.
     values, vectors = np.linalg.eigh(covariance)
     lengths = np.sqrt(np.maximum(values, 0.0) + _JITTER * scale)
     return np.asarray(draw + vectors @ (lengths * (vectors.T @ white)))

@@ -1,4 +1,4 @@
-"""Base of the policies that search for extrema: view of the field, reachable goals, and plans."""
+"""Base class of the policies that search for the highest or lowest value of the field."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ from gp_active_sensing.util.ties import by_size, first_best, ties
 MOST_CANDIDATES = 100
 """Largest number of candidates in a plan."""
 MOST_GOALS = 10_000
-"""Largest number of goals that are all scored."""
+"""Largest number of goals for which every goal is scored."""
+# More goals are divided into groups, and the goals of the best groups are divided again.
 _GROUPS, _BEST = 500, 25
-"""Number of groups of goals on a large map, and number of best groups for the next division.
-Divisions end at two goals per group."""
+"""Number of groups of goals in one division, and number of best groups that are kept."""
 
 
 @dataclass(frozen=True)
 class View:
-    """Moments of the noise-free field in the sensor's unit, with a sign so that policies maximise.
+    """Means and standard deviations of the noise-free field, in the unit of the readings.
 
-    With ``objective: minimise``, means and readings are negated.
+    With ``objective: minimise``, means and readings are negated, so that policies maximise.
 
     Args:
         locations: (m,) places to choose from.
         mean: (m,) expectations of the field at `locations`.
         std: (m,) standard deviations of the field, as if pending places had been observed.
-        noise_variance: variance of a reading, ``Σ_λ b(λ) σ_n²(λ)``; with a transform of the
-            readings, the variance at a typical place.
+        noise_variance: noise variance of a reading, averaged over the hyperparameter candidates.
+            If the readings are transformed, it is the median over the places.
         best: largest average reading of an observed place; None before the first reading.
-        stage: t ≥ 1 of β_t: number of this decision, or of the round of a batch.
-        size: |D|, number of places of the map.
-        everywhere: means and standard deviations (n,) of all places. On a map of more than
-            `MOST_GOALS` places, those of the examined places.
+        stage: number t ≥ 1 of the decision or of the batch, for the confidence width √β_t.
+        size: number of places of the map.
+        everywhere: (n,) means and (n,) standard deviations of all places. On a map of more than
+            `MOST_GOALS` places, only the examined places are included.
     """
 
     locations: IntArray
@@ -68,18 +68,18 @@ def view_of(
     sign: float = 1.0,
     only: bool = False,
 ) -> View:
-    """Return the view of a belief.
+    """Return the means and standard deviations of the field, for the scores of a policy.
 
-    The moments are those of the mixture over λ, ``μ = Σ b μ_λ`` and
-    ``σ² = Σ b (σ_λ² + (μ_λ - μ)²)``. O(L |D| n), and O(L |D|² n) for new readings.
+    They average over the hyperparameter candidates λ with weights b(λ): ``μ = Σ b μ_λ`` and
+    ``σ² = Σ b (σ_λ² + (μ_λ - μ)²)``.
 
     Args:
         belief: belief over the field; it is not changed.
         locations: (m,) places to choose from.
         pending: places that other probes are going to observe.
-        stage: t ≥ 1 of β_t.
+        stage: number t ≥ 1 of the decision or of the batch, for the confidence width √β_t.
         sign: 1 to maximise the field, -1 to minimise it.
-        only: True to examine only `locations`.
+        only: True to examine only `locations`; False to examine the whole map.
     """
     mean, variance = latent_given_pending(belief, pending, locations if only else None)
     noise, found = belief.noise_variance, Mixture(belief.weights, mean, variance, belief.transform)
@@ -106,11 +106,16 @@ def view_of(
 def latent_given_pending(
     belief: Belief, pending: Collection[int] = (), locations: IntArray | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Return mean and variance (L, m), as if each pending place had one more reading.
+    """Return mean and variance (L, m) of the field, as if each pending place had one more reading.
 
-    The moments are those of the Gaussian process, after the belief's transform. Pending values are
-    unknown, so means stay and variances become ``σ² - c_p (C_pp + σ_n² I)⁻¹ c_pᵀ``. A place that
-    occurs twice gets two readings. The moments are at `locations` (m,); None = at all places.
+    Both are in the unit of the transformed readings. The pending values are unknown, so the means
+    stay the same. With the covariance c_p to the pending places p, the variances become
+    ``σ² - c_p (C_pp + σ_n² I)⁻¹ c_pᵀ``.
+
+    Args:
+        belief: belief over the field; it is not changed.
+        pending: pending places; a place that occurs twice gets two readings.
+        locations: (m,) places; None = all places.
     """
     mean, variance = belief.marginals(locations)
     if not pending:
@@ -137,9 +142,9 @@ def _best_average(belief: Belief, sign: float) -> float | None:
 
 @dataclass(frozen=True)
 class Bandit(ABC):
-    """Base of policies that choose the place with the largest score, observed or not.
+    """Base class of policies that choose the place with the largest score, observed or not.
 
-    Ties go to the place with the shortest drive. A new policy overrides `scores`.
+    Among places with equal scores, the shortest drive decides. A new policy overrides `scores`.
     """
 
     revisits: ClassVar[bool] = True
@@ -162,10 +167,10 @@ class Bandit(ABC):
 
     @abstractmethod
     def scores(self, view: View, belief: Belief, rng: np.random.Generator) -> FloatArray:
-        """Return the finite scores (m,) of ``view.locations``."""
+        """Return a finite score for each place of ``view.locations`` (m,)."""
 
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
-        """Choose the next place; see `Policy.plan`. The state counts the decisions so far."""
+        """Choose the next place; see `Policy.plan`. The state counts the decisions."""
         belief, started = request.belief, request.clock()
         reach = reachable_goals(request)
         if reach.reason:
@@ -190,14 +195,13 @@ class Bandit(ABC):
         return plan, next_state(state)
 
     def _look(self, places: IntArray, request: PlanRequest, stage: int) -> View:
-        """Return the view of some places only."""
         belief, pending = request.belief, request.pending
         return view_of(belief, places, pending, stage=stage, sign=self.sign, only=True)
 
     def _promising(
         self, reach: ReachableGoals, request: PlanRequest, stage: int
     ) -> tuple[ReachableGoals, View]:
-        """Return the goals of the groups whose middles score best, and the view of all middles."""
+        """Score the middle goal of each group. Return the best groups' goals, and the view."""
         groups = nearby_groups(request.topology.points, reach.locations, _GROUPS)
         groups.sort(key=lambda group: int(group[group.size // 2]))
         middles = np.array([group[group.size // 2] for group in groups])
@@ -226,7 +230,7 @@ def plan_to(
         index: index of the goal.
         values: (m,) scores of all goals.
         seconds: computing time of the choice [s].
-        shown: index of a goal that the plan's candidates must contain.
+        shown: index of a goal that the candidates of the plan must contain.
     """
     route, value = reach.route(index), float(values[index])
     kept = np.arange(values.size)
@@ -248,7 +252,7 @@ def plan_to(
 
 
 def stage_of(state: PolicyState) -> int:
-    """Return the number t ≥ 1 of the next decision, from a policy's state."""
+    """Return the number t ≥ 1 of the next decision, from the state of a policy."""
     return 1 if state is None else int(state["stage"]) + 1
 
 
@@ -258,6 +262,6 @@ def next_state(state: PolicyState, **more: Any) -> dict[str, Any]:
 
 
 def best_score(values: FloatArray, seconds: FloatArray) -> int:
-    """Return the index of the largest of (m,) scores; ties go to the shortest drive."""
+    """Return the index of the largest score (m,); of equal scores, the shortest drive [s]."""
     equals = np.flatnonzero(ties(values))
     return int(equals[first_best(-seconds[equals])])

@@ -1,4 +1,4 @@
-"""Base of policies for several probes: confidence widths, joint choice, and assignment of goals."""
+"""Base class of policies that choose goals for several probes together."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import Budget, FloatArray, IntArray, Plan
 
 Widths: TypeAlias = Callable[[int, IntArray, FloatArray], float]
-"""Function of stage t ≥ 1, places (m,) to choose from, and their standard deviations (m,), that
-returns √β_t."""
+"""Function that returns √β_t for a stage t ≥ 1, places (m,), and standard deviations (m,)."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class BySchedule(Schedule):
     """Confidence widths ``√β_t`` of GP-UCB. [Srinivas2010]."""
 
     def widths(self, view: View, belief: Belief) -> Widths:
-        """Return the widths √β_t; see `Schedule`."""
+        """Return the function that computes √β_t; see `Schedule`."""
         return lambda stage, places, std: self.width(stage, view.size, belief)
 
 
@@ -44,12 +43,12 @@ class BySchedule(Schedule):
 class ByEstimate(MaximumEstimate):
     """Confidence widths ``√β_t = min_x (m̂ - μ(x))/σ(x)`` of EST. [Kathuria2016, Lemma 3.1].
 
-    The place with the largest ``μ + √β_t σ`` then has the least ``(m̂ - μ)/σ``. The minimum is over
-    the candidate places. m̂ is the estimated maximum over the whole map at the start of the batch.
+    m̂ is the maximum over the whole map, estimated at the start of the batch. The minimum is over
+    the places to choose from. The place that attains it also has the largest ``μ + √β_t σ``.
     """
 
     def widths(self, view: View, belief: Belief) -> Widths:
-        """Return the widths √β_t; see `MaximumEstimate`."""
+        """Return the function that computes √β_t; see `MaximumEstimate`."""
         highest, mean = self.highest(view), view.everywhere[0]
         return lambda stage, places, std: max(gap_width(highest, mean[places], std), 0.0)
 
@@ -58,7 +57,7 @@ def assign(costs: FloatArray) -> list[int | None]:
     """Assign goals to as many probes as possible, with the least total cost. [Kuhn1955].
 
     Args:
-        costs: (k, g) cost of the way of each probe to each goal; infinite without a way.
+        costs: (k, g) cost for each probe to drive to each goal; infinite if there is no route.
 
     Returns:
         Index of the goal of each probe; None for a probe without a goal.
@@ -73,7 +72,7 @@ def assign(costs: FloatArray) -> list[int | None]:
         msg = f"expected costs (k, g), zero or more each, got {costs.tolist()}"
         raise ValueError(msg)
     possible = np.isfinite(costs)
-    # This cost exceeds the sum of all possible ways, so it is chosen only as the last resort.
+    # An impossible drive costs more than all possible drives together, so it is the last resort.
     expensive = 1.0 + float(costs[possible].sum())
     rows, columns = linear_sum_assignment(np.where(possible, costs, expensive))
     goals: list[int | None] = [None] * costs.shape[0]
@@ -84,16 +83,16 @@ def assign(costs: FloatArray) -> list[int | None]:
 
 
 class Start(NamedTuple):
-    """State at the beginning of a batch, before any member is observed.
+    """Data for the choice of a batch, from the belief before any member is observed.
 
     Args:
-        view: view of the belief without pending places. ``view.stage`` is t of the first member:
-            the number of its reading, or of the round (`Batch.in_rounds`).
+        view: means and standard deviations, without regard to pending places. ``view.stage`` is
+            the number t of the first member's reading, or of the batch (`Batch.in_rounds`).
         belief: belief over the field.
         topology: the map.
         members: places of the batch so far; they are the waypoints of other probes.
-        lead: first member of the batch; None = it is chosen next.
-        widths: widths of the confidence bounds.
+        lead: first member of the batch; None = not chosen yet.
+        widths: function that computes the confidence width √β_t.
     """
 
     view: View
@@ -105,35 +104,34 @@ class Start(NamedTuple):
 
     @property
     def stage(self) -> int:
-        """Stage t ≥ 1 of the next member, if t counts readings."""
+        """Number t ≥ 1 of the next member's reading; use it only if t counts readings."""
         return self.view.stage + len(self.members)
 
     def upper(self) -> FloatArray:
-        """Return the upper bounds ``f⁺ = μ + √β_t σ`` (m,) that the first member maximises."""
+        """Return the upper confidence bounds ``f⁺ = μ + √β_t σ`` (m,) for the first member."""
         mean, std = self.view.mean, self.view.std
         return mean + self.widths(self.view.stage, self.view.locations, std) * std
 
 
 @dataclass(frozen=True)
 class Batch(Bandit):
-    """Base of policies that choose goals for several probes together.
+    """Base class of policies that choose a batch of goals for several probes.
 
-    A new policy overrides `choose`. Probes that wait at the same time get goals chosen together.
-    Goals are assigned to the probes so that the total cost of the ways is least. A probe that waits
-    alone gets one more member of the present batch.
+    Probes that wait at the same time get their goals together, with the least total driving time.
+    A probe that waits alone gets the next member of the current batch. A new policy overrides
+    `choose`.
     """
 
     in_rounds: ClassVar[bool] = False
-    """True if t of β_t counts rounds; otherwise t counts readings. A round begins with the first
-    member of a batch."""
+    """True: t of β_t counts rounds, one for each batch. False: t counts readings."""
 
     @abstractmethod
     def choose(self, start: Start, size: int, rng: np.random.Generator) -> list[int]:
-        """Return the next `size` members of the batch, indices into ``start.view.locations``."""
+        """Choose the next `size` members of the batch, as indices into ``start.view.locations``."""
 
     @abstractmethod
     def widths(self, view: View, belief: Belief) -> Widths:
-        """Return the widths √β_t of a batch, from the belief at its start."""
+        """Return the function that computes √β_t, for a batch that starts with `belief`."""
 
     def scores(self, view: View, belief: Belief, rng: np.random.Generator) -> FloatArray:
         """Return ``μ + √β_t σ`` [unit of the readings]."""
@@ -141,7 +139,7 @@ class Batch(Bandit):
         return view.mean + width * view.std
 
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
-        """Choose one more member of the batch that contains `pending`; see `Policy.plan`."""
+        """Choose the next member of the current batch; see `Policy.plan`."""
         plans, state = self.plan_batch(request, [request.at], state)
         return plans[0], state
 
@@ -153,7 +151,7 @@ class Batch(Bandit):
     ) -> tuple[list[Plan], PolicyState]:
         """Choose the next places of several probes together; see `PlansBatch`.
 
-        The choice is fast and ignores the limit of the request.
+        The choice ignores ``request.limit``.
         """
         clock = request.clock
         started = clock()
@@ -176,19 +174,17 @@ class Batch(Bandit):
 
 
 class _Asked:
-    """Data that all goals of one decision share."""
-
     def __init__(self, policy: Batch, request: PlanRequest, state: PolicyState) -> None:
         self.policy, self.request, self.belief = policy, request, request.belief
         pending = tuple(request.pending)
         self.members = tuple(dict.fromkeys(pending))
-        """Members of the batch so far; they must not be chosen again."""
+        """Members of the batch so far. They must not be chosen again."""
         lead = None if state is None else state.get("lead")
         self.lead: int | None = lead if lead in self.members else None
         """First member of the batch while it is pending; None otherwise."""
         rounds = 0 if state is None else int(state.get("round", state["stage"]))
         self.round = rounds + 1 if self.lead is None else max(rounds, 1)
-        """Number t ≥ 1 of the round of the batch."""
+        """Number t ≥ 1 of the batch."""
         # The batch began before its pending members were chosen.
         first = max(stage_of(state) - len(pending), 1)
         self.stage = self.round if policy.in_rounds else first
@@ -204,7 +200,6 @@ class _Asked:
         return Start(view, self.belief, self.request.topology, members, self.lead, widths)
 
     def chosen(self, start: Start, size: int) -> IntArray:
-        """Return the places of the next members."""
         places = start.view.locations[self.policy.choose(start, size, self.request.rng)]
         if self.lead is None:
             self.lead = int(places[0])
@@ -217,7 +212,6 @@ class _Asked:
         return policy.scores(view, self.belief, self.request.rng)
 
     def values_at(self, locations: IntArray) -> FloatArray:
-        """Return the scores of some places; scores that are not stored are computed."""
         found = np.minimum(np.searchsorted(self.locations, locations), self.locations.size - 1)
         if (self.locations[found] == locations).all():
             return self.values[found]
@@ -251,7 +245,7 @@ class _Asked:
 
         Args:
             at: place of the probe.
-            goal: assigned goal. Without an affordable goal, a goal is chosen for this probe alone.
+            goal: assigned goal. If it is None or exceeds the budget, another goal is chosen.
             closed: places to which other probes are sent.
             left: remaining budget.
         """

@@ -1,8 +1,7 @@
 """Batches by a determinantal point process (DPP). [Contal2013; Kathuria2016].
 
-The first member has the largest upper bound of all places. The others come from the region of the
-possible
-maximum: the set of largest determinant (UCB-PE, EST-PE), or a DPP sample.
+The first place of a batch has the largest upper confidence bound. The other places lie where the
+maximum may be. They are the set of largest determinant (UCB-PE, EST-PE), or a DPP sample.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 from gp_active_sensing.util.ties import by_size, first_best
 
 LEAST_NOISE = 1e-8
-"""Smallest noise of the kernel, as a fraction of the largest variance of the region."""
+"""Smallest noise variance of a DPP kernel, as a fraction of the largest variance of the field."""
 _NEGLIGIBLE = 1e-12
-"""Weight below which a candidate λ is ignored."""
+"""Weight below which a hyperparameter candidate λ is ignored."""
 
 
 def relevance_region(
@@ -32,14 +31,14 @@ def relevance_region(
 ) -> BoolArray:
     """Return the (m,) mask of ``R⁺ = {x : μ(x) + 2√β σ(x) ≥ y•}``, ``y• = max_x μ(x) - √β σ(x)``.
 
-    [Contal2013, Sec. 3; Kathuria2016, Algorithm 2]. t counts rounds. R⁺ uses β_{t+1} for UCB. For
-    EST β_{t+1} is unknown, and R⁺ uses β_t.
+    The region R⁺ contains the places that may be the maximum. [Contal2013, Sec. 3; Kathuria2016,
+    Algorithm 2].
 
     Args:
-        mean: (m,) μ of the candidates.
-        std: (m,) σ of the candidates.
-        width: √β.
-        floor: y• over the candidates and the members of the batch; None = over the candidates.
+        mean: (m,) means μ of the places.
+        std: (m,) standard deviations σ of the places.
+        width: confidence width √β.
+        floor: y• over the m places and the members of the batch; None = over the m places.
     """
     best = float((mean - width * std).max()) if floor is None else floor
     return np.asarray(mean + 2.0 * width * std >= best)
@@ -54,11 +53,10 @@ def region_of(
     size: int,
     without: Sequence[int] = (),
 ) -> IntArray:
-    """Return the indices of the candidates in R⁺ for further members of a batch.
+    """Return the indices of the places from which a batch chooses `size` further members.
 
-    The result excludes the members `without`. If R⁺ has fewer than `size` places, the candidates
-    with the next largest upper bounds ``μ + 2√β σ`` are added. The other arguments are those of
-    `relevance_region`.
+    These are the places in the region R⁺ of `relevance_region`, without the indices `without`. If
+    R⁺ has fewer than `size` places, the places with the next largest ``μ + 2√β σ`` are added.
     """
     inside = relevance_region(mean, std, width, floor)
     upper = mean + 2.0 * width * std
@@ -75,14 +73,14 @@ def region_of(
 class RegionKernel:
     """DPP kernel ``L = I + σ⁻² C`` over places, conditioned on the members of a batch.
 
-    C is the joint covariance of the mixture, ``Σ_λ b(λ) (C_λ + (μ_λ - μ)(μ_λ - μ)ᵀ)``, after the
-    belief's transform. ``σ² = Σ_λ b(λ) σ_n²(λ)``. Members S condition the kernel by the Schur
-    complement ``L - L_·S L_SS⁻¹ L_S·``. With one λ and one member the kernel is
-    ``K_{t,1} = I + σ⁻² k_{t,1}`` of [Kathuria2016, Sec. 3.2].
+    ``C = Σ_λ b(λ) (C_λ + (μ_λ - μ)(μ_λ - μ)ᵀ)`` is the joint covariance over the hyperparameter
+    candidates λ, in the unit of the transformed readings. ``σ² = Σ_λ b(λ) σ_n²(λ)`` is the noise
+    variance. The members S condition L by the Schur complement ``L - L_·S L_SS⁻¹ L_S·``. With one
+    λ and one member, this is the kernel K_{t,1} of [Kathuria2016, Sec. 3.2].
 
     Args:
         belief: belief over the field; it is not changed.
-        places: (m,) places of the region.
+        places: (m,) places to choose from.
         members: places of the batch so far; a place that occurs twice counts twice.
     """
 
@@ -113,7 +111,7 @@ class RegionKernel:
             self._condition(len(members))
 
     def _condition(self, count: int) -> None:
-        """Condition on the first `count` places, and keep all other places."""
+        """Condition the kernel on the first `count` places, and remove these places."""
         members, others = np.arange(count), np.arange(count, self.places.size)
         block = self.entries(members, members)
         cross = self.entries(others, members)
@@ -125,11 +123,11 @@ class RegionKernel:
 
     @property
     def diagonal(self) -> FloatArray:
-        """(m,) diagonal of L."""
+        """Diagonal (m,) of the kernel."""
         return self._diagonal
 
     def entries(self, rows: IntArray, columns: IntArray) -> FloatArray:
-        """Return the (r, c) entries of L; O(r c |D|) for each λ."""
+        """Return the entries of the kernel at the indices `rows` (r,) and `columns` (c,)."""
         # Most calls ask for whole columns, which need no copy.
         whole = rows.size == self.places.size and bool((rows == np.arange(rows.size)).all())
         less = self._less if whole else self._less[rows]
@@ -148,20 +146,20 @@ def _stacked(parts: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Dpp(Batch):
-    """Batch with the largest upper bound as its first member, and others from a DPP on R⁺.
+    """Base class of policies whose batch is the largest upper bound and members from a DPP.
 
-    Probes that wait one at a time share a batch: one of them drives to the first member. The t of
-    β_t and of R⁺ counts rounds [Kathuria2016, Algorithm 2]. A new policy overrides `explore`.
+    Probes that wait at different times share a batch. The t of β_t counts rounds, one for each
+    batch [Kathuria2016, Algorithm 2]. A new policy overrides `explore`.
     """
 
     in_rounds: ClassVar[bool] = True
 
     @abstractmethod
     def explore(self, kernel: RegionKernel, size: int, rng: np.random.Generator) -> IntArray:
-        """Return `size` members of the batch, as indices into ``kernel.places``."""
+        """Choose `size` members of the batch, as indices into ``kernel.places``."""
 
     def choose(self, start: Start, size: int, rng: np.random.Generator) -> list[int]:
-        """Return the next members of the batch; see `Batch.choose`."""
+        """Choose the next members of the batch; see `Batch.choose`."""
         view, members = start.view, start.members
         chosen: list[int] = []
         if start.lead is None:
@@ -182,16 +180,16 @@ class Dpp(Batch):
 
 @dataclass(frozen=True)
 class DppMax(Dpp):
-    """Members that greedily maximise the determinant. [Kathuria2016, Theorem 3.3]."""
+    """Base class of DPP batches of greedily maximised determinant. [Kathuria2016, Theorem 3.3]."""
 
     def explore(self, kernel: RegionKernel, size: int, rng: np.random.Generator) -> IntArray:
-        """Return the greedy maximum: repeatedly the place of the largest remaining variance."""
+        """Choose, `size` times, the place of largest variance given the places chosen before."""
         return greedy_kdpp(kernel.entries, kernel.diagonal, size)
 
 
 @dataclass(frozen=True)
 class UcbDppMax(BySchedule, DppMax):
-    """UCB-PE: first the largest upper bound, then the largest variances where the maximum may be.
+    """UCB-PE: the place of largest upper bound, then uncertain places where the maximum may be.
 
     [Contal2013; Kathuria2016, Algorithm 2]
     """
@@ -199,20 +197,20 @@ class UcbDppMax(BySchedule, DppMax):
 
 @dataclass(frozen=True)
 class EstDppMax(ByEstimate, DppMax):
-    """EST-PE: the batch of ucb_dpp_max with the bounds of est. [Kathuria2016, Algorithm 2]."""
+    """EST-PE: batch as by ucb_dpp_max, with the bounds of est. [Kathuria2016, Algorithm 2]."""
 
 
 @dataclass(frozen=True)
 class DppSample(Dpp):
-    """Members that are drawn together from a DPP, ``Pr(S) ∝ det L_S``."""
+    """Base class of DPP batches whose members S are drawn with ``Pr(S) ∝ det L_S``."""
 
     exact_up_to: ClassVar[int] = 500
-    """Number of places of the largest region with an exact draw; beyond it a Markov chain draws."""
+    """Largest number of places for an exact draw. A Markov chain draws from more places."""
     epsilon: ClassVar[float] = 0.01
-    """Total variation distance between the Markov chain and the exact distribution."""
+    """Largest total variation distance between the Markov chain's draws and exact draws."""
 
     def explore(self, kernel: RegionKernel, size: int, rng: np.random.Generator) -> IntArray:
-        """Return a sample of `size` members."""
+        """Draw `size` members of the batch, as indices into ``kernel.places``."""
         entries, diagonal = kernel.entries, kernel.diagonal
         if diagonal.size <= self.exact_up_to:
             return sample_kdpp(entries, diagonal, size, rng)
@@ -221,7 +219,7 @@ class DppSample(Dpp):
 
 @dataclass(frozen=True)
 class UcbDppSample(BySchedule, DppSample):
-    """First the largest upper bound, then a DPP sample of places where the maximum may be.
+    """Place of largest upper bound, then a DPP sample of places where the maximum may be.
 
     [Kathuria2016, Theorem 3.4]
     """
@@ -229,4 +227,4 @@ class UcbDppSample(BySchedule, DppSample):
 
 @dataclass(frozen=True)
 class EstDppSample(ByEstimate, DppSample):
-    """The batch of ucb_dpp_sample with the bounds of est. [Kathuria2016, Theorem 3.4]."""
+    """Batch as by ucb_dpp_sample, with the bounds of est. [Kathuria2016, Theorem 3.4]."""

@@ -1,4 +1,4 @@
-"""GP-UCB, its confidence width β_t, and bounds on the regret. [Srinivas2010; Wang2016]."""
+"""GP-UCB, schedules of its confidence width √β_t, and a regret bound. [Srinivas2010; Wang2016]."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def compact_beta(
     """Return ``β_t = 2 log(2π²t²/(3δ)) + 2d log(t² d b r √log(4da/δ))``. [Srinivas2010, Theorem 2].
 
     Args:
-        stage: t ≥ 1.
+        stage: number t ≥ 1 of the decision.
         delta: probability δ with which the confidence bound may fail.
         dimension: dimension d of the domain.
         extent: side r of a box ``[0, r]^d`` that contains the domain.
-        a: constant with ``Pr{sup |∂f/∂x_j| > L} ≤ a exp(-(L/b)²)`` for every coordinate j.
-        b: constant in the same inequality.
+        a: constant in the inequality ``Pr{sup |∂f/∂x_j| > L} ≤ a exp(-(L/b)²)``.
+        b: constant in the inequality of `a`.
 
     Raises:
         ValueError: ``4 d a / δ`` is not above 1.
@@ -56,17 +56,17 @@ def rkhs_beta(stage: int, delta: float, *, norm: float, gain: float) -> float:
     """Return ``β_t = 2 ‖f‖²_k + 300 γ_t log³(t/δ)``. [Srinivas2010, Theorem 3].
 
     Args:
-        stage: t ≥ 1.
+        stage: number t ≥ 1 of the decision.
         delta: probability δ with which the confidence bound may fail.
-        norm: bound on ‖f‖_k.
-        gain: γ_t, or an upper bound on γ_t [nat].
+        norm: upper bound on the RKHS norm ‖f‖_k of the field.
+        gain: largest information gain γ_t of t readings, or an upper bound on γ_t [nat].
     """
     return 2.0 * norm**2 + 300.0 * gain * math.log(stage / delta) ** 3
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """Configuration keys of the growth of β_t, for policies with an upper confidence bound."""
+    """Configuration keys for β_t in policies that use an upper confidence bound."""
 
     schedule: str = param(
         "finite",
@@ -123,14 +123,14 @@ class Schedule:
         """Return ``√(β_t / scale)`` [standard deviations]; 0 if β_t is negative.
 
         Args:
-            stage: t ≥ 1.
-            size: |D|, number of places.
-            belief: belief whose prior gives γ_t for `rkhs`.
+            stage: number t ≥ 1 of the decision.
+            size: number of places of the map.
+            belief: belief; with ``schedule: rkhs``, β_t depends on its prior.
         """
         return math.sqrt(max(self.unscaled(stage, size, belief), 0.0) / self.scale)
 
     def unscaled(self, stage: int, size: int, belief: Belief) -> float:
-        """Return β_t of the theorems, without `scale`."""
+        """Return β_t as in the theorems, before the division by `scale`."""
         if self.schedule == "finite":
             return finite_beta(stage, size, self.delta)
         if self.schedule == "compact":
@@ -149,7 +149,7 @@ class Schedule:
 class GpUcb(Schedule, Bandit):
     """Largest upper confidence bound, ``argmax_x μ(x) + √β_t σ(x)``, with bounded regret.
 
-    The bound on the regret holds with probability 1-δ; see `regret_bound`. [Srinivas2010, Eq. 6]
+    The regret bound holds with probability 1 - δ; see `regret_bound`. [Srinivas2010, Eq. 6]
     """
 
     def scores(self, view: View, belief: Belief, rng: np.random.Generator) -> FloatArray:
@@ -171,12 +171,12 @@ def constant(variance: float, noise_variance: float, factor: float = 8.0) -> flo
 
 
 def regret_bound(policy: Policy, belief: Belief, readings: int) -> float | None:
-    """Return a bound on the cumulative regret of `readings` decisions, None where none is known.
+    """Return an upper bound on the cumulative regret of T = `readings` decisions, if it is known.
 
-    ``√(C₁ T β_T γ_T)``, plus 2 for a compact region. [Srinivas2010, Theorems 1-3]
+    The bound is ``√(C₁ T β_T γ_T)``, plus 2 for ``schedule: compact``. [Srinivas2010, Theorems 1-3]
 
-    The bound is known for gp_ucb with one probe and ``scale`` ≤ 1. The belief must have one λ of
-    known scale and no transform.
+    It is known for `GpUcb` with ``scale`` ≤ 1, one probe, and a schedule that is not constant. The
+    belief must have one hyperparameter candidate of known scale, and no transform.
     """
     # Subclasses choose in batches or forget readings, so the bound does not hold for them.
     if type(policy) is not GpUcb or policy.schedule == "constant" or policy.scale > 1.0:

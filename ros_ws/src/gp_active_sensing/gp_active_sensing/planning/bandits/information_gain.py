@@ -16,19 +16,19 @@ from gp_active_sensing.util.ties import first_best
 SHARE = 1.0 - math.exp(-1.0)
 """Smallest ratio of the greedy information gain to the largest gain. [Nemhauser1978]."""
 _LEAST_WEIGHT = 1e-3
-"""Weight below which a candidate's information gain is ignored."""
+"""Weight below which the information gain of a hyperparameter candidate is ignored."""
 
 
 class GreedyGain:
-    """Readings that ``argmax_x σ_{t-1}(x)`` chooses, and their information F, computed on demand.
+    """Greedy readings at ``argmax_x σ_{t-1}(x)``, and their information gain F.
 
-    A place may be chosen again. F is monotone and submodular, so the greedy choice reaches at least
-    ``(1 - 1/e)`` of γ_T, the largest information of T readings. [Srinivas2010, Eq. 4]
+    A place may be chosen again. F is monotone and submodular, so T greedy readings have at least
+    ``(1 - 1/e)`` of the largest gain γ_T of any T readings. [Srinivas2010, Eq. 4]
 
     Args:
-        covariance: prior covariance between locations under the candidates.
-        mean: prior mean; its uncertainty is part of the field.
-        which: index of the candidate λ.
+        covariance: prior covariance between places, for each hyperparameter candidate.
+        mean: prior mean; its uncertainty adds to the prior variance.
+        which: index of the hyperparameter candidate.
     """
 
     def __init__(self, covariance: LocationCovariance, mean: PriorMean, which: int = 0) -> None:
@@ -43,11 +43,11 @@ class GreedyGain:
         self._rows: FloatArray = np.empty((0, covariance.n))
         self._gains = [0.0]
         self.places: list[int] = []
-        """Greedy choices so far, in order."""
+        """Places of the greedy readings, in order."""
         self._lock = Lock()  # several threads may share a covariance
 
     def gain(self, readings: int) -> float:
-        """Return F of the first `readings` greedy choices [nat]; O(T n) for each new choice."""
+        """Return the information gain F of the first `readings` greedy readings [nat]."""
         with self._lock:
             while len(self._gains) <= readings:
                 self._extend()
@@ -77,9 +77,10 @@ _kept: WeakKeyDictionary[LocationCovariance, _Kept] = WeakKeyDictionary()
 
 
 def prior_gains(belief: Belief) -> dict[int, GreedyGain]:
-    """Return the greedy choices under the prior of each candidate with weight, by its index.
+    """Return the greedy readings under the prior, by index of the hyperparameter candidate.
 
-    They are stored as long as the covariance exists.
+    Candidates of negligible weight are left out. Results are cached as long as the covariance
+    exists.
     """
     covariance, mean = belief.covariance, belief.mean
     known = _kept.get(covariance)
@@ -94,9 +95,9 @@ def prior_gains(belief: Belief) -> dict[int, GreedyGain]:
 
 
 def largest_gain(belief: Belief, readings: int) -> float:
-    """Return an upper bound on γ_T of the prior, ``F(greedy) / (1 - 1/e)`` [nat].
+    """Return the upper bound ``F / (1 - 1/e)`` on the information gain of T = `readings` [nat].
 
-    F is averaged over the candidates by their weights.
+    F is the gain of T greedy readings, averaged over the hyperparameter candidates.
     """
     gains = prior_gains(belief)
     weights = belief.weights[list(gains)]

@@ -1,4 +1,4 @@
-"""Bandits for fields that change: GP-UCB that forgets, SparQ-GP-UCB, and questions to an expert."""
+"""Bandits for fields that change with time: GP-UCB that forgets readings, and SparQ-GP-UCB."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import FloatArray, IntArray
 
 _EXACT = 500
-"""Largest number of places with an exact draw."""
+"""Largest number of places for an exact draw. A Markov chain draws from more places."""
 _EPSILON = 0.01
-"""Total variation distance from the Q-DPP of a draw from more places."""
+"""Largest total variation distance between the Markov chain's draws and exact draws."""
 _JITTER = 1e-6
-"""Value that is added to the diagonal of the correlations."""
+"""Number that is added to the diagonal of a correlation matrix."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Stepwise:
 
     @property
     def asks(self) -> bool:
-        """Return whether the policy asks an expert."""
+        """True if the policy asks an expert."""
         return self.query_factor > 0.0
 
     def queries(
@@ -66,9 +66,9 @@ class Stepwise:
         state: PolicyState,
         places: Collection[int] | None = None,
     ) -> tuple[int, ...]:
-        """Return the places to ask an expert about, spread by a Q-DPP.
+        """Draw the places to ask an expert about from a Q-DPP.
 
-        They are visited places; if the expert has fixed `places`, they are some of these.
+        They are a subset of `places`, or of the visited places if `places` is None.
         """
         number = query_number(stage_of(state), self.query_factor, self.query_power)
         known = np.flatnonzero(belief.visited)
@@ -79,22 +79,22 @@ class Stepwise:
 
 @dataclass(frozen=True)
 class ForgettingUcb(Stepwise, GpUcb):
-    """Base of GP-UCB policies that define the drift of the belief.
+    """Base class of GP-UCB policies that define how the belief forgets readings.
 
-    If `query_factor` is above 0, an expert is asked before each decision, as by SparQ-GP-UCB.
+    If `query_factor` is above 0, an expert is asked before each decision.
     """
 
     @abstractmethod
     def drift(self) -> DriftConfig:
-        """Return the drift with which engines build the belief."""
+        """Return the drift model of the belief."""
 
 
 @dataclass(frozen=True)
 class TvGpUcb(ForgettingUcb):
     """GP-UCB under the kernel ``k(x, x') (1 - ε)^(|t - t'| / 2)``, with t in steps.
 
-    The field of the next step is ``√(1-ε) f + √ε g`` with an independent g of the same prior.
-    [Bogunovic2016; Mauduit2025, Eq. 8]
+    After each step the field f becomes ``√(1-ε) f + √ε g``, with an independent g of the same
+    prior. [Bogunovic2016; Mauduit2025, Eq. 8]
     """
 
     epsilon: float = param(
@@ -105,7 +105,7 @@ class TvGpUcb(ForgettingUcb):
     )
 
     def drift(self) -> DriftConfig:
-        """Return the forgetting kernel with ``τ = -2 Δ / log(1 - ε)``, for steps of Δ seconds."""
+        """Return the drift model, with the time scale ``τ = -2 Δ / log(1 - ε)`` for Δ = `step`."""
         time_scale = -2.0 * self.step / math.log1p(-self.epsilon)
         return DriftConfig(kind="kernel", time_scale=time_scale)
 
@@ -124,49 +124,48 @@ class SwGpUcb(ForgettingUcb):
     )
 
     def drift(self) -> DriftConfig:
-        """Return the window."""
+        """Return the drift model, with a window in seconds."""
         return DriftConfig(kind=self.kind, window=self.window * self.step)
 
 
 @dataclass(frozen=True)
 class RGpUcb(SwGpUcb):
-    """GP-UCB that restarts at every multiple of `window`. [Bogunovic2016; Zhou2021]."""
+    """GP-UCB that drops all readings every W steps. [Bogunovic2016; Zhou2021]."""
 
     kind: ClassVar[str] = "restart"
 
 
 @dataclass(frozen=True)
 class WGpUcb(ForgettingUcb):
-    """GP-UCB with weights γ^a for readings of age a in steps, as noise variances ``σ² γ^(-a)``.
+    """GP-UCB that weights a reading of age a in steps by γ^a: its noise variance is ``σ² γ^(-a)``.
 
-    The mean solves the weighted regression ``argmin_f Σ_i w_i (y_i - f(x_i))² + λ ‖f‖²``.
-    [Deng2022; Mauduit2025, Eq. 9]
+    The mean solves the weighted regression ``argmin_f Σ_i w_i (y_i - f(x_i))² + λ ‖f‖²`` with the
+    weights ``w_i = γ^a``. [Deng2022; Mauduit2025, Eq. 9]
     """
 
     gamma: float = param(0.98, help="weight γ of a reading one step old", above=0.0, high=0.999999)
 
     def drift(self) -> DriftConfig:
-        """Return weights with ``τ = -Δ / log γ``, for steps of Δ seconds."""
+        """Return the drift model, with the time scale ``τ = -Δ / log γ`` for Δ = `step`."""
         return DriftConfig(kind="weights", time_scale=-self.step / math.log(self.gamma))
 
 
 def query_number(stage: int, factor: float, power: float) -> int:
-    """Return ``Q_t = ⌈c log^d t⌉`` for stage t ≥ 1. [Mauduit2025, Theorem 3.1 and Sec. 4.1]."""
+    """Return the number ``Q_t = ⌈c log^d t⌉`` of places to ask about. [Mauduit2025, Sec. 4.1]."""
     return math.ceil(factor * math.pow(math.log(stage), power))
 
 
 def spread_places(
     belief: Belief, places: IntArray, number: int, rng: np.random.Generator
 ) -> IntArray:
-    """Draw Q weakly correlated `places`, sorted, from a Q-DPP. [Burt2020, Algorithm 1].
+    """Draw Q weakly correlated places from a Q-DPP, and sort them. [Burt2020, Algorithm 1].
 
-    The kernel is the prior covariance, averaged over λ. The draw is exact for few places, O(m³).
-    For many places it is a Markov chain, O(m Q) for each of about 10 Q steps.
+    The kernel is the prior covariance, averaged over the hyperparameter candidates.
 
     Args:
-        belief: belief with the covariance and the weights b(λ).
+        belief: belief with the covariance and the weights of the candidates.
         places: (m,) places to choose from.
-        number: Q; the function returns all places if Q ≥ m.
+        number: number Q of places to draw; if Q ≥ m, all places are returned.
         rng: source of randomness.
     """
     if number >= len(places):
@@ -194,16 +193,16 @@ def _entries(
 
 
 def sparq_beta(information: float, delta: float, norm: float) -> float:
-    r"""Return the width of the confidence bound, in standard deviations.
+    r"""Return the confidence width β_t of SparQ-GP-UCB [standard deviations].
 
     .. math:: \beta_t = \sqrt{2 \log \frac{2 |\Sigma + K|^{1/2}}{\delta |\Sigma|^{1/2}}} + \|f\|_k
 
     [Mauduit2025, Theorem 3.1]
 
     Args:
-        information: ``½ log |I + Σ⁻¹ K|`` of the readings in the belief [nat].
+        information: ``½ log |I + Σ⁻¹ K|`` for the readings in the belief [nat].
         delta: probability δ with which the confidence bounds may fail.
-        norm: bound on ‖f‖_k.
+        norm: upper bound on the RKHS norm ‖f‖_k of the field.
     """
     return math.sqrt(2.0 * (math.log(2.0 / delta) + information)) + norm
 
@@ -212,10 +211,10 @@ def sparq_beta(information: float, delta: float, norm: float) -> float:
 class SparqGpUcb(Stepwise, Bandit):
     """Largest upper confidence bound from recent readings and an expert's fresh values.
 
-    A reading of age a in steps has the noise variance ``σ² (a² + 1)``. Readings with a variance
-    above ``σ² log t`` are dropped; the newest reading is kept. Before decision t, the expert is
-    asked about ``⌈c log^d t⌉`` visited places or stations, spread by a Q-DPP. An answer ages like a
-    reading. Without answers, the policy uses recent readings only.
+    A reading of age a in steps has the noise variance ``σ² (a² + 1)``. Readings with a noise
+    variance above ``σ² log t`` are dropped. The newest reading is always kept. Before decision t,
+    an expert is asked about ``⌈c log^d t⌉`` places, which a Q-DPP draws. An answer ages like a
+    reading.
     """
 
     delta: float = param(
@@ -230,7 +229,7 @@ class SparqGpUcb(Stepwise, Bandit):
     )
 
     def drift(self) -> DriftConfig:
-        """Return uncertainty injection with the rule that discards old readings."""
+        """Return the drift model that raises the noise of readings with age, and drops old ones."""
         return DriftConfig(kind="injection", doubling=self.step, discard_step=self.step)
 
     def scores(self, view: View, belief: Belief, rng: np.random.Generator) -> FloatArray:

@@ -23,10 +23,11 @@ from gp_active_sensing.util.ties import first_best
 
 
 class Ahead:
-    """Moments of the field as if places were observed one after another. [Desautels2014, Sec. 3].
+    """Standard deviations of the field, as if places had been observed. [Desautels2014, Sec. 3].
 
-    Each unknown value is replaced by its expectation. Means and the belief over λ stay, and the
-    variances shrink, ``σ²_λ ← σ²_λ - c_x c_xᵀ / (c_xx + σ_n²)``.
+    Unknown readings are replaced by their expectations. The means and the weights of the
+    hyperparameter candidates λ stay the same. A reading at x reduces the variances:
+    ``σ²_λ ← σ²_λ - c_x c_xᵀ / (c_xx + σ_n²)``.
     """
 
     def __init__(self, belief: Belief) -> None:
@@ -35,7 +36,7 @@ class Ahead:
         self._rows: list[FloatArray] = []
 
     def read(self, place: int) -> None:
-        """Add one reading of a place; O(L |D| n)."""
+        """Reduce the variances as by one reading of a place."""
         c = self._belief.cross(np.array([place], dtype=np.int64))[:, 0]
         for row in self._rows:
             c = c - row[:, [place]] * row
@@ -45,7 +46,7 @@ class Ahead:
         self._variance = np.maximum(self._variance - row * row, 0.0)
 
     def std(self) -> FloatArray:
-        """Return the (n,) standard deviation of the mixture, in the sensor's unit."""
+        """Return the (n,) standard deviations, in the unit of the readings."""
         belief = self._belief
         found = Mixture(belief.weights, self._mean, self._variance, belief.transform)
         return np.sqrt(found.moments()[1])
@@ -53,11 +54,13 @@ class Ahead:
 
 @dataclass(frozen=True)
 class Hallucination(Batch):
-    """Largest ``μ_fb(x) + C' √β_t σ_{t-1}(x)``, with means μ_fb of the last observed batch.
+    """Base class of batches whose variances pretend that earlier members have been observed.
 
-    Deviations that shrink without readings make bounds too narrow, by a factor of at most exp(C).
-    C bounds the information of the other members about a place [nat]. C' corrects the factor.
-    The t of β_t counts readings. [Desautels2014; Kathuria2016, Algorithm 1]
+    The next member has the largest ``μ_fb(x) + C' √β_t σ_{t-1}(x)``. The means μ_fb use the last
+    observed batch only. Reducing σ without readings makes the confidence bounds too narrow, by a
+    factor of at most exp(C). C is an upper bound on the information of the other members about a
+    place [nat]. C' widens the bounds again. The t of β_t counts readings.
+    [Desautels2014; Kathuria2016, Algorithm 1]
     """
 
     information: float = param(
@@ -84,11 +87,11 @@ class Hallucination(Batch):
 
     @property
     def factor(self) -> float:
-        """Factor C' on √β_t."""
+        """Factor C' by which √β_t is multiplied."""
         return math.exp(self.information if self.widening == "exp_c" else 2.0 * self.information)
 
     def choose(self, start: Start, size: int, rng: np.random.Generator) -> list[int]:
-        """Return the next members of the batch; see `Batch.choose`."""
+        """Choose the next members of the batch; see `Batch.choose`."""
         locations, mean = start.view.locations, start.view.mean
         ahead = Ahead(start.belief)
         for member in start.members:
@@ -111,14 +114,14 @@ class Hallucination(Batch):
 
 @dataclass(frozen=True)
 class GpBucb(BySchedule, Hallucination):
-    """GP-BUCB: upper confidence bounds, as if the batch had been observed. [Desautels2014]."""
+    """GP-BUCB: largest upper bounds, as if earlier members had been observed. [Desautels2014]."""
 
 
 @dataclass(frozen=True)
 class BEst(ByEstimate, Hallucination):
-    """B-EST: the batch of gp_bucb with the bounds of est. [Kathuria2016, Theorem 3.2].
+    """B-EST: batch as by gp_bucb, with the bounds of est. [Kathuria2016, Theorem 3.2].
 
-    ``√β_t = min_x (m̂ - μ_fb(x))/σ_{t-1}(x)``.
+    The confidence width is ``√β_t = min_x (m̂ - μ_fb(x))/σ_{t-1}(x)`` for the estimated maximum m̂.
     """
 
 
@@ -126,19 +129,18 @@ class BEst(ByEstimate, Hallucination):
 class LpUcb(BySchedule, Batch):
     """Largest upper bound after local penalisation, ``g(f⁺(x)) Π_j φ(x; x_j)`` for members x_j.
 
-    φ(x; x_j) is the probability that the maximum is at least as far from x_j as x. It assumes that
-    the field changes by at most S per length-scale: ``φ = ½ erfc(-z)`` with
-    ``z = (S ‖x - x_j‖ - M + μ(x_j)) / √(2σ²(x_j))``. M is the best reading. S is the largest slope
-    of the mean between neighbouring places. g is the softplus of the standardised bound.
-    [Gonzalez2016, Secs. 3-4]
+    g is the softplus function of the standardised upper bound f⁺. φ(x; x_j) is the probability that
+    the maximum is no nearer to x_j than x is, if the field changes by at most S per length-scale:
+    ``φ = ½ erfc(-z)`` with ``z = (S ‖x - x_j‖ - M + μ(x_j)) / √(2σ²(x_j))``. M is the best reading.
+    S is the largest slope of the mean between neighbouring places. [Gonzalez2016, Secs. 3-4]
     """
 
     def choose(self, start: Start, size: int, rng: np.random.Generator) -> list[int]:
-        """Return the next members of the batch; see `Batch.choose`."""
+        """Choose the next members of the batch; see `Batch.choose`."""
         view = start.view
         mean, std = view.everywhere
         points = scaled_features(start.belief, start.topology.features)
-        # Before any reading the mean is flat, and the prior's slope replaces that of the mean.
+        # Before any reading the mean is flat; the largest deviation then replaces the slope.
         slope = largest_slope(points, mean) or float(std.max())
         top = float(mean.max()) if view.best is None else view.best
         x = _standardised(view, start.upper())
@@ -155,7 +157,6 @@ class LpUcb(BySchedule, Batch):
             penalise(member)
         while len(chosen) < size:
             open_ = np.where(np.isin(np.arange(scores.size), chosen), -np.inf, scores)
-            # Where every penalty is total, the bound alone decides.
             chosen.append(int(first_best(open_)))
             penalise(int(view.locations[chosen[-1]]))
         return chosen
@@ -164,23 +165,23 @@ class LpUcb(BySchedule, Batch):
 def log_penalty(
     distance: FloatArray, slope: float, top: float, mean: float, std: float
 ) -> FloatArray:
-    """Return the penalties log φ (m,) of places near a member x_j of the batch.
+    """Return the log penalties log φ (m,) of places near a member x_j of a batch; see `LpUcb`.
 
     Args:
-        distance: (m,) distances from the member.
-        slope: S, the largest change of the field per unit of distance.
-        top: M, the largest value.
-        mean: μ(x_j) of the member.
-        std: σ(x_j) of the member, above 0.
+        distance: (m,) distances from x_j.
+        slope: largest change S of the field per unit of distance.
+        top: largest value M of the field.
+        mean: mean μ(x_j).
+        std: standard deviation σ(x_j), above 0.
     """
     # ½ erfc(-z) is the normal distribution function at z √2.
     return np.asarray(log_ndtr((slope * distance - top + mean) / std))
 
 
 def largest_slope(points: FloatArray, values: FloatArray) -> float:
-    """Return the largest ``|v_i - v_j| / ‖p_i - p_j‖`` between neighbours.
+    """Return the largest ``|v_i - v_j| / ‖p_i - p_j‖`` between neighbouring points.
 
-    The neighbours of a point are the 2 p nearest points.
+    The neighbours of a point with p coordinates are the 2 p nearest points.
 
     Args:
         points: (n, p) points p_i.
@@ -207,7 +208,6 @@ def scaled_features(belief: Belief, features: FloatArray) -> FloatArray:
 
 
 def _standardised(view: View, upper: FloatArray) -> FloatArray:
-    """Return bounds as deviations from the field's mean, in standard deviations of the field."""
     mean, std = view.everywhere
     spread = math.sqrt(float(np.mean(std**2) + np.var(mean)))
     return (upper - float(mean.mean())) / max(spread, float(np.finfo(np.float64).tiny))

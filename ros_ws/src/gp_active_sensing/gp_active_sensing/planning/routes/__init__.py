@@ -1,1 +1,1 @@
-"""Routes for the rest of a mission: distances, orders of visits, shapes, and following."""
+"""Routes for the rest of a mission: distances, orders of visits, rows, and route following."""

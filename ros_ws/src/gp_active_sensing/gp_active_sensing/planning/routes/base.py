@@ -1,7 +1,8 @@
 """Policies that plan a route and follow it, and passes over the map.
 
-If an error of the map ends the mission, the probe drives the map in passes. Each pass is a route
-over the whole map. Its budget is the least budget for a predicted map that is good enough.
+If a target error of the map ends the mission, the probe drives in passes. A pass is a route over
+the whole map. The budget of a pass is the least budget for which the forecast error of the map
+meets the target.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from gp_active_sensing.types import BoolArray, Budget, IntArray, Plan
 from gp_active_sensing.util.ties import first_best
 
 _CANDIDATES = 4
-"""Largest number of λ for a pass of a policy without a number of its own."""
+"""Largest number of hyperparameter candidates in `pass_of`."""
 _PLACES = 500
-"""Largest number of places for a pass of such a policy."""
+"""Largest number of places that represent the map in `pass_of`."""
 _TINY = 1e-300
 
 
@@ -38,9 +39,9 @@ class Pass:
     """Pass over a map.
 
     Args:
-        budget: part of the remaining budget for the pass, including the way home.
-        stops: required stops, one in each part of the map without a reading; () = no required
-            stops. They are used if the map is good enough elsewhere.
+        budget: part of the remaining budget for the pass, including the drive to the end place.
+        stops: required stops; () = no required stops. If only parts of the map without a reading
+            are not good enough, there is a stop in each of these parts.
     """
 
     budget: Budget
@@ -50,7 +51,7 @@ class Pass:
 def pass_of(
     request: PlanRequest, reach: ReachableGoals, unread: BoolArray, spent: Callable[[], bool]
 ) -> Pass:
-    """Return the next pass for a request with an aim; `unread` (n,) comes from `unread_of`."""
+    """Return the next pass for a request with target errors; `unread` (n,) is from `unread_of`."""
     belief, topology = request.belief, request.topology
     goals = reach.locations[unread[reach.locations]]
     if not request.sought or not goals.size:
@@ -86,23 +87,25 @@ def next_pass(
     elsewhere: Collection[int] = (),
     probes: int = 1,
 ) -> Pass:
-    """Return the part of a driver's budget for the next pass.
+    """Return the next pass over the map, with a part of the driver's budget.
 
-    A tour contains one place of each part of the map without a reading (see `not_seen`), and the
-    first places of a greedy design. The budget of the pass is the cost of the shortest tour with a
-    forecast that meets the aim (see `AimForecast`). Doubling and bisection find this tour. This
-    tour has at most as many places as have been observed; further passes follow. If no affordable
-    tour is forecast to meet the aim, the pass gets the whole budget. With fewer than `FEWEST`
-    observed places or an unknown scale there is no forecast. The tour then visits only the parts
-    without a reading, or `FEWEST` places if there is no such part.
+    A tour visits one place of each part of the map without a reading (see `not_seen`), and the
+    first places of a greedy design. The budget of the pass is the cost of the shortest tour whose
+    forecast errors meet the targets (see `AimForecast`). Doubling and bisection find this tour. It
+    has at most as many places as have been observed. If no affordable tour meets the targets, the
+    pass gets the whole budget.
+
+    With fewer than `FEWEST` observed places, or an unknown scale, there is no forecast. The tour
+    then visits only the parts without a reading, or `FEWEST` places if there is no such part.
 
     Args:
         driver: driver of the probe, with the remaining budget and the map error.
-        sought: target errors that end the mission once all are met; at least one.
-        candidates: largest number of λ, equal to that of the driver's map error.
+        sought: target errors, at least one. The mission ends when all are met.
+        candidates: largest number of hyperparameter candidates, as for the driver's map error.
         more: function that returns whether another tour may be evaluated.
         elsewhere: places that other probes are going to observe.
-        probes: number of probes without a route, including this one. Each takes its nearest parts.
+        probes: number of probes without a route, including this probe. They divide the parts of the
+            map without a reading among them.
     """
     field, whole = driver.field, driver.budget
     most = len(field.places)
@@ -161,7 +164,7 @@ class _Forecast:
         self._sampled = bool(driver.field.parts) and driver.field.parts[number].sampled
 
     def met(self, route: Driven | None) -> bool:
-        """Return whether the map is good enough after a route; None = without a further route."""
+        """Return whether the map is good enough after a route; None = as it is."""
         field, driver = self._field, self._driver
         if route is None:
             return self._found.met(np.ones(len(field.weights)))
@@ -177,7 +180,7 @@ def _read(sought: Sequence[Sought]) -> int:
 def parts_only(
     driver: RouteDriver, sought: Sequence[Sought], candidates: int, elsewhere: Collection[int]
 ) -> bool:
-    """Return whether a map is good enough except for parts without readings; see `next_pass`."""
+    """Return whether the map is good enough outside of its parts without a reading."""
     if _read(sought) < FEWEST or not all(one.belief.settled for one in sought):
         return False
     if not _open_parts(driver, sought, elsewhere):
@@ -202,7 +205,7 @@ def _nearest(driver: RouteDriver, places: list[int], count: int) -> list[int]:
 
 
 def _middles(driver: RouteDriver, parts: list[IntArray]) -> list[int]:
-    """Return for each part with a goal the goal that is nearest to the part's middle."""
+    """Return the goal nearest to the middle of each part, for the parts that contain a goal."""
     found: list[int] = []
     points = driver.topology.points
     for part in parts:
@@ -214,21 +217,21 @@ def _middles(driver: RouteDriver, parts: list[IntArray]) -> list[int]:
 
 
 def _design(driver: RouteDriver, begin: list[int], count: int) -> list[int]:
-    """Return at most `count` places: those of `begin`, and then those of a greedy design."""
+    """Return at most `count` places: the places `begin`, and then places of a greedy design."""
     chosen = driver.field.places[greedy_design(driver.field, count)].tolist()
     return list(dict.fromkeys([*begin, *chosen]))[:count]
 
 
 @dataclass(frozen=True)
 class Ask:
-    """Task for the planning of a route.
+    """Task to plan a route.
 
     Args:
-        request: request whose remaining budget is that of the route.
+        request: request; its remaining budget is the budget of the route.
         reach: goals that the probe can reach.
-        unread: (n,) places that may be chosen and cost a reading when they are crossed.
+        unread: (n,) mask of the places that may be chosen. Crossing such a place costs a reading.
         spent: function that returns whether the time of this decision is over.
-        earlier: places observed in earlier passes; the route should lie between them.
+        earlier: places observed in earlier passes; the route should lie between these places.
     """
 
     request: PlanRequest
@@ -254,23 +257,23 @@ class BuiltRoute:
 
 
 class RoutePolicy(ABC):
-    """Base of policies that plan a route at the first decision, and follow it.
+    """Base class of policies that plan a route at the first decision, and follow it.
 
-    A new policy overrides `build_route`. When no place of the route can be visited any more, the
-    nearest places follow. If an error of the map ends the mission, each route is one pass, and
-    another pass follows. The state is the route (see `Course`).
+    When no place of the route can be visited any more, the nearest places follow. If a target error
+    of the map ends the mission, each route is a pass, and another pass follows. The state contains
+    the route (see `Course`). A new policy overrides `build_route`.
     """
 
     crosses: ClassVar[bool] = True
-    """True: the way to the next place may cross observed places."""
+    """True: the route to the next place may cross observed places."""
     several: ClassVar[bool] = True
     """True: the policy plans for several quantities."""
     repeats: ClassVar[bool] = False
-    """True if another route follows the first one."""
+    """True if the policy plans another route after the first route."""
 
     @staticmethod
     def explain(plan: Plan, names: Sequence[str]) -> str:
-        """Return why the place was chosen; see `Explains`."""
+        """Return a sentence about the choice; see `Explains`."""
         return f"{on_route('Next on the route', plan, names)}."
 
     @property

@@ -1,4 +1,4 @@
-"""Evenly spaced rows that are driven back and forth, on grids and on open ground."""
+"""Evenly spaced rows that are driven back and forth, on maps without roads."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ CORNERS = 4
 _INSETS = (0.5, 0.25, 0.0)
 """Insets of the rows, as fractions of the spacing."""
 _SAME_AXIS = 5.0
-"""Largest angle between a long axis and the x or y axis that counts as equal [degrees]."""
+"""Largest angle between the map's long axis and the x or y axis that counts as 0 [degrees]."""
 _SQUARE = 1.2
 """Smallest ratio of length to width of a map with a long axis."""
 _OBLONG = 1.35
-"""Largest ratio of the distances along and across rows in an even layout."""
+"""Largest ratio of the place distances along and across rows in an even layout."""
 _PLACES, _PIECES = 3000, 60
-"""Largest numbers of places and of pieces of rows for which the order of pieces is searched."""
+"""Largest numbers of places and of row pieces for which the order of pieces is searched."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,10 @@ class Rows:
 
     Args:
         spacing: distance between the middles of neighbouring rows [m].
-        inset: least distance of the outermost rows, and of the ends of rows, from the edge [m].
+        inset: least distance of the outermost rows, and of row ends, from the edge of the map [m].
         direction: direction of the rows, anticlockwise from x [degrees].
-        corner: first corner. 0 or 1 = beginning or end of the first (rightmost) row; 2 or 3 =
-            beginning or end of the last row.
+        corner: corner of the first visit. 0 or 1 = beginning or end of the first (rightmost) row;
+            2 or 3 = beginning or end of the last row.
         along: distance between the places of a row [m]; 0 = every place.
     """
 
@@ -48,7 +48,7 @@ class Rows:
 
 
 class Ground:
-    """Map in the coordinates of rows.
+    """Map with coordinates along and across rows.
 
     Args:
         topology: map with positions, without roads. If places lie above one another, a row contains
@@ -82,7 +82,7 @@ class Ground:
         return (0.0, 90.0, long)
 
     def corner(self, direction: float, at: int | None) -> int:
-        """Return the corner nearest to a probe; 0 for a probe without a position."""
+        """Return the corner nearest to the place `at` of a probe; None = corner 0."""
         if at is None or not len(self.places):
             return 0
         u, v = self.seen(direction)
@@ -98,11 +98,11 @@ class Ground:
         return (float(np.ptp(u)), float(np.ptp(v))) if len(u) else (0.0, 0.0)
 
     def seen(self, direction: float) -> tuple[FloatArray, FloatArray]:
-        """Return coordinates (m,) along and across a direction, rounded to micrometres [m]."""
+        """Return the coordinates (m,) of the places along and across a direction [m]."""
         return self._along(direction)[:2]
 
     def _along(self, direction: float) -> tuple[FloatArray, FloatArray, IntArray]:
-        """Return the coordinates of `seen`, and the order (m,) of the places across."""
+        """Return the coordinates of `seen`, and the order (m,) of the places across rows."""
         if direction not in self._seen:
             angle = math.radians(direction)
             across = np.array([-math.sin(angle), math.cos(angle)])
@@ -112,7 +112,7 @@ class Ground:
         return self._seen[direction]
 
     def lines(self, rows: Rows) -> list[IntArray]:
-        """Return for each row the indices in `places` of its places, in order."""
+        """Return the indices in `places` of the places of each row, in order."""
         key = replace(rows, corner=0)
         if key not in self._lines:
             self._lines[key] = _lines(self, rows, self._along(rows.direction))
@@ -131,15 +131,15 @@ class Ground:
         direction: float | None = None,
         sparse: bool = False,
     ) -> Iterator[tuple[Rows, ...]]:
-        """Yield families of rows; each family goes from the fewest to the most rows.
+        """Yield families of layouts. A family goes from the fewest to the most rows.
 
-        A family has one direction and one inset as a fraction of the spacing.
+        All layouts of a family have one direction and one inset as a fraction of the spacing.
 
         Args:
             spacing: distance between rows [m]; None = all spacings with which rows fill the map.
             inset: distance of rows from the edge [m]; None = each of `_INSETS`.
             direction: direction of the rows [degrees]; None = each of `directions`.
-            sparse: True for places along a row that are about as far apart as rows.
+            sparse: True if the places along a row are about as far apart as the rows.
         """
         for angle in self.directions if direction is None else (direction,):
             length, width = self.extent(angle)
@@ -190,9 +190,9 @@ def rows_of(ground: Ground, rows: Rows, by: str = "seconds") -> tuple[int, ...]:
     """Return the places of evenly spaced rows in the order of the visits.
 
     The rows lie symmetrically about the middle of the map. A row contains the places within half a
-    pitch of its line. With `Rows.along`, it contains the places nearest to evenly spaced points. If
-    obstacles interrupt the rows, the order is row by row or one side after the other, whichever has
-    the shorter ways. Ways are shortest in `by`, "metres" or "seconds".
+    pitch of a line. With `Rows.along`, a row contains the places nearest to evenly spaced points.
+    Obstacles may interrupt the rows. Then the order is row by row, or one side of the obstacle
+    after the other side, whichever costs less in `by` ("metres" or "seconds").
     """
     lines = ground.lines(rows)
     if rows.corner in (2, 3):
@@ -216,7 +216,7 @@ def rows_of(ground: Ground, rows: Rows, by: str = "seconds") -> tuple[int, ...]:
 
 
 def _near(apart: float, alongs: Sequence[float]) -> list[float]:
-    """Return the spacings along rows that are close to `apart`, the spacing between the rows."""
+    """Return the spacings along rows that are close to the spacing `apart` between rows."""
     return sorted({apart, *(a for a in alongs if 1.0 / _OBLONG <= a / apart <= _OBLONG)})
 
 
@@ -267,7 +267,7 @@ def _within(u: FloatArray, inset: float) -> IntArray:
 
 
 def _sparse(u: FloatArray, off: FloatArray, along: float, inset: float) -> IntArray:
-    """Return the place nearest to each of evenly spaced points of a row, in order.
+    """Return the places nearest to evenly spaced points of a row, in order.
 
     Args:
         u: (m,) coordinates along the row [m].
@@ -298,7 +298,7 @@ def _pieces(line: IntArray, u: FloatArray, gap: float) -> list[IntArray]:
 
 
 def _piece_by_piece(pieces: Sequence[IntArray], distances: Distances) -> list[IntArray]:
-    """Order pieces by repeatedly going to the nearest end of a piece; ties go to the first."""
+    """Order pieces of rows: after each piece, drive to the nearest end of a remaining piece."""
     found = [pieces[0]]
     left = list(range(1, len(pieces)))
     while left:
@@ -311,5 +311,5 @@ def _piece_by_piece(pieces: Sequence[IntArray], distances: Distances) -> list[In
 
 
 def _between(pieces: Sequence[IntArray], distances: Distances) -> float:
-    """Return the total length of the ways between consecutive pieces, rounded to 1e-6."""
+    """Return the total cost of the drives between consecutive pieces, rounded to 1e-6."""
     return round(sum(float(distances.row(int(a[-1]))[b[0]]) for a, b in pairwise(pieces)), 6)

@@ -1,6 +1,6 @@
 """Routes of a probe with a turning radius that fit into the budget with their curves.
 
-A policy plans a route with straight ways, because the headings are known only for a whole route.
+A policy plans a route of straight lines, because the headings are known only for a whole route.
 If the route with its curves exceeds the budget, the policy plans again with a smaller budget.
 """
 
@@ -22,13 +22,13 @@ from gp_active_sensing.types import Budget, Plan
 _ROUNDS = 4
 """Largest number of plans for one decision."""
 _ROOM = 0.99
-"""Safety factor on the reduced budget for a smaller route."""
+"""Safety factor on the reduced budget when a policy plans again."""
 
 
 def plan_with_curves(
     policy: Policy, request: PlanRequest, state: PolicyState
 ) -> tuple[Plan, PolicyState]:
-    """Return the plan of a policy. A route in the plan fits into the budget with its curves."""
+    """Return the plan of a policy, with a route that fits into the budget with its curves."""
     view, whole = request.topology, request.remaining
     limited = whole.metres is not None or whole.seconds is not None
     found = policy.plan(request, state)
@@ -56,7 +56,7 @@ def _part(budget: Budget, share: float) -> Budget:
 
 
 def _over(view: Turning, request: PlanRequest, plan: Plan) -> float:
-    """Return the cost of a plan's route with curves and the way home, in budgets."""
+    """Return the cost of a route with curves, and of the drive to the end place [budgets]."""
     whole = request.remaining
     nothing = np.zeros(view.n, dtype=np.bool_)
     trip = trip_of(view.straight, plan.waypoints, request.at, nothing, unit_of(whole))

@@ -1,4 +1,4 @@
-"""Cheapest ways and distances between places of a map, stored as long as the map exists."""
+"""Cheapest routes and distances between places of a map, stored as long as the map exists."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from gp_active_sensing.topology.search import Move, MoveArrays, Moves
 from gp_active_sensing.types import Budget, Cost, FloatArray, IntArray, Route
 
 _KEPT_NUMBERS = 8_000_000
-"""Largest number of entries of a map's stored searches; half as many for limited searches."""
+"""Largest number of array entries in the stored searches of a map."""
 _KEPT_WAYS = 200_000
-"""Largest number of places on the stored ways of a map."""
+"""Largest number of places on the stored routes of a map."""
 _SMALL = 2000
-"""Number of places of a map up to which every search covers the whole map."""
+"""Largest number of places for which every search covers the whole map."""
 _DETOUR = 2.0
-"""Largest ratio of a way to the straight distance in the first limited search."""
+"""Ratio of route length to straight distance that the first limited search allows."""
 
 
 def unit_of(budget: Budget) -> str:
-    """Return the unit of the cheapest ways: metres if only metres are limited, else seconds."""
+    """Return the unit of costs: "metres" if only metres are limited, otherwise "seconds"."""
     return "metres" if budget.metres is not None and budget.seconds is None else "seconds"
 
 
 class Distances:
-    """Costs of the cheapest ways between any two places of a map, across any places.
+    """Costs of the cheapest routes between any two places of a map, across any places.
 
-    Without moves, ways are straight lines. With moves, one search finds the ways from a place to
-    all others. Results are stored. On roads a way and its return may have different costs. The cost
-    from a place to itself is 0.
+    On a map without moves, routes are straight lines. Otherwise one search finds the routes from a
+    place to all others. Results are stored. On roads, a route and its reverse may have different
+    costs. The cost from a place to itself is 0.
 
     Args:
         topology: the map.
-        by: unit in which ways are cheapest, "metres" or "seconds".
+        by: unit in which routes are cheapest, "metres" or "seconds".
         keep: True to hold a strong reference to the map.
     """
 
@@ -82,7 +82,7 @@ class Distances:
 
     @cached_property
     def least(self) -> Cost:
-        """Smallest metres and least seconds of a move; 0 on a map without moves."""
+        """Smallest length and smallest duration of a move; 0 on a map without moves."""
         if self._arrays is None or not len(self._arrays.to):
             return Cost(0.0, 0.0)
         return Cost(float(self._arrays.metres.min()), float(self._arrays.seconds.min()))
@@ -94,7 +94,7 @@ class Distances:
 
     @cached_property
     def least_per_metre(self) -> float:
-        """Lower bound on the cost per straight metre between two places, in the unit of `by`."""
+        """Lower bound on the cost per metre of straight distance, in the unit of `by`."""
         if self.free:
             return 1.0 if self.by == "metres" else 1.0 / self._speeds.along
         moves = self._arrays
@@ -104,9 +104,9 @@ class Distances:
         return float((moves.costs(self.by) / np.maximum(straight, 1e-300)).min())
 
     def row(self, at: int) -> FloatArray:
-        """Return the costs (n,) from a place to every place in the unit of `by`, read-only.
+        """Return the costs (n,) from a place to every place, in the unit of `by`; read-only.
 
-        They are infinite without a way.
+        Infinite = no route.
         """
         if self.free:
             return self._legs(self._points - self._points[at])
@@ -117,7 +117,7 @@ class Distances:
     ) -> FloatArray:
         """Return the costs (k, m) from some places to others, in the unit of `by`.
 
-        Without `others`, the costs are between the `places`.
+        If `others` is None, the costs are those between the `places`.
         """
         chosen = np.asarray(places, dtype=np.int64)
         goals = chosen if others is None else np.asarray(others, dtype=np.int64)
@@ -137,7 +137,7 @@ class Distances:
         return metres if self.by == "metres" else self._speeds.seconds(offsets, metres)
 
     def way(self, a: int, b: int) -> Route | None:
-        """Return the cheapest way from one place to another, preferably a direct move; or None."""
+        """Return the direct move from a to b, or else the cheapest route; None = no route."""
         if a == b:
             return Route((), Cost(0.0, 0.0))
         if self.free:
@@ -158,9 +158,9 @@ class Distances:
         return self._ways[a, b]
 
     def drive(self, route: IntArray) -> tuple[IntArray, Cost] | None:
-        """Return the places after the first place on the cheapest ways along a route, and the cost.
+        """Return the places that a drive along a route crosses after the first place, and its cost.
 
-        None = some leg has no way.
+        None = two successive places have no route between them.
         """
         if self._arrays is None:
             return self._join(route, np.arange(len(route) - 1), Cost(0.0, 0.0))
@@ -170,7 +170,7 @@ class Distances:
         return self._join(route, np.flatnonzero(moves < 0), cost)
 
     def _join(self, route: IntArray, legs: IntArray, cost: Cost) -> tuple[IntArray, Cost] | None:
-        """Return a route with the ways of some legs inserted; `cost` is the other legs' cost."""
+        """Return a route with crossed places added on some legs; `cost` is of the other legs."""
         parts, done = [], 1
         for leg in legs.tolist():
             way = self.way(int(route[leg]), int(route[leg + 1]))
@@ -182,12 +182,12 @@ class Distances:
         return np.concatenate([*parts, route[done:]]), cost
 
     def corners(self, route: Sequence[int]) -> tuple[int, ...]:
-        """Return the corners of a route: the cheapest ways between them cross its other places."""
+        """Return the corners of a route. Cheapest drives between corners cross its other places."""
         places = np.asarray(route, dtype=np.int64)
         if self._arrays is None or len(places) < 3:
             return tuple(route)
         direct = self._arrays.direct(places[:-1], places[1:]) >= 0
-        ends = np.append(np.flatnonzero(~direct), len(places) - 1)  # of what is driven move by move
+        ends = np.append(np.flatnonzero(~direct), len(places) - 1)  # ends of runs of direct moves
         kept, start = [0], 0
         while start < len(places) - 1:
             end = int(ends[np.searchsorted(ends, start)])
@@ -198,7 +198,7 @@ class Distances:
         return tuple(places[kept].tolist())
 
     def _on_the_way(self, places: IntArray, moves: MoveArrays) -> int:
-        """Return the number of moves of a stretch that are a cheapest way from its first place."""
+        """Return how many of the first moves of a stretch form a cheapest route."""
         a, last = int(places[0]), len(places) - 1
         if self._lattice is not None:
             steps = np.diff(self._lattice.cells[places], axis=0)
@@ -215,7 +215,7 @@ class Distances:
         return last if on.all() else 1 + int(np.argmin(on))
 
     def _row(self, at: int) -> tuple[FloatArray, IntArray]:
-        """Return the costs of the ways from a place, and the last crossed place on each way."""
+        """Return the costs of the routes from a place, and the last crossed place on each route."""
         kept = self._rows.get(at)
         if kept is None:
             kept = self._search(at)
@@ -225,13 +225,13 @@ class Distances:
         return kept
 
     def _search(self, at: int, limit: float = math.inf) -> tuple[FloatArray, IntArray]:
-        """Search the ways from a place up to the cost `limit` in the unit of `by`."""
+        """Search the routes from a place up to the cost `limit`, in the unit of `by`."""
         if self._arrays is None:
             return self._ask(at)
         return _dijkstra(self._arrays.graph(self.by), at, limit)
 
     def _ask(self, at: int) -> tuple[FloatArray, IntArray]:
-        """Return the ways from a place on a map without a list of moves."""
+        """Return `_search` for a map without a list of moves."""
         topology = self._topology()
         if topology is None:
             msg = "the map of these distances is gone"
@@ -245,7 +245,7 @@ class Distances:
         return least, before
 
     def _find(self, a: int, b: int) -> Route | None:
-        """Find a way: in stored results, then nearby on a large map, then everywhere."""
+        """Find a route: in stored results, then near `a` on a large map, then on the whole map."""
         found = self._rows.get(a)
         if found is None and self._arrays is not None and self.n > _SMALL:
             near = self._nearby(a, b)
@@ -260,7 +260,7 @@ class Distances:
         return Route(tuple(path), self._cost_of(a, path))
 
     def _nearby(self, a: int, b: int) -> tuple[FloatArray, IntArray]:
-        """Search up to an estimate of the cost to b, or twice as far as the last search from a."""
+        """Search from a up to an estimate of the cost to b; a second search goes twice as far."""
         assert self._arrays is not None
         if not self._most_per_metre:
             self._most_per_metre = _most_per_metre(self._arrays, self.by)
@@ -299,9 +299,9 @@ _known: weakref.WeakKeyDictionary[Topology, dict[str, Distances]] = weakref.Weak
 
 
 def distances_of(topology: Topology, by: str = "seconds") -> Distances:
-    """Return the stored distances on a map for ways that are cheapest in `by`.
+    """Return the stored distances on a map. A turning radius of the map is ignored.
 
-    `by` is "metres" or "seconds". A turning radius of the map is ignored.
+    Routes are cheapest in `by`, "metres" or "seconds".
     """
     topology = topology.straight if isinstance(topology, Turning) else topology
     try:
@@ -316,7 +316,8 @@ def distances_of(topology: Topology, by: str = "seconds") -> Distances:
 class PartDistances:
     """Symmetric distances between places of a map [m].
 
-    They are along roads in any direction, around obstacles, and straight without moves.
+    Distances follow roads in any direction, and avoid obstacles. On a map without moves, they are
+    straight.
     """
 
     def __init__(self, topology: Topology) -> None:
@@ -352,7 +353,7 @@ def mean_distance(
     Args:
         points: (m, 2 or 3) points [m].
         places: (n, 2 or 3) points of all places [m].
-        visited: indices of the visited places; without any the result is infinite.
+        visited: indices of the visited places. If there are none, the result is infinite.
     """
     from scipy.spatial import cKDTree
 
@@ -363,7 +364,7 @@ def mean_distance(
 
 
 def _dijkstra(graph: Any, at: int, limit: float) -> tuple[FloatArray, IntArray]:
-    """Return the least costs (n,) from a place, and each place's predecessor (n,); read-only."""
+    """Return least costs (n,) from the place `at`, and the predecessor (n,) of each place."""
     from scipy.sparse import csgraph
 
     search: Any = csgraph.dijkstra  # typed for arrays of sources only

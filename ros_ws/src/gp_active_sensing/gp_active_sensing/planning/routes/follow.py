@@ -1,7 +1,8 @@
-"""Following of a route: its next place that is affordable together with the way home.
+"""Route following: the next affordable place of a route.
 
-A route is an ordered list of places. The probe takes the cheapest way from one place to the next,
-across any places. With moves, the next waypoint is the first unobserved place on that way.
+A route is an ordered list of places. The probe drives the cheapest route from one place to the
+next, across any places. On a map with moves, the next waypoint is the first unobserved place on the
+drive.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from gp_active_sensing.topology.search import WaysFrom
 from gp_active_sensing.types import BoolArray, Budget, Cost, Plan, Route
 
 _MOST_AIMS = 32
-"""Largest number of stored intermediate waypoints of probes on a route."""
+"""Largest number of waypoints of probes that are stored with a route."""
 MOST_SHOWN = 300
 """Largest number of waypoints in a plan along a route."""
 
 
 @dataclass(frozen=True)
 class RouteDrive:
-    """Drive along a whole route, without the way home.
+    """Drive along a whole route, without the drive to the end place.
 
     Args:
         path: places on the drive, in order.
@@ -59,18 +60,20 @@ def trip_of(
     by: str = "seconds",
     ways: WaysFrom | None = None,
 ) -> RouteDrive | None:
-    """Return the drive along a route, by the cheapest way from each place to the next.
+    """Return the cheapest drive along a route.
+
+    To observe its present road again, a probe drives a loop.
 
     Args:
         topology: the map.
         route: places in order.
         at: first place of the drive; None = no place yet, and any place may be first.
-        unread: (n,) places that may get their first reading; see `unread_of`.
-        by: unit in which ways are cheapest, "metres" or "seconds".
-        ways: ways from `at` to every place; None = they are computed.
+        unread: (n,) mask of the places that may get their first reading; see `unread_of`.
+        by: unit in which drives are cheapest, "metres" or "seconds".
+        ways: routes from `at` to every place; None = compute them.
 
     Returns:
-        The drive; None = some leg has no way. To observe its own road, a probe drives a loop.
+        The drive; None = two successive places have no route between them.
     """
     distances = distances_of(topology, by)
     places = np.fromiter(route, dtype=np.int64)
@@ -94,17 +97,17 @@ def read_along(
     constraint: BudgetConstraint,
     most: int | None = None,
 ) -> tuple[int, ...]:
-    """Return the places that get their first reading on the ways through some goals.
+    """Return the places that get their first reading on a drive through some goals.
 
     Goals that are too expensive are skipped.
 
     Args:
         goals: goals in order.
         here: first place of the drive.
-        unread: (n,) places that may get their first reading; the function changes the array.
+        unread: (n,) mask of places that may get their first reading; the function changes the mask.
         left: remaining budget.
-        distances: cheapest ways between places.
-        constraint: budget constraint that includes the way home.
+        distances: cheapest routes between places.
+        constraint: budget constraint that includes the drive to the end place.
         most: largest number of places in the result; None = no limit.
     """
     found: list[int] = []
@@ -129,7 +132,7 @@ def read_along(
 
 
 def fits(trip: RouteDrive | None, constraint: BudgetConstraint) -> bool:
-    """Return whether a drive and the way home after it fit into a budget."""
+    """Return whether a drive, and then the drive to the end place, fit into a budget."""
     if trip is None:
         return False
     if not trip.path:
@@ -147,18 +150,18 @@ def next_plan(
 ) -> Plan | None:
     """Return the plan that continues along a route.
 
-    The goal is the first affordable place that is neither observed, pending nor unavailable. With
-    moves, the next waypoint is the first unobserved place on the way to the goal. On a map with a
-    reach, it is the last such place within the reach. A probe at an unobserved place observes that
-    place first if it is on the route or readings are unlimited. The plan's other waypoints are the
-    places that would get a reading along the rest of the route.
+    The goal is the first affordable place that is neither observed, pending nor unavailable. On a
+    map with moves, the next waypoint is the first unobserved place on the drive to the goal. If the
+    map has a `reach`, the waypoint is the last unobserved place within this distance. A probe at an
+    unobserved place observes that place first, if the place is on the route or readings are
+    unlimited. The plan's other waypoints get a reading along the rest of the route.
 
     Args:
         route: places in order, visited or not.
         request: belief, map and remaining budget.
         begin: index in the route of the first possible goal; earlier places come last.
-        reach: result of `reachable_goals` for the request; None = it is computed.
-        **fields: fields of the plan, such as its bounds.
+        reach: result of `reachable_goals` for the request; None = compute it.
+        **fields: further fields of the plan, such as its bounds.
 
     Returns:
         The plan; None = no place of the route is affordable.
@@ -169,9 +172,9 @@ def next_plan(
 
 
 def nearest_plan(request: PlanRequest, reach: ReachableGoals | None = None) -> Plan:
-    """Return the plan that goes to the nearest affordable place; see `next_plan`.
+    """Return the plan to drive to the nearest affordable place; see `next_plan`.
 
-    Ties go to the first place. Without an affordable place, the plan has a reason and no waypoint.
+    If no place is affordable, the plan has a reason and no waypoint.
     """
     steps = _Steps(request, reach)
     far = steps.ways.metres if unit_of(request.remaining) == "metres" else steps.ways.seconds
@@ -192,13 +195,13 @@ def nearest_plan(request: PlanRequest, reach: ReachableGoals | None = None) -> P
 class Course:
     """Route of one probe, or of several probes together.
 
-    Each probe continues from its place on the route. A probe that is off the route, or where
-    another probe starts, moves to the longest unread stretch. It starts in the middle if another
-    probe is about to drive that stretch, otherwise at the beginning.
+    Each probe continues from its place on the route. A probe that is off the route, or at the place
+    of another probe, moves to the longest unread stretch. If another probe is about to drive this
+    stretch, the probe starts in the middle, otherwise at the beginning.
 
     Args:
         route: places in order, visited or not.
-        aims: pairs of a probe's intermediate waypoint and the index of its goal in the route.
+        aims: pairs of a probe's intermediate waypoint and the index in `route` of its goal.
     """
 
     route: tuple[int, ...]
@@ -206,7 +209,7 @@ class Course:
 
     @classmethod
     def of(cls, state: Any) -> Course | None:
-        """Return the course from a policy's state; None = no course yet."""
+        """Return the course in the state of a policy; None = no course yet."""
         if state is None:
             return None
         return cls(
@@ -223,7 +226,7 @@ class Course:
     ) -> tuple[Plan | None, Course]:
         """Return the plan that continues along the route, and the next course.
 
-        See the function `next_plan`. Waiting probes continue from their places on the route.
+        See the function `next_plan`.
         """
         steps = _Steps(request, reach)
         found = _follow(self.route, self._begin(steps.unread, request), steps)
@@ -244,7 +247,7 @@ class Course:
         if aim is not None and unread[self.route[aim]]:
             return aim
         numbers = {place: number for number, place in enumerate(self.route)}
-        # A claim is the index where another probe continues, not a place that it only crosses.
+        # A claim is the index where another probe continues, not a place that a probe crosses.
         others = {*pending, *(place for place in request.waiting if place is not None)}
         claims = {aims.get(p, numbers.get(p, -1)) for p in others} - {-1}
         stretches = list(self._stretches(unread, claims))
@@ -265,7 +268,7 @@ class Course:
     def _stretches(
         self, unread: BoolArray, claims: Collection[int]
     ) -> Iterator[tuple[int, int, bool]]:
-        """Yield (begin, end, driven) of each unread stretch; driven = another probe precedes it."""
+        """Yield (begin, end, driven) of each unread stretch; driven = a probe drives toward it."""
         begin: int | None = None
         driven = False
         for number, place in enumerate(self.route):
@@ -280,7 +283,7 @@ class Course:
 
 
 def _follow(route: Sequence[int], begin: int, steps: _Steps) -> tuple[_Step, int] | None:
-    """Return the way to the next waypoint, and the index of its goal in the route."""
+    """Return the drive to the next waypoint, and the index in `route` of the goal."""
     for number in (*range(begin, len(route)), *range(begin)):
         found = steps.toward(route[number], along=route)
         if found is not None:
@@ -295,7 +298,7 @@ class _Step:
 
 
 class _Steps:
-    """Moves of a probe toward a place of its route; the arguments are those of `next_plan`."""
+    """Drives of a probe toward a place of its route; see `next_plan` for the arguments."""
 
     def __init__(self, request: PlanRequest, reach: ReachableGoals | None) -> None:
         reach = reachable_goals(request) if reach is None else reach
@@ -314,7 +317,7 @@ class _Steps:
         self.constraint = BudgetConstraint(topology, request.remaining)
 
     def toward(self, goal: int, along: Collection[int] = ()) -> _Step | None:
-        """Return the way to the next waypoint toward a goal; None = the goal is out of reach."""
+        """Return the drive to the next waypoint toward a goal; None = the goal is too far."""
         if not self.affordable[goal]:
             return None
         at = self.at
@@ -334,9 +337,9 @@ class _Steps:
         return self._allowed(Route(path, cost))
 
     def after(self, step: _Step, number: int, route: Sequence[int]) -> tuple[int, ...]:
-        """Return the places that would get a reading along the rest of a route, within the budget.
+        """Return the places that get a reading along the rest of a route, within the budget.
 
-        The rest ends at the first pending place.
+        The rest of the route ends at the first pending place.
         """
         unread = self.unread.copy()
         unread[list(step.route.path)] = False
@@ -360,7 +363,7 @@ class _Steps:
         return near[-1] if near else fresh[0]
 
     def _allowed_route(self, goal: int) -> _Step | None:
-        """Return the way through observed places to a goal; None = it does not fit."""
+        """Return the drive through observed places to a goal; None = exceeds the budget."""
         try:
             route = self.topology.route(self.at, goal, self.known, self.unavailable)
         except PlanningError:

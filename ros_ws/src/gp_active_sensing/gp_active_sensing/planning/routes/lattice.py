@@ -1,4 +1,4 @@
-"""Straight lines and shortest ways on a regular grid, in closed form."""
+"""Straight lines and shortest routes on a regular grid, in closed form."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gp_active_sensing.topology.search import MoveArrays
 from gp_active_sensing.types import FloatArray, IntArray
 
 _SAME = 1e-6
-"""Largest relative deviation of positions and costs from those of a lattice."""
+"""Largest relative deviation of positions and costs from a regular grid."""
 
 
 @dataclass(frozen=True)
@@ -24,12 +24,12 @@ class MoveLattice:
     step: FloatArray  # (2,) distance between columns and between rows [m]
     pace: float  # duration of a metre [s/m]
     diagonal: bool  # whether some moves are diagonal
-    number: IntArray  # (columns, rows) place of each cell, -1 where there is none
+    number: IntArray  # (columns, rows) place of each cell; -1 = no place
     free: IntArray  # (n, 9) number of consecutive moves in each direction
 
     @classmethod
     def of(cls, points: FloatArray, moves: MoveArrays) -> MoveLattice | None:
-        """Return the lattice of points (n, 2 or 3) [m] and moves, None if they form none."""
+        """Return the lattice of points (n, 2 or 3) [m] and moves; None = not a regular grid."""
         if points.shape[1] != 2 or not len(moves.to):
             return None
         offsets = points[moves.to] - points[moves.source]
@@ -61,7 +61,7 @@ class MoveLattice:
         return cls(cells, step, float(paces[0]), diagonal, number, _runs(following))
 
     def straight(self, a: int, b: int) -> IntArray | None:
-        """Return the places after a up to b on a straight line of moves; None if no line exists."""
+        """Return the places after a, up to b, on a straight line of moves; None = no such line."""
         offset = self.cells[b] - self.cells[a]
         length = int(np.abs(offset).max())
         unit = np.sign(offset)
@@ -73,10 +73,10 @@ class MoveLattice:
         return np.asarray(self.number[columns, rows])
 
     def metres(self, a: IntArray, b: IntArray) -> FloatArray:
-        """(k,) length of the shortest way between places in closed form, else infinite [m].
+        """Return the lengths (k,) of the shortest routes between places, in closed form [m].
 
-        The closed form holds where a way of two straight lines is free. The lines follow a column
-        and a row. With diagonal moves, they follow a diagonal, and a column or a row.
+        The closed form needs a free route of two straight lines: a column and a row, or with
+        diagonal moves a diagonal and a column or row. Without such a route the result is infinite.
         """
         offset = self.cells[b] - self.cells[a]
         far, unit = np.abs(offset), np.sign(offset)

@@ -1,4 +1,4 @@
-"""Order of visits: a short open tour, also for asymmetric distances as on roads."""
+"""Order of visits by a short open tour, also for asymmetric distances as on roads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gp_active_sensing.types import FloatArray, IntArray
 _LONGEST = 3
 """Largest number of places in a piece that Or-opt moves."""
 _BOTH = 40
-"""Largest number of places for which both initial tours are improved."""
+"""Largest number of places for which `short_tour` improves both initial tours."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class VisitOrder:
 
     Args:
         order: (k,) indices of the places.
-        expanded: number of searches for an improvement, each around one place.
+        expanded: number of searches for an improvement. Each search changes the tour at one place.
     """
 
     order: IntArray
@@ -40,10 +40,10 @@ def short_tour(
     """Return a short open tour through k places. The function is deterministic.
 
     The initial tours are cheapest insertion and nearest neighbour. 2-opt and Or-opt improve the
-    shorter tour. If there are few places, they improve both. A pass takes O(k²).
+    shorter tour, or both tours if there are few places.
 
     Args:
-        between: (k, k) distances from each place to each, possibly asymmetric; infinite = no way.
+        between: (k, k) distances between places, possibly asymmetric; infinite = no route.
         first: (k,) distances from the start to each place; None = the tour may begin anywhere.
         last: (k,) distances from each place to the end; None = the tour may end anywhere.
         limit: largest number of searches for an improvement; None = no limit.
@@ -66,9 +66,9 @@ def short_tour(
 
 
 def _closed(between: FloatArray, first: FloatArray | None, last: FloatArray | None) -> FloatArray:
-    """Return the distances (k+1, k+1) of a closed tour; its place 0 is both start and end.
+    """Return the distances (k+1, k+1) of a closed tour; place 0 is both start and end.
 
-    Missing ways get a distance above that of any tour.
+    Missing routes get a distance above the length of any tour.
     """
     k = len(between)
     closed = np.zeros((k + 1, k + 1))
@@ -89,7 +89,7 @@ class _Search:
 
     Args:
         distances: (m, m) finite distances.
-        limit: largest number of searches, each around one place.
+        limit: largest number of searches for an improvement.
         spent: function that returns whether time is up.
     """
 
@@ -104,7 +104,6 @@ class _Search:
         return float(self.distances[tour, np.roll(tour, -1)].sum())
 
     def nearest_neighbour(self) -> IntArray:
-        """Return the tour that continues to the nearest remaining place; ties go to the first."""
         m = len(self.distances)
         left = np.ones(m, dtype=np.bool_)
         tour = [0]
@@ -114,7 +113,6 @@ class _Search:
         return np.array(tour, dtype=np.int64)
 
     def cheapest_insertion(self) -> IntArray:
-        """Return the tour from repeated insertion of the place that adds the least length."""
         d, m = self.distances, len(self.distances)
         after = np.zeros(m, dtype=np.int64)
         left = np.ones(m, dtype=np.bool_)
@@ -126,7 +124,7 @@ class _Search:
             a = int(where[x])
             b = int(after[a])
             after[a], after[x], left[x] = x, b, False
-            # The best leg of these places is gone, so all legs are compared.
+            # The best leg for inserting the places `lost` is gone, so all legs are compared.
             lost = np.flatnonzero(left & (where == a))
             for tail, head in ((a, x), (x, b)):
                 adding = d[tail] + d[:, head] - d[tail, head]
@@ -144,7 +142,7 @@ class _Search:
         return np.array(tour, dtype=np.int64)
 
     def improve(self, tour: IntArray) -> IntArray:
-        """Return a tour after 2-opt and Or-opt changes, until none helps or up to the limit."""
+        """Improve a tour by 2-opt and Or-opt, until no change helps or a limit is reached."""
         m = len(tour)
         since = 0
         place = 1
@@ -163,7 +161,7 @@ class _Search:
         return tour
 
     def _turn(self, tour: IntArray, i: int) -> IntArray | None:
-        """Return the tour with the best reversed part that begins at index i; None = no gain."""
+        """Reverse the best part of a tour that begins at index i (2-opt); None = no gain."""
         d, m = self.distances, len(tour)
         if i >= m - 1:
             return None
@@ -183,7 +181,7 @@ class _Search:
         return found
 
     def _move(self, tour: IntArray, i: int) -> IntArray | None:
-        """Return the tour with the best move of a piece that begins at index i; None = no gain."""
+        """Move the best piece of a tour that begins at index i (Or-opt); None = no gain."""
         d, m = self.distances, len(tour)
         best: tuple[float, IntArray] | None = None
         for length in range(1, min(_LONGEST, m - i, m - 2) + 1):

@@ -1,4 +1,4 @@
-"""Routes for the whole remaining budget: their drives, designs and improvements."""
+"""Routes for the whole remaining budget: simulation, search and improvement."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from gp_active_sensing.util.ties import by_size, first_best
 _SLACK = 1.0 + 1e-9
 """Factor on the metres and seconds of a route, because the sum of its legs is rounded."""
 _BEGIN = 12
-"""Default number of places in the first tour through a design."""
+"""Default number of places in the first tour."""
 _TRIED = 6
-"""Largest number of inserted and of replaced places that one improvement step tries."""
+"""Largest number of insertions, and of removals, that one improvement step tries."""
 _WORTH = 1e-6
 """Smallest relative reduction of the remaining mean variance by a change of a route."""
 
 
 @dataclass(frozen=True)
 class Driven:
-    """Route that fits into a budget together with the way home.
+    """Route that fits into a budget, together with the drive to the end place.
 
     Args:
         stops: stops of the route, in order.
         reads: places that get their first reading on the route, in order.
-        cost: cost of the route without the way home.
+        cost: cost of the route without the drive to the end place.
         value: reduction of the map's mean variance by the readings.
         whole: True if the route contains all requested stops.
     """
@@ -59,13 +59,13 @@ class RouteDriver:
 
     Args:
         request: request with the map and the place of the probe.
-        reach: ways from the place of the probe.
-        unread: (n,) places that may get their first reading.
-        budget: remaining budget; with sorties, that of the first sortie.
+        reach: routes from the place of the probe.
+        unread: (n,) mask of the places that may get their first reading.
+        budget: remaining budget; with sorties, the budget of the first sortie.
         field: effect of readings on the error of the map.
-        group_of: (n,) index in the field of each place's representative; -1 = no effect. Readings
-            with the same representative count once.
-        sorties: budgets of the next batteries. They divide a route into sorties with ways home.
+        group_of: (n,) index in ``field.places`` of each place's representative; -1 = no effect.
+            Readings with the same representative count once.
+        sorties: budgets of the next batteries. Each sortie of a route ends at the end place.
     """
 
     def __init__(
@@ -92,12 +92,12 @@ class RouteDriver:
         self.group_of = group_of
 
     def restrict_to(self, budget: Budget) -> None:
-        """Replace the budget."""
+        """Replace the budget of the driver."""
         self.budget = budget
         self._constraint = BudgetConstraint(self.topology, budget)
 
     def needs(self, route: Driven) -> Budget:
-        """Return the part of the budget that a route and the way home need."""
+        """Return the part of the budget that a route and the drive to the end place need."""
         budget, cost = self.budget, route.cost
         last = route.stops[-1] if route.stops else self.at
         if last is not None and (home := self._constraint.way_home(last, budget.minus(cost=cost))):
@@ -123,7 +123,7 @@ class RouteDriver:
     def stops_of(self, reads: Sequence[int]) -> list[int]:
         """Return the places where a probe stops on a route, in order.
 
-        The probe crosses other places without a stop, as far as the reach of the map allows.
+        The probe drives at most `Topology.reach` without a stop.
         """
         reach, points = self.topology.reach, self.topology.points
         if self.topology.free or not reach:
@@ -141,9 +141,9 @@ class RouteDriver:
     def drive_only(self, stops: Sequence[int]) -> Driven:
         """Return the affordable route along some stops, without its value.
 
-        Stops that already got a reading on the way are skipped. With moves, the route ends on the
-        way to the first unaffordable stop. With sorties, unaffordable stops move to the next
-        sortie, and the cost contains the ways home.
+        Stops that already got a reading are skipped. On a map with moves, the probe drives toward
+        an unaffordable stop as far as the budget allows. With sorties, unaffordable stops move to
+        the next sortie, and the cost contains the drives to the end place.
         """
         first = self._drive(stops, self.at, {}, self._constraint)
         if self._sorties is None or first.whole:
@@ -175,7 +175,7 @@ class RouteDriver:
         before_it: Mapping[int, None],
         constraint: BudgetConstraint,
     ) -> Driven:
-        """Return the route of one sortie after readings at `before_it`; see `drive_only`."""
+        """Return the route of one sortie, after readings at `before_it`; see `drive_only`."""
         flags, own = self._flags, not before_it
         metres = seconds = 0.0
         reads: dict[int, None] = {}
@@ -212,10 +212,8 @@ class RouteDriver:
         return self.budget if self._sorties is None else self._sorties.whole
 
     def most_stops(self, most: int) -> int:
-        """Return an upper bound on the number of places of a route, at most `most`.
-
-        The bound uses the least distance between two places.
-        """
+        """Return an upper bound on the number of places of a route, at most `most`."""
+        # The bound uses the least distance between two places.
         metric = self.distances.by == "metres"
         left = self._all_left.metres if metric else self._all_left.seconds
         places = self.field.places
@@ -227,12 +225,12 @@ class RouteDriver:
         return most if least <= 0.0 else min(most, 2 + math.floor(left / least))
 
     def may_last(self, places: IntArray) -> bool:
-        """Return whether some order of the places may fit into the budget, by a lower bound."""
+        """Return False if no order of the places fits into the budget, by a lower bound on cost."""
         reads = int(np.count_nonzero(self.unread[places]))
         return self._all_left.affords(self.distances.at_least(places), reads)
 
     def lasts(self, route: Sequence[int]) -> bool:
-        """Return whether all of a route fits into the budget, see `drive_only`."""
+        """Return whether a whole route fits into the budget; see `drive_only`."""
         if self._sorties is not None:
             return self.drive_only(self.distances.corners(route)).whole
         at, by = self.at, self.distances.by
@@ -244,15 +242,15 @@ class RouteDriver:
         return fits(trip, self._constraint)
 
     def costs_to_end(self, places: IntArray) -> FloatArray | None:
-        """Return the costs (k,) of the cheapest ways from some places to the end place.
+        """Return the costs (k,) of the cheapest routes from some places to the end place.
 
-        They are infinite without a way. None = the mission may end anywhere.
+        Infinite = no route. None = the mission may end anywhere.
         """
         home = self._constraint.costs_home(self.distances.by)
         return None if home is None else home[places]
 
     def which(self, reads: Sequence[int]) -> IntArray:
-        """Return the indices in the field of the representatives of some places."""
+        """Return the indices in ``field.places`` of the representatives of some places."""
         numbers = np.unique(self.group_of[np.array(reads, dtype=np.int64)])
         return numbers[numbers >= 0]
 
@@ -270,7 +268,7 @@ class RouteDriver:
         first: bool,
         within: BudgetConstraint,
     ) -> tuple[int, Route] | None:
-        """Return the farthest affordable place on a way, and the way to it."""
+        """Return the farthest affordable place of `fresh`, and the route to this place."""
         low, high = 0, len(fresh) - 1  # the last place is unaffordable
         found: tuple[int, Route] | None = None
         while low < high:
@@ -292,7 +290,7 @@ class RouteDriver:
 
 
 def best_of(routes: Iterable[Driven]) -> Driven | None:
-    """Return the route of the largest value; ties go to the first. None = there are no routes."""
+    """Return the route of the largest value, the first of equal routes; None = no routes."""
     found = list(routes)
     if not found:
         return None
@@ -306,9 +304,9 @@ def largest(
     more: Callable[[], bool],
     first: int | None = None,
 ) -> Driven | None:
-    """Return the best route through the first k places, for the largest affordable k found.
+    """Return the best route through the first k places of `order`, for the largest affordable k.
 
-    Each tour visits its places in the order of a short tour. Doubling and bisection find k.
+    A route visits the k places in the order of a short tour. Doubling and bisection find k.
 
     Args:
         driver: driver of the probe, with the budget.
@@ -337,7 +335,7 @@ def largest(
 
 
 def in_short_order(driver: RouteDriver, places: Sequence[int]) -> Driven:
-    """Return the route through some places in the order of a short tour with the way home."""
+    """Return the route through some places in the order of a short tour to the end place."""
     chosen = np.array(places, dtype=np.int64)
     tour = short_tour(
         driver.distances.between(chosen),
@@ -352,7 +350,7 @@ def design_routes(
 ) -> list[Driven]:
     """Return routes through the places of a greedy design.
 
-    The first route has the `first` places. A larger design follows if `more` returns True.
+    The first route has `first` places. A route with more places follows if `more` returns True.
     """
     field = driver.field
     most = driver.most_stops(most)
@@ -379,11 +377,10 @@ def design_routes(
 
 
 def evenly_spaced(driver: RouteDriver, more: Callable[[], bool]) -> list[Driven]:
-    """Return evenly spaced routes: for each family, the densest affordable route; none on roads.
+    """Return evenly spaced routes: the densest affordable route of each family; none on roads.
 
     A family has one direction, one inset as a fraction of the spacing, and one first corner. The
-    next denser route is added as far as the budget allows. The search ends when `more` returns
-    False.
+    affordable part of the next denser route is added. The search ends when `more` returns False.
     """
     topology = driver.topology
     if topology.roads:
@@ -417,10 +414,10 @@ def evenly_spaced(driver: RouteDriver, more: Callable[[], bool]) -> list[Driven]
 
 
 def improved(driver: RouteDriver, route: Driven, more: Callable[[], bool]) -> Driven:
-    """Return a route after improvements by inserted and replaced stops.
+    """Improve a route by inserted and replaced stops, and return the new route.
 
-    The gain of a change is estimated from each place alone. The most promising changes are
-    evaluated exactly while `more` returns True, and the first better route is taken.
+    The gain of a change is estimated from single places. The most promising changes are evaluated
+    exactly while `more` returns True. The first better route is kept.
     """
     total = float(driver.field.weights @ driver.field.total)
     while more():
@@ -438,7 +435,7 @@ def improved(driver: RouteDriver, route: Driven, more: Callable[[], bool]) -> Dr
 
 
 def _changes(driver: RouteDriver, route: Driven) -> Iterable[list[int]]:
-    """Yield changed lists of stops, the most promising first: an insertion or a replacement."""
+    """Yield lists of stops with an inserted or a replaced stop, the most promising first."""
     field, stops = driver.field, list(route.stops)
     if not stops:
         return
@@ -451,7 +448,7 @@ def _changes(driver: RouteDriver, route: Driven) -> Iterable[list[int]]:
     rows = _rows(driver, stops, np.append(stops, wanted))
     detours, where = _insertions(driver, rows, stops, wanted)
     gain = gains[order][: len(wanted)]
-    # The worth of a place is its gain per detour.
+    # The worth of a place is its gain per cost of the detour.
     known = detours[np.isfinite(detours)]
     if not known.size:
         return
@@ -489,14 +486,13 @@ def _insertions(
 def _rows(driver: RouteDriver, stops: list[int], places: IntArray) -> FloatArray:
     """Return the costs (k + 1, m) from the start and from each stop to some places.
 
-    Without a start its row is 0.
+    If the start is unknown, the first row is 0.
     """
     start = np.zeros(len(places)) if driver.at is None else driver.distances.row(driver.at)[places]
     return np.vstack([start, driver.distances.between(stops, places)])
 
 
 def _savings(rows: FloatArray, stops: list[int]) -> FloatArray:
-    """Return the cost (k,) that the removal of each stop would save."""
     legs = np.diagonal(rows)[: len(stops)]
     without = np.diagonal(rows, 1)[: len(stops) - 1]
     return np.asarray(np.maximum(legs + np.append(legs[1:] - without, 0.0), 0.0))
