@@ -110,7 +110,7 @@ def removed_hint(cls: type, key: str) -> str:
 
 
 def is_accepted(cls: type, key: str, value: Any) -> bool:
-    """Return whether a removed dotted key is accepted because its value is in ``WERE``."""
+    """Return True if a removed dotted key has the accepted value in ``WERE``."""
     first, _, rest = key.partition(".")
     if not rest:
         were = getattr(cls, "WERE", {})
@@ -122,8 +122,9 @@ def is_accepted(cls: type, key: str, value: Any) -> bool:
 def from_mapping(cls: type[C], mapping: Any, *, path: str = "", source: str = "") -> C:
     """Build a configuration dataclass from plain data.
 
-    A class may have ``REMOVED``: a hint for each removed key, for the error. A removed key is
-    accepted silently if its value equals ``WERE[key]``, and with a warning if it is in ``IGNORED``.
+    A class may have ``REMOVED``, a hint for the error of each removed key. A removed key is
+    accepted silently if its value equals ``WERE[key]``. A removed key in ``IGNORED`` is accepted
+    with a warning.
 
     Args:
         cls: the dataclass.

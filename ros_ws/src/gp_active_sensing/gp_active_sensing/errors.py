@@ -60,7 +60,7 @@ class MapError(ActiveSensingError, ValueError):
 
 
 class ReadingError(ActiveSensingError, ValueError):
-    """Error for an unusable reading; ``reason`` is the key under which it is counted."""
+    """Error for an unusable reading; ``reason`` is the key under which the reading is counted."""
 
     def __init__(self, reason: str, message: str) -> None:
         self.reason = reason
@@ -113,7 +113,7 @@ def _cut(problem: str) -> str:
 
 
 def suggest(name: str, known: Iterable[str], alike: float = 0.5) -> str:
-    """Return ``" Did you mean 'x'?"`` for the most similar known name; "" if none is similar."""
+    """Return ``" Did you mean 'x'?"`` for the most similar known name; "" = no similar name."""
     matches = difflib.get_close_matches(str(name), [str(k) for k in known], n=1, cutoff=alike)
     return f" Did you mean {matches[0]!r}?" if matches else ""
 

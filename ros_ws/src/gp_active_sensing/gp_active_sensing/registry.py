@@ -90,7 +90,7 @@ class Registry(Generic[T]):
         return cast("Callable[..., T]", factory)
 
     def _plugins(self) -> dict[str, list[metadata.EntryPoint]]:
-        """Return the entry points by name, except names of built-in entries."""
+        """Return plug-in entry points by name, without the names of built-in entries."""
         if self._offers is None:
             self._offers = {}
             for entry in _entry_points(self.group) if self.group else ():

@@ -240,7 +240,7 @@ class Aim:
 
 @dataclass(frozen=True)
 class Rejection:
-    """Rejected reading, with the counted reason and a message."""
+    """Rejected reading, with a reason code for counting and a message."""
 
     reading: Reading
     reason: str

@@ -276,7 +276,7 @@ def show_stages(console: Console, scenario: Scenario) -> Iterator[Show]:
 def progress_of(record: Mapping[str, Any], scenario: Scenario) -> tuple[float | None, str]:
     """Return the used fraction of the budget (None = no limit), and the used amounts as text.
 
-    With several limits, the fraction is the largest of all limits.
+    With several limits, the largest fraction is returned.
     """
     used = _used(record, scenario)
     texts = [f"{done:.0f}/{total:.0f} {unit}" for done, total, unit in used]

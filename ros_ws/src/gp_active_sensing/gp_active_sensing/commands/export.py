@@ -152,7 +152,7 @@ def _export_route(
 
 
 def _levels(text: str) -> tuple[float, ...]:
-    """Return the levels of contours. Raises BadParameter unless all are finite numbers."""
+    """Return the levels of contours. Raises BadParameter if a level is not a finite number."""
     try:
         levels = tuple(sorted({float(each) for each in text.split(",")}))
     except ValueError:

@@ -139,7 +139,7 @@ def _start(out: Path) -> str:
 
 @contextlib.contextmanager
 def _system(*, offline: bool) -> Iterator[RunningSystem | None]:
-    """Yield the running ROS system; None if ROS is missing or `offline`."""
+    """Yield the running ROS system; None if ROS is missing, or with `offline`."""
     if offline:
         yield None
         return

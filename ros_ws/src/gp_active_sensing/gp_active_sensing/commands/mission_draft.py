@@ -108,7 +108,7 @@ class MissionDraft:
     """Settings of the further quantities, by name."""
 
     def answer(self) -> None:
-        """Ask for missing values, inspect the running system, and compare them."""
+        """Ask for missing values, inspect the running system, and compare both."""
         self.probes = numbered(self.given["probes"]) if self.given["probes"] else ()
         if self.given.get("further") and "=" in (self.given["reading"] or ""):
             self.main, _, topic = self.given["reading"].partition("=")

@@ -363,7 +363,7 @@ def map_of_run(
     limits: Sequence[Limit] = (),
     quantity: str = "",
 ) -> FieldMap:
-    """Return the map of a finished or running run.
+    """Return the map of a run, which may be unfinished.
 
     Args:
         run_dir: directory of a simulation, mission or replay.

@@ -296,7 +296,7 @@ def differences(old: Any, new: Any, path: str = "") -> list[str]:
 
 
 LOCK = ".lock"
-"""Name of a directory's lock file, which contains the locking process's number."""
+"""Name of a directory's lock file, which contains the id of the locking process."""
 
 
 class InUse(RunError):

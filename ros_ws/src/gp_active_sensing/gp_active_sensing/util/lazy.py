@@ -40,7 +40,7 @@ def lazy_names(
 
 
 def library(module: str, use: str, *, extra: str = "maps", besides: str = "") -> Any:
-    """Import and return a module of an extra.
+    """Import and return an optional module, which an extra installs.
 
     Args:
         module: name of the module.

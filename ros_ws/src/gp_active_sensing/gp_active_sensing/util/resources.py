@@ -1,6 +1,6 @@
 """Find the shipped maps, scenarios and configurations.
 
-Their folder depends on the installation: colcon, pip or editable.
+Their folder depends on the kind of installation (colcon, pip or editable).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DATA_VARIABLE = "GPAS_DATA"
 
 _PACKAGE = "gp_active_sensing"
 _OTHERS = {"experiments": "gp_active_sensing_bench"}
-"""Other package that has the resources, for some kinds."""
+"""Package with the resources of each kind that this package does not ship."""
 _SUFFIXES = {
     "bags": (".mcap", ".db3"),
     "experiments": (".yaml", ".yml"),

@@ -142,7 +142,7 @@ class Table:
 
         Raises:
             ActiveSensingError, of class `error`: a row has another length, a quote is not closed,
-            or the file cannot be read.
+                or the file cannot be read.
         """
         width, ragged, reader = len(self.header), self._ragged, self._reader
         end = reader.line_num
@@ -199,7 +199,7 @@ class Table:
 
         Raises:
             ActiveSensingError, of class `error`: a column is missing, a cell has no finite number,
-            or a row is malformed.
+                or a row is malformed.
         """
         at = [self.column(name) for name in columns]
         self.origins |= {k: stamp(v) for k, v in (origins or {}).items() if k in times}

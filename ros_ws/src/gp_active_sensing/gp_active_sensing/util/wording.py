@@ -18,7 +18,7 @@ _AGAIN = 0.1
 
 
 def shown(value: object, unit: str = "") -> str:
-    """Return a text, truth value, None, number, sequence or mapping in words.
+    """Return a value as text for people, with nested sequences and mappings.
 
     Numbers have six significant digits and the given unit.
     """

@@ -181,7 +181,7 @@ class RunFollower:
         return bool(self._lines and self.found and self.found.data.summary)
 
     def to(self, path: Path | None, problem: str = "") -> None:
-        """Follow another directory from the next `advance` on; None = none, since `problem`."""
+        """Follow another directory from the next `advance` on; None = no directory."""
         self._wanted = path, problem
 
     def _move(self) -> bool:

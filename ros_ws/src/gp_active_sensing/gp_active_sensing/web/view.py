@@ -60,7 +60,7 @@ class Paced(Generic[T]):
         self._next = -math.inf
 
     def get(self, of: Hashable, work: Callable[[], T], *, last: bool = False) -> T | None:
-        """Return the result for `of`; during a pause an earlier result, unless `last` is True."""
+        """Return the result for `of`; during a pause without `last`, return an earlier result."""
         self._wanted = of
         if of != self._of and (last or self._clock() >= self._next):
             began = self._clock()
@@ -117,7 +117,7 @@ class _QuantityParts:
     def _least(
         self, found: Followed, growing: GrowingReconstruction, done: Reconstruction
     ) -> tuple[float, int] | None:
-        """Return the lower bound of the expected error; None if readings were added since."""
+        """Return the lower bound of the expected error; None if later readings were added."""
         data = growing.data
         is_final = "least_error" in data.summary  # finished missions have it in the summary
         key, last = (growing.looks, is_final), found.mission.over or is_final
@@ -283,7 +283,7 @@ class LiveView:
 
 
 def _with_newest(data: RunData, floor: tuple[float, int] | None, stage: int) -> RunData:
-    """Return a running run with a summary computed from its newest record."""
+    """Return an unfinished run with a summary computed from its newest record."""
     if data.summary:
         return data
     records = tuple(r for r in data.records if number_of(r.get("stage"), 0) <= stage)
@@ -307,8 +307,8 @@ def as_text(value: Any) -> str:
 class Board:
     """JSON parts of a page by name, each with the version of its last change.
 
-    A viewer sends its version and gets the newest state of each part changed since. Therefore no
-    queue is needed.
+    A viewer sends its version. It receives the newest state of each part that changed after this
+    version. Therefore no queue is needed.
     """
 
     def __init__(self) -> None:
@@ -323,7 +323,7 @@ class Board:
         """True after `close`."""
 
     async def close(self) -> None:
-        """Wake up and dismiss all waiting viewers."""
+        """Close the board and wake up all waiting viewers."""
         self.closed = True
         async with self._changed:
             self._changed.notify_all()
