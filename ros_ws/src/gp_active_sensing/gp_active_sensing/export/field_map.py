@@ -126,7 +126,7 @@ class FieldMap:
         )
 
     def at_height(self, height: float) -> FieldMap:
-        """Return the layer near a height [m] as a map. Raises RunError if there is no layer."""
+        """Return the layer near a height [m] as a map. Raises RunError without such a layer."""
         layer = layer_at(self.topology, height)
         whole, which = self.topology, layer.places
         names = [whole.names[place] for place in which.tolist()]

@@ -115,7 +115,7 @@ def as_map_server(field: FieldMap, name: str) -> dict[str, str | bytes]:
 
 
 def _yaml(title: str, data: dict[str, Any]) -> str:
-    """Return data as YAML below a comment. Raises ConfigError if it is read back differently."""
+    """Return data as YAML below a comment. Raises ConfigError if YAML cannot store the data."""
     text = "\n".join([comment(title), *(f"{k}: {scalar(v)}" for k, v in data.items())]) + "\n"
     check_meaning(text, data, what=title)
     return text

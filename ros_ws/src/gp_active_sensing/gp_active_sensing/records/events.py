@@ -216,7 +216,7 @@ class ReturnBegun(Event):
     """Start of the drive to the end place, after the last decision.
 
     Args:
-        path: places after the current one; the last is the end place.
+        path: places after the current place; the last place is the end place.
         at: place of the probe; None = not known.
         where: position and odometer of the probe; None = not known.
         sortie: True if the battery is changed at the end place and the mission continues.

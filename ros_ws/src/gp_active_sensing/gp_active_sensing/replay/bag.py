@@ -311,7 +311,7 @@ def _split_files(path: Path) -> list[Path]:
 
 
 def _shipped(path: Path) -> Path:
-    """Return the folder of a shipped bag if the path does not exist, else the path."""
+    """Return the path, or the folder of a shipped bag if the path does not exist."""
     if path.exists() or len(path.parts) != 1:
         return path
     found = (folder / path for folder in resource_folders("bags"))

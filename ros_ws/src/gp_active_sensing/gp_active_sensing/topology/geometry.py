@@ -281,8 +281,8 @@ class OccupancyGrid:
         yaw: direction of the rows in the map's frame, counter-clockwise from x [rad].
 
     Raises:
-        MapError: values are no grid of -1 … 100, cells are more than `MOST_GROUND`, or the
-            resolution is not above 0.
+        MapError: a value is no whole number of -1 … 100, the grid has more than `MOST_GROUND`
+            cells, or the resolution is not above 0.
     """
 
     values: np.ndarray

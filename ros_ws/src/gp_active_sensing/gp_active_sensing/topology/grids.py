@@ -164,7 +164,8 @@ def make_grid(
         frame: metric frame of the positions.
 
     Raises:
-        ConfigError: an outline is no polygon, no cell is left, or cells are more than `MOST_CELLS`.
+        ConfigError: an outline is no polygon, no cell is left, or there are more than `MOST_CELLS`
+            cells.
     """
     ground = FreeGround(outline, obstacles, inflation)
     step = spacings(spacing)
@@ -407,8 +408,8 @@ def make_occupancy_map(
     group of places in `keep`.
 
     Raises:
-        ConfigError: the spacing is not above 0, cells are more than `MOST_CELLS`, or a name in
-            `keep` is no name of a cell.
+        ConfigError: the spacing is not above 0, there are more than `MOST_CELLS` cells, or a name
+            in `keep` is no name of a cell.
         MapError: no cell is free, or no place is on a free cell.
     """
     step = spacings(spacing)

@@ -61,7 +61,7 @@ def locate(
     degrees: bool | None = None,
     chosen: bool = False,
 ) -> Located:
-    """Return points (n, 2) in local metres; refuse points whose unit is not the declared one.
+    """Return points (n, 2) in local metres; refuse points whose unit is not the declared unit.
 
     Args:
         points: (n, 2) coordinates, longitude first.
@@ -142,7 +142,7 @@ def place(
     lengths: Sequence[float | None] = (),
     allow_small: bool = False,
 ) -> tuple[list[tuple[Point, ...]], Located]:
-    """Return lines in local metres; refuse lines whose unit is not the declared one.
+    """Return lines in local metres; refuse lines whose unit is not the declared unit.
 
     `lengths` are the stated lengths of the lines [m]; None = not stated, () = none is stated.
     `allow_small` also accepts maps of a few metres. Further arguments and the errors are those of

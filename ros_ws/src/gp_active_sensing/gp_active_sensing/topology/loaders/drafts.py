@@ -64,8 +64,8 @@ class Draft(Segment):
 class Drafts:
     """Segments, problems and notes of a road file.
 
-    With `join_zero_length`, both ends of a segment of zero length become one junction. Without it,
-    such a segment is a problem.
+    With `join_zero_length`, both ends of a segment of zero length become one junction. Otherwise, a
+    segment of zero length is a problem.
     """
 
     def __init__(self, path: Path, *, join_zero_length: bool = False) -> None:
@@ -376,7 +376,7 @@ class Drafts:
         self.problems.append(f"{what} {name!r} on the map.{hint}")
 
     def check_junctions(self, known: Collection[str]) -> None:
-        """Check that segments end at the junctions that the file lists, if any."""
+        """Check that segments end at junctions of the file, if the file lists junctions."""
         for draft in self._drafts if known else ():
             for key, junction in (("from", draft.start), ("to", draft.end)):
                 if junction not in known:

@@ -119,7 +119,7 @@ def road_map_of(graph: Any, *, name: str = "", crs: str = "") -> RoadMap:
     """Return the road map of a graph of networkx or osmnx.
 
     Nodes have x and y, lon and lat, or pos. A directed edge is a segment. An undirected edge is a
-    segment in each direction, or with `oneway` one segment from `from` to `to`. An edge without
+    segment in each direction. With `oneway`, it is one segment from `from` to `to`. An edge without
     `length` [m] has the length of its line. `name` or `crs` "" = the value in the graph.
 
     Raises:

@@ -414,7 +414,8 @@ class RasterCells:
         """Return values (m,) at points (m, 2), bilinear between cell centres.
 
         Beyond the outermost centres, values are constant. If one of the four centres around a point
-        has no data, the value is the value of the cell around the point, or NaN with `whole`.
+        has no data, the result is the value of the cell that contains the point. With `whole`, the
+        result is NaN.
         """
         size = np.array(self.shape[::-1])
         cells = self.cells_of(points)
