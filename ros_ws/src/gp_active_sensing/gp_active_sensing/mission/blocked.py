@@ -154,10 +154,7 @@ class BlockedPlaces:
         return True
 
     def _leaves(self, move: tuple[int, int], probe: ProbeState) -> bool:
-        """Return whether the probe reaches an unread place and its end place without `move`.
-
-        On open ground an unreachable place is more likely than a blocked move.
-        """
+        """Return whether the probe reaches an unread place and its end place without `move`."""
         ways = with_shut(self._loop.topology, [move]).ways_from(probe.standing())
         there, end = np.isfinite(ways.seconds), probe.own_budget.end
         return bool(there[self._unread(probe)].any()) and (end is None or bool(there[end]))
@@ -199,11 +196,7 @@ class BlockedPlaces:
         )
 
     def replay_move(self, event: MoveShut) -> None:
-        """Restore a blocked move from the journal after a restart.
-
-        Raises:
-            ValueError: the map has no such places.
-        """
+        """Restore a blocked move after a restart; raise ValueError for places not on the map."""
         if not all(0 <= place < self._loop.whole.n for place in (event.start, event.goal)):
             msg = "no such places"
             raise ValueError(msg)

@@ -218,7 +218,7 @@ _CORNER = math.sqrt(0.5)
 """Distance from the centre of a square cell to its corner, in distances between places."""
 
 MUTE = "no reading"
-"""Start of the reason why a mission pauses or a probe rests for a silent sensor."""
+"""Prefix of the reason text when a sensor is silent."""
 SHOWN = 5
 """Largest number of places without a reading that a message names."""
 

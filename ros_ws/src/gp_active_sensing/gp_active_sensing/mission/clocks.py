@@ -31,7 +31,7 @@ class StepClock:
 
     @contextmanager
     def standing(self) -> Iterator[float]:
-        """Stop the clock for one step; yield its time [s]. The caller has the mission's lock."""
+        """Stop the clock for one step, under the mission's lock; yield the time of the step [s]."""
         self._at = noted(self._clock())
         try:
             yield self._at

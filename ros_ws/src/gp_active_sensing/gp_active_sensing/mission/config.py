@@ -27,13 +27,12 @@ from gp_active_sensing.planning import DEFAULT_POLICY
 from gp_active_sensing.topology import MapConfig
 
 POSE_STAMPED, GEOGRAPHIC = "geometry_msgs/msg/PoseStamped", "geographic"
-"""Message types of waypoints in the map's frame [m] and in degrees."""
+"""Message types of waypoints in metres in the map's frame, and in degrees."""
 CLOCK_TOLERANCE = 0.5
 """Largest backward step of the node's clock that does not pause the mission [s]."""
 NO_PLAN_AHEAD = "has no effect any more: a node plans when a place has been read"
-"""Warning text, after the parameter's name, about the removed parameter `plan_ahead`."""
+"""Text of the warning about the removed parameter `plan_ahead`."""
 MOST_QUANTITIES = 8
-"""Largest number of quantities of a mission."""
 _QUANTITY = re.compile("[a-z][a-z0-9_]{0,40}")
 _TAKEN = frozenset(
     (

@@ -54,10 +54,7 @@ def places_along(topology: Topology, start: Position, path: Sequence[int]) -> tu
 def corners(topology: Topology, start: Position, places: Sequence[int]) -> tuple[int, ...]:
     """Return the places at which a probe turns, and the last place.
 
-    Args:
-        topology: the map.
-        start: position of the probe; None = at the first place.
-        places: places of the way, from `places_along`.
+    `places` are from `places_along`. Without `start`, the probe is at the first place.
     """
     ground = topology.ground
     if ground is None and not topology.free:
@@ -85,12 +82,7 @@ def places_of_plan(
 ) -> tuple[int, ...]:
     """Return the places along all waypoints of a plan.
 
-    Args:
-        topology: the map.
-        start: position of the probe.
-        plan: the decision.
-        observed: (n,) flags of the places that were observed when the plan was made.
-        unavailable: places that were not available when the plan was made.
+    `observed` (n,) and `unavailable` describe the places at the time of the plan.
     """
     way, seen = list(plan.path), observed.copy()
     for goal in plan.waypoints[1:]:
@@ -139,11 +131,10 @@ def _way_on(
 
 
 def way_in_sight(topology: Topology, start: FloatArray, goal: int) -> tuple[int, ...]:
-    """Return the shortest way from a position (2,) [m] to a place.
+    """Return the shortest way from a position (2,) [m] to a place; () = none.
 
     Each place of the way is in sight of the previous place. The A* search covers all places and
-    ignores the moves of the map. Each expanded place costs O(n) line-of-sight tests. Returns () if
-    there is no such way.
+    ignores the moves of the map. Each expanded place costs O(n) line-of-sight tests.
     """
     points, ground = topology.positions, topology.ground
     assert ground is not None

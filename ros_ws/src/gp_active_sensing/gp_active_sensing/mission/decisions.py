@@ -36,13 +36,12 @@ class Decisions:
         """Number of decisions that the mission has taken."""
         self.last_plan: Plan | None = None
         self.running = False
-        """True while a decision is being computed."""
         self.number = 0
         """Number of the newest planning job; the plan of an older job is dropped."""
         self.whom = ""
         """Name of the probe for which the newest job plans."""
         self.open: DecisionRequest | None = None
-        """Request that was unfinished when the process was killed; it is repeated first."""
+        """Request that was unfinished when the process was killed. It is repeated first."""
         self.latency = Latency()
         """Time from the message that completed a visit to the next waypoint."""
         self.round: set[str] = set()
@@ -54,7 +53,6 @@ class Decisions:
         self._limits = loop.beyond, loop.declared
         """Places closed by the limits, and places declared safe, at the last decision."""
         self.consulting: ExpertQueries | None = None
-        """Queries to an expert before a decision; None = there is no expert."""
         self._clock = clock
         self._journal = journal
 
@@ -125,7 +123,6 @@ class Decisions:
         return [probe for probe in waiting if probe.name in self.round]
 
     def _has_consulted(self, probe: ProbeState, now_ns: int) -> bool:
-        """Return whether the decision need not wait for an expert's answer."""
         if self.consulting is None:
             return True
         left = self.loop.readings_for(probe.name, self.fleet.pending(probe))
@@ -228,7 +225,6 @@ class Decisions:
         return True
 
     def _still_holds(self, probe: ProbeState, waypoint: int, asked: SensingLoop) -> bool:
-        """Return whether a probe may still visit the place that was chosen on the copy `asked`."""
         pending = self.fleet.pending(probe)
         read = probe.observed[waypoint] and not asked.reservations.is_due(waypoint, probe.lead)
         if read or waypoint in pending:
@@ -312,7 +308,7 @@ def no_way(probe: ProbeState, plan: Plan) -> str:
 
 
 def first_leg_refusal(probe: ProbeState, plan: Plan) -> str:
-    """Return why the probe's first drive is refused; "" = the drive is allowed or not the first."""
+    """Return why the probe's first drive is refused; "" = the drive is allowed."""
     config, ingestion = probe.config, probe.ingestion
     pose = ingestion.track.newest
     if probe.stages.number or not plan.path or pose is None or config.follow == "probe":

@@ -33,7 +33,6 @@ class ExpertQueries:
     """Queries of a mission to an expert; used under the mission's lock.
 
     Args:
-        loop: the engine.
         config: rules for the use of answers.
         places: places at which the expert can answer; None = all.
         journal: function that writes an event to the journal.
@@ -57,7 +56,6 @@ class ExpertQueries:
         self._finding = False
         """True while the policy chooses the places to ask about."""
         self._number = 0
-        """Number of the newest job that chooses places."""
         self._now_ns = 0
         self.until: float | None = None
         """Time at which the wait for answers ends [s]; None = no answer is awaited."""
@@ -85,7 +83,7 @@ class ExpertQueries:
     def ready(
         self, now_ns: int, left: int | None = None, spare: Callable[[], float] = lambda: math.inf
     ) -> bool:
-        """Return whether a due decision may be taken; start a query if none has been made for it.
+        """Return whether a due decision may be taken; query the expert if this was not done.
 
         Args:
             now_ns: time of the node's clock [ns].

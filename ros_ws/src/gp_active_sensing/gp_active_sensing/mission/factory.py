@@ -64,7 +64,7 @@ _LIVE_RADIUS = 0.5
 """Arrival radius in live traffic [m]. It is small: a car at a red light has not arrived."""
 
 SECONDS_OF_QUEUE = 20.0
-"""Time that each stream's queue can hold at the expected rates [s]."""
+"""Capacity of each stream's queue, in seconds at the expected rates."""
 
 _FIXED = ("none", "stations")
 """Kinds of a scenario's expert whose stations the node's parameter may replace."""
@@ -92,10 +92,7 @@ class MissionComponents:
 
 
 def beside(map: MapConfig, folders: Iterable[Path]) -> MapConfig:
-    """Return the configuration with the full path of its map file, searched in `folders`.
-
-    The configuration stays the same if its file exists or no folder has the file.
-    """
+    """Return the configuration with the full path of its map file, if a folder has the file."""
     if map.file and not Path(map.file).expanduser().is_file():
         for found in (folder / map.file for folder in folders):
             if found.is_file():
@@ -210,7 +207,6 @@ class _Builder:
     def _open(
         self, undo: contextlib.ExitStack, *, resume: bool
     ) -> tuple[RunDirectory | None, Events, EarlierRun | None]:
-        """Return the run directory, the events to restore, and the run to simulate again."""
         earlier = None if self.open_run is None else self.open_run()
         self.kept = _effective(self.config, self.scenario)
         if earlier is not None:
@@ -224,7 +220,6 @@ class _Builder:
     def _map(
         self, built: tuple[Topology, MapConfig] | None, run: RunDirectory | None, events: Events
     ) -> tuple[Topology, MapConfig, LivePlaces | None]:
-        """Return the map, its configuration, and its places if the map is live."""
         config, live = self.config, None
         start: Mapping[str, Any] = events[0] if events else {}
         as_begun = as_begun_with(config.map, start)
@@ -251,10 +246,7 @@ class _Builder:
         return topology, settled, live
 
     def _belief_of(self, run: RunDirectory | None) -> BeliefConfig:
-        """Return the initial configuration of the belief.
-
-        For a belief over kernels, the run directory stores a copy of the kernels' file.
-        """
+        """Return the initial belief; for kernels from a file, the run directory has a copy."""
         belief = self.config.belief
         if belief.model is None:
             return belief
@@ -477,6 +469,5 @@ def _effective(config: ActiveSensingConfig, scenario: Mapping[str, Any] | None) 
 
 
 def _is_live(scenario: Mapping[str, Any] | None) -> bool:
-    """Return whether the scenario's field is live SUMO traffic."""
     field = (scenario or {}).get("field")
     return isinstance(field, Mapping) and field.get("kind") == "sumo"

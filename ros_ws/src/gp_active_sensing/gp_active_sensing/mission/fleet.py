@@ -15,13 +15,13 @@ from gp_active_sensing.records.events import Event, RosterChanged
 logger = logging.getLogger(__name__)
 
 LEFT = "left: "
-"""Start of the reason why a probe left the mission; it rejoins only on request."""
+"""Prefix of the reason text of a probe that left; it rejoins only on request."""
 OFF_LIST = "taken off the list"
 """Reason why a probe takes no part in the mission: the parameter `probes` lacks its name."""
 ALARM_SECONDS = 10.0
-"""Smallest time without a pose after which an alarm begins [s]; longer for rare poses."""
+"""Smallest time without a pose after which an alarm begins [s]."""
 SILENT = "silent for"
-"""Start of the reason why a silent probe was dropped; it rejoins with its next message."""
+"""Prefix of the reason text of a silent probe; it rejoins with its next message."""
 
 
 def resting_reason(probes: Iterable[ProbeState]) -> str:

@@ -30,8 +30,6 @@ def flows(config: ActiveSensingConfig, loop: SensingLoop) -> bool:
 
 @dataclass
 class _PassedPlace:
-    """Stage whose place the probe has left, with the time of leaving."""
-
     stage: Stage
     since_ns: int
 
@@ -45,7 +43,6 @@ class PassedPlaces:
 
     Args:
         loop: the engine, which reserves a reading for each waiting stage.
-        probe: name of the probe.
         lead: name of the quantity whose readings complete a visit; "" = the main quantity.
     """
 

@@ -80,7 +80,6 @@ class RawBattery:
 
 
 Message = Pose | RawReading | RawAnswer | RawBattery
-"""Messages that a mission uses."""
 
 
 class Envelope(NamedTuple):
@@ -99,8 +98,8 @@ class _Entry(NamedTuple):
 class Inbox:
     """Queue of messages from the callbacks to the mission, in order of arrival.
 
-    Each stream has its own capacity. A stream has the poses of a probe, a probe's readings of one
-    quantity, or the answers of an expert. A full stream drops and counts its oldest message.
+    Each stream has its own capacity. A stream consists of the poses of a probe, a probe's readings
+    of one quantity, or the answers of an expert. A full stream drops and counts its oldest message.
     """
 
     def __init__(self, capacity: int = 20_000) -> None:

@@ -82,7 +82,6 @@ class LiveMap:
 
     Args:
         places: places of the first map.
-        belief: initial belief.
         drift: drift of the policy; None = drift of `belief`.
         run_dir: directory in which maps are stored; None = maps are not stored.
         further: initial beliefs of the further quantities, by name.
@@ -98,7 +97,6 @@ class LiveMap:
     ) -> None:
         self.places = places
         self.refused: Counter[str] = Counter()
-        """Number of unusable maps by reason."""
         self.problem = ""
         """Reason why the newest map is not used; "" = the map is used."""
         self.received = 0

@@ -44,13 +44,7 @@ logger = logging.getLogger(__name__)
 
 
 def advice(estimate: DelayEstimate, delay: float = 0.0, key: str = "reading") -> str:
-    """Return advice on an estimated delay.
-
-    Args:
-        estimate: the estimated delay.
-        delay: configured delay [s].
-        key: section of the configuration in which the delay is set.
-    """
+    """Return advice on an estimated delay; `delay` [s] is configured in section `key`."""
     whole = delay + estimate.seconds
     below = (
         estimate.seconds - 2.0 * estimate.error <= CANDIDATES[0]

@@ -35,7 +35,6 @@ class MapMatcher:
     """Matcher of poses to the places of a map.
 
     Args:
-        topology: the map.
         snap_distance: largest distance of a pose from its place [m]; None = 30 m on roads,
             otherwise the distance between neighbouring places.
     """

@@ -71,13 +71,13 @@ STATUS_SECONDS = 1.0
 SHOW_SECONDS = 2.0
 """Smallest time between two displays of the belief without a decision [s, real time]."""
 AGAIN = "blocked places are tried again"
-"""End of the reason of a waiting mission: blocked places will be tried again."""
+"""Suffix of the reason text of a waiting mission: blocked places will be tried again."""
 AWAY = "away, and waited for"
-"""End of the reason of a waiting mission: silent probes may come back."""
+"""Suffix of the reason text of a waiting mission: silent probes may come back."""
 GROWS = "the map may grow"
-"""End of the reason of a waiting mission: the map may become larger."""
+"""Suffix of the reason text of a waiting mission: the map may become larger."""
 TO_COME = "readings of places passed are still to come"
-"""End of the reason of a waiting mission: readings of passed places are still missing."""
+"""Suffix of the reason text of a waiting mission: readings of passed places are missing."""
 
 
 class GrowingMap(Protocol):
@@ -147,7 +147,7 @@ class Mission:
         self.map: GrowingMap | None = None
         """Live map; None = the map does not change."""
         self.nothing_since_ns: int | None = None
-        """First time at which the live map had no place to choose [ns]; None = it has a place."""
+        """First time at which the live map had no place to choose [ns]; None = there is a place."""
         self.last_job: int | None = None
         """Number of the planning job whose plan ended the mission; None = none."""
         self._silent: set[str] = set()
@@ -259,7 +259,6 @@ class Mission:
             return ""
 
     def _take_in(self, changing: Sequence[ProbeState]) -> None:
-        """Let probes with a changed battery continue."""
         for probe in changing:
             probe.end_change(self.now_ns)
             if probe.gone:
@@ -322,11 +321,7 @@ class Mission:
     # -- messages and periodic work --------------------------------------------------------------
 
     def step(self, now_ns: int) -> list[MissionOutput]:
-        """Process the queued messages; return the resulting actions.
-
-        Args:
-            now_ns: time on the node's clock [ns]; 0 = the clock has not started.
-        """
+        """Process the queued messages; return the actions. `now_ns` 0 = the clock has no time."""
         with self.lock, self._step_clock.standing() as at:
             if self.trace is None:
                 return self._step(now_ns)
@@ -504,10 +499,7 @@ class Mission:
         return missed > 0
 
     def keep_passed(self, readings: int) -> int:
-        """Wait for the readings of at most `readings` passed places, oldest first.
-
-        The other passed places count as missed. Return the number of places waited for.
-        """
+        """Wait for at most `readings` passed places, oldest first; return the number of places."""
         numbers = sorted(n for probe in self.probes.values() for n in probe.passed.numbers)
         for probe in self.probes.values():
             for place in probe.passed.places_of(numbers[readings:]):
@@ -765,9 +757,7 @@ class Mission:
     def stop(self, reason: str, *, over: bool = True) -> list[Stage]:
         """End the mission by command; return the unrecorded stages in order.
 
-        Args:
-            reason: reason for the journal.
-            over: False = another process may resume the mission.
+        With `over` False, another process may resume the mission.
         """
         with self.lock:
             self._last_words = False

@@ -161,8 +161,7 @@ def in_words(places: Topology) -> str:
 def limitless(places: Topology | None) -> str:
     """Return a text on the places that have no speed limit; "" = every place has one.
 
-    Args:
-        places: the map; None = a map from a topic.
+    `places` None = a map from a topic.
     """
     if not isinstance(places, Roads):
         return "the map does not say how fast the robot is"

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 Added = Literal["newest", "late", "restarted"]
-"""Result of adding a pose to a `PoseTrack`."""
 WRONG_STAMPS = 3
 """Number of consecutive too old poses after which the newest stamp in the track counts as wrong."""
 
@@ -171,7 +170,7 @@ class PoseTrack:
         return _between(before, following, stamp_ns)
 
     def may_come(self, stamp_ns: int) -> bool:
-        """Return whether no pose at or after a stamp [ns] has arrived yet."""
+        """Return whether a pose at or after a stamp [ns] is still expected."""
         return not self._stamps or self._stamps[-1] < stamp_ns
 
 

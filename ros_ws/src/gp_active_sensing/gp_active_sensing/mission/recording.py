@@ -160,7 +160,6 @@ class Recorder:
         self._forgotten_readings += oldest["event"] == ReadingUsed.KIND
 
     def _catch_up(self, journal: Journal) -> bool:
-        """Write the waiting events; return whether all are written."""
         with self._writing:
             if self._forgotten:
                 gap = to_line(
@@ -363,13 +362,11 @@ class Recorder:
         report: Callable[[Path], Path] | None = None,
         summary: Mapping[str, Any] | None = None,
     ) -> str:
-        """Write all events, summary, map and report of a mission that is over.
+        """Write all events, summary, map and report of a mission; return a text on problems.
 
         `report` writes the report page of a run directory and returns its path; None = no page.
-        `summary` None = compute the summary.
-
-        Returns:
-            Text on problems with the records; "" = no problem or no run directory.
+        `summary` None = compute the summary. Returns "" without problems or without a run
+        directory.
         """
         if self.run is None or self._journal is None:
             return ""
@@ -417,7 +414,7 @@ class Recorder:
         return "; ".join(gaps)
 
     def report(self, write: Callable[[Path], Path]) -> Path | None:
-        """Write the report page; return its path. A failure is logged and returns None."""
+        """Write the report page; return its path, or None after a failure, which is logged."""
         if self.run is None:
             return None
         try:

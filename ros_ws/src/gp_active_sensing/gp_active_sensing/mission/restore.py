@@ -295,7 +295,6 @@ class MissionRestorer:
                 probe.stages.home = None
 
     def _record(self, stage: Stage) -> None:
-        """Write the record of a finished stage if the record is missing."""
         if not self._mission.claim(stage):
             return
         self._completed.add(stage.number)

@@ -51,12 +51,8 @@ def _note_of(node: str, domain: int) -> Path:
 def note_run(node: str, domain: int, run: Path | None) -> None:
     """Write the run directory of a node to a file for other programs of this user.
 
-    A topic would be unsafe, since other users could publish a path.
-
-    Args:
-        node: fully qualified name of the node.
-        domain: ROS domain ID.
-        run: run directory; None = the node has none.
+    A topic would be unsafe, since other users could publish a path. `node` is the fully qualified
+    name of the node; `run` None = the node has no run directory.
 
     Raises:
         RunError: the file cannot be written.
@@ -158,7 +154,6 @@ class _Begun:
     Args:
         order: number of the mission in its folder, independent of clocks; 0 = unknown.
         changed_ns: time of the last write to the journal [ns].
-        path: path of the run directory.
         closed: True = the mission is over, or its last process was stopped and not killed.
     """
 
@@ -169,10 +164,7 @@ class _Begun:
 
 
 def _begun(folder: Path) -> list[_Begun]:
-    """Return the missions in a folder, newest first.
-
-    Only the first and the last line of each journal are read.
-    """
+    """Return the missions in a folder, newest first."""
     found = []
     for path in folder.glob("*"):
         try:
@@ -195,7 +187,6 @@ def _begun(folder: Path) -> list[_Begun]:
 
 
 def _event(line: bytes) -> dict[str, Any]:
-    """Parse a line of a journal; return {} for a damaged line."""
     found = unseal(line.rstrip(b"\n"))
     return {} if found is None else found[0]
 

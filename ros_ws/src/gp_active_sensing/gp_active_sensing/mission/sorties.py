@@ -10,7 +10,7 @@ from gp_active_sensing.planning.budget import least_of
 from gp_active_sensing.types import Budget, Cost, Plan
 
 CHANGING = "changes its battery"
-"""Start of the reason why a probe waits for another battery."""
+"""Prefix of the reason text of a probe that waits for another battery."""
 _MARGIN = 1.5
 """Factor from the mean excess of past drives over their plans to the expected excess."""
 _STEP = 0.005

@@ -22,7 +22,6 @@ class StageLog:
 
     def __init__(self) -> None:
         self.number = 0
-        """Number of the probe's newest decision in the mission."""
         self.plan: Plan | None = None
         """Decision that the probe carries out; None = none."""
         self.home: Plan | None = None
@@ -81,8 +80,7 @@ class StageLog:
     ) -> tuple[Stage, Cost]:
         """End the stage at the arrival, before its reading; return the stage and its cost.
 
-        The caller passes the stage to `settle` when the reading has come. See `complete` for the
-        arguments.
+        The caller calls `settle` when the reading has come. For the arguments see `complete`.
         """
         if cost is None:
             cost = self.charge(now_ns, metres)

@@ -308,8 +308,7 @@ class PoseConfig(StreamConfig):
     def origin(self, of_map: tuple[float, float] | None) -> tuple[float, ...] | None:
         """Return the latitude and longitude of the origin of positions [degree]; None = unknown.
 
-        Args:
-            of_map: longitude and latitude of the map's origin [degree]; None = unknown.
+        `of_map` is the longitude and latitude of the map's origin [degree].
         """
         if of_map is None:
             return self.datum

@@ -69,9 +69,6 @@ class ActiveSensingNode(GuardedNode):
         results: the publishers; None while the node is not configured.
         is_active: True while readings are used and decisions are taken.
         parameters: the parameters.
-
-    A test that runs the node in its own process can wait for ``node.is_active`` or for
-    ``node.mission.state == "ended"``.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -168,7 +165,6 @@ class ActiveSensingNode(GuardedNode):
             self.get_logger().info(f"the mission begins with the first map on {self._map.name}")
 
     def _begin(self, first: FirstMap) -> None:
-        """Build the mission with the first map; start the mission if the node is active."""
         try:
             self._build(self._config, first)
         except MapError:
@@ -291,7 +287,6 @@ class ActiveSensingNode(GuardedNode):
 
 
 def _state_text(mission: Mission) -> str:
-    """Return a text with the mission's state and the service that continues the mission."""
     idle = ": readings are used, no place is chosen; ~/start begins it"
     command = {"idle": idle, "paused": "; ~/resume goes on"}.get(mission.state, "")
     return mission.state + (f" ({mission.reason})" if mission.reason else "") + command

@@ -270,12 +270,10 @@ class BagPlayer(GuardedNode):
             self._taken_in, self._taken_in_at = taken, time.monotonic()
 
     def _outstanding(self) -> int:
-        """Return the number of sent messages that the listener has not reported as received."""
         sent = sum(self.played[name] for name in self._watched or self._publishers_of)
         return sent - self._taken_in
 
     def _drain(self, now: float) -> None:
-        """Wait until the listener has received the last messages, then end this node."""
         if self._taken_in_at is None:
             # Without a report, wait only if a node publishes diagnostics.
             patience = _PATIENCE if self.count_publishers("/diagnostics") else _SETTLE_UNREPORTED

@@ -124,10 +124,7 @@ MISSION_STATUS = "mission"
 _STREAMS = ("reading", "pose", "battery", "twist")
 """Names of streams with a configuration section; other streams are further quantities."""
 GRACE_SECONDS = 10.0
-"""Time after activation before the node warns of a missing topic [s, real time].
-
-Publishers may start or be discovered later than the node.
-"""
+"""Time after activation before the node warns of a missing topic [s, real time]."""
 
 
 class Diagnostics:
@@ -170,12 +167,8 @@ class Diagnostics:
     ) -> None:
         """Subscribe to a topic and monitor its messages.
 
-        Args:
-            topic: role of the topic, such as ``probe_1/pose``.
-            name: name of the topic.
-            kind: message class.
-            callback: takes the serialised message and its arrival (monotonic seconds).
-            profile: quality of service.
+        `topic` is the role of the topic, such as ``probe_1/pose``; `name` is its name. `callback`
+        takes the serialised message and its arrival (monotonic seconds).
         """
         events = SubscriptionEventCallbacks(
             incompatible_qos=self._node.guarded(self.incompatible(topic, publishing=False))
@@ -286,7 +279,7 @@ class Diagnostics:
         return time.monotonic() - self._received_at.get(kind, time.monotonic())
 
     def note_unstamped(self, topic: str) -> None:
-        """Count a message without a stamp, and warn at the first."""
+        """Count a message without a stamp; warn of the first such message."""
         self.unstamped[topic] += 1
         if self.unstamped[topic] == 1:
             self._node.get_logger().warning(

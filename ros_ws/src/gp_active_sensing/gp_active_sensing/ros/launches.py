@@ -100,7 +100,6 @@ class Process:
 
 
 def _file(name: str | None) -> Any:
-    """Declare the parameter file of a launch, with the shipped file as default."""
     return param(name, help="ROS parameter file; arguments go before it")
 
 

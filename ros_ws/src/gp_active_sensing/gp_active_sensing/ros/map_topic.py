@@ -57,7 +57,7 @@ class MapTopic:
         self._mission: Mission | None = None
         self._first: FirstMap | None = None
         self.problem = ""
-        """Reason why no usable map has come before the mission; "" = no map has come."""
+        """Reason why the newest map before the mission is unusable; "" = no map has come."""
         self.refused = 0
         self._throttle = Throttle(10.0, time.monotonic)
         self._feed: MapFeed[bytes] = MapFeed(PERIOD, time.monotonic)

@@ -35,10 +35,7 @@ logger = logging.getLogger(__name__)
 LOOK_SECONDS = 0.25
 """Interval between checks of the action server and the mission [s, real time]."""
 TRIES = 3
-"""Number of attempts for a goal that Nav2 refuses or aborts at once.
-
-Nav2 does so while it starts or has no position.
-"""
+"""Number of attempts for a goal that Nav2 refuses or aborts at once, as during its start."""
 PAUSE_SECONDS = 2.0
 """Time between two attempts for the same goal [s]."""
 AT_ONCE_SECONDS = 2.0
@@ -70,8 +67,7 @@ class Navigator:
     """Nav2 client that sends the waypoints of all probes as goals.
 
     Args:
-        action: name of the action; in a fleet, in the namespace of each probe. "" = the default
-            name.
+        action: name of the action; in a fleet, in the namespace of each probe. "" = default name.
         through: True = a goal has several poses, for NavigateThroughPoses.
         make_client: returns an action client; None = use rclpy's client.
 

@@ -105,7 +105,7 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
         """Release all resources, even if `configure` failed; overridden by subclasses."""
 
     def start_by_itself(self) -> None:
-        """Configure and activate the node without a lifecycle manager, once it spins.
+        """Configure and activate the node itself, without a lifecycle manager.
 
         After a failure the process ends with `REFUSED` or `FAILED`.
         """
@@ -419,10 +419,9 @@ class _RosHandler(logging.Handler):
 
 
 def forward_logs(target: Any, clock: Callable[[], float] = time.monotonic) -> Callable[[], None]:
-    """Forward the package's log records to a ROS logger; equal warnings at most once a second.
+    """Forward the package's log records to a ROS logger; return a function that stops this.
 
-    Returns:
-        A function that stops the forwarding.
+    Equal warnings are forwarded at most once a second.
     """
     source = logging.getLogger(PACKAGE)
     handler = _RosHandler(target, clock)

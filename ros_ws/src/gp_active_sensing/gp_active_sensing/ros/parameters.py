@@ -346,7 +346,6 @@ def _quantities(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[s
 
 
 def _plain(value: Any) -> Any:
-    """Convert a parameter's value to plain data."""
     if isinstance(value, array.array | list | tuple):
         return [_plain(v) for v in value]
     return value

@@ -54,10 +54,7 @@ PROBE_TOPICS: tuple[tuple[str, Any, Any], ...] = (
     ("next_path", Path, qos.latched()),
     ("~/plan", Path, qos.latched()),
 )
-"""Name, type and profile of each topic of a probe.
-
-In a fleet the names have the probe's namespace, such as ``~/probe_1/plan``.
-"""
+"""Name, type and QoS profile of each topic of a probe; a fleet adds its namespace."""
 
 
 class Waypoints:
@@ -162,7 +159,6 @@ class Waypoints:
         self._publish(probe, [outputs.waypoint_message(here, topology.frame, self._now_ns(), z)])
 
     def _publish(self, probe: str, messages: list[PoseStamped]) -> None:
-        """Publish the next waypoint, and a path of all known waypoints."""
         path = Path(header=messages[0].header, poses=messages)
         for name, message in (("next_waypoint", messages[0]), ("next_path", path)):
             topic = probe_topic(probe, name)
@@ -241,11 +237,11 @@ GRID_TOPICS: tuple[tuple[str, Any, Any], ...] = (
     ("~/std_grid", OccupancyGrid, qos.latched()),
     ("~/grid_limits", Float64MultiArray, qos.latched()),
 )
-"""Name, type and profile of each topic of occupancy grids, for maps with square cells."""
+"""Name, type and QoS profile of each topic of occupancy grids, for maps with square cells."""
 
 
 def further_topics(name: str) -> tuple[tuple[str, Any, Any], ...]:
-    """Return name, type and profile of each topic of a further quantity."""
+    """Return name, type and QoS profile of each topic of a further quantity."""
     topics = (("~/field", PointCloud2, qos.latched()), *GRID_TOPICS)
     return tuple((probe_topic(name, topic), kind, profile) for topic, kind, profile in topics)
 
@@ -282,7 +278,6 @@ class GridPublisher:
             self._publish(probe_topic(quantity, f"~/{name}_grid"), message)
 
     def _lattice(self, topology: Topology) -> Lattice | None:
-        """Return the lattice of a map's square cells; None = the map has none."""
         if self._known is None or self._known[0] is not topology:
             try:
                 self._known = topology, square_lattice(topology)
@@ -304,10 +299,7 @@ TOPICS: tuple[tuple[str, Any, Any], ...] = (
     ("~/length_scale_belief", Float64MultiArray, qos.latched()),
     *GRID_TOPICS,
 )
-"""Name, type and profile of each topic of the mission.
-
-The topics are private, since Nav2 has a /map and a /plan of other types.
-"""
+"""Name, type and QoS profile of each private topic of the mission; Nav2 has its own /map."""
 
 PROBES_SECONDS = 0.5
 """Interval between messages with the probes' positions [s, real time]."""
@@ -437,10 +429,7 @@ class Publishers:
         self._telling.budget()
 
     def mission_ended(self) -> str:
-        """Write summary and report; return a text on problems with the records, or "".
-
-        The last waypoint stays published.
-        """
+        """Write summary and report; return a text on problems with the records, or ""."""
         mission, recorder = self._parts.mission, self._parts.recorder
         logger = self._node.get_logger()
         logger.info(f"the mission is over: {mission.reason}; the last waypoint stays published")
@@ -466,11 +455,7 @@ class Publishers:
                 self._node.end(0)
 
     def finish(self, reason: str) -> str:
-        """End the mission on request, when no decision is being computed.
-
-        Returns:
-            Text on problems with the records; "" = none.
-        """
+        """End the mission on request; return a text on problems with the records, or ""."""
         self._stop(reason)
         self.send_results(self._parts.mission.look())
         return self.mission_ended()

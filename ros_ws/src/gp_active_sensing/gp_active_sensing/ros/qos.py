@@ -78,11 +78,9 @@ def words(profile: QoSProfile) -> str:
 
 
 def advice(policy: str, *, publishing: bool) -> str:
-    """Return advice on an incompatible QoS policy.
+    """Return advice on an incompatible QoS policy, named as by `policy_name`.
 
-    Args:
-        policy: name from `policy_name`.
-        publishing: True = this node publishes the topic.
+    `publishing` True = this node publishes the topic.
     """
     if policy == "RELIABILITY":
         return (
@@ -128,8 +126,8 @@ def why_silent(node: Any, topic: str, expected: str, start: str, setting: str) -
 class MessageGate:
     """Decoder of messages with limits on size and rate.
 
-    A message beyond the limits is only counted. No publisher can therefore use up the node's time
-    or memory.
+    Messages beyond the limits are only counted, so that no publisher can exhaust the node's time or
+    memory.
 
     Args:
         refuse: called with the reason and the text for a rejected message.

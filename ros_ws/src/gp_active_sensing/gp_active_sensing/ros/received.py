@@ -29,7 +29,7 @@ _FASTER = 1.1
 """Largest accepted ratio of the received rate to the configured rate."""
 
 Needs = dict[str, tuple[float, str]]
-"""Proposed value and comment for each parameter that a rate requires, by name."""
+"""Proposed values and comments, by the parameter's name."""
 
 
 @dataclass
@@ -37,7 +37,6 @@ class Received:
     """Messages received on a topic.
 
     Args:
-        topic: name of the topic.
         messages: list with the newest message; [] = no message.
         times: arrival of each message (monotonic seconds).
         silent: time from the last message to the end of the subscription [s].
@@ -64,8 +63,8 @@ class Received:
     def gap(self) -> float:
         """Time between two messages [s, real time]; NaN = fewer than two messages.
 
-        If the silence at the end was longer, this silence is returned, for topics without a
-        constant rate.
+        A longer silence after the last message is returned instead, for a topic without a constant
+        rate.
         """
         if len(self.times) < 2:
             return math.nan
@@ -135,7 +134,6 @@ def reading_needs(
 
 
 def _queue(stream: str, expected: float, received: Collection[Received]) -> Needs:
-    """Return the queue parameter that suits the highest rate."""
     rate = _largest([each.rate for each in received])
     if rate <= _FASTER * expected:
         return {}
@@ -143,7 +141,6 @@ def _queue(stream: str, expected: float, received: Collection[Received]) -> Need
 
 
 def _largest(values: Collection[float]) -> float:
-    """Return the largest value that is not NaN; 0 = none."""
     return max((value for value in values if math.isfinite(value)), default=0.0)
 
 

@@ -1,7 +1,6 @@
-"""Inspect a running ROS system, and compare it with the needs of a mission.
+"""Compare the topics, types, fields, frames and rates of a running ROS system with a mission.
 
-The comparison covers topics, types, fields, frames and rates. `commands.mission_draft` shows the
-result.
+`commands.mission_draft` shows the result.
 """
 
 from __future__ import annotations
@@ -285,14 +284,10 @@ def pose_misfits(
     places: Topology | None,
     why_no_transform: Callable[[str, str], str],
 ) -> list[str]:
-    """Return the problems of received poses.
+    """Return the problems of received poses on the map `places` (None = unknown so far).
 
-    Args:
-        pose: configuration of the poses.
-        received: received messages.
-        places: the map; None = unknown so far.
-        why_no_transform: returns why tf has no transform to the map's frame (first argument) from
-            another frame; "" = tf has one.
+    `why_no_transform` returns why tf has no transform to the map's frame (first argument) from
+    another frame; "" = tf has one.
     """
     if not received.messages:
         return [_silent("pose", received)]
@@ -347,13 +342,10 @@ def roads_note(received: Received, places: Topology | None) -> str:
 
 
 def waypoint_note(name: str, listeners: Topics, topics: Topics, poses: Collection[str]) -> str:
-    """Return a text on missing or unsuitable subscribers of the waypoints; "" = none.
+    """Return a text on missing or unsuitable subscribers of the waypoint topic `name`, or "".
 
-    Args:
-        name: topic of the waypoints.
-        listeners: types of the topics with a subscriber, by name.
-        topics: types of the topics with a publisher, by name.
-        poses: topics of poses; their subscribers do not count.
+    `listeners` and `topics` have the types of the topics with a subscriber and with a publisher.
+    Subscribers of the pose topics `poses` do not count.
     """
     there = listeners.get(name, ())
     if others := sorted({*there, *topics.get(name, ())} - {_WAYPOINT}):

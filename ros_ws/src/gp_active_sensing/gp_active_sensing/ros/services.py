@@ -112,7 +112,6 @@ class FleetServices:
         self._listed = frozenset(config.probes)
         self._topics = config.topics
         self._services: dict[str, list[Any]] = {}
-        """Services of each probe, by name."""
         for name in self._mission.probes:
             if name:
                 self._offer(name)

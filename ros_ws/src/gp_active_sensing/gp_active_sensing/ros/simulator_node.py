@@ -111,7 +111,6 @@ class SimulatorNode(GuardedNode):
         return {name: probe.battery for name, probe in self._probes.items()}
 
     def _probe_names(self) -> list[str]:
-        """Return the names of the scenario's probes; [] = a single probe."""
         try:
             return list(load_scenario(str(self.parameters.given.get("scenario", ""))).names)
         except ActiveSensingError:  # `configure` reports the error
@@ -150,7 +149,6 @@ class SimulatorNode(GuardedNode):
         )
 
     def _connect(self, name: str, player: SimulatedRobot) -> None:
-        """Create the topics of a probe."""
         # A busy subscriber loses nothing. With `keep`, a restarted subscriber loses nothing.
         profile = qos.reliable(1000, latched=self._config.keep)
         pose = self.create_publisher(Odometry, probe_topic(name, "pose"), profile)
@@ -162,7 +160,6 @@ class SimulatorNode(GuardedNode):
         self.own(self.create_subscription(PoseStamped, topic, callback, qos.latched()))
 
     def _where_they_begin(self) -> str:
-        """Return a text with the start place of each probe."""
         places = [
             f"{name} at {'no place' if at is None else self._names[at]}"
             for name, at in ((name, probe.player.at) for name, probe in self._probes.items())

@@ -312,7 +312,6 @@ class Subscriptions:
         return pose
 
     def _tf(self) -> TransformBuffer | None:
-        """Return the transforms; None = tf is not available."""
         if self._buffer is None and not self._no_tf:
             try:
                 self._buffer = TransformBuffer(self._node, "a pose in another frame than the map's")
@@ -341,8 +340,6 @@ class _Quantity:
     Args:
         name: name of a further quantity; "" = the main quantity.
         key: section of the quantity's configuration.
-        config: configuration of the quantity's readings.
-        reader: reader of the quantity's values.
     """
 
     name: str

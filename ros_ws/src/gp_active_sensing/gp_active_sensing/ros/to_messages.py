@@ -176,7 +176,6 @@ def values_cloud(points: Points, header: Header) -> PointCloud2:
 def _cloud(
     header: Header, fields: Sequence[tuple[str, int, int]], count: int, data: bytes, dense: bool
 ) -> PointCloud2:
-    """Return a cloud of packed points with the given fields."""
     return PointCloud2(
         header=header,
         height=1,

@@ -79,7 +79,7 @@ class Worker:
         return not any(thread.is_alive() for thread in self._threads)
 
     def settle(self) -> bool:
-        """Wait for the planner thread to finish its jobs; return whether it did in time."""
+        """Wait for the planner thread to finish its jobs; return whether it finished in time."""
         done = threading.Event()
         self._jobs.put(done)
         return done.wait(SETTLE_SECONDS)

@@ -17,10 +17,7 @@ logger = logging.getLogger(__name__)
 CATCH_UP_SECONDS = 2.0
 """Time without a missed message after which the queue is released [s, real time]."""
 MOST_SECONDS = 30.0
-"""Longest wait for missed messages [s, real time].
-
-If the clocks of two computers differ, all stamps look old.
-"""
+"""Longest wait for missed messages [s, real time], even if all stamps look old."""
 MOST_WAITING = 50_000
 """Largest number of queued messages of a probe; a full queue is released."""
 
@@ -142,10 +139,7 @@ class DuplicateFilter:
             del self._single[next(iter(self._single))]
 
     def note(self, event: ReadingUsed | ReadingGated) -> None:
-        """Store the readings of an event.
-
-        A gated reading that was used later is in two events, but is stored once.
-        """
+        """Store the readings of an event; a gated reading that was used later is stored once."""
         reading = event.reading
         if isinstance(event, ReadingUsed) and event.first_ns is not None:
             self._windows.append((event.first_ns, reading.stamp_ns))
@@ -172,6 +166,5 @@ class DuplicateFilter:
 
 
 def _spans(windows: Collection[tuple[int, int]]) -> tuple[list[int], list[int]]:
-    """Return the sorted first stamps of windows, and the running maximum of their last stamps."""
     begins, ends = zip(*sorted(windows), strict=True) if windows else ((), ())
     return list(begins), list(itertools.accumulate(ends, max))

@@ -63,9 +63,7 @@ def common_delay(likelihoods: Iterable[FloatArray]) -> tuple[float, float, float
     """Return the common delay [s], its standard error [s] and a log-likelihood ratio [nat].
 
     The ratio compares the likelihood of the common delay with the likelihood of delay 0.
-
-    Args:
-        likelihoods: result of `log_likelihood` for each block; at least one.
+    `likelihoods` has the result of `log_likelihood` for each block.
     """
     total = _log_sum(np.sum(list(likelihoods), axis=0)) - math.log(len(SCATTERS))
     best = int(np.argmax(total))
@@ -111,7 +109,6 @@ KEPT = 40
 BLOCKS = 3
 """Smallest number of blocks for an estimate."""
 ENOUGH = BLOCKS * FULL
-"""Smallest number of readings for an estimate."""
 EVIDENCE = 8.0
 """Smallest log-likelihood ratio of a reported delay to the delay 0 [nat]."""
 ERRORS = 3.0
@@ -188,7 +185,6 @@ class DelayEvidence:
 
     def __init__(self) -> None:
         self.samples = 0
-        """Number of processed readings."""
         self._likelihoods: deque[FloatArray] = deque(maxlen=KEPT)
         """Result of `log_likelihood` for each of the newest blocks."""
         self._block: Block | None = None
@@ -205,10 +201,7 @@ class DelayEvidence:
         self._block, self._found, self._parts = block, [], []
 
     def work(self) -> bool:
-        """Evaluate one length-scale and delay; return whether a block is complete.
-
-        A call takes milliseconds.
-        """
+        """Evaluate one length-scale and delay; return whether a block is complete."""
         block = self._block
         if block is None:
             return False
@@ -273,7 +266,7 @@ class DelayMonitor:
             self._pending.append((stamp_ns, value))
 
     def moved(self, newest_ns: int) -> None:
-        """Sample the readings whose poses up to `newest_ns` have come."""
+        """Sample the waiting readings, given that all poses up to `newest_ns` have come."""
         self._newest_ns = newest_ns
         while self._pending and self._pending[0][0] - newest_ns > 1e9 * AHEAD:
             self._pending.popleft()

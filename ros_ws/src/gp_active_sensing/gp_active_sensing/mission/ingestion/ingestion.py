@@ -242,7 +242,6 @@ class Ingestion(ReadingIntake):
             intake.drive(pose, match, received)
 
     def _hold_pose(self, intake: ReadingIntake, now: float) -> None:
-        """Use the newest pose for readings that have waited long enough for a pose."""
         pose = self.track.newest
         if self._holds is None or pose is None:
             return

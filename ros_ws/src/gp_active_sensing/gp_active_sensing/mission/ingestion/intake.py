@@ -87,7 +87,6 @@ class ReadingIntake:
             loop, gate, window, clock=clock, journal=journal, unit=reading.unit
         )
         self.rejected = self.pipeline.rejected
-        """Number of rejected readings by reason."""
         self.pipeline.stays.near = matcher.near
         self.pipeline.stays.stretch = matcher.stretch
         self.here: Match | None = None
@@ -125,7 +124,7 @@ class ReadingIntake:
         return len(self.pipeline.window) + (0 if self.nearing is None else len(self.nearing))
 
     def take_reading(self, raw: RawReading, received: float) -> None:
-        """Process a reading of the quantity."""
+        """Process a reading of this intake's quantity."""
         self._ready += self._take_reading(raw, received)
 
     def drive(self, pose: Pose, match: Match | None, received: float) -> None:
@@ -205,11 +204,7 @@ class ReadingIntake:
         self.visits.left.clear()
 
     def _come_nearer(self, received: float) -> list[PendingReading]:
-        """Return the readings of points that need not wait any longer.
-
-        The probe's position is taken at the newest pose's stamp minus the delay, because all
-        readings up to that stamp have come.
-        """
+        """Return the readings of points that need not wait any longer."""
         pose, match = self.track.newest, None if self.off_map else self.here
         if self.nearing is None or pose is None:
             return []

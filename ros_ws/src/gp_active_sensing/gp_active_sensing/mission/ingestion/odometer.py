@@ -63,7 +63,6 @@ class Odometer:
         self, most: float, length: Callable[[float, float, float], float], *, twists: bool = False
     ) -> None:
         self.metres = 0.0
-        """Metres driven since the start of the mission."""
         self.counted: Pose | None = None
         """Anchor up to which `metres` are counted, with the stamp of the newest pose."""
         self.noise = 0.0
@@ -177,7 +176,6 @@ class Odometer:
                 self._count(Pose(last[0], pose.frame, x, y, math.nan, z=pose.z), pose)
 
     def _begin(self, pose: Pose) -> None:
-        """Restart the noise estimate at a pose."""
         self._square = self._product = self._seen = 0.0
         self._step = self._bend = None
         self._run = pose.x, pose.y, self.metres

@@ -66,7 +66,6 @@ class OutlierGate:
         The belief's noise is not used here, since it is the noise of averages.
         """
         self.forgotten = 0
-        """Number of readings that were dropped from the full store."""
         self._loop = loop
         self._kept: deque[Reading] = deque()
         self._rows: dict[int | None, _Row] = {}
@@ -76,9 +75,7 @@ class OutlierGate:
         self._until = -1
         """Number of observed places when the predictions in `_known` were computed."""
         self._transform: Transform = IDENTITY
-        """Transform of the belief when the predictions in `_known` were computed."""
         self._at = 0.0
-        """Time of the belief when the predictions in `_known` were computed [s]."""
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -217,11 +214,7 @@ class OutlierGate:
 def _deviations(weights: FloatArray, z: FloatArray) -> float:
     """Convert deviations from a mixture to one deviation from a normal distribution.
 
-    All deviations are in standard deviations.
-
-    Args:
-        weights: (L,) weights of the components.
-        z: (L,) deviation from each component.
+    `weights` and `z` are (L,); all deviations are in standard deviations.
     """
     from scipy.special import log_ndtr, logsumexp, ndtri_exp
 

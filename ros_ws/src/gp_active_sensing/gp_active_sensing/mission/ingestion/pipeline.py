@@ -156,7 +156,6 @@ class ReadingPipeline:
         return due
 
     def _count_gated(self) -> None:
-        """Update the number of gated readings, which decreases when gated readings are used."""
         self.rejected["gated"] = len(self.gate) + self.gate.forgotten
         if not self.rejected["gated"]:
             del self.rejected["gated"]
@@ -167,7 +166,6 @@ class ReadingPipeline:
         self._count_gated()
 
     def _use_all(self, due: list[PendingReading]) -> list[Reading]:
-        """Write readings to the journal and use them; return the used readings."""
         used = [pending for pending in due if self._use(pending)]
         now = self._clock()
         for pending in used:
@@ -215,7 +213,6 @@ class ReadingPipeline:
         self._use_average(stored, event.count)
 
     def _use_average(self, stored: Stored, count: int) -> bool:
-        """Pass an average to the engine; return whether the engine accepts the average."""
         if stored.before is None:
             report = self.loop.tell([stored.placed])
         else:

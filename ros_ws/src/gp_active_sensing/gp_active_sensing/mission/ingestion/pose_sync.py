@@ -60,7 +60,6 @@ class PoseFilter:
         self._agree = 0
         """Number of the consecutive poses at another position."""
         self.jumps = 0
-        """Number of jumps."""
         self.bad_covariances = 0
         """Number of poses with an invalid covariance, which is ignored."""
         self.bad_orientations = 0
@@ -70,10 +69,7 @@ class PoseFilter:
     def unusable(
         self, pose: Pose, frame: str, now_ns: int | None, *, heights: bool = False
     ) -> tuple[str, str] | None:
-        """Return the reason and a text if a pose is not usable; otherwise None.
-
-        On a map with heights (`heights`) a pose needs a z coordinate.
-        """
+        """Return reason and text if a pose is unusable, else None. With `heights`, z is needed."""
         if pose.frame.lstrip("/") != frame:
             why = (
                 f"pose in frame {pose.frame[:100]!r}, the map is in {frame!r} (publish the pose in "
@@ -163,10 +159,7 @@ class PoseFilter:
         return "relocated"
 
     def _drives_on(self, before: Pose, pose: Pose, near: float) -> bool:
-        """Return whether a pose shows that a suspected jump was a drive.
-
-        The speed of a simulated probe can change at once.
-        """
+        """Return whether a pose shows that a suspected jump was a drive."""
         if len(self._strange) != 1:
             return False
         first = self._strange[0]
@@ -243,8 +236,8 @@ def _apart(one: Pose, other: Pose) -> tuple[float, float]:
 class PoseSynchronizer:
     """Bounded queue of readings that wait for a pose.
 
-    The waiting time of a reading ends at the arrival of the message that is processed. A pose that
-    waits in the inbox is therefore not late.
+    The present time is the arrival time of the message that is being processed. A pose that waits
+    in the inbox is therefore not late.
 
     Args:
         seconds: longest wait of a reading for a pose with its stamp or later [s, real time].
@@ -291,10 +284,7 @@ class PoseSynchronizer:
         return found + ready
 
     def after_time(self, now: float) -> list[PendingReading]:
-        """Remove and return the readings that have waited for `seconds` and have a pose.
-
-        A reading without a pose is checked again at the next pose.
-        """
+        """Remove and return the readings that have waited for `seconds` and have a pose."""
         ready: list[PendingReading] = []
         while self._fresh and self._is_patient(self._fresh[0], now):
             pending = self._fresh.popleft()

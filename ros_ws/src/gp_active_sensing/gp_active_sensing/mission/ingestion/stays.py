@@ -75,7 +75,6 @@ class StayAverage:
     def __init__(self, reading: Reading, off: float) -> None:
         self.count = 0
         self.value = 0.0
-        """Average value."""
         self.last = reading.value
         self.x = self.y = self.z = 0.0
         """Average position [m]; NaN = unknown."""
@@ -168,10 +167,7 @@ GAP_SECONDS = 5.0
 _LEAST = 1e-24
 """Smallest variance of an average, as a fraction of 1 plus the square of its value."""
 _AT = 0.08
-"""Largest distance from the place's point that counts as 0, in units of `Stays.near`.
-
-The value is 1 % of the distance between places.
-"""
+"""Largest distance from the place's point that counts as 0, in units of `Stays.near`."""
 
 
 @dataclass(frozen=True)
@@ -248,10 +244,7 @@ class Stays:
         return len(self._open)
 
     def take(self, placed: PlacedReading, *, begins: bool = False) -> Stored:
-        """Add a reading with a place; return the average for the belief.
-
-        With `begins`, the reading begins a new stay.
-        """
+        """Add a reading, with `begins` to a new stay; return the average for the belief."""
         reading = placed.reading
         stay = None if begins else self._stay_of(reading)
         if stay is not None:
@@ -299,11 +292,7 @@ class Stays:
 
     @property
     def noise(self) -> float:
-        """Noise variance of a reading, from differences of consecutive readings; 0 = unknown.
-
-        The variation of the field hardly affects this variance. Errors common to all readings do
-        not affect it.
-        """
+        """Noise variance of a reading, from differences of consecutive readings; 0 = unknown."""
         return self._spread.variance
 
     def clear(self) -> None:
@@ -322,7 +311,6 @@ class Stays:
         return Stored(mean, None, count)
 
     def _extend(self, before: StayAverage, stay: StayAverage, average: PlacedReading) -> Stored:
-        """Replace the stay `before` by its extension `stay`."""
         self._open[average.place] = stay
         self._spread.add(stay.last - before.last)
         first_ns = before.stored.reading.stamp_ns
@@ -337,7 +325,6 @@ class Stays:
         return stay if stay is not None and self._may_extend(stay, reading) else None
 
     def _may_extend(self, stay: StayAverage, reading: Reading, readings: int = 1) -> bool:
-        """Return whether a reading may extend a stay."""
         stamp_ns = reading.stamp_ns
         apart = max(stay.first_ns - stamp_ns, stamp_ns - stay.last_ns)
         whole = max(stay.last_ns, stamp_ns) - min(stay.first_ns, stamp_ns)
@@ -353,10 +340,7 @@ class Stays:
         return apart < 1e9 * GAP_SECONDS
 
     def _single(self, placed: PlacedReading, *, further: bool) -> PlacedReading:
-        """Return the first reading of a stay as stored in the belief.
-
-        At the place's point the reading is unchanged. Elsewhere it gets a distance from the point.
-        """
+        """Return the first reading of a stay as stored in the belief, with its distance."""
         reading, near = placed.reading, self.near(placed.place)
         across, up = math.sqrt(reading.position_variance), math.sqrt(reading.height_variance)
         if math.isfinite(near):
@@ -370,7 +354,6 @@ class Stays:
         return self._beside(placed, across * times, up * times)
 
     def _beside(self, placed: PlacedReading, across: float, up: float) -> PlacedReading:
-        """Return the reading with its distance from the place's point [m]."""
         reading = placed.reading
         noise = reading.noise_variance or self._noise_of_one(reading)
         if noise is None:

@@ -152,10 +152,7 @@ _STEP = 0.02
 _PATIENCE = 1.0
 """Time without an approach after which waiting readings are used [s]."""
 _SILENCE = 3.0
-"""Time without a pose after which the probe counts as standing [s].
-
-Some localisations send no poses while the probe stands.
-"""
+"""Time without a pose after which the probe counts as standing [s]."""
 
 
 _LONGEST = 60.0
@@ -204,11 +201,8 @@ class ClosestPoint:
     ) -> list[PendingReading]:
         """Set the probe's position; return the readings that need not wait any longer.
 
-        Args:
-            place: place in whose cell the pose is; None = in no cell.
-            distance: distance of the pose from the place's point [m].
-            stamp_ns: stamp of the pose, not before the previous stamp [ns].
-            received: arrival of the pose (monotonic seconds).
+        The pose is in the cell of `place` (None = in no cell), at a `distance` from the place's
+        point [m]. The stamp is not before the previous stamp.
         """
         self._here = place, distance, stamp_ns
         return [queued for each in list(self._approaches) for queued in self._look(each, received)]
@@ -375,7 +369,6 @@ def _span(queued: PendingReading) -> tuple[int, int]:
 
 
 def _together(before: PendingReading, queued: PendingReading) -> PendingReading:
-    """Return the average `before` with one more reading."""
     count, new, old = before.count + 1, queued.reading, before.reading
     first_ns, last_ns = _span(before)
     latest = new if new.stamp_ns >= last_ns else old
