@@ -87,8 +87,9 @@ def assurance(belief: Belief, weights: FloatArray, error: float, of: str = MEAN)
         Var[X] = 2 c^2 \operatorname{tr}(W C W C) + 4 c\, \delta^T W C W \delta .
 
     X is approximated by a gamma distribution with this mean and this variance [Satterthwaite1946].
-    The probability of :math:`X \le` `error`² is averaged over λ with the weights of the belief, and
-    over c with :math:`Q_\lambda / c \sim \chi^2_\nu` (see `prior.integrate_scale`).
+    The probability of :math:`X \le` `error`² is averaged over λ and c. λ has the weights of the
+    belief. The distribution of c is :math:`Q_\lambda / c \sim \chi^2_\nu` (see
+    `prior.integrate_scale`).
 
     With `WORST`, return the probability that no place has an expected squared error above `error`².
 

@@ -44,7 +44,7 @@ class Attributes:
         """Return the attributes of n places as columns; leave out attributes without variation.
 
         Numbers are (n,), NaN without a value. A numerical attribute without values at some places
-        gets a second column, which is 1 at the places with a value and 0 elsewhere.
+        gets a second column: 1 at the places with a value, and 0 elsewhere.
         """
         made = {name: _of_numbers(values) for name, values in numbers.items()}
         made |= {name: _of_categories(words) for name, words in (categories or {}).items()}

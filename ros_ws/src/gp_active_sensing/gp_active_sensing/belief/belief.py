@@ -357,8 +357,8 @@ class Belief:
                 variance over this distance is added to a given `noise_variance`.
 
         Raises:
-            ReadingError: the value is not finite, too large, or outside the transform's domain, or
-                the variance is not above 0; the belief does not change.
+            ReadingError: the value is not finite, too large or outside the transform's domain, or
+                the variance is not above 0. The belief does not change.
             IndexError: `location` is not a place.
         """
         value, noise_variance = self.check(location, value, noise_variance)
@@ -626,9 +626,9 @@ class Belief:
 
         Use the copy before summing products of covariances. The variance of a vague mean is 10¹²
         times the field's variance, so rounding would dominate the sum. Let r be the variance of a
-        reading, and H the basis of the mean. If the mean's variance, averaged over the places,
-        exceeds m r, the coefficients of H get the prior precision :math:`I + G / (m r)` with
-        :math:`G = H^T H / n`. Otherwise this belief itself is returned. The copy shares the data of
+        reading, H the basis of the mean, and :math:`G = H^T H / n`. If the mean's variance,
+        averaged over the places, exceeds m r, the coefficients of H get the prior precision
+        :math:`I + G / (m r)`. Otherwise this belief itself is returned. The copy shares the data of
         this belief: do not add readings to the copy.
 
         Args:
@@ -783,7 +783,8 @@ class Belief:
 
         Readings are weighted by precision. The average depends on λ only if some readings of a
         place have their own variance and others do not. With drift, each reading has its present
-        weight. The forgetting kernel averages only readings of the latest time slot.
+        weight. With the forgetting kernel, the average includes only readings of the latest time
+        slot.
 
         Raises:
             ValueError: a place has no reading.

@@ -85,7 +85,7 @@ class CollapsedReadings:
     def remove(
         self, place: int, value: float, variance: float | None, off: Off | None = None
     ) -> None:
-        """Remove one added reading in O(1); exact if the place has no other reading."""
+        """Remove one added reading in O(1), without rounding if the place has no other reading."""
         self.count[place] -= 1
         if off is not None and variance is not None:
             stays = self._stays.pop(place)

@@ -348,7 +348,7 @@ class Conditioning:
         """Store a reading as its place's latest; return whether it repeats the previous reading.
 
         A driver that is faster than its sensor publishes the same value again within `_REPEATED`
-        seconds. Equal readings at one time, or of a coarse sensor, are not repetitions.
+        seconds. Equal readings are no repetition at one time, or from a coarse sensor.
         """
         if self._history is not None or off is not None:
             return False
@@ -672,7 +672,7 @@ class Conditioning:
             self._stale = dict.fromkeys(self.order)
 
     def _hidden(self, least: FloatArray, noise: FloatArray, mean: FloatArray) -> FloatArray:
-        """Return the (L, k) variance, after the transform, due to rounding of readings to steps d.
+        """Return the (L, k) transformed variance due to rounding of readings to steps d.
 
         Noise with a standard deviation of d/2 or more averages rounding out: the result is then 0.
 
@@ -686,7 +686,8 @@ class Conditioning:
         return np.asarray(np.where(small, least[:, None] / steep, 0.0))
 
     def floor(self, mean: FloatArray, which: IntArray | None = None) -> FloatArray | None:
-        """Return the (L, m) lower limit of the field's variance by the resolution; None = no limit.
+        """Return the (L, m) lower limit of the field's variance by the resolution, None without
+        one.
 
         Call `update` first. See `Resolution`.
 

@@ -35,7 +35,7 @@ SHARES = (
     (0.9999, 0.00005, 0.00005),
 )
 """Fractions of a reading's variance in smooth field, independent component of each place, and
-noise; sorted by the fraction of the smooth field."""
+noise. The entries are sorted by the first fraction."""
 _COARSE = 4
 """Number of the first entries of `SHARES` that are used for a field with drift."""
 LONG = 1.0

@@ -161,7 +161,7 @@ class Ageing:
 
     @property
     def most_slots(self) -> int:
-        """Largest number of stored slots; the forgetting kernel's cost grows with its cube."""
+        """Largest number of stored slots, which limits the cubic cost of the forgetting kernel."""
         return _MOST_ROWS if self.config.kind == "kernel" else 10**9
 
     def used(self, times: FloatArray, now: float, first: float) -> BoolArray:

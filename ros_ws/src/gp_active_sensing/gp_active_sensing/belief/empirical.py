@@ -132,7 +132,7 @@ def empirical(
 
 
 def _correlations(x: FloatArray, present: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return a mask (n, n) of pairs read together, their correlations, and their variances."""
+    """Return (n, n) arrays: mask of pairs read together, correlations, and their variances."""
     both = present.T.astype(np.float64) @ present
     together = both >= _FEWEST
     np.fill_diagonal(together, False)
@@ -195,12 +195,12 @@ class EmpiricalCovariance(LocationCovariance):
         self._signal = np.array([h.signal_std**2 for h in hyperparameters])
 
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
-        """Return the (L, r, c) covariance of the latent field."""
+        """Return the (L, r, c) prior covariance of `rows` and `columns` under each candidate λ."""
         block = self._unit[np.ix_(rows, columns)]
         return np.asarray(self._signal[:, None, None] * block)
 
     def variance(self, locations: IntArray) -> FloatArray:
-        """Return the (L, m) prior variance of the latent field."""
+        """Return the (L, m) prior variance at `locations` under each candidate λ."""
         return np.asarray(self._signal[:, None] * self._unit.diagonal()[locations])
 
     def only(self, which: Sequence[int]) -> EmpiricalCovariance:

@@ -111,7 +111,7 @@ class KernelCovariance(LocationCovariance):
             self._table = self._computed(everywhere, everywhere)
 
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
-        """Return the (L, r, c) covariance of the latent field."""
+        """Return the (L, r, c) prior covariance of `rows` and `columns` under each candidate λ."""
         if self._table is None:
             return np.asarray(self._computed(rows, columns)[self._which])
         return np.asarray(
@@ -119,7 +119,7 @@ class KernelCovariance(LocationCovariance):
         )
 
     def variance(self, locations: IntArray) -> FloatArray:
-        """Return the (L, m) prior variance of the latent field."""
+        """Return the (L, m) prior variance at `locations` under each candidate λ."""
         return np.asarray(self._variance[:, locations][self._which])
 
     def only(self, which: Sequence[int]) -> KernelCovariance:

@@ -193,7 +193,7 @@ class GraphCovariance(LocationCovariance):
             del self._tables[ell]
 
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
-        """Return the (L, r, c) covariance of the latent field.
+        """Return the (L, r, c) prior covariance of `rows` and `columns` under each candidate λ.
 
         A small map uses tables. A larger map costs O(L k r c) with k eigenvectors.
         """
@@ -209,7 +209,7 @@ class GraphCovariance(LocationCovariance):
         return np.asarray(k)
 
     def variance(self, locations: IntArray) -> FloatArray:
-        """Return the (L, m) prior variance of the latent field."""
+        """Return the (L, m) prior variance at `locations` under each candidate λ."""
         return np.repeat(self._signal[:, None], len(locations), axis=1)
 
     def only(self, which: Sequence[int]) -> GraphCovariance:

@@ -35,7 +35,7 @@ _LITTLE = 0.05
 _NOTHING = 1e-3
 """Posterior weight below which a variance component of a kernel is removed."""
 _FEWER = 0.75
-"""Largest remaining fraction of the candidates at which negligible candidates are removed."""
+"""Largest fraction of the candidates that a removal of negligible candidates may leave."""
 _SAME = 1e-6
 """Distance below which two places count as one [extents of the map]."""
 _LEAST, _MOST = 0.25, 4.0
@@ -315,7 +315,7 @@ class KernelGrid:
         return replace(self, scales=scales, parts=parts), word + why
 
     def _beside(self, part: HyperParameters) -> list[HyperParameters]:
-        """Return the neighbours of `part` on the ladder, and copies with other attributes."""
+        """Return the neighbours of `part` in `ladder`, and copies with another `attribute_std`."""
         base = _level(part)
         if base not in self.ladder:
             return []
@@ -379,7 +379,7 @@ class CandidateGrid:
         return joined([covariance for covariance, _ in made]), prior
 
     def on(self, other: CandidateGrid) -> CandidateGrid:
-        """Return this grid's length-scales and parts over the places of `other`.
+        """Return a grid over the places of `other`, with this grid's length-scales and parts.
 
         Raises:
             ValueError: `other` has other kernels.

@@ -78,7 +78,7 @@ class LeaveOneOut:
 
     @property
     def explained(self) -> float | None:
-        """Fraction of the averages' variance that the other places explain (R²), at most 1.
+        """Fraction (R²) of the variance of places' average readings that the other places explain.
 
         At 0 or less, the belief predicts no better than the mean of the other places. The fraction
         is None with fewer than `FEWEST` places, or if all averages are equal.
@@ -210,7 +210,7 @@ MANY = 600
 
 @dataclass(frozen=True)
 class Explained:
-    """Fraction of the variance of the places' average readings that the other places explain.
+    """Fraction (R²) of the variance of places' average readings that the other places explain.
 
     A computation costs O(L D³) for D places. The next computation follows after a tenth more
     places, and at least five. The cost per added place is thus O(10 L D²). Above `MANY` places, the

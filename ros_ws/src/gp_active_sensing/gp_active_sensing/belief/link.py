@@ -6,16 +6,17 @@ the dense quantity A:
 .. math:: f_B(x) = m_B(x) + c\, \frac{f_A(x) - m_A}{s_A} + r_B(x), \quad c \sim N(0, s_c^2).
 
 r_B is an independent field with the candidates λ of B's belief. Given the readings of A,
-:math:`f_A` has mean :math:`\mu` and covariance C over all candidates of A. Let :math:`a = (\mu -
-m_A) / s_A`. After integrating c out, the covariance of :math:`f_B` is
+:math:`f_A` has mean :math:`\mu` and covariance C over all candidates of A. Let
+:math:`a = (\mu - m_A) / s_A`. After integrating c out, the covariance of :math:`f_B` is
 
 .. math:: K_r + s_c^2\, (a a^T + C / s_A^2).
 
 B is approximated by a Gaussian process with this covariance. The column a acts as a shrinkage term
-of B's mean, and the uncertainty of A's map adds to the uncertainty of B. :math:`m_A` is the mean of
-:math:`\mu` over the places, and :math:`s_A^2` the mean of :math:`(\mu - m_A)^2 +
-\operatorname{diag} C`. The link thus explains :math:`s_c^2` of a place's variance, on average.
-:math:`s_c^2` is one of `SHARES` times the variance of r_B, weighted by the evidence; 0 is no link.
+of B's mean, and the uncertainty of A's map adds to the uncertainty of B. Let :math:`m_A` be the
+mean of :math:`\mu` over the places, and :math:`s_A^2` the mean of
+:math:`(\mu - m_A)^2 + \operatorname{diag} C`. The link then explains :math:`s_c^2` of a place's
+variance, on average. The candidates of :math:`s_c^2` are `SHARES` times the variance of r_B,
+weighted by the evidence; 0 is no link.
 
 If A and B were read at the same places with the same precision, A's map adds no information
 (autokrigeability) [Wackernagel2003]. A link is therefore made only if A was read at more places.
@@ -43,7 +44,8 @@ AUTO = "auto"
 SHARES = (0.0, 1.0, 10.0)
 """Candidate variances that the link explains, relative to the variance of r_B."""
 _PRIOR = np.array([0.8, 0.1, 0.1])
-"""Prior weights of `SHARES`; a few readings of unrelated fields may agree by chance."""
+"""Prior weights of `SHARES`. No link has a large weight, because a few readings of unrelated fields
+may agree by chance."""
 _CANDIDATES = 4
 """Largest number of candidates λ of the dense quantity; the most probable are used."""
 _MOST = 300
@@ -53,8 +55,8 @@ _GROWTH = 1.1
 _DENSER = 1.25
 """Smallest ratio of the numbers of observed places (dense to sparse quantity) for a link."""
 _LEAST = 3
-"""Smallest number of observed places of the sparse quantity for a link. The first reading
-determines the mean and the second the scale."""
+"""Smallest number of observed places of the sparse quantity for a link. The first two readings
+determine the mean and the scale."""
 _ROUNDING = 1e-13
 """Eigenvalue, relative to the largest, below which an eigenvalue counts as rounding."""
 
@@ -139,7 +141,7 @@ class LinkedCovariance:
         )
 
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
-        """Return the (L', r, c) covariance of the latent field."""
+        """Return the (L', r, c) prior covariance of `rows` and `columns` under each candidate λ."""
         found = self._some.between(rows, columns)[self._row]
         return self._with(found, self.link.between(rows, columns))
 
@@ -149,7 +151,7 @@ class LinkedCovariance:
         return self._with(found, self.link.between(rows, points.nearest))
 
     def variance(self, locations: IntArray) -> FloatArray:
-        """Return the (L', m) prior variance of the latent field."""
+        """Return the (L', m) prior variance at `locations` under each candidate λ."""
         return self._with(self._some.variance(locations)[self._row], self.link.variance(locations))
 
     def only(self, which: Sequence[int]) -> LinkedCovariance:
@@ -229,7 +231,7 @@ def follow(belief: Belief, template: Belief, source: Belief, *, now: bool = Fals
     """Make, renew or remove the link of a belief if due; return whether the belief changed.
 
     The dense quantity must have a quarter more observed places than the sparse quantity. The link
-    is renewed after a tenth more places of the dense quantity; with `now`, after any new place. The
+    is renewed after a tenth more places of the dense quantity; with `now`, one place is enough. The
     result depends only on the readings and their order. The belief keeps its readings. `template`
     and `source` are as in `linked`.
     """

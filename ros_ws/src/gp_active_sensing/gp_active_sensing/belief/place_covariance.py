@@ -35,7 +35,7 @@ class AddedCovariance(LocationCovariance):
         self._size = np.array([getattr(h, std) ** 2 for h in rest.hyperparameters])
 
     def variance(self, locations: IntArray) -> FloatArray:
-        """Return the (L, m) prior variance of the latent field."""
+        """Return the (L, m) prior variance at `locations` under each candidate λ."""
         return np.asarray(self.rest.variance(locations) + self._size[:, None])
 
     def only(self, which: Sequence[int]) -> AddedCovariance:
@@ -72,17 +72,17 @@ class AttributeCovariance(AddedCovariance):
         self.columns = columns
 
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
-        """Return the (L, r, c) covariance of the latent field."""
+        """Return the (L, r, c) prior covariance of `rows` and `columns` under each candidate λ."""
         shared = self.columns[rows] @ self.columns[columns].T
         return self._add(self.rest.between(rows, columns), shared)
 
     def with_points(self, rows: IntArray, points: Points) -> FloatArray:
-        """Return the (L, r, m) covariance of the latent field at places and at points."""
+        """Return the (L, r, m) prior covariance of places `rows` and m points for candidates λ."""
         shared = self.columns[rows] @ self.columns[points.nearest].T
         return self._add(self.rest.with_points(rows, points), shared)
 
     def variance(self, locations: IntArray) -> FloatArray:
-        """Return the (L, m) prior variance of the latent field."""
+        """Return the (L, m) prior variance at `locations` under each candidate λ."""
         own = np.square(self.columns[locations]).sum(axis=1)
         return np.asarray(self.rest.variance(locations) + self._size[:, None] * own)
 
@@ -111,7 +111,7 @@ class PlaceCovariance(AddedCovariance):
         super().__init__(smooth, "place_std")
 
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
-        """Return the (L, r, c) covariance of the latent field."""
+        """Return the (L, r, c) prior covariance of `rows` and `columns` under each candidate λ."""
         rows, columns = np.asarray(rows), np.asarray(columns)
         found = self.rest.between(rows, columns)
         at, to = np.nonzero(rows[:, None] == columns)
@@ -119,12 +119,12 @@ class PlaceCovariance(AddedCovariance):
         return found
 
     def with_points(self, rows: IntArray, points: Points) -> FloatArray:
-        """Return the (L, r, m) covariance of the latent field at places and at points."""
+        """Return the (L, r, m) prior covariance of places `rows` and m points for candidates λ."""
         return self._add(self.rest.with_points(rows, points), points.shares_of(rows))
 
 
 class LongCovariance(AddedCovariance):
-    """Covariance ``K + σ_l² k_l`` with a long-range component; its length-scale is half the map.
+    """Covariance ``K + σ_l² k_l``; the length-scale of component k_l is half of the map's extent.
 
     This component limits how much readings of one region reveal about another region's amplitude.
 
@@ -139,12 +139,12 @@ class LongCovariance(AddedCovariance):
         self._scale = np.array([rest.hyperparameters[0].long_scales])
 
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
-        """Return the (L, r, c) covariance of the latent field."""
+        """Return the (L, r, c) prior covariance of `rows` and `columns` under each candidate λ."""
         shared = self._shared(rows, self.features[columns])
         return self._add(self.rest.between(rows, columns), shared)
 
     def with_points(self, rows: IntArray, points: Points) -> FloatArray:
-        """Return the (L, r, m) covariance of the latent field at places and at points."""
+        """Return the (L, r, m) prior covariance of places `rows` and m points for candidates λ."""
         shared = self._shared(rows, points.features_on(self.features))
         return self._add(self.rest.with_points(rows, points), shared)
 
@@ -178,16 +178,16 @@ class NoNeighbours(LocationCovariance):
         self._own = np.array([h.signal_std**2 for h in hyperparameters])
 
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
-        """Return the (L, r, c) covariance of the latent field."""
+        """Return the (L, r, c) prior covariance of `rows` and `columns` under each candidate λ."""
         same = np.asarray(rows)[:, None] == np.asarray(columns)
         return np.asarray(self._own[:, None, None] * same)
 
     def with_points(self, rows: IntArray, points: Points) -> FloatArray:
-        """Return the (L, r, m) covariance of the latent field at places and at points."""
+        """Return the (L, r, m) prior covariance of places `rows` and m points for candidates λ."""
         return np.asarray(self._own[:, None, None] * points.shares_of(rows))
 
     def variance(self, locations: IntArray) -> FloatArray:
-        """Return the (L, m) prior variance of the latent field."""
+        """Return the (L, m) prior variance at `locations` under each candidate λ."""
         return np.repeat(self._own[:, None], len(locations), axis=1)
 
     def only(self, which: Sequence[int]) -> NoNeighbours:
@@ -226,8 +226,8 @@ _NEAREST = 4
 _ABOVE = 2
 """Number of places above and below a place for the computation of a vertical slope."""
 _STEEP = 2.0
-"""Ratio of the larger to the smaller of horizontal and vertical distance [map steps] at which a
-step counts as horizontal or vertical."""
+"""Smallest ratio of horizontal to vertical distance [map steps] for a horizontal step. The inverse
+ratio applies to a vertical step."""
 
 
 class Steepness:
@@ -277,7 +277,7 @@ class Steepness:
         """Return the (2, L) squared horizontal and vertical slopes, from steps to nearest places.
 
         With horizontal and vertical steps, the slopes are a least-squares fit. Otherwise the ratio
-        of the length-scales determines the vertical from the horizontal slope.
+        of the length-scales is the ratio between the two slopes.
         """
         offsets = self.points - self.points[place]
         across, up = np.hypot(offsets[:, 0], offsets[:, 1]), np.abs(offsets[:, 2])

@@ -92,7 +92,7 @@ def mixture_at(
 ) -> Mixture:
     """Return the mixture of the noise-free field at points (m,). [Hoang2014, Eqs. 1-2].
 
-    At a place the result equals `Belief.mixture`. O(L |D|² m).
+    At the point of a place, the result equals `Belief.mixture`. O(L |D|² m).
 
     Args:
         data: updated conditioning.

@@ -151,12 +151,12 @@ class HyperParameters:
             places. With `kernels.NONE`, the length-scale has no effect.
         place_std: standard deviation of the independent component of each place; 0 = none.
         attribute_std: standard deviation of the mean that attributes explain; 0 = none.
-        long_std: standard deviation of a component that varies over half of the map; 0 = none. See
+        long_std: standard deviation of the long-range component; 0 = none. See
             `place_covariance.LongCovariance`.
         long_scales: length-scales of that component: one for all features or one per feature.
-        amplitude_slopes: (p,) slopes of the logarithm of the smooth component's standard deviation,
-            per standard deviation of each feature over the places; () = no change over the map.
-            `signal_std` is the root mean square over the places.
+        amplitude_slopes: (p,) slopes of the smooth component's log-amplitude, per standard
+            deviation of each feature; () = constant amplitude. `signal_std` is then a root mean
+            square.
     """
 
     length_scales: tuple[float, ...]
@@ -246,11 +246,11 @@ class LocationCovariance(Protocol):
     """(L,) candidates Λ."""
 
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
-        """Return the (L, r, c) covariance of the latent field."""
+        """Return the (L, r, c) prior covariance of `rows` and `columns` under each candidate λ."""
         ...
 
     def with_points(self, rows: IntArray, points: Points) -> FloatArray:
-        """Return the (L, r, m) covariance of the latent field at places and at points.
+        """Return the (L, r, m) prior covariance of places `rows` and m points for candidates λ.
 
         By default, a point has the covariance of its nearest place. The prior variance at a point
         is always the prior variance at its nearest place.
@@ -258,11 +258,11 @@ class LocationCovariance(Protocol):
         return self.between(rows, points.nearest)
 
     def variance(self, locations: IntArray) -> FloatArray:
-        """Return the (L, m) prior variance of the latent field."""
+        """Return the (L, m) prior variance at `locations` under each candidate λ."""
         ...
 
     def only(self, which: Sequence[int]) -> LocationCovariance:
-        """Return this covariance restricted to candidates λ, given by ascending indices."""
+        """Return this covariance restricted to candidates λ with the ascending indices `which`."""
         ...
 
 
@@ -330,11 +330,11 @@ class FeatureCovariance(LocationCovariance):
         self._amplitude = _Amplitude(features, slopes) if any(slopes) else None
 
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
-        """Return the (L, r, c) covariance of the latent field."""
+        """Return the (L, r, c) prior covariance of `rows` and `columns` under each candidate λ."""
         return self._with(rows, self.features[columns], columns)
 
     def with_points(self, rows: IntArray, points: Points) -> FloatArray:
-        """Return the (L, r, m) covariance of the latent field at places and at points."""
+        """Return the (L, r, m) prior covariance of places `rows` and m points for candidates λ."""
         return self._with(rows, points.features_on(self.features), points.nearest)
 
     def _with(self, rows: IntArray, there: FloatArray, places: IntArray) -> FloatArray:
@@ -346,7 +346,7 @@ class FeatureCovariance(LocationCovariance):
         return found
 
     def variance(self, locations: IntArray) -> FloatArray:
-        """Return the (L, m) prior variance of the latent field."""
+        """Return the (L, m) prior variance at `locations` under each candidate λ."""
         if self._amplitude is None:
             return np.repeat(self._signal[:, None], len(locations), axis=1)
         return np.asarray(self._signal[:, None] * self._amplitude.of(locations) ** 2)
@@ -410,7 +410,7 @@ class JoinedCovariance(LocationCovariance):
         self.hyperparameters = tuple(h for part in parts for h in part.hyperparameters)
 
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
-        """Return the (L, r, c) covariance of the latent field."""
+        """Return the (L, r, c) prior covariance of `rows` and `columns` under each candidate λ."""
         found = np.empty((len(self.hyperparameters), len(rows), len(columns)))
         start = 0
         for part in self.parts:
@@ -420,11 +420,11 @@ class JoinedCovariance(LocationCovariance):
         return found
 
     def with_points(self, rows: IntArray, points: Points) -> FloatArray:
-        """Return the (L, r, m) covariance of the latent field at places and at points."""
+        """Return the (L, r, m) prior covariance of places `rows` and m points for candidates λ."""
         return np.concatenate([part.with_points(rows, points) for part in self.parts])
 
     def variance(self, locations: IntArray) -> FloatArray:
-        """Return the (L, m) prior variance of the latent field."""
+        """Return the (L, m) prior variance at `locations` under each candidate λ."""
         return np.concatenate([part.variance(locations) for part in self.parts])
 
     def only(self, which: Sequence[int]) -> LocationCovariance:

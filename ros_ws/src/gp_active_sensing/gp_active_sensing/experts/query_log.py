@@ -99,7 +99,7 @@ class QueryLog:
         return seconds - self.begun < self.config.timeout
 
     def settle(self) -> None:
-        """Close the question at its decision; later answers are late."""
+        """Close the question at its decision; later answers count as late."""
         if self.begun is not None:
             self.counts["unanswered"] += len(self.missing)
         self.begun, self.places, self.missing = None, (), ()
@@ -156,7 +156,7 @@ class QueryLog:
         return self.counts[f"{REJECTED}{reason}"]
 
     def forget_before(self, seconds: float) -> None:
-        """Forget used answers older than `max_age`; as repetitions they are rejected anyway."""
+        """Forget used answers older than `max_age`: repetitions of them are rejected as too old."""
         if self.config.max_age is None:
             return
         oldest = round(1e9 * (seconds - self.config.max_age))

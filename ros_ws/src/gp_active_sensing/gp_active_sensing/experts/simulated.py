@@ -52,7 +52,7 @@ class SimulatedExpert:
         noise_std: standard deviation of the added noise, stated with each answer [field unit].
         delay: time from the measurement to the answer [s].
         seed: key of the draws.
-        faults: probability of each fault: the answer is lost, not a number, or for another place.
+        faults: probability of each fault of an answer: lost, not a number, or wrong place.
 
     Raises:
         ValueError: an invalid standard deviation or delay, or a place that is not on the map.

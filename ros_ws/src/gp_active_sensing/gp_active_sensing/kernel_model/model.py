@@ -143,7 +143,7 @@ class History:
         rows: (T,) number of rows used.
         names: (K0,) names of the kernels.
         bounds: (T, K0) local ELBOs [nat]; NaN for a kernel without a local ELBO.
-        probabilities: (T, K0) q*(k); 0 for a kernel without a local ELBO.
+        probabilities: (T, K0) probabilities q*(k); 0 for a kernel without a local ELBO.
         softmax: (T, K0) softmax of the local ELBOs.
     """
 

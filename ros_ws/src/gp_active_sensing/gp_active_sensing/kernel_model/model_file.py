@@ -46,7 +46,7 @@ VERSION = 1
 _NAME = 8 * MOST
 """Longest name of a kernel [characters]: five characters, a sign and brackets per base kernel."""
 _LOG, _DOUBT = 50.0, 10.0
-"""Largest absolute value and largest standard deviation of an entry of θ, a logarithm."""
+"""Largest absolute value and largest standard deviation of a log-parameter in θ."""
 _FAR, _LARGE = 1e9, 1e15
 """Largest inducing input and largest inducing variable, in normalised units."""
 _FIT = ("theta_mean", "theta_root", "inducing", "mean", "root", "trace")

@@ -86,7 +86,7 @@ class HeaderReader:
         return self._entries.get(key) is not None
 
     def inside(self, key: str) -> HeaderReader:
-        """Return a reader of a nested object."""
+        """Return a reader of a nested JSON object."""
         return HeaderReader(self.mapping(key), f"{self._where}{key}")
 
     def number(self, key: str, *, low: float = -math.inf, above: float = -math.inf) -> float:
@@ -170,7 +170,7 @@ class HeaderReader:
         return found
 
     def mapping(self, key: str) -> dict[str, Any]:
-        """Return an object as a dictionary."""
+        """Return a JSON object as a dictionary."""
         value = self._get(key)
         if not isinstance(value, dict):
             raise self._expected(key, "an object")

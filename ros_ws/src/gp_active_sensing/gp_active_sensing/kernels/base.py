@@ -54,8 +54,8 @@ class GraphKernel(Protocol):
 class Expression:
     """Kernel composed of base kernels by + and *. [Duvenaud2013; Teng2020, Sec. 2.3].
 
-    Expressions that differ only in the order of terms and factors are equal. As in [Teng2020],
-    other expressions of the same function are different, such as SE×SE and SE.
+    Expressions that differ only in the order of terms and factors are equal. Other equivalent
+    expressions, such as SE×SE and SE, count as different.
     """
 
     parts: tuple[Expression, ...]
@@ -121,7 +121,7 @@ class Sum(Expression):
         return tuple(term for part in self.parts for term in part.terms)
 
     def value(self, leaves: _Values, variances: _Values, *, factor: bool = False) -> Any:
-        """Return the value; see `Expression.value`."""
+        """Return the value of the expression; see `Expression.value`."""
         return reduce(add, [part.value(leaves, variances) for part in self.parts])
 
 
@@ -141,7 +141,7 @@ class Product(Expression):
         return tuple(term for part in sums for term in part.terms) or (self,)
 
     def value(self, leaves: _Values, variances: _Values, *, factor: bool = False) -> Any:
-        """Return the value; see `Expression.value`."""
+        """Return the value of the expression; see `Expression.value`."""
         total = next(variances) if self.terms == (self,) else None
         for part in self.parts:
             value = part.value(leaves, variances, factor=True)
@@ -169,7 +169,7 @@ class BaseKernel(Expression):
         return (self,)
 
     def value(self, leaves: _Values, variances: _Values, *, factor: bool = False) -> Any:
-        """Return the value; see `Expression.value`."""
+        """Return the value of the expression; see `Expression.value`."""
         return next(leaves) if factor else next(variances) * next(leaves)
 
     def warped(self, X: Any, lengths: Any, periods: Any = None, xp: Any = np) -> Any:
@@ -209,7 +209,7 @@ class Stationary(BaseKernel, ABC):
         """Return the correlation at scaled distances `r` of any shape."""
 
     def of_square(self, square: Any, xp: Any = np, alpha: Any = 1.0) -> Any:
-        """Return the value at squared scaled distances."""
+        """Return the kernel's values at squared scaled distances."""
         return self.of_distance(xp.sqrt(square), xp)
 
     def correlation(self, X1: FloatArray, X2: FloatArray, length_scales: FloatArray) -> FloatArray:
@@ -252,7 +252,7 @@ class Periodic(BaseKernel):
         return xp.concatenate([xp.cos(angle) / lengths, xp.sin(angle) / lengths], -1)
 
     def of_square(self, square: Any, xp: Any = np, alpha: Any = 1.0) -> Any:
-        """Return the value at squared scaled distances."""
+        """Return the kernel's values at squared scaled distances."""
         return xp.exp(-0.5 * square)
 
 
@@ -289,7 +289,7 @@ class RationalQuadratic(Stationary):
         return self.of_square(r * r, xp)
 
     def of_square(self, square: Any, xp: Any = np, alpha: Any = 1.0) -> Any:
-        """Return the value at squared scaled distances."""
+        """Return the kernel's values at squared scaled distances."""
         return xp.exp(-alpha * xp.log1p(square / (2.0 * alpha)))
 
 
@@ -307,7 +307,7 @@ class SquaredExponential(Stationary):
         return xp.exp(-0.5 * r * r)
 
     def of_square(self, square: Any, xp: Any = np, alpha: Any = 1.0) -> Any:
-        """Return the value at squared scaled distances."""
+        """Return the kernel's values at squared scaled distances."""
         return xp.exp(-0.5 * square)
 
 

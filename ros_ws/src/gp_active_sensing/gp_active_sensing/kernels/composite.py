@@ -33,7 +33,8 @@ class Parameter:
 
     Args:
         kind: noise, scale, length_scale, period or alpha.
-        leaf: index of the leaf (base kernel), left to right; of the term for a scale; -1 for noise.
+        leaf: index of the base kernel, left to right. For a scale, it is the index of the term; for
+            noise, it is -1.
         dimension: index of the input; -1 for a parameter without an input.
         mean, std: normal prior of the logarithm, in normalised units.
     """
@@ -123,7 +124,7 @@ class Composite:
         return self.joined(theta, [leaf.variance(self._warped(theta, k, X)) for k, leaf in leaves])
 
     def stretched(self, theta: FloatArray, factor: float) -> FloatArray:
-        """Return θ (P,) with the length-scales of all leaves except LIN multiplied by a factor.
+        """Return θ (P,) after multiplying all length-scales, except those of LIN, by `factor`.
 
         `typical_length` is multiplied by the same factor. Periods do not change.
         """
