@@ -48,7 +48,7 @@ FEWEST = 10
 _AGAIN = 1.25
 """Growth factor of the number of observed places at which a transform is selected again."""
 _ROUNDING = 1e-9
-"""Standard deviation of readings, relative to the largest, below which they count as equal."""
+"""Relative standard deviation below which readings count as equal."""
 _CLEAR = 5.0
 """Smallest gain in log-evidence at which the belief changes its transform [nat]."""
 _FREEDOM = 2.0
@@ -285,7 +285,7 @@ class Belief:
     def move_to(self, fresh: Belief, *, others: bool = False) -> None:
         """Extend the belief to the places of `fresh`, in which the present places come first.
 
-        Readings are kept, and adapted candidates λ without `amplitude_slopes`. The next query
+        Readings and adapted candidates λ are kept; `amplitude_slopes` are removed. The next query
         recomputes the Cholesky factors.
 
         Args:
@@ -953,7 +953,7 @@ class Belief:
     def floor(self, weights: FloatArray) -> Floor | None:
         """Return a lower bound of the promised error over all choices of equally many places.
 
-        None above `MOST_PLACES` places, with drift or a logarithm, or while not `settled`.
+        None above `MOST_PLACES` places, with drift or a logarithm, or before it is `settled`.
         """
         if self.n > MOST_PLACES or self._ageing is not None or self.transform is not IDENTITY:
             return None

@@ -348,7 +348,7 @@ class Conditioning:
         """Store a reading as its place's latest; return whether it repeats the previous reading.
 
         A driver that is faster than its sensor publishes the same value again within `_REPEATED`
-        seconds. Equal readings are no repetition at one time, or from a coarse sensor.
+        seconds. Readings with equal times, or of a coarse sensor, never count as repetitions.
         """
         if self._history is not None or off is not None:
             return False
@@ -686,8 +686,7 @@ class Conditioning:
         return np.asarray(np.where(small, least[:, None] / steep, 0.0))
 
     def floor(self, mean: FloatArray, which: IntArray | None = None) -> FloatArray | None:
-        """Return the (L, m) lower limit of the field's variance by the resolution, None without
-        one.
+        """Return (L, m) lower limits of the field's variance by the resolution; None = no limits.
 
         Call `update` first. See `Resolution`.
 

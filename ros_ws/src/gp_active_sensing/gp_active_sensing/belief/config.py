@@ -43,8 +43,8 @@ LONG = 1.0
 NONE_SHARES = ((0.0, 0.95, 0.05), (0.0, 0.7, 0.3))
 """Fractions as in `SHARES` for a field without spatial correlation."""
 NONE_WEIGHT = 0.15
-"""Prior weight of the kernel without spatial correlation, relative to another kernel. It is small
-because a few readings of a flat region favour a model without length-scales."""
+"""Prior weight of the kernel without spatial correlation, relative to another kernel. The weight is
+small because a few readings of a flat region favour a model without length-scales."""
 NOISE_SHARES = (0.01, 0.03, 0.12, 0.5)
 """Candidate ratios of noise to field (standard deviations) if only one of the two is known."""
 OWN_SHARES = (0.002, 0.05, 0.5)
@@ -93,7 +93,7 @@ def parts_of_noise(noise: float, kernel: str) -> tuple[HyperParameters, ...]:
 def with_attribute_parts(parts: tuple[HyperParameters, ...]) -> tuple[HyperParameters, ...]:
     """Return `parts` and copies of two of them with an additional component of attributes.
 
-    The two have the largest independent component of each place, which attributes may explain.
+    The two have the largest independent components, which attributes may explain.
     """
     half = sorted(parts, key=lambda p: -p.place_std / p.signal_std)[: min(2, len(parts))]
     found = []
@@ -320,7 +320,7 @@ class BeliefConfig:
         return (self.kernel,) if isinstance(self.kernel, str) else self.kernel
 
     def on(self, *, roads: bool) -> BeliefConfig:
-        """Return the configuration with default kernels of roads or areas if none are given."""
+        """Return the configuration; add the default kernels of roads or areas if none are given."""
         if self.kernel_names:
             return self
         return dataclasses.replace(self, kernel=ROAD_KERNELS if roads else PLANE_KERNELS)

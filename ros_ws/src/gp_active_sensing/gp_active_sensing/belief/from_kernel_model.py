@@ -171,7 +171,7 @@ class _Prepared:
 _LEAST, _MOST = math.log(2.0), math.log(8.0)
 """Logarithms of the smallest and the largest value of the outermost factor on length-scales."""
 OWN_SHARES = (0.2, 0.8)
-"""Fractions of the learned noise variance in the independent component, equally probable. If each
+"""Equally probable fractions of the learned noise variance in the independent component. If each
 place is read once, only the sum of this component and the noise is determined."""
 _SMALLEST = 1e-9
 """Smallest standard deviation of the field, in normalised units."""

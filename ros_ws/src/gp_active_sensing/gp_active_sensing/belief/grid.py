@@ -401,7 +401,7 @@ class CandidateGrid:
         return None if same else replace(self, kernels=kernels)
 
     def _axes_read(self, visited: BoolArray) -> tuple[bool, ...]:
-        """Return a mask (p,) of the axes along which `visited` (n,) places reach both map ends.
+        """Return a mask (p,) of the axes along which the `visited` (n,) places span the map.
 
         Along other axes, an extrapolated small amplitude could keep a robot away from a region.
         """

@@ -172,7 +172,7 @@ def _scaled(
     rest: FloatArray,
     quadratic: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the evidence (L, D) without each place, and the scale of the variances."""
+    """Return the evidence (L, D) without each place's readings, and the scale of the variances."""
     readings = data.counts(places)
     apart = (average[0] - data.factor.offset[places]) ** 2
     others = max(len(places) - 1, 1)

@@ -44,8 +44,8 @@ AUTO = "auto"
 SHARES = (0.0, 1.0, 10.0)
 """Candidate variances that the link explains, relative to the variance of r_B."""
 _PRIOR = np.array([0.8, 0.1, 0.1])
-"""Prior weights of `SHARES`. No link has a large weight, because a few readings of unrelated fields
-may agree by chance."""
+"""Prior weights of `SHARES`. The absence of a link has a large weight, because a few readings of
+unrelated fields may agree by chance."""
 _CANDIDATES = 4
 """Largest number of candidates λ of the dense quantity; the most probable are used."""
 _MOST = 300

@@ -29,7 +29,7 @@ class PointLocator:
 
     .. math:: u(x) = \sum_i w_i(x) u_i + r(x), \quad w_i(x) = \max(0, 1 - |x - x_i| / h_i)
 
-    The distance from place i to its nearest neighbour is h_i. The independent rest r(x) keeps the
+    The distance from place i to its nearest neighbour is h_i. The independent term r(x) keeps the
     variance of u. The result is continuous and has the value u_i at place i.
 
     Args:

@@ -125,7 +125,7 @@ class PriorMean:
 
     @classmethod
     def linear(cls, features: FloatArray, value: float, std: float) -> PriorMean:
-        """Return an unknown constant plus unknown slopes on standardised features (n, p).
+        """Return a mean with unknown constant and slopes on standardised features (n, p).
 
         `std` is the prior standard deviation of each coefficient. Constant features are left out.
         """
@@ -445,7 +445,7 @@ def joined(parts: Sequence[LocationCovariance]) -> LocationCovariance:
 
 
 _FEWEST = 5
-"""Smallest number of observed places for an estimate of c; each mean coefficient adds one."""
+"""Smallest number of observed places for an estimate of c, plus one per mean coefficient."""
 _MOST = 128
 """Largest number of places, evenly spread, for an estimate of c."""
 _STEPS = 2.0

@@ -13,7 +13,7 @@ _DECIMAL: FloatArray = np.array(
 )
 """Common rounding steps of sensors and drivers, in the readings' unit, the largest first."""
 _ON = 0.8
-"""Smallest fraction of readings that are multiples of the step; averages may differ."""
+"""Smallest fraction of readings at multiples of a step. Averages of readings may lie between."""
 _EXACT = 4e-7
 """Relative rounding error of a message in single precision."""
 _APART = 10.0
@@ -21,7 +21,8 @@ _APART = 10.0
 _FEW = 8
 """Smallest number of different values that identify a step above 1 or outside of `_DECIMAL`."""
 _LEAST = 3
-"""Smallest number of different values that identify another step, if there are as many."""
+"""Smallest number of different values that identify a step up to 1 of `_DECIMAL`. If the readings
+have fewer different values, all of them must be multiples."""
 _MANY = 256
 """Largest number of different values that are counted."""
 

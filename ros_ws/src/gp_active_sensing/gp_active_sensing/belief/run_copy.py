@@ -51,7 +51,7 @@ def with_mark(config: BeliefConfig, run_dir: Path | None = None) -> BeliefConfig
     """Return the configuration with the checksum of its model file, if it has a model.
 
     Raises:
-        ConfigError: the file does not exist, or differs from the configured checksum.
+        ConfigError: the file does not exist, or its checksum differs from the configured one.
     """
     if config.model is None:
         return config
@@ -71,7 +71,7 @@ def as_begun(config: BeliefConfig, stored: Mapping[str, Any], run_dir: Path) -> 
     """Return the configuration to continue a run with the model of its start.
 
     If the file was moved or rewritten, the copy of the model in `run_dir` is used. A file with
-    another name and other content is a change of the configuration. `stored` is the section
+    another name and other content counts as a changed configuration. `stored` is the section
     `belief` of the run's configuration.
 
     Raises:

@@ -156,7 +156,7 @@ class History:
 
 @dataclass(frozen=True, eq=False)
 class KernelModel:
-    """Learned belief over kernels, with the fits that predict.
+    """Learned belief over kernels, with a fitted Gaussian process for each kernel.
 
     Args:
         fits: (K,) fits of the kernels, the most probable first.
