@@ -31,7 +31,7 @@ setup(
     long_description=(HERE / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     maintainer="gp_active_sensing maintainers",
-    maintainer_email="maintainers@gp-active-sensing.invalid",  # there is no public address
+    maintainer_email="maintainers@gp-active-sensing.invalid",  # no public address
     license="Apache-2.0",
     license_files=["LICENSE"],
     python_requires=">=3.10",

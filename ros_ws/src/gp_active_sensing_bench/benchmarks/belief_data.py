@@ -1,7 +1,7 @@
-"""Fields for predictions: measured, simulated and those of the shipped scenarios.
+"""Data sets of measured fields, simulated fields, and fields of the shipped scenarios.
 
-Every data set has fields number 0, 1, …, such as days, windows of a raster or draws. A data set
-with one field repeats it.
+The fields of a data set are numbered 0, 1, …. They are days, windows of a raster, or random draws.
+A data set with a single field returns it for all numbers.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from gp_active_sensing.topology.grids import make_grid
 from gp_active_sensing.topology.roads import keep_largest
 
 KEY = 0xBE11
-"""First number of the seeds of all draws, see `rng_of`."""
+"""First entry of all random seeds."""
 ROAD_NOISE = 2.5
-"""Standard deviation of a reading on roads, in the unit of the speeds."""
+"""Standard deviation of a speed reading on roads, in the unit of the data set."""
 SHARE = 0.1
-"""Standard deviation of other readings, in standard deviations of the field over its places."""
+"""Noise of all other readings, in standard deviations of the field."""
 PIXEL, SIDE = 30.0, 24
-"""Size of a terrain's pixel (one second of arc) [m], and number of places along a window."""
+"""Size of a pixel of the terrain [m], and number of places along the side of a window."""
 FLAT = 0.1
-"""Smallest standard deviation of a window, relative to the whole tile; smaller ones are lakes."""
+"""Smallest standard deviation of a window, relative to that of the whole tile. Lakes have less."""
 DEGREE = 111_000.0
-"""Length of a degree on the ocean's map [m]."""
+"""Length of a degree on the map of the ocean [m]."""
 DAYS = 13
-"""Number of evenly spaced times of a long record."""
+"""Number of evenly spaced times that are taken from a long record."""
 MOVING = {"plume": (600.0, 720.0), "town_slots": (300.0, 300.0)}
-"""Time of field 0, and time between two fields, of scenarios whose field changes [s]."""
+"""Time of field 0 and interval between fields [s], for scenarios with a changing field."""
 SCENARIOS = (
     "bloom", "hot_spot", "lake", "line", "plume", "terrain", "town", "town_slots", "warehouse",
 )  # fmt: skip
@@ -50,8 +50,8 @@ class Field:
     """Field on a map.
 
     Args:
-        topology: n places.
-        values: (n,) noise-free values; NaN = not known.
+        topology: map of n places.
+        values: (n,) noise-free values; NaN = unknown.
         noise: standard deviation of a reading, in the unit of the values.
     """
 
@@ -61,19 +61,19 @@ class Field:
 
     @property
     def known(self) -> np.ndarray:
-        """(s,) places with a value."""
+        """Places (s,) with a known value."""
         return np.flatnonzero(np.isfinite(self.values))
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """Fields of one kind.
+    """Numbered fields of the same origin.
 
     Args:
         name: name in the tables.
         what: short description of the origin.
         unit: unit of the values.
-        field: returns field number i.
+        field: function that returns the field with a number.
     """
 
     name: str
@@ -83,12 +83,12 @@ class DataSet:
 
 
 def rng_of(name: str, *more: int) -> np.random.Generator:
-    """Return the random generator for the name of a data set and further numbers."""
+    """Return a random generator whose seed consists of a name and further numbers."""
     return np.random.default_rng([KEY, zlib.crc32(name.encode()), *more])
 
 
 def data_sets() -> dict[str, DataSet]:
-    """Return all data sets by name; those of the data folder only if it exists."""
+    """Return all data sets by name. Measured fields need the folder in GPAS_DATA."""
     folder = data_folder()
     found = [*(_measured(folder) if folder else ()), *_shipped()]
     return {one.name: one for one in found}
@@ -118,7 +118,7 @@ def _measured(folder: Path) -> list[DataSet]:
 
 
 def _shipped() -> list[DataSet]:
-    """Return the fields of the scenarios: draws, times or a constant field."""
+    """Return a data set for each shipped scenario."""
     found = []
     for name in SCENARIOS:
         config = load_scenario(name).field
@@ -130,12 +130,12 @@ def _shipped() -> list[DataSet]:
 
 
 def _spread(values: np.ndarray) -> float:
-    """Return a typical standard deviation over the places of fields (w, n)."""
+    """Return a typical standard deviation over the places, for w fields (w, n)."""
     return float(np.sqrt(np.nanvar(values, axis=1).mean()))
 
 
 def _day(count: int, number: int) -> int:
-    """Return the index of the time of field `number`: evenly spaced times, then the same again."""
+    """Return the time index of field `number` in a record of `count` times."""
     return int(np.linspace(0, count - 1, min(count, DAYS)).round()[number % min(count, DAYS)])
 
 
@@ -152,7 +152,7 @@ def _freeways(folder: Path) -> tuple[Network, Roads]:
 
 
 def _roads(network: Network) -> Roads:
-    """Return the map of a network, without warnings on limits and parts."""
+    """Return the map of a road network. Suppress its warnings."""
     logger = logging.getLogger("gp_active_sensing.topology")
     before = logger.level
     logger.setLevel(logging.ERROR)
@@ -169,7 +169,7 @@ def _san_jose(folder: Path, number: int) -> Field:
 
 @lru_cache(maxsize=2)
 def _sumo_field(folder: Path, name: str) -> Field:
-    """Return a field on the largest strongly connected part of a SUMO net."""
+    """Return a field on the largest strongly connected part of a SUMO network."""
     network = sumo(folder, name)
     road_map = keep_largest(network.road_map)
     index = {segment.id: i for i, segment in enumerate(road_map.segments)}
@@ -181,13 +181,13 @@ def _sumo_field(folder: Path, name: str) -> Field:
 
 
 def _sumo(folder: Path, name: str, number: int) -> Field:
-    del number  # a single field
+    del number  # single field
     return _sumo_field(folder, name)
 
 
 @lru_cache(maxsize=2)
 def _motes(folder: Path, what: str) -> tuple[FreeTopology, np.ndarray]:
-    """Return the lab's map and its values (143, 50)."""
+    """Return the map of the lab, and values (143, 50) by time and place."""
     data = folder / "intel"
     at = {
         f"m{int(row['mote']):02d}": (float(row["x_m"]), float(row["y_m"]))
@@ -221,14 +221,14 @@ def _tile(folder: Path, stride: int, number: int) -> Field:
     rng, part = rng_of("tile", stride, number), np.zeros((SIDE, SIDE))
     while part.std() < FLAT * heights.std():
         r, c = rng.integers(0, np.array(heights.shape) - reach + 1)
-        # Row 0 of a raster is its northern edge, row 0 of a grid its southern one.
+        # Row 0 of a raster is its northern edge. Row 0 of a grid is its southern edge.
         part = heights[r : r + reach : stride, c : c + reach : stride][::-1]
     return Field(_window(stride), part.ravel(), SHARE * float(part.std()))
 
 
 @lru_cache(maxsize=2)
 def _ocean(folder: Path, stride: int) -> tuple[Topology, np.ndarray]:
-    """Return the ocean's map with land as obstacles, and its values (120, n)."""
+    """Return the map of the ocean without land, and values (120, n) by month and place."""
     with np.load(folder / "fields" / "sst_pacific_monthly.npz") as data:
         months, lon, lat = np.asarray(data["sst"], dtype=float), data["lon"], data["lat"]
     if stride > 1:

@@ -1,4 +1,4 @@
-"""Best Gaussian process with fixed hyper-parameters, fitted to the whole field."""
+"""Gaussian process whose hyper-parameters are fitted to all true values of a field."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from gp_active_sensing.topology.base import Topology
 
 KERNELS = ("se", "matern12", "matern32")
 GRAPH_KERNELS = ("graph_matern12", "graph_matern32")
-"""Further kernels of maps with moves."""
+"""Kernels that are also tried on maps with moves between neighbours."""
 LENGTHS = 10
-"""Number of length-scales, log-spaced from half the spacing of the places to twice their extent."""
+"""Number of candidate length-scales."""
 OWN = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 0.95)
-"""Fractions of the field's variance without spatial correlation."""
+"""Candidate fractions of the field's variance without spatial correlation."""
 SIZES = np.geomspace(0.2, 20.0, 15)
-"""Variances of the field, relative to the variance of its values."""
+"""Candidate variances of the process, relative to the variance of the field's values."""
 MOST = 400
-"""Largest number of places in the fit; a larger map is sampled."""
+"""Largest number of places in the fit. A larger map is sampled at random."""
 _LEAST = 1e-9
-"""Smallest eigenvalue of a correlation."""
+"""Smallest eigenvalue of a correlation matrix."""
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """A Gaussian process: kernel, length-scale [m] and variances, in squared units of the field."""
+    """Fitted hyper-parameters, with the length-scale [m] and variances [squared field unit]."""
 
     kernel: str
     length_scale: float
@@ -39,7 +39,7 @@ class Fitted:
 
 
 def length_scales(topology: Topology) -> tuple[float, ...]:
-    """Return the candidate length-scales of a map [m]."""
+    """Return candidates from half the spacing of the places to twice their extent [m]."""
     at = np.unique(topology.positions, axis=0)
     square = ((at[:, None] - at) ** 2).sum(axis=-1)
     np.fill_diagonal(square, np.inf)
@@ -50,7 +50,6 @@ def length_scales(topology: Topology) -> tuple[float, ...]:
 
 @lru_cache(maxsize=6)
 def _correlation(topology: Topology, kernel: str, length_scale: float) -> np.ndarray:
-    """Return the (n, n) correlation of all places."""
     config = BeliefConfig((length_scale,), kernel=kernel, signal_std=(1.0,), noise_std=(1.0,))
     everywhere = np.arange(topology.n)
     belief = belief_on(config, topology, quiet=True)
@@ -61,7 +60,7 @@ def _correlation(topology: Topology, kernel: str, length_scale: float) -> np.nda
 def _decomposed(
     topology: Topology, places: tuple[int, ...]
 ) -> list[tuple[str, float, np.ndarray, np.ndarray]]:
-    """Return kernel, length-scale, eigenvalues and eigenvectors of every correlation."""
+    """Return (kernel, length-scale, eigenvalues, eigenvectors) of each candidate correlation."""
     at, found = np.array(places), []
     for kernel in KERNELS if topology.links is None else KERNELS + GRAPH_KERNELS:
         scales = length_scales(topology)
@@ -74,15 +73,16 @@ def _decomposed(
 
 
 def fit(field: Field) -> Fitted:
-    """Return the hyper-parameters of maximum likelihood for all true values and the known noise.
+    """Return the maximum-likelihood hyper-parameters for all true values and the known noise.
 
-    The likelihood is the expected log likelihood of a reading of every place. The mean is profiled.
+    The objective is the expected log likelihood of one reading at each place. The mean is profiled
+    out.
     """
     places = field.known
     if len(places) > MOST:
         places = np.sort(rng_of("hindsight").permutation(places)[:MOST])
     values = field.values[places]
-    # A field without noise and white part would need infinite precision.
+    # Without noise and an uncorrelated part, the precision would be infinite.
     noise = max(field.noise**2, 1e-6 * float(values.var()))
     sizes, own = float(values.var()) * SIZES[:, None, None], np.array(OWN)[None, :, None]
     best, found = -np.inf, None
@@ -105,10 +105,7 @@ def fit(field: Field) -> Fitted:
 def predict(
     fitted: Fitted, topology: Topology, places: np.ndarray, readings: np.ndarray, left: np.ndarray
 ) -> Mixture:
-    """Return the prediction of the true values at `left` from readings of distinct places.
-
-    The mean is an unknown constant.
-    """
+    """Return the prediction at the places `left` from readings at other places."""
     correlation = _correlation(topology, fitted.kernel, fitted.length_scale)
     C = fitted.smooth * correlation[np.ix_(places, places)]
     C[np.diag_indices_from(C)] += fitted.own + fitted.noise

@@ -1,4 +1,4 @@
-"""Scores of predictions of true values by mixtures of normal distributions."""
+"""Scores of predictions that are mixtures of normal distributions."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from gp_active_sensing.belief.prior import IDENTITY, Transform
 LEVEL = 0.9
 """Probability of the central interval."""
 _TINY = 1e-12
-"""Smallest variance, relative to the squared error and spread."""
+"""Smallest variance, relative to the squared error and the variance of the means."""
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """Prediction at m places: a mixture of L normal distributions at each.
+    """Prediction of true values at m places by a mixture of L normal distributions.
 
     Args:
         weights: (L,) weights with sum 1.
         mean: (L, m) means.
-        variance: (L, m) variances of the true value, without noise.
-        transform: transform to the values; None = no transform.
+        variance: (L, m) variances without the noise of readings.
+        transform: transform of the values to which mean and variance apply; None = no transform.
     """
 
     weights: np.ndarray
@@ -36,32 +36,31 @@ class Mixture:
 
     @classmethod
     def of(cls, belief: Belief, places: np.ndarray | None = None) -> Mixture:
-        """Return the prediction of a belief at some places (None = all), in the readings' unit."""
+        """Return the prediction of a belief at `places`; None = all places."""
         found = belief.mixture(places)
         return cls(found.weights, found.mean, found.variance, found.transform)
 
     def at(self, places: np.ndarray) -> Mixture:
-        """Return the prediction at some of the places."""
+        """Return the prediction at the places with indices `places`."""
         mean, variance = self.mean[:, places], self.variance[:, places]
         return Mixture(self.weights, mean, variance, self.transform)
 
     @classmethod
     def normal(cls, mean: np.ndarray, variance: np.ndarray) -> Mixture:
-        """Return one normal distribution at each of m places."""
+        """Return a prediction of one normal distribution at each place."""
         return cls(np.ones(1), np.atleast_2d(mean), np.atleast_2d(variance))
 
     @property
     def expected(self) -> np.ndarray:
-        """Return the (m,) expected values."""
         return mixture.Mixture(self.weights, self.mean, self.variance, self.transform).moments()[0]
 
     def cdf(self, values: np.ndarray) -> np.ndarray:
-        """Return the (m,) probabilities that the true values are at most the given values."""
+        """Return the (m,) probabilities that the true values are at most `values`."""
         seen = self.transform.seen(values)
         return np.asarray(self.weights @ ndtr((seen - self.mean) / self._deviation(values)))
 
     def log_density(self, values: np.ndarray) -> np.ndarray:
-        """Return the (m,) log densities at the given values [nat]."""
+        """Return the (m,) log densities at `values` [nat]."""
         deviation = self._deviation(values)
         z = (self.transform.seen(values) - self.mean) / deviation
         each = -0.5 * (z**2 + math.log(2.0 * math.pi)) - np.log(deviation)
@@ -69,7 +68,7 @@ class Mixture:
         return np.asarray(logsumexp(each, axis=0, b=self.weights[:, None]) + slopes)
 
     def _deviation(self, values: np.ndarray) -> np.ndarray:
-        """Return (L, m) standard deviations above 0."""
+        """Return standard deviations (L, m) that are at least slightly above 0."""
         expected = self.weights @ self.mean
         apart = self.transform.seen(values) - expected
         floor = _TINY * float(np.mean(apart[np.isfinite(apart)] ** 2)) + np.finfo(float).tiny
@@ -93,7 +92,7 @@ class Score(NamedTuple):
 
 
 def score(prediction: Mixture, truth: np.ndarray) -> Score:
-    """Return the scores of a prediction of (m,) true values."""
+    """Return the scores of a prediction for true values (m,)."""
     tail = 0.5 * (1.0 - LEVEL)
     cdf = prediction.cdf(truth)
     return Score(
@@ -105,6 +104,6 @@ def score(prediction: Mixture, truth: np.ndarray) -> Score:
 
 
 def constant(readings: np.ndarray, places: int) -> Mixture:
-    """Return the mean and the variance of the readings as prediction everywhere."""
+    """Predict the mean and the variance of the readings at all places."""
     spread = float(readings.var(ddof=1)) if len(readings) > 1 else 0.0
     return Mixture.normal(np.full(places, readings.mean()), np.full(places, spread))

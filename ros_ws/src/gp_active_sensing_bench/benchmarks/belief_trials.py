@@ -1,4 +1,4 @@
-"""Readings of a field, and the predictions of each predictor elsewhere."""
+"""Trials: predict a field from some readings, and score the predictions at all other places."""
 
 from __future__ import annotations
 
@@ -22,24 +22,19 @@ from gp_active_sensing.types import Budget, PlanLimit, Reading
 
 CONSTANT, SCIKIT, HINDSIGHT = "constant", "scikit-learn", "hindsight"
 SPARE = 20
-"""Smallest number of known places without a reading."""
+"""Smallest number of places for scores, which have a known value and no reading."""
 SITES = ("places", "random", "bal")
-"""Sites of readings: random places, or routes of these policies."""
+"""Selections of places for readings: random places, or the route of a policy."""
 BAL = {"name": "bal", "horizon": 2}
 EXPANSIONS = 10
-"""Number of expansions of a decision of `bal`."""
+"""Number of expansions for a decision of the policy `bal`."""
 RESTARTS = 20
-"""Number of new starts of a route that has ended."""
+"""Largest number of routes that are joined for one trial."""
 
 
 @dataclass(frozen=True)
 class Readings:
-    """Readings of distinct places, in order.
-
-    Args:
-        places: (m,) places.
-        values: (m,) noisy values.
-    """
+    """Readings at distinct places, in order."""
 
     places: np.ndarray
     values: np.ndarray
@@ -47,15 +42,15 @@ class Readings:
 
 @dataclass(frozen=True)
 class Trial:
-    """Scores of a predictor after k readings of one draw.
+    """Score of a predictor after k readings of one field.
 
     Args:
         name: name of the data set.
-        site: one of `SITES`.
-        number: number of the draw and of the field.
+        site: selection of the places with readings, one of `SITES`.
+        number: number of the field.
         k: number of readings.
         predictor: name of the predictor.
-        score: scores at the places without a reading.
+        score: score at the places without a reading.
         seconds: time since the first reading [s].
     """
 
@@ -75,7 +70,7 @@ def trials(
     configs: Mapping[str, BeliefConfig],
     site: str = SITES[0],
 ) -> list[Trial]:
-    """Return the scores of all predictors on some draws of a data set, with equal readings."""
+    """Return trials of all predictors on the same readings of some fields of a data set."""
     found = []
     for number in numbers:
         field = data_sets()[name].field(number)
@@ -99,11 +94,11 @@ def trials(
 
 
 Says = dict[int, tuple[Mixture, float]]
-"""Prediction, and time since the first reading [s], by the number of readings."""
+"""Predictions, each with the time since the first reading [s], by number of readings."""
 
 
 def left_of(field: Field, readings: Readings, k: int) -> np.ndarray:
-    """Return the known places without one of the first k readings."""
+    """Return the places with a known value that have none of the first k readings."""
     return np.setdiff1d(field.known, readings.places[:k])
 
 
@@ -111,7 +106,7 @@ def left_of(field: Field, readings: Readings, k: int) -> np.ndarray:
 
 
 def taken(name: str, field: Field, number: int, count: int, site: str) -> Readings:
-    """Return up to `count` readings of distinct places; each place has noise of its own."""
+    """Return up to `count` noisy readings at distinct places."""
     rng = rng_of(name, number)
     noisy = field.values + field.noise * rng.standard_normal(field.topology.n)
     known = field.known
@@ -127,9 +122,9 @@ def taken(name: str, field: Field, number: int, count: int, site: str) -> Readin
 def wander(
     field: Field, noisy: np.ndarray, starts: np.ndarray, count: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return the places of a random drive on which each possible next place is equally probable.
+    """Return up to `count` places of a random walk.
 
-    It skips places without a value. After an early end another drive begins.
+    A walk that cannot continue is followed by a walk from the next place in `starts`.
     """
     del noisy
     topology, found = field.topology, []
@@ -149,7 +144,7 @@ def wander(
 def plan(
     field: Field, noisy: np.ndarray, starts: np.ndarray, count: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return the places that `bal` chooses with the default belief."""
+    """Return up to `count` places that the policy `bal` chooses with the default belief."""
     topology = field.topology
     loop = SensingLoop(
         topology,
@@ -178,12 +173,12 @@ def plan(
 
 @lru_cache(maxsize=16)
 def prior(config: BeliefConfig, topology: Topology) -> Belief:
-    """Return the belief before the first reading, for copies."""
+    """Return a belief without readings. Copy it before use."""
     return belief_on(config, topology, quiet=True)
 
 
 def believing(config: BeliefConfig) -> Callable[[Field, Readings, Sequence[int]], Says]:
-    """Return the predictor that uses a belief, and adapts its candidates after every reading."""
+    """Return a predictor that uses a belief and adapts it after each reading."""
 
     def says(field: Field, readings: Readings, counts: Sequence[int]) -> Says:
         belief, found = prior(config, field.topology).copy(), {}
@@ -215,12 +210,12 @@ def _each(
 
 
 def flat(field: Field, readings: Readings, counts: Sequence[int]) -> Says:
-    """Return the predictions by the mean of the readings."""
+    """Predict with mean and variance of the readings."""
     return _each(lambda _, __, z, left: constant(z, len(left)), field, readings, counts)
 
 
 def in_hindsight(field: Field, readings: Readings, counts: Sequence[int]) -> Says:
-    """Return the predictions by one Gaussian process fitted to the whole field."""
+    """Predict with a Gaussian process that is fitted to all true values of the field."""
     fitted = belief_hindsight.fit(field)
 
     def says(field: Field, places: np.ndarray, z: np.ndarray, left: np.ndarray) -> Mixture:
@@ -234,12 +229,12 @@ def has_scikit_learn() -> bool:
 
 
 def scikit_learn(field: Field, readings: Readings, counts: Sequence[int]) -> Says:
-    """Return the predictions of scikit-learn's Gaussian process; its white kernel is the noise."""
+    """Predict with scikit-learn's Gaussian process, which learns the noise by a white kernel."""
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
     at = field.topology.positions
-    # Its bounds of length-scales suit numbers about 1.
+    # The default bounds of its length-scales suit inputs of order one.
     at = (at - at.min(axis=0)) / np.ptp(at, axis=0).max()
     columns = np.flatnonzero(np.ptp(at, axis=0) > 0.0)
 

@@ -1,7 +1,4 @@
-"""Errors and coverage of beliefs at places without a reading, on many fields.
-
-`run` compares the default belief to a constant, scikit-learn and the best fixed Gaussian process.
-"""
+"""Compare predictions of beliefs with those of other predictors, at places without a reading."""
 
 from __future__ import annotations
 
@@ -58,11 +55,11 @@ class Results:
         self.predictors = list(dict.fromkeys(t.predictor for t in found))
 
     def of(self, name: str, site: str, k: int, predictor: str) -> list[Trial]:
-        """Return the draws of a cell in order, equal for every predictor."""
+        """Return the trials of a predictor in the order of their numbers."""
         return self._by.get((name, site, k, predictor), [])
 
     def cells(self) -> list[tuple[str, str, int]]:
-        """Return data set, site and number of readings of each cell with trials."""
+        """Return each (data set, site, number of readings) that has trials."""
         found = [(n, s, k) for s in self.sites for k in self.counts for n in self.names]
         return [cell for cell in found if self.of(*cell, self.predictors[0])]
 
@@ -70,7 +67,7 @@ class Results:
         return np.array([t.score.rmse for t in self.of(name, site, k, predictor)])
 
     def ratios(self, name: str, site: str, k: int, predictor: str) -> np.ndarray:
-        """Return (draws,) RMSE divided by that of the constant prediction."""
+        """Return the RMSE of each trial, divided by the RMSE of the constant prediction."""
         base = np.maximum(self.rmse(name, site, k, CONSTANT), 1e-300)
         return np.asarray(self.rmse(name, site, k, predictor) / base)
 
@@ -78,7 +75,7 @@ class Results:
         return float(np.mean([t.score.nlpd for t in self.of(name, site, k, predictor)]))
 
     def covered(self, name: str, site: str, k: int, predictor: str) -> float:
-        """Return the coverage over all places of all draws."""
+        """Return the fraction of covered values over all places of all trials."""
         some = [t.score for t in self.of(name, site, k, predictor)]
         return float(np.average([s.covered for s in some], weights=[s.places for s in some]))
 
@@ -90,10 +87,13 @@ def gather(
     *,
     site: str = SITES[0],
 ) -> list[Trial]:
-    """Return all trials at one kind of site; tasks are few, because each builds its map again."""
+    """Return all trials for one selection of places.
+
+    Each task builds its map again. Therefore a task has many trials.
+    """
     from joblib import Parallel, delayed
 
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the processes started here
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # for the worker processes
     pieces = np.array_split(np.arange(draws), max(1, draws // 5))
     tasks = [
         (name, piece.tolist(), tuple(counts), dict(configs), site)
@@ -120,7 +120,12 @@ def _quiet_trials(
 
 
 def run(*, quick: bool = False, routes: bool = False) -> Report:
-    """Return the report; `quick` = fewer draws, `routes` = readings along routes."""
+    """Return the report.
+
+    Args:
+        quick: True for fewer fields and readings.
+        routes: True to also use readings along routes.
+    """
     started = time.perf_counter()
     found: list[Trial] = []
     if routes:
@@ -139,7 +144,6 @@ def run(*, quick: bool = False, routes: bool = False) -> Report:
 
 
 def report(results: Results, command: str, minutes: float) -> Report:
-    """Return all tables of some results."""
     sections = [
         summary(results, command, minutes),
         data_section(results, command),
@@ -167,7 +171,6 @@ EXPLAINED = {
 
 
 def explained(results: Results) -> str:
-    """Return a description of each predictor."""
     words = [f"**{p}**: {EXPLAINED.get(p, 'a belief under this name')}" for p in results.predictors]
     text = "; ".join(words) + "."
     if SCIKIT not in results.predictors and not has_scikit_learn():
@@ -180,7 +183,7 @@ def summary(
     command: str,
     minutes: float,
 ) -> Section:
-    """Return a line for each site and number of readings."""
+    """Return a table with a line for each selection of places and number of readings."""
     text = (
         "How well is a place predicted that nobody has read? Each draw takes a field, reads k "
         "places with noise, and predicts the true (noise-free) value of every other place that has "
@@ -232,7 +235,6 @@ def summary(
 
 
 def data_section(results: Results, command: str) -> Section:
-    """Return a description of the data sets."""
     known, rows = data_sets(), []
     for name in results.names:
         one = known[name]
@@ -255,7 +257,7 @@ def data_section(results: Results, command: str) -> Section:
 
 
 def errors(results: Results, site: str, k: int, command: str) -> Section:
-    """Return the RMSE on every data set after k readings."""
+    """Return a table of the RMSE on each data set after k readings."""
     some = [p for p in results.predictors if p != CONSTANT]
     rows: list[Sequence[object]] = []
     for name in results.names:
@@ -280,7 +282,7 @@ def errors(results: Results, site: str, k: int, command: str) -> Section:
 
 
 def honesty(results: Results, site: str, k: int, command: str) -> Section:
-    """Return coverage and NLPD on every data set after k readings."""
+    """Return a table of coverage and NLPD on each data set after k readings."""
     some = results.predictors
     rows: list[Sequence[object]] = [
         [

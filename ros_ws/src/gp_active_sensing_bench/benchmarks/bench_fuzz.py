@@ -1,6 +1,9 @@
-"""A million absurd messages and parameters, and damaged files; none is lost or ends a process."""
+"""Send absurd messages and parameters to nodes, and read damaged files.
 
-# ruff: noqa: TID251  it speaks to nodes
+Each message must be used or counted with a reason. No process may end.
+"""
+
+# ruff: noqa: TID251  uses ROS
 from __future__ import annotations
 
 import itertools
@@ -20,16 +23,16 @@ from typing import Any
 
 from common import CORE, Report, Section
 
-sys.path.insert(0, str(CORE))  # for `tests`
+sys.path.insert(0, str(CORE))  # for the package `tests`
 
 MESSAGES = int(os.environ.get("GPAS_FUZZ_MESSAGES", "1000000"))
 LIVE = int(os.environ.get("GPAS_FUZZ_LIVE", "10000"))
 FILES = int(os.environ.get("GPAS_FUZZ_FILES", "2000"))
-"""Number of damaged files of each format."""
+"""Number of damaged files for each format."""
 PARTS = os.environ.get("GPAS_FUZZ_PARTS", "messages files").split()
 SHOWN = 12
 FILE_SECONDS = 1200.0
-"""Longest time for a format [s]."""
+"""Longest time for all files of a format [s]."""
 
 
 def run(*, quick: bool = False) -> Report:
@@ -64,7 +67,7 @@ def _files(*, quick: bool) -> Section:
 
 
 def _of_format(name: str, count: int) -> dict[str, Any]:
-    """Return the results of a process for damaged files of one format."""
+    """Test one format in its own process."""
     command = [sys.executable, str(Path(__file__).with_name("fuzz_files.py")), name, str(count)]
     try:
         done = subprocess.run(
@@ -84,7 +87,7 @@ def _messages(*, quick: bool) -> Section:
         os.environ.setdefault("ROS_LOG_DIR", folder)
         from tests.ros.conftest import domain_id
 
-        os.environ["ROS_DOMAIN_ID"] = str(domain_id())  # unused by other test runs here
+        os.environ["ROS_DOMAIN_ID"] = str(domain_id())  # unused by parallel test runs
         import rclpy
         from rclpy.signals import SignalHandlerOptions
 
@@ -119,7 +122,7 @@ def _messages(*, quick: bool) -> Section:
 
 
 def _without_limits() -> None:
-    """Admit all messages of up to 100 kB to the callbacks."""
+    """Raise the limits on size and rate of messages."""
     from gp_active_sensing.mission.stream_config import MOST_BYTES
     from gp_active_sensing.ros import expert, subscriptions
 
@@ -207,7 +210,7 @@ def _topics(count: int) -> list[Sequence[object]]:
 
 
 def _answers(count: int) -> list[Sequence[object]]:
-    """Return absurd point clouds as answers to a node that asks an expert."""
+    """Send absurd point clouds as answers to a node that queries an expert."""
     from rclpy.serialization import serialize_message
     from std_msgs.msg import Header
 

@@ -1,4 +1,4 @@
-"""Time of importing the parts of a probe's installation, each in a fresh interpreter."""
+"""Measure the import time of modules, each in a fresh interpreter."""
 
 from __future__ import annotations
 

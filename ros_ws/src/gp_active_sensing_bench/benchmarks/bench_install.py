@@ -1,4 +1,4 @@
-"""Disk space of a probe's installation, and time of its first start."""
+"""Measure the disk space of an installation, and the time of its first start."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def run() -> Section:
 
 
 def _sizes(site: Path) -> Counter[str]:
-    """Return the megabytes of each package, with the libraries beside it."""
+    """Return the size of each package with its shared libraries [MB]."""
     found: Counter[str] = Counter()
     for path in site.iterdir():
         if not _of_pip(path / "x", site):

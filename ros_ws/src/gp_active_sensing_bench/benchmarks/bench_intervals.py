@@ -1,8 +1,7 @@
-"""Promised and actual errors, along routes and with many readings of a place by a good sensor.
+"""Compare the errors that a belief predicts with the actual errors.
 
-The report has promised and actual error, and the fraction of true values inside the 90 % intervals,
-at places without a reading. Missions use the default belief. Fields, starts and noise depend only
-on the draw.
+The report also has the coverage of the 90 % intervals at places without a reading. Missions use the
+default belief. Field, start and noise depend only on the number of the field.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ COUNTS, NOISES, PLACES = (1, 5, 30), (0.3, 0.05, 0.01), 40
 
 
 def run(*, quick: bool = False, starts: int | None = None, budgets: str = "") -> Report:
-    """Return four tables; `quick` = one draw of each kind, 40 moves, and the first two tables."""
+    """Return the report; `quick` = one field of each data set, 40 moves, and only two tables."""
     logging.getLogger("gp_active_sensing").setLevel(logging.ERROR)
     draws = starts or (1 if quick else STARTS)
     given = [int(word) for word in budgets.split(",") if word]
@@ -41,7 +40,7 @@ def run(*, quick: bool = False, starts: int | None = None, budgets: str = "") ->
 
 
 def routes(draws: int, budgets: Sequence[int]) -> Section:
-    """Return the results of missions on all arenas with moves, without roads."""
+    """Return a table of missions on maps with moves that are not roads."""
     section = Section(
         "Promised and actual error along routes",
         COMMAND,
@@ -65,7 +64,7 @@ def routes(draws: int, budgets: Sequence[int]) -> Section:
 
 
 def mission(name: str, number: int, policy: str, moves: int) -> tuple[float, float, float]:
-    """Return actual over promised error (at the end, after ten places), and final coverage."""
+    """Return actual divided by predicted error, at the end and after ten places, and coverage."""
     field = arenas(1, 1)[name, MOVES].field(number)
     step, known = step_of(field.topology), field.known
     words = json.dumps({"name": policy})
@@ -89,7 +88,7 @@ def mission(name: str, number: int, policy: str, moves: int) -> tuple[float, flo
 
 
 def repeats(draws: int) -> Section:
-    """Return the results for draws with 1, 5 or 30 readings of each place by three sensors."""
+    """Return a table for several readings of each place by sensors of different noise."""
     section = Section(
         "Many readings of a place, and good sensors",
         COMMAND,
@@ -108,7 +107,7 @@ def repeats(draws: int) -> Section:
 
 
 def repeated(kind: str, draws: int, count: int, noise: float) -> tuple[float, float]:
-    """Return coverage and error over some draws of a kind."""
+    """Return coverage and RMSE over random fields of a kind; `count` = readings of each place."""
     held, squares = [], []
     for number in range(draws):
         field, rng = drawn(kind, number), rng_of("repeats", number)

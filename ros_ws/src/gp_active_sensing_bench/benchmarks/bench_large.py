@@ -1,6 +1,6 @@
-"""Large maps: time of decisions and readings, and memory, from 600 to 100,000 places.
+"""Measure time and memory of decisions on maps of 600 to 100,000 places.
 
-``python bench_large.py SPEC`` measures one line (JSON, see `Line`) in its own process.
+``python bench_large.py SPEC`` makes one measurement. SPEC is a `Line` as JSON.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class Line:
     Args:
         map: map of the mission.
         policy: name of the policy.
-        moves: number of moves in the budget of metres.
-        stages: number of decisions after the first one.
-        readings: number of read places before the first decision.
-        seconds: limit of a decision [s]; None = 500 expansions.
-        probes: number of probes, which ask in turn and know the goals of the others.
+        moves: budget of metres, divided by the mean length of a move.
+        stages: number of decisions after the first decision.
+        readings: number of places with a reading before the first decision.
+        seconds: time limit of a decision [s]; None = limit of 500 expansions.
+        probes: number of robots that plan in turn.
     """
 
     map: dict[str, Any]
@@ -63,16 +63,12 @@ class Line:
 
 
 def grid(columns: int, rows: int) -> dict[str, Any]:
-    """Return a map of cells with a side of 1 m."""
+    """Return the configuration of a grid map with a spacing of 1 m."""
     return {"kind": "grid", "columns": columns, "rows": rows, "spacing": 1.0}
 
 
 class Mission:
-    """Mission on a map whose field is a few waves, with timed decisions.
-
-    Args:
-        line: settings.
-    """
+    """Mission with timed decisions, on a field of sine waves."""
 
     def __init__(self, line: Line) -> None:
         self.topology: Topology = build_topology(from_mapping(MapConfig, line.map))
@@ -82,7 +78,7 @@ class Mission:
         step = self.topology.n // (2 * line.probes)
         self.others = [self.at + step * number for number in range(1, line.probes)]
         self.goals: list[int] = []
-        """Goals of the other probes; the first is that of the next probe to ask."""
+        """Goals of the other robots, in the order in which they plan next."""
         self.state: PolicyState = None
         moves = getattr(self.topology, "moves", ())
         usual = float(np.mean([move.metres for out in moves for move in out]))
@@ -98,7 +94,7 @@ class Mission:
             self.read(place)
 
     def read(self, place: int) -> None:
-        """Read a place; append the time of the belief's update to `took` [s]."""
+        """Take a reading at a place. Append the time of the belief's update [s] to `took`."""
         x, y = self._scale * self.topology.positions[place]
         value = np.sin(x) + np.cos(0.7 * y) + 0.1 * self._rng.normal()
         begun = CLOCK()
@@ -108,7 +104,7 @@ class Mission:
         self.took.append(CLOCK() - begun)
 
     def ask(self) -> tuple[float, Plan]:
-        """Return the processor time [s] and the plan of a decision."""
+        """Return the processor time of a decision [s], and its plan."""
         begun = CLOCK()
         request = PlanRequest(
             self.belief, self.topology, self.at, limit=self.limit, clock=CLOCK,
@@ -119,10 +115,10 @@ class Mission:
         return CLOCK() - begun, plan
 
     def follow(self, plan: Plan) -> None:
-        """Send a probe on its way, and read the goal of the next probe to ask."""
+        """Assign a plan to the current robot. Then take the reading at the next robot's goal."""
         self.others.append(self.at)
         self.goals.append(plan.waypoints[0])
-        if len(self.goals) < len(self.others):  # it has no goal yet
+        if len(self.goals) < len(self.others):  # the next robot has no goal yet
             self.at = self.others.pop(0)
             return
         self.others.pop(0)
@@ -132,7 +128,7 @@ class Mission:
 
 
 def predict_seconds(positions: np.ndarray, readings: int) -> float:
-    """Return the time of scikit-learn's prediction of every place [s]; NaN = not installed."""
+    """Return the time of scikit-learn's prediction at all places [s]; NaN = not installed."""
     try:
         from sklearn.gaussian_process import GaussianProcessRegressor
         from sklearn.gaussian_process.kernels import Matern
@@ -147,8 +143,8 @@ def predict_seconds(positions: np.ndarray, readings: int) -> float:
 
 
 def measure(line: Line) -> dict[str, float]:
-    """Return time [s] and memory [MB] of the decisions of one mission."""
-    Mission(Line(grid(4, 4), line.policy, 6)).ask()  # loads modules
+    """Return times [s] and memory [MB] of one mission."""
+    Mission(Line(grid(4, 4), line.policy, 6)).ask()  # load all modules first
     begun = CLOCK()
     mission = Mission(line)
     built = CLOCK() - begun
@@ -179,7 +175,7 @@ def measure(line: Line) -> dict[str, float]:
 
 
 def child(line: Line, package: str | None) -> dict[str, float]:
-    """Measure in a fresh process; with `package`, by the package of another checkout."""
+    """Measure in a fresh process; `package` = package folder of another checkout."""
     spec = json.dumps(dataclasses.asdict(line))
     command = [sys.executable, str(Path(__file__).resolve()), spec]
     environment = dict(os.environ)
@@ -193,7 +189,6 @@ def child(line: Line, package: str | None) -> dict[str, float]:
 
 
 def lines(city: Path, *, quick: bool) -> list[Line]:
-    """Return the settings of all measurements."""
     if quick:
         return [Line(grid(5, 4), "tour", 8, stages=2)]
     found = [Line(grid(*size), policy) for size in GRIDS.values() for policy in POLICIES]
@@ -208,7 +203,7 @@ def lines(city: Path, *, quick: bool) -> list[Line]:
 
 
 def taken_over() -> float:
-    """Return the time of taking over an occupancy grid that grew to 9,801 places [s]."""
+    """Return the time of moving a belief to a grown occupancy grid of 9,801 places [s]."""
     sys.path.insert(0, str(CORE))
     from tests.unit.mission.grids import LIVE, drive_on, house, take
 
@@ -220,7 +215,7 @@ def taken_over() -> float:
 
 
 def growth(rows: list[tuple[str, float, float]]) -> str:
-    """Return the exponent of the first decision's time in the number of places, for each policy."""
+    """Return, for each policy, the exponent with which time grows with the number of places."""
     found = []
     for policy in dict.fromkeys(row[0] for row in rows):
         n, first = np.log(np.array([row[1:] for row in rows if row[0] == policy])).T
@@ -230,10 +225,10 @@ def growth(rows: list[tuple[str, float, float]]) -> str:
 
 
 def run(*, quick: bool = False, only: list[str] | None = None) -> Section:
-    """Return the section; GPAS_BEFORE names the package folder of another checkout for comparison.
+    """Return the table. GPAS_BEFORE may name the package folder of another checkout for comparison.
 
     Args:
-        quick: a small size.
+        quick: True for small maps only.
         only: policies or numbers of places; None = all.
     """
     from make_city import make_city

@@ -1,4 +1,4 @@
-"""Limits: frequency of a boat's entries into shallow water, on lakes of cosine waves."""
+"""Count how often a boat enters shallow water, on simulated lakes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ COMMAND = "python benchmarks/run.py limits"
 COLUMNS, ROWS, STEP, LOW, METRES = 16, 12, 5.0, 1.0, 4500.0
 WAVES, MEAN, DEVIATION = 80, 3.0, 1.6
 KINDS = {"punctual sensor, exact poses": (0.0, 0.0), "sensor 2 s late, poses ± 1 m": (2.0, 1.0)}
-"""Delay of the sensor [s] and standard deviation of the poses [m] of each kind of boat."""
+"""Delay of the sensor [s] and standard deviation of the poses [m], by kind of boat."""
 
 
 def lake(number: int) -> Callable[[np.ndarray], np.ndarray]:
-    """Return the depth [m] at points (..., 2) of a drawn lake, with waves of 15 to 150 m."""
+    """Return a random lake: a function from points (..., 2) to the depth [m]."""
     rng = np.random.default_rng([7, number])
     waves = rng.normal(size=(WAVES, 2)) / rng.uniform(10, 25)
     phases = rng.uniform(0, 2 * np.pi, WAVES)
@@ -27,7 +27,6 @@ def lake(number: int) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def run(*, quick: bool = False, starts: int | None = None, kept_only: bool = False) -> Report:
-    """Return one table; `quick` = two lakes."""
     logging.getLogger("gp_active_sensing").setLevel(logging.ERROR)
     sys.path.insert(0, str(CORE))
     kept = Kept("limits")
@@ -61,7 +60,13 @@ def run(*, quick: bool = False, starts: int | None = None, kept_only: bool = Fal
 
 
 def sail(number: int, delay: float, deviation: float) -> dict[str, Any]:
-    """Return the counts of a mission on a lake, with a configured delay; see `run` and `KINDS`."""
+    """Return counts of crossed and reached places in a mission on lake `number`.
+
+    Args:
+        number: seed of the lake and of the noise.
+        delay: delay of the sensor, which the mission knows [s].
+        deviation: standard deviation of the poses [m].
+    """
     from tests.robots import Localisation, Robot, Voyage
 
     depth, noise = lake(number), np.random.default_rng([8, number])

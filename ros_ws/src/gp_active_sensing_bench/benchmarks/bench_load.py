@@ -1,4 +1,4 @@
-"""The node under load: readings at 1 kHz, flooding publishers, a mission of two hours."""
+"""Measure the node under load: readings at 1 kHz, flooding publishers, a mission of two hours."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 from common import CORE, Section
 
-sys.path.insert(0, str(CORE))  # for `tests`
+sys.path.insert(0, str(CORE))  # for the package `tests`
 
 HERE = Path(__file__).resolve().parent
 SECONDS = float(os.environ.get("GPAS_LOAD_SECONDS", "60"))
 RATE = float(os.environ.get("GPAS_LOAD_RATE", "1000"))
 SLOW = 10.0
-"""Rate of readings in a slow drive, whose memory is compared [1/s]."""
+"""Rate of readings in the drive for comparing memory [1/s]."""
 FLOOD_SECONDS = min(10.0, SECONDS)
 PARTS = os.environ.get("GPAS_LOAD_PARTS", "fast floods hours").split()
 HOURS = float(os.environ.get("GPAS_LOAD_HOURS", "2"))
@@ -33,11 +33,11 @@ GRID = (
     "belief.noise_std:=[0.3]", "belief.mean_std:=50.0", "policy.name:=bal", "policy.horizon:=5",
     "policy.alpha:=0.0", "limit.seconds:=0.2", "budget.readings:=1000",
 )  # fmt: skip
-"""Parameters of a map and of decisions that outlast the measurement."""
+"""Parameters of a node on a small grid."""
 
 
 class Bench:
-    """Processes in their own ROS domain, and their results."""
+    """Starter of processes in a ROS domain of their own."""
 
     def __init__(self, folder: Path, domain: int) -> None:
         from gp_active_sensing.ros.environment import node_environment
@@ -101,7 +101,7 @@ def _fast_sensor(bench: Bench) -> list[Sequence[object]]:
     sent, found = _drive(bench, RATE, "reading.reliable:=true")
     sent_plain, plain = _drive(bench, RATE)
     _, slow = _drive(bench, SLOW)
-    samples = found["samples"][2:]  # without the start
+    samples = found["samples"][2:]  # leave out the start
     quarters = np.array_split(np.array(samples), 4)
     lost = sent["readings"] - found["received"]["readings"]
     dropped, rejected = sum(found["dropped"].values()), sum(found["rejected"].values())
@@ -127,7 +127,6 @@ def _fast_sensor(bench: Bench) -> list[Sequence[object]]:
 
 
 def _drive(bench: Bench, rate: float, *parameters: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the results of a publisher and of a node."""
     node, out = bench.node(*GRID, f"reading.rate:={rate}", *parameters)
     publisher = bench.publisher("drive", SECONDS, rate, 20)
     sent = json.loads(publisher.communicate(timeout=SECONDS + 60)[0])
@@ -198,7 +197,7 @@ def _two_hours(bench: Bench) -> list[Sequence[object]]:
 
 
 def _slow_town(folder: Path) -> Path:
-    """Write the town with a probe so slow that a hundred places take hours."""
+    """Write a scenario of the town in which a hundred places take hours."""
     import yaml
 
     from gp_active_sensing.sim import load_scenario
@@ -221,7 +220,7 @@ def _mean(samples: Sequence[dict[str, float]], key: str) -> float:
 
 
 def _per_reading(samples: Sequence[dict[str, float]]) -> float:
-    """Return the computing time of the two reading threads per reading [ms]."""
+    """Return the computing time of the reading threads per reading [ms]."""
     first, last = samples[0], samples[-1]
     spent = sum(last[key] - first[key] for key in ("cpu_main", "cpu_mission"))
     return 1e3 * spent / max(1.0, last["received"] - first["received"])

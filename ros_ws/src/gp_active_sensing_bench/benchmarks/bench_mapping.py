@@ -1,6 +1,6 @@
-"""Error of the map for a budget of metres: our policies and planners of other projects.
+"""Compare the map errors of policies and of other projects' planners for a budget of metres.
 
-Fields, starts, noise and metres are equal for all. All use the default belief.
+All policies have equal fields, starts, noise and budgets, and the default belief.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ POLICIES: dict[str, dict[str, Any]] = {
     "spread": {"name": "spread"},
     EVENLY: {"name": EVENLY},
 }
-"""Compared policies by label; `adapters` adds planners of other projects."""
+"""Configurations of the compared policies, by label."""
 
 
 def run(
@@ -53,18 +53,18 @@ def run(
     reference: str = REFERENCE,
     kept_only: bool = False,
 ) -> Report:
-    """Play all requested missions and return their tables.
+    """Simulate all requested missions and return their tables.
 
     Args:
-        quick: a few data sets and draws, and one budget.
-        only: parts of names of data sets, or of "name/mode".
-        policies: labels with commas; "" = all.
+        quick: True for a few data sets and starts, and one budget.
+        only: parts of the names of data sets, or of "name/mode".
+        policies: labels separated by commas; "" = all.
         own: YAML file of further policies by label.
-        starts: number of draws of each data set.
-        budgets: budgets in moves, with commas.
+        starts: number of missions on each data set.
+        budgets: budgets in moves, separated by commas.
         processes: number of processes.
-        reference: label of the policy for comparison.
-        kept_only: play no mission; use the rows of ``--kept``.
+        reference: label of the policy with which all others are compared.
+        kept_only: True to use only the results stored in the folder ``--kept``.
     """
     began = time.perf_counter()
     known = POLICIES | environments() | ({} if own is None else dict(load_yaml(own)))
@@ -94,7 +94,6 @@ def run(
 
 
 def task_of(place: Arena, moves: int, number: int, label: str, policy: Mapping[str, Any]) -> Task:
-    """Return the mission of a policy, with its limit of computing."""
     if policy["name"] == "bal" and "horizon" not in policy:
         policy = {**policy, "horizon": AHEAD[place.mode]}
     limit = FEW.get((policy["name"], place.mode), EXPANSIONS)
@@ -108,10 +107,10 @@ def _words(text: str) -> list[str]:
 def chosen(
     known: Mapping[tuple[str, str], Arena], wanted: Sequence[str], quick: bool
 ) -> list[Arena]:
-    """Return the requested arenas.
+    """Return the arenas whose names contain a word of `wanted`.
 
     Raises:
-        ConfigError: a word fits no arena.
+        ConfigError: a word is in no name.
     """
     found = [one for one in known.values() if wanted or not quick or (one.name, one.mode) in QUICK]
     if not wanted:
@@ -126,7 +125,7 @@ def chosen(
 
 
 def able(known: Mapping[str, Mapping[str, Any]]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the available policies, and the reasons why others are not available."""
+    """Return the available policies, and the reasons for unavailable ones, by label."""
     usable: dict[str, Any] = {}
     skipped: dict[str, str] = {}
     for label, policy in known.items():
@@ -148,9 +147,10 @@ def able(known: Mapping[str, Mapping[str, Any]]) -> tuple[dict[str, Any], dict[s
 def gather(
     tasks: Sequence[Task], processes: int, *, play_them: bool = True
 ) -> tuple[list[Row], dict[str, str]]:
-    """Play the missions that have no rows yet; return all rows, and the reasons for missing ones.
+    """Simulate the missions that are not stored in the folder ``--kept``.
 
-    With ``--kept FOLDER`` each row is stored there.
+    Returns:
+        Results of all missions, and the reasons for failures by key.
     """
     kept = Kept("mapping")
     missing = [task for task in tasks if task.key not in kept.rows] if play_them else []
@@ -159,11 +159,10 @@ def gather(
     began = time.perf_counter()
 
     def take(task: Task, outcome: Any) -> None:
-        """Store the result of a task, or the reason for its failure."""
         where = f"{task.label}, {task.name} ({task.mode}), {task.moves} moves"
         try:
             row = outcome()
-        except Exception as error:  # one mission must not end the others
+        except Exception as error:  # one failure must not end all missions
             failed.setdefault(where, f"{type(error).__name__}: {error}")
             sys.stderr.write(f"{where}, draw {task.number}: {error!r}\n")
             return

@@ -1,7 +1,7 @@
-"""Several quantities: effect and cost of a link, and value of one route for three quantities.
+"""Measure missions with several quantities, with and without a link between two of them.
 
-Fields are scaled draws of Gaussian processes with a Matérn 3/2 kernel, mean 0 and standard
-deviation 1. Errors are root mean squares over all places, in standard deviations of the draw.
+Fields are draws of Gaussian processes with a Matérn 3/2 kernel, scaled to mean 0 and standard
+deviation 1. Errors are root mean squares over all places, in standard deviations of the field.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ COMMAND = "python benchmarks/run.py quantities"
 NOISE, UNITS = 0.1, (1.0, 40.0, 0.02)
 MANY, FEW = 200, 10
 LENGTH = 5.0
-"""Length-scale of the linked fields, in cells of 20 × 20."""
+"""Length-scale of the linked fields [cells]."""
 LENGTHS = (2.5, 5.0, 10.0)
-"""Length-scales of the three quantities of a mission, in cells."""
+"""Length-scales of the three quantities of a mission [cells]."""
 METRES, CELLS, AT_ONCE = 90.0, (16, 12), 3
-"""Metres and cells of a mission, and number of waypoints driven after each decision."""
+"""Budget [m] and size [cells] of a mission, and number of waypoints driven per decision."""
 TOGETHER, APART, FIRST = "one route for three", "three missions", "planned for one"
 
 
 class Kind(NamedTuple):
-    """Two quantities: correlation, numbers of readings, and whether these are at equal places."""
+    """Pair of quantities with `many` and `few` readings; `same` = both are read at equal places."""
 
     name: str
     correlation: float
@@ -57,7 +57,6 @@ KINDS = (
 
 
 def run(*, quick: bool = False, starts: int | None = None, kept_only: bool = False) -> Report:
-    """Return three tables; `quick` = two draws."""
     logging.getLogger("gp_active_sensing").setLevel(logging.ERROR)
     draws = starts or (2 if quick else 40)
     kept = Kept("quantities")
@@ -66,7 +65,7 @@ def run(*, quick: bool = False, starts: int | None = None, kept_only: bool = Fal
 
 
 def drawn(topology: Topology, scale: float, rng: np.random.Generator) -> np.ndarray:
-    """Return a draw (n,) of a field, with mean 0 and standard deviation 1 over the places."""
+    """Return a random field (n,) with mean 0 and standard deviation 1; `scale` = length-scale."""
     points = topology.points
     K = Matern32().correlations(points, points, np.array([[scale]]))[0]
     field = np.linalg.cholesky(K + 1e-9 * np.eye(len(points))) @ rng.standard_normal(len(points))
@@ -81,7 +80,7 @@ def error(belief: Belief, values: np.ndarray) -> float:
 
 
 def links(draws: int, kept: Kept, *, play: bool) -> Section:
-    """Return the errors of a sparse quantity with and without a link to a dense one."""
+    """Return a table of a sparse quantity's errors with and without a link to a dense quantity."""
     section = Section(
         "A link to a quantity that is read at many places",
         COMMAND,
@@ -116,7 +115,7 @@ def links(draws: int, kept: Kept, *, play: bool) -> Section:
 
 
 def pair(kind: Kind, number: int) -> list[float]:
-    """Return errors and coverage without and with the link, and its probability."""
+    """Return errors and coverage without and with the link, and the probability of the link."""
     rng = rng_of(f"linked {kind.correlation} {kind.same} {kind.few}", number)
     topology = make_grid(20, 20, 1.0)
     dense, own = drawn(topology, LENGTH, rng), drawn(topology, LENGTH, rng)
@@ -147,7 +146,7 @@ def read(belief: Belief, values: np.ndarray, places: np.ndarray, *link: Belief) 
 
 
 def costs(places: int) -> Section:
-    """Return time and memory of a sparse quantity on a large map, with and without a link."""
+    """Return a table of time and memory on a large map, with and without a link."""
     topology = make_grid(places // 100, 100, 1.0)
     rng = rng_of("costs", places)
     values = topology.points @ rng.normal(size=2) + rng.normal(size=topology.n)
@@ -185,7 +184,10 @@ def costs(places: int) -> Section:
 
 
 def routes(draws: int, kept: Kept, *, play: bool) -> Section:
-    """Return errors of three quantities by one route, by three missions, or by a route for one."""
+    """Return a table that compares three kinds of routes for three quantities.
+
+    The kinds are a common route, a mission for each quantity, and a route for the first quantity.
+    """
     count = min(draws, 20)
     section = Section(
         "One route for three quantities",
@@ -208,7 +210,7 @@ def routes(draws: int, kept: Kept, *, play: bool) -> Section:
             rows.append(kept.rows[key]["found"])
     if not rows:
         return section
-    found = np.array(rows)  # (draws, 3 ways, 3 quantities)
+    found = np.array(rows)  # (draws, 3 kinds of routes, 3 quantities)
     names = [f"{i + 1} ({scale:g} m)" for i, scale in enumerate(LENGTHS)]
     for i, name in enumerate([*names, "mean of the three"]):
         each = found.mean(axis=2) if i == 3 else found[:, :, i]
@@ -221,7 +223,7 @@ def routes(draws: int, kept: Kept, *, play: bool) -> Section:
 
 
 def three(number: int) -> list[list[float]]:
-    """Return the errors (3, 3) of three quantities by each of the three ways to plan."""
+    """Return the errors (3 kinds of routes, 3 quantities) on random field `number`."""
     rng = rng_of("routes", number)
     topology = make_grid(*CELLS, 1.0)
     fields = [drawn(topology, s, rng) * u for s, u in zip(LENGTHS, UNITS, strict=True)]
@@ -246,7 +248,7 @@ def mission(
     at: int,
     seed: int,
 ) -> Iterator[Belief]:
-    """Yield the beliefs after a mission that reads all quantities."""
+    """Yield the belief about each quantity after a mission that reads all quantities."""
     beliefs = [belief_on(BeliefConfig(), topology, quiet=True) for _ in noisy]
     names = [f"q{i}" for i in range(len(noisy))]
     others = [QuantityBelief(n, b, w) for n, b, w in zip(names, beliefs, weights, strict=True)]

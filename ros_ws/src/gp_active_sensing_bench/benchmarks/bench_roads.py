@@ -1,6 +1,6 @@
-"""Experiment 2 of the BAL paper over many fields.
+"""Repeat Experiment 2 of the BAL paper over many fields.
 
-With ``--kept FOLDER`` missions are stored, and an interrupted run continues.
+``--kept FOLDER`` stores results, with which an interrupted run continues.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ COMMAND = "GPAS_DATA=… python benchmarks/run.py roads"
 MAIN = ("ie", "apgd", "bal N'=3", "random")
 MORE = ("bal N'=4", "spread", "integrated_variance", "max_entropy")
 LAST = ("bal N'=5", "tour")
-"""Last policies to play on the draws and in San Jose; `tour` takes a minute for each draw."""
+"""Policies that are simulated last on random fields and in San Jose, because they are slow."""
 PAIRS = (
     ("bal N'=3", "apgd"),
     ("bal N'=4", "apgd"),
@@ -39,14 +39,14 @@ PAIRS = (
     ("tour", "bal N'=5"),
     ("tour", "spread"),
 )
-"""Pairs of policies for direct comparison."""
+"""Pairs of policies that are compared directly."""
 NETWORKS = {"San Jose": 12, "Tampines": 3, "town": 3, "Monaco": 2}
-"""Number of fields of each network with speeds."""
+"""Number of fields of each road network with measured or simulated speeds."""
 DRAWS, CLEAR = "draws, as learned", "draws, clear"
 
 
 def tasks(*, quick: bool = False) -> Iterator[Task]:
-    """Yield all missions, the most important first."""
+    """Yield all missions in descending order of importance."""
     if quick:
         yield from _all("San Jose", range(2), range(2), MAIN)
         return
@@ -75,7 +75,7 @@ def _all(name: str, fields: range, starts: range, policies: Sequence[str]) -> It
 
 
 def gather(wanted: Sequence[Task], *, play_them: bool) -> list[dict[str, object]]:
-    """Play the missions that have no rows yet; return all rows."""
+    """Simulate the missions that are not stored. Return all results."""
     kept = Kept("roads")
     for number, task in enumerate(wanted, start=1):
         if task.key in kept.rows or not play_them:
@@ -87,11 +87,11 @@ def gather(wanted: Sequence[Task], *, play_them: bool) -> list[dict[str, object]
 
 
 def run(*, quick: bool = False, kept_only: bool = False) -> Section:
-    """Play the missions and return their tables.
+    """Simulate the missions and return their tables.
 
     Args:
-        quick: two fields of San Jose only.
-        kept_only: play no mission; use the rows of ``--kept``.
+        quick: True for two fields of San Jose only.
+        kept_only: True to use only the results stored in the folder ``--kept``.
     """
     logging.getLogger("gp_active_sensing").setLevel(logging.ERROR)
     section = Section("Experiment 2 over many fields", COMMAND)
@@ -135,7 +135,7 @@ COST = (
 
 
 def _errors(fields: RoadFields, missions: Missions) -> str:
-    """Return the table of a set of fields, then that over blocks of fields close in time."""
+    """Return the table of errors over fields, and the table over blocks of fields close in time."""
     columns = tuple(f"{n} readings" for n in fields.checkpoints)
     head = ("fields", "", *columns, "fields / units / missions")
     make = partial(error_rows, fields.name, missions)

@@ -1,9 +1,9 @@
-"""Cost of a long mission with kills of the node, a full disk and clock steps.
+"""Run a long mission with kills of the node, a full disk and clock steps.
 
-Variables: GPAS_SOAK_DECISIONS is its length, GPAS_SOAK_SECONDS its longest time.
+GPAS_SOAK_DECISIONS sets the number of decisions. GPAS_SOAK_SECONDS sets the longest time [s].
 """
 
-# ruff: noqa: TID251  it speaks to nodes
+# ruff: noqa: TID251  uses ROS
 from __future__ import annotations
 
 import os
@@ -22,18 +22,18 @@ from typing import Any
 import numpy as np
 from common import CORE, Section
 
-sys.path.insert(0, str(CORE))  # for `tests`
+sys.path.insert(0, str(CORE))  # for the package `tests`
 
 DECISIONS = int(os.environ.get("GPAS_SOAK_DECISIONS", "2000"))
 SECONDS = float(os.environ.get("GPAS_SOAK_SECONDS", "1800"))
 QUICK = 60
 EVERY = 50
-"""Number of decisions between two kills."""
+"""Number of decisions between two kills of the node."""
 FULL = 20
 """Number of decisions with a full disk."""
 DISK_MB = 256
 PATIENCE = 60.0
-"""Longest real time without a decision [s]."""
+"""Longest wall-clock time without a decision [s]."""
 STEP_NS = 86_400_000_000_000
 PARAMETERS = (
     "map.kind:=grid", "belief.length_scales:=[20.0]", "belief.signal_std:=[3.0]",
@@ -47,30 +47,29 @@ PARAMETERS = (
 
 @dataclass
 class Seen:
-    """Measurements in order."""
+    """Measurements of a run."""
 
     memory: list[float] = field(default_factory=list)
     """Memory of the node after each decision [MB]."""
     lives: list[list[float]] = field(default_factory=list)
-    """Memory of each process after each decision [MB]."""
+    """Memory of each node process after each of its decisions [MB]."""
     cycles: list[float] = field(default_factory=list)
-    """Time from one waypoint to the next [s]."""
+    """Time between consecutive waypoints [s]."""
     restarts: list[float] = field(default_factory=list)
-    """Time from the start of a process to its first waypoint [s]."""
+    """Time from the start of a node process to its first waypoint [s]."""
     computing: list[float] = field(default_factory=list)
-    """Computing time of a process until its first waypoint [s]."""
+    """Processor time of a node process until its first waypoint [s]."""
     kills: int = 0
     full: int = 0
     steps: list[int] = field(default_factory=list)
-    """Times of the probe at clock steps [ns]."""
+    """Simulated times at which the clock was stepped [ns]."""
     stopped: str = ""
 
 
 class Disk:
-    """Run directory on a disk that can be full: a small disk, or a limit of the node.
+    """Small disk for the run directory that can be filled.
 
-    Args:
-        folder: mount point.
+    Without the right to mount a disk, the size of the node's files is limited instead.
     """
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
@@ -115,7 +114,7 @@ class Disk:
 
 
 class Soak:
-    """Successive nodes on the same run directory, and their world."""
+    """Mission of successive node processes on the same run directory."""
 
     def __init__(self, folder: Path, disk: Disk, decisions: int) -> None:
         from soak_driver import COLUMNS, ROWS, SPACING, Driver
@@ -135,7 +134,7 @@ class Soak:
         self.process = self._start()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        """Start a node; return it after its first waypoint."""
+        """Start a node and wait for its first waypoint."""
         from soak_driver import spent_seconds
 
         driver, goals = self.driver, self.driver.goals
@@ -157,7 +156,7 @@ class Soak:
         return process
 
     def run(self) -> None:
-        """Run the mission with all disturbances to its end."""
+        """Run the whole mission with all disturbances."""
         due = self._plan()
         while self.driver.decisions < self.decisions:
             if time.monotonic() - self._begun > SECONDS:
@@ -169,7 +168,6 @@ class Soak:
         self._finish()
 
     def _finish(self) -> None:
-        """End the mission, and wait for the node to end."""
         until = time.monotonic() + PATIENCE
         while self.process.poll() is None and time.monotonic() < until:
             self.driver.call("finish")
@@ -179,7 +177,7 @@ class Soak:
             raise AssertionError(msg)
 
     def _plan(self) -> list[tuple[int, Callable[[], None]]]:
-        """Return each disturbance with the number of its decision, in order."""
+        """Return (number of the decision, disturbance) in order."""
         n, every = self.decisions, min(EVERY, self.decisions // 5)
         plan: list[tuple[int, Callable[[], None]]] = [
             (number, self._kill) for number in range(every, n, every)
@@ -193,7 +191,7 @@ class Soak:
         return sorted(plan, key=lambda item: item[0])
 
     def _decision(self) -> None:
-        """Serve one waypoint; resume a paused node."""
+        """Drive to one waypoint and measure there. Resume a paused node."""
         from soak_driver import resident_mb
 
         began = time.monotonic()
@@ -240,11 +238,11 @@ def run(*, quick: bool = False) -> Section:
     from tests.ros.conftest import LOOPBACK, domain_id
 
     decisions = QUICK if quick else DECISIONS
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # unmounts the disk
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # unmount the disk
     with ExitStack() as stack:
         temporary = stack.enter_context(tempfile.TemporaryDirectory())
         folder = Path(temporary)
-        domain = str(domain_id())  # unused by other test runs here
+        domain = str(domain_id())  # unused by parallel test runs
         os.environ.update({"ROS_DOMAIN_ID": domain, "ROS_LOG_DIR": temporary, **LOOPBACK})
         os.environ.update(node_environment(dict(os.environ)))
         import rclpy

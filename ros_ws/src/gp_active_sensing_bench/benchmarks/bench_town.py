@@ -1,4 +1,4 @@
-"""Planning time of a stage of ⟨α,ε⟩-BAL on the town, with N' = 5 and S = 5."""
+"""Measure the planning time of a stage of ⟨α,ε⟩-BAL on the town, with N' = 5 and S = 5."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ SEVEN = (
     ),
     "policy.horizon=5",
 )
-"""Settings with a belief of seven length-scales."""
+"""Overrides for a belief of seven length-scales."""
 DEFAULT = ("belief={}", "policy.horizon=5")
-"""Settings with the default belief."""
+"""Overrides for the default belief."""
 CLOCK = time.process_time
-"""Clock of processor time [s], which other work on the machine hardly affects."""
+"""Clock of processor time [s]. Other processes on the machine hardly affect it."""
 SETTINGS = (
     ("gap", PlanLimit(expansions=200), SEVEN),
     ("gap", PlanLimit(expansions=1000), SEVEN),
@@ -42,7 +42,7 @@ SETTINGS = (
 def mission(
     search: str, limit: PlanLimit, readings: int, belief: tuple[str, ...] = ()
 ) -> dict[str, list[float]]:
-    """Plan and read `readings` stages; return time, gap and expansions of each."""
+    """Simulate `readings` stages. Return planning time [s], gap and expansions of each stage."""
     scenario = load_scenario(
         "town",
         overrides=[*belief, f"budget.readings={readings}", f"policy.search={search}"],
@@ -66,7 +66,7 @@ def mission(
 
 
 def elsewhere(package: str, index: int, readings: int) -> dict[str, list[float]]:
-    """Measure with the package of another checkout, in its own process."""
+    """Measure in another process with the package folder `package` of another checkout."""
     command = [sys.executable, str(HERE / "bench_town.py"), str(index), str(readings)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([package, str(HERE)])}
     done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
@@ -74,9 +74,9 @@ def elsewhere(package: str, index: int, readings: int) -> dict[str, list[float]]
 
 
 def run(readings: int = 240) -> Section:
-    """Return the section; GPAS_BEFORE names the package folder of another checkout for comparison.
+    """Return the table. GPAS_BEFORE may name the package folder of another checkout for comparison.
 
-    GPAS_READINGS is the number of stages, GPAS_SETTINGS the rows (0,1,…).
+    GPAS_READINGS sets the number of stages. GPAS_SETTINGS selects rows of the table, such as "0,1".
     """
     readings = int(os.environ.get("GPAS_READINGS", readings))
     before = os.environ.get("GPAS_BEFORE")
@@ -109,7 +109,7 @@ def run(readings: int = 240) -> Section:
     chosen = os.environ.get("GPAS_SETTINGS", ",".join(map(str, range(len(SETTINGS)))))
     for index in map(int, chosen.split(",")):
         search, limit, _ = SETTINGS[index]
-        # Separate processes, so that neither profits from modules that the other has loaded.
+        # Use a process for each measurement, so that loaded modules do not affect the next one.
         for code, package in (("before", before), ("now", own)):
             if package is None:
                 continue

@@ -1,4 +1,4 @@
-"""Shared parts of the benchmarks: report sections, stored rows, timing and statistics."""
+"""Report sections, stored results, timing and statistics for all benchmarks."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ import numpy as np
 from gp_active_sensing.types import Clock
 
 CORE = Path(__file__).resolve().parents[2] / "gp_active_sensing"
-"""Folder of the product, whose tests have helpers for benchmarks of the node."""
+"""Folder of the product package. Its tests have helpers for benchmarks of the node."""
 Row = Mapping[str, Any]
 
 
 @dataclass
 class Section:
-    """Section of a report: the results of a benchmark."""
+    """Section of a report, with a table of results."""
 
     title: str
     command: str
@@ -55,15 +55,11 @@ def _cell(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-# -- kept rows ---------------------------------------------------------------------------------
+# -- stored results ----------------------------------------------------------------------------
 
 
 class Kept:
-    """Rows of missions by key; ``--kept FOLDER`` stores them as lines of JSON.
-
-    Args:
-        name: name of the file, without ``.jsonl``.
-    """
+    """Results by key. ``--kept FOLDER`` stores them as JSON lines in ``FOLDER/name.jsonl``."""
 
     def __init__(self, name: str) -> None:
         folder = os.environ.get("GPAS_KEPT")
@@ -73,13 +69,13 @@ class Kept:
             for line in self._file.read_text(encoding="utf-8").splitlines():
                 try:
                     row = json.loads(line)
-                except ValueError:  # half-written
+                except ValueError:  # half-written line
                     continue
                 if isinstance(row, dict) and "key" in row:
                     self.rows[row["key"]] = row
 
     def add(self, row: Row) -> None:
-        """Store a row on a new line, even after a half-written line."""
+        """Store a result on a new line, even after a half-written line."""
         self.rows[row["key"]] = row
         if self._file is None:
             return
@@ -96,7 +92,7 @@ class Kept:
 
 
 def cholesky_seconds(repeats: int, clock: Clock) -> float:
-    """Return the median time of a 1000 × 1000 Cholesky factorisation with one thread [s]."""
+    """Return the median time of a 1000 × 1000 Cholesky factorisation on one thread [s]."""
     size = 1000
     rng = np.random.default_rng(0)
     A = rng.standard_normal((size, size))
@@ -116,14 +112,14 @@ def quantiles(values: Sequence[float]) -> tuple[float, float, float]:
 
 
 def error_of(values: np.ndarray) -> float:
-    """Return the standard error of a mean; NaN for a single value."""
+    """Return the standard error of the mean; NaN for a single value."""
     if values.size < 2:
         return math.nan
     return float(values.std(ddof=1)) / math.sqrt(values.size)
 
 
 def mean_of(values: np.ndarray) -> tuple[float, float]:
-    """Return mean and standard error; NaN for too few values."""
+    """Return the mean and its standard error; NaN for too few values."""
     return (float(values.mean()) if values.size else math.nan), error_of(values)
 
 

@@ -1,7 +1,7 @@
-"""Damaged files for one reader: outcome, time and memory.
+"""Read damaged files of one format, and measure outcome, time and memory.
 
-``python fuzz_files.py FORMAT COUNT SEED`` prints the results as JSON. Each format has its own
-process, for the measurement of memory.
+``python fuzz_files.py FORMAT COUNT SEED`` prints the results as JSON. Each format needs its own
+process for the measurement of memory.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from typing import Any
 import numpy as np
 from common import CORE
 
-sys.path.insert(0, str(CORE))  # for `tests`
+sys.path.insert(0, str(CORE))  # for the package `tests`
 
 from gp_active_sensing.errors import ActiveSensingError
 from tests.fuzzing import absurd_values
 from tests.unit.topology.loaders.test_files import MAKERS, damaged
 
 HANG = 5.0
-"""Computing time of a file from which on it counts as a hang [s]."""
+"""Smallest processor time for a file that counts as a hang [s]."""
 LIMIT = 60
-"""Longest real time for a file [s]."""
+"""Longest wall-clock time for a file [s]."""
 SHIPPED = CORE / "sim"
 WORD = re.compile(rb"[\w.+-]+")
 ABSURD = (
@@ -44,11 +44,11 @@ Try = Callable[[random.Random], None]
 
 
 class Whole(random.Random):
-    """Marker of a readable file, which is not damaged."""
+    """Random generator that stands for an undamaged file."""
 
 
 class GivenUp(BaseException):
-    """Error: a file took too long."""
+    """Error for a file that took too long."""
 
 
 def _map(kind: str, folder: Path) -> Try:
@@ -139,7 +139,7 @@ def _journal(folder: Path) -> Try:
 
 
 def _kept(name: str, folder: Path) -> Try:
-    """Return the attempt for a file of a run directory, with its report page."""
+    """Return a function that reads a run directory with a damaged file `name`."""
     from gp_active_sensing.report import write_report
     from gp_active_sensing.sim import load_scenario, run_scenario
 
@@ -238,14 +238,11 @@ FORMATS: dict[str, Callable[[Path], Try]] = {
         for salvage in (False, True)
     },
 }
-"""Function for each format that makes an attempt in a folder."""
+"""Function for each format that returns a reader of damaged files in a folder."""
 
 
 def spoilt(data: bytes, rng: random.Random) -> bytes:
-    """Return a file with changed bits, lost, doubled or zeroed pieces, and swapped words.
-
-    Swapped words keep the format of a text.
-    """
+    """Damage a file: change bits; remove, repeat or zero pieces; or swap words of a text."""
     if isinstance(rng, Whole):
         return data
     how = rng.randrange(6)
@@ -269,7 +266,7 @@ def spoilt(data: bytes, rng: random.Random) -> bytes:
 
 def peak_mb() -> float:
     """Return the largest memory of this process [MB]."""
-    # ru_maxrss would begin with the memory of the parent process.
+    # ru_maxrss includes the memory of the parent process.
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     return next(int(line.split()[1]) / 1024.0 for line in lines if line.startswith("VmHWM"))
 

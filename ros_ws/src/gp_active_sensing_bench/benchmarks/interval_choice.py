@@ -1,6 +1,6 @@
-"""Cross-validation of the belief's fixed settings over data sets.
+"""Cross-validation of constants of the belief over data sets.
 
-The variants change the long-range component, the threshold of the logarithm, and the pruning.
+A variant changes a constant, such as the amplitude of the long-range component.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from gp_active_sensing.topology.grids import make_grid
 from gp_active_sensing.types import Budget, PlanLimit, Reading
 
 KINDS = {"smooth": ("se", 5.0), "with a slope": ("matern32", 5.0), "rough": ("matern12", 5.0)}
-"""Kernel and length-scale of draws [cells]; `two scales` has two, `skewed` is log-normal."""
+"""Kernel and length-scale [cells] of random fields, by kind."""
 DRAWN = (*KINDS, "two scales", "skewed")
 COUNTS, BUDGETS = (10, 20, 40, 60), (60, 120)
-"""Numbers of random places, and numbers of moves of a lawnmower."""
+"""Numbers of readings at random places, and numbers of moves of a lawnmower."""
 EARLY = (10, 25)
-"""Numbers of places of a route with early scores."""
+"""Numbers of read places after which a lawnmower's map is scored before its end."""
 SLOW = ("San Jose", "Tampines", "Monaco", "town 7")
-"""Large networks, which are left out for their cost."""
+"""Data sets on large networks, which are left out."""
 TOO_LARGE = 1.2
-"""Smallest ratio of actual to promised error that counts as a broken promise."""
+"""Ratio of actual to predicted error above which a prediction counts as wrong."""
 NOW = "now"
-"""Name of the variant with the current settings."""
+"""Name of the variant with the current constants."""
 
 
 def _long(amplitude: float, extent: float) -> list[tuple[Any, str, Any]]:
-    """Return the changes for another amplitude and length of the long-range component."""
+    """Return the changes for a long-range component of another amplitude and length-scale."""
     half = grid.LengthScaleGrid.half.fget
     assert half is not None
     scaled = property(lambda self: tuple(2.0 * extent * one for one in half(self)))
@@ -66,7 +66,7 @@ VARIANTS: dict[str, list[tuple[Any, str, Any]]] = {
     "pruned at 10⁻⁴": [(grid, "_NOTHING", 1e-4)],
     "lengths in steps of 1.2": [(grid, "_FINE", 1.2)],
 }
-"""Changed attributes of each variant; `inf nat` never uses a logarithm."""
+"""Changes (owner, attribute, value) of each variant."""
 FAMILIES = {
     "long part": [NOW, *(v for v in VARIANTS if "part" in v or "half" in v or "whole" in v)],
     "transform": [NOW, *(v for v in VARIANTS if "nat" in v)],
@@ -74,13 +74,13 @@ FAMILIES = {
     "pruning": [NOW, *(v for v in VARIANTS if "pruned" in v)],
     "steps": [NOW, *(v for v in VARIANTS if "steps" in v)],
 }
-"""Groups of variants that are chosen independently."""
+"""Groups of variants. The best variant of each group is chosen independently."""
 COMMAND = "GPAS_DATA=… python benchmarks/run.py intervals"
 
 
 @contextmanager
 def varied(name: str) -> Iterator[None]:
-    """Apply a variant during a block."""
+    """Apply the changes of a variant within the context."""
     with ExitStack() as stack:
         for owner, attribute, value in VARIANTS[name]:
             stack.enter_context(patch.object(owner, attribute, value))
@@ -88,7 +88,7 @@ def varied(name: str) -> Iterator[None]:
 
 
 def drawn(kind: str, number: int) -> Field:
-    """Return a draw with mean 10 and standard deviation 1; `skewed` is log-normal about 1."""
+    """Return a random field with mean 10 and standard deviation 1. `skewed` is log-normal."""
     topology = make_grid(24, 20, 1.0, neighbours=8, name="plane")
     parts = {"two scales": [(0.7, "matern32", 15.0), (0.3, "matern32", 2.5)]}.get(kind)
     parts = parts or [(1.0, *KINDS.get(kind, ("matern32", 5.0)))]
@@ -101,13 +101,13 @@ def drawn(kind: str, number: int) -> Field:
 
 @cache
 def field_of(name: str, number: int) -> Field:
-    """Return the field of a data set or of a kind of draws."""
+    """Return the field of a data set or of a kind of random fields."""
     return drawn(name, number) if name in DRAWN else sources()[name](number)
 
 
 @cache
 def sources() -> dict[str, Any]:
-    """Return measured, shipped and drawn fields by the name of their data set."""
+    """Return the function from a number to a field for each data set, by name."""
     fields = {name: one.field for name, one in data_sets().items()}
     fields |= {name: one.field for (name, mode), one in arenas(1, 1).items() if mode == MOVES}
     return fields
@@ -115,20 +115,26 @@ def sources() -> dict[str, Any]:
 
 @cache
 def driven() -> list[str]:
-    """Return the data sets with moves and without roads."""
+    """Return the names of the data sets with moves that are not roads."""
     every = arenas(1, 1).values()
     return [one.name for one in every if one.mode == MOVES and not one.roads]
 
 
 def source_of(name: str) -> str:
-    """Return the source of a data set, such as a raster; validation leaves out whole sources."""
+    """Return the source of a data set. Data sets of the same raster or lab have one source."""
     return {"lab humidity": "lab temperature", "sim/town_slots": "sim/town"}.get(
         name, name.split(",")[0]
     )
 
 
 class Order(NamedTuple):
-    """Distinct places in reading order, with the numbers of places at each score."""
+    """Distinct places in the order of their readings.
+
+    Args:
+        places: the places.
+        noisy: (n,) reading of each place of the map.
+        counts: numbers of readings after which the map is scored.
+    """
 
     places: list[int]
     noisy: np.ndarray
@@ -137,7 +143,10 @@ class Order(NamedTuple):
 
 @cache
 def order_of(name: str, number: int, moves: int) -> Order | None:
-    """Return the places of a lawnmower with some moves (0 = random places); None = too few."""
+    """Return the places of a lawnmower with `moves` moves; 0 moves = random places.
+
+    None = the field has too few places.
+    """
     field = field_of(name, number)
     rng = rng_of(name, number)
     noisy = field.values + field.noise * rng.standard_normal(field.topology.n)
@@ -146,7 +155,7 @@ def order_of(name: str, number: int, moves: int) -> Order | None:
         places = rng.permutation(field.known)[: max(counts, default=0)].tolist()
         return Order(places, noisy, counts) if counts else None
     at, topology = int(rng.choice(field.known)), field.topology
-    # Its route depends on the read places, never on the belief.
+    # The belief does not affect the route of a lawnmower.
     known = BeliefConfig(length_scales=(step_of(topology),), kernel="se")
     loop = SensingLoop(
         topology, belief_on(known, topology, quiet=True), build_policy({"name": "lawnmower"}),
@@ -165,7 +174,7 @@ def order_of(name: str, number: int, moves: int) -> Order | None:
 
 
 def tasks_of(draws: int) -> list[tuple[str, int, int]]:
-    """Return data set, draw and moves of all orders."""
+    """Return the arguments of `order_of` for all tasks."""
     every = [name for name in dict.fromkeys([*data_sets(), *driven(), *DRAWN]) if name not in SLOW]
     return [
         (name, number, moves)
@@ -177,7 +186,7 @@ def tasks_of(draws: int) -> list[tuple[str, int, int]]:
 
 
 def replay(name: str, number: int, moves: int, variant: str) -> Row | None:
-    """Return the scores of the map after some of the readings, under a variant of the belief."""
+    """Return the scores of the map with a variant of the belief; None = too few places."""
     order = order_of(name, number, moves)
     if order is None:
         return None
@@ -205,7 +214,7 @@ def replay(name: str, number: int, moves: int, variant: str) -> Row | None:
 
 
 def rows_of(draws: int) -> list[Row]:
-    """Return all rows; ``--kept FOLDER`` stores them."""
+    """Return the scores of all tasks. ``--kept FOLDER`` stores them."""
     kept = Kept("choice")
     for name, number, moves in tasks_of(draws):
         for variant in VARIANTS:
@@ -217,9 +226,14 @@ def rows_of(draws: int) -> list[Row]:
 
 
 class Figures(NamedTuple):
-    """Means over some rows; for the ratio the median, and the fraction above `TOO_LARGE`.
+    """Summary of scores.
 
-    `beyond` is the fraction of actual errors above the error promised with probability `SURE`.
+    Args:
+        nlpd: mean negative log predictive density [nat].
+        covered: mean coverage of the 90 % intervals.
+        above: fraction of the ratios of actual to predicted error above `TOO_LARGE`.
+        median: median of these ratios.
+        beyond: fraction of actual errors above the bound that holds with probability `SURE`.
     """
 
     nlpd: float
@@ -230,7 +244,6 @@ class Figures(NamedTuple):
 
 
 def figures(rows: Sequence[Row]) -> Figures:
-    """Return the figures of the rows of one variant; each order counts once."""
     ratio, below = (np.array([x for row in rows for x in row[word]]) for word in ("ratio", "below"))
     nlpd, covered = ([float(np.mean(row[word])) for row in rows] for word in ("nlpd", "covered"))
     return Figures(
@@ -240,7 +253,7 @@ def figures(rows: Sequence[Row]) -> Figures:
 
 
 def choice(draws: int) -> list[Section]:
-    """Return the scores of each variant, and the variant that the other data sets choose."""
+    """Return a table of all variants, and a table of the variants chosen without each source."""
     rows, table = rows_of(draws), dict[str, dict[str, Figures]]()
     for source in dict.fromkeys(source_of(row["name"]) for row in rows):
         mine = [row for row in rows if source_of(row["name"]) == source]

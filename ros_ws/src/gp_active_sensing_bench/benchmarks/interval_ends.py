@@ -1,4 +1,4 @@
-"""Actual errors of missions that end when they reach a target error, under several rules."""
+"""Compare rules that end a mission at a target error."""
 
 from __future__ import annotations
 
@@ -20,23 +20,24 @@ from gp_active_sensing.planning import build_policy
 from gp_active_sensing.types import Aim, Budget, PlanLimit, Reading
 
 POLICIES, SHARES, MOVES, EXPANSIONS = ("lawnmower", "tour"), (0.5, 0.3), 300, 100
-"""Policies, requested errors in standard deviations of the field, and limits of a mission."""
+"""Policies, target errors [standard deviations of the field], and largest numbers of moves in a
+mission and of expansions in a decision."""
 RULES = {
     "expected error, 90 %": ("expected", 0.9),
     "error, 90 %": ("actual", 0.9),
     f"error, {SURE:.0%}": ("actual", SURE),
 }
-"""Field of `Stage` and required probability of each rule; the last rule is in use."""
+"""Attribute of `Stage` and its required value, for each rule. The last rule is the product's."""
 
 
 class Stage(NamedTuple):
-    """State of a mission at one stage; probabilities are 0 while the promise exceeds the request.
+    """State of a mission at one stage. Both probabilities are 0 if the predicted error is larger.
 
     Args:
         moves: number of moves so far.
-        ratio: actual error divided by the requested one.
-        expected: probability that the expected error is at most the requested one.
-        actual: probability that the actual error is at most the requested one.
+        ratio: actual error divided by the target error.
+        expected: probability that the expected error is at most the target error.
+        actual: probability that the actual error is at most the target error.
     """
 
     moves: float
@@ -46,7 +47,7 @@ class Stage(NamedTuple):
 
 
 def mission(name: str, number: int, policy: str, share: float) -> Row:
-    """Play a mission until it ends."""
+    """Simulate a mission. Return its stages."""
     field = field_of(name, number)
     topology, step, known = field.topology, step_of(field.topology), field.known
     rng = rng_of(name, number)
@@ -79,7 +80,7 @@ def mission(name: str, number: int, policy: str, share: float) -> Row:
 
 
 def _chances(belief: Belief, weights: np.ndarray, asked: float) -> tuple[float, float]:
-    """Return the probabilities of a `Stage`."""
+    """Return the fields `expected` and `actual` of a `Stage`."""
     found = belief.mixture()
     every = np.arange(len(found.weights))
     forecast = AimForecast(Aim(asked), belief, weights, every, found.weights, found)
@@ -94,14 +95,14 @@ def _chances(belief: Belief, weights: np.ndarray, asked: float) -> tuple[float, 
 
 
 def ended(stages: Sequence[Sequence[float]], rule: str) -> Stage | None:
-    """Return the first stage at which a rule holds; None = it never holds."""
+    """Return the first stage at which a rule ends the mission; None = no stage."""
     every = (Stage(*stage) for stage in stages)
     column, sure = RULES[rule]
     return next((one for one in every if getattr(one, column) >= sure), None)
 
 
 def ends(draws: int) -> Section:
-    """Return the results of missions that end when they reach a target error."""
+    """Return a table of the missions' errors and moves for each rule."""
     kept, section = Kept("ends"), Section(
         "Missions that end by an error",
         COMMAND,

@@ -1,10 +1,11 @@
-"""Publishers for load tests: a driving probe, a flood, and service calls.
+"""Publishers and callers for load tests. They print JSON.
 
-``python load_publisher.py drive SECONDS READINGS_HZ SPEED``, ``… flood SECONDS TOPIC BYTES`` and
-``… ask SECONDS`` print their counts, or the times of the answers [ms], as JSON.
+``python load_publisher.py drive SECONDS READINGS_HZ SPEED`` publishes poses and readings.
+``… flood SECONDS TOPIC BYTES`` publishes large messages. ``… ask SECONDS`` calls a service, and
+prints the response times [ms].
 """
 
-# ruff: noqa: TID251  a process of its own, started where ROS is
+# ruff: noqa: TID251  uses ROS
 from __future__ import annotations
 
 import json
@@ -28,7 +29,7 @@ POSES_HZ = 50.0
 
 
 class Driver:
-    """Probe that drives straight to each waypoint."""
+    """Robot that drives straight to each waypoint."""
 
     def __init__(self, node: Any, speed: float) -> None:
         self.node = node
@@ -109,7 +110,7 @@ def flood(node: Any, seconds: float, topic: str, size: int) -> dict[str, float]:
 
 
 def ask(node: Any, seconds: float) -> list[float]:
-    # It waits for the mission's lock, as every command does, and changes nothing.
+    # This service waits for the mission's lock and changes nothing.
     client = node.create_client(Trigger, "/active_sensing/resume")
     client.wait_for_service()
     took: list[float] = []
@@ -133,7 +134,7 @@ def main() -> int:
         found = ask(node, float(sys.argv[2]))
     else:
         found = flood(node, float(sys.argv[2]), sys.argv[3], int(sys.argv[4]))
-    time.sleep(1.0)  # the last messages are on their way
+    time.sleep(1.0)  # wait for the last messages
     sys.stdout.write(json.dumps(found) + "\n")
     node.destroy_node()
     rclpy.shutdown()

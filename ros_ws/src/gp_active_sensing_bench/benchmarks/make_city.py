@@ -1,8 +1,4 @@
-"""Make a city map of any size.
-
-It is a jittered grid of streets with arterials, missing streets, one-ways, bends and limits by
-class, from a fixed seed.
-"""
+"""Make a random city map of any size: a grid of streets with a fixed seed."""
 
 from __future__ import annotations
 
@@ -18,11 +14,11 @@ BLOCK = 120.0
 CLASSES = {"arterial": (3.0, 19.44), "collector": (2.0, 13.89), "local": (1.0, 8.33)}
 """Number of lanes and speed limit [m/s] of each class."""
 MISSING, ONE_WAY = 0.12, 0.15
-"""Fractions of missing and of one-way local streets."""
+"""Fraction of missing local streets, and fraction of one-way local streets."""
 
 
 def make_city(segments: int) -> RoadMap:
-    """Return a strongly connected map of about `segments` segments (within a few percent)."""
+    """Return a strongly connected map of about `segments` segments."""
     columns = max(3, math.ceil(math.sqrt(segments / 3.34)))
     rng = np.random.default_rng([1, columns])
     spots = [(i, j) for i in range(columns) for j in range(columns)]
@@ -47,7 +43,7 @@ def _street(
     row: int,
     rng: np.random.Generator,
 ) -> list[Segment]:
-    """Return a street's segments: both directions, one or none."""
+    """Add the segments of a street to `found`, for both directions, one direction or none."""
     kind = "arterial" if row % 12 == 6 else "collector" if row % 4 == 2 else "local"
     draw = float(rng.random())
     if kind == "local" and draw < MISSING:

@@ -1,6 +1,6 @@
-"""Arenas of the mapping benchmark: fields on maps, with moves or free choice, and budgets.
+"""Arenas of the mapping benchmark: data sets with a rule for moves.
 
-The fields are those of `belief_data`, and draws of Gaussian processes with unknown length-scales.
+Their fields come from `belief_data`, or are draws of Gaussian processes with random length-scales.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ QUICK = (
     ("draws/plane", FREE),
 )
 LENGTHS = (1.5, 8.0)
-"""Range of the log-uniform length-scales of draws on a plane [cells]."""
+"""Range of the log-uniform length-scale of random fields on a plane [cells]."""
 ROAD_LENGTHS = (80.0, 800.0)
-"""Range of the log-uniform length-scales of draws on the town's roads [m]."""
+"""Range of the log-uniform length-scale of random fields on the town's roads [m]."""
 _SAMPLE = 300
-"""Number of places for the typical length of a move."""
+"""Largest number of places from which the typical length of a move is computed."""
 
 
 @dataclass(frozen=True)
 class Arena:
-    """Data set with a way to move.
+    """Data set with a rule for moves.
 
     Args:
         name: name of the data set.
-        mode: `MOVES` or `FREE`.
+        mode: `MOVES` between neighbours, or `FREE` choice of the next place.
         what: short description of the fields' origin.
         unit: unit of the values.
-        draws: number of draws in a full run.
+        draws: number of missions in a full run.
     """
 
     name: str
@@ -59,10 +59,10 @@ class Arena:
     unit: str
     draws: int
     roads: bool = False
-    """True if places are pieces of roads."""
+    """True if the map has roads."""
 
     def field(self, number: int) -> Field:
-        """Return field number 0, 1, …, which repeats for a single field."""
+        """Return field `number`. An arena with a single field returns it for all numbers."""
         found = _sources()[self.name](number)
         if self.mode == FREE and not found.topology.free:
             found = Field(_freed(found.topology), found.values, found.noise)
@@ -70,7 +70,12 @@ class Arena:
 
 
 def arenas(starts: int, draws: int) -> dict[tuple[str, str], Arena]:
-    """Return all arenas by name and mode, with `starts` starts of data sets and `draws` draws."""
+    """Return all arenas by (name, mode).
+
+    Args:
+        starts: number of missions on a data set of `belief_data`.
+        draws: number of missions on a kind of random fields.
+    """
     known = data_sets()
     found: list[Arena] = []
     for name in (*MEASURED, *SHIPPED, *DRAWS):
@@ -94,13 +99,13 @@ def _sources() -> dict[str, Callable[[int], Field]]:
 
 @lru_cache(maxsize=8)
 def _freed(topology: Topology) -> FreeTopology:
-    """Return the same places with free choice of the next one."""
+    """Return the same places with free choice of the next place."""
     return FreeTopology(topology.name, topology.frame, topology.names, topology.positions)
 
 
 @lru_cache(maxsize=32)
 def step_of(topology: Topology) -> float:
-    """Return the length of a usual move: to the nearest place, or along a piece of road [m]."""
+    """Return the typical length of a move [m]."""
     if topology.free or not topology.roads:
         x = topology.positions
         apart = np.hypot(*(x[:, None, :] - x[None, :, :]).transpose(2, 0, 1))
@@ -133,7 +138,7 @@ def _ground(name: str) -> Topology:
 
 
 def _drawn(name: str, number: int) -> Field:
-    """Return a draw with its own length-scale."""
+    """Return a random field with a random length-scale."""
     topology = _ground(name)
     low, high = ROAD_LENGTHS if topology.roads else LENGTHS
     length = math.exp(rng_of(name, number, 7).uniform(math.log(low), math.log(high)))

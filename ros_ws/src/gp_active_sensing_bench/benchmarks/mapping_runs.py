@@ -1,7 +1,7 @@
-"""Mission of the mapping benchmark: a policy, a budget of metres, scores of the final map.
+"""Missions of the mapping benchmark, and scores of their final maps.
 
-Field, start and noise depend on the data set and the number of the draw, never on the policy. The
-belief is the default.
+Field, start and noise depend only on the data set and the number of the mission. All missions use
+the default belief.
 """
 
 from __future__ import annotations
@@ -37,35 +37,35 @@ from gp_active_sensing.types import Budget, Plan, PlanLimit, Reading
 
 LEVELS = (0.5, 0.9, 0.95)
 EVENLY = "evenly spaced"
-"""Label of the evenly spaced route with the smallest error, which is known only in hindsight."""
+"""Label of the evenly spaced route with the smallest error. It is known only after a mission."""
 DENSEST = "evenly spaced, densest"
-"""Label of the evenly spaced route nearest to all places on average, known before a mission."""
+"""Label of the evenly spaced route with the smallest mean distance to all places."""
 MOST_ROUTES = 30
-"""Largest number of evenly spaced routes; they have the smallest mean distance to all places."""
+"""Largest number of evenly spaced routes that are driven for one mission."""
 EXPANSIONS = 500
-"""Number of expansions of a decision, the default of `run`."""
+"""Limit of a decision [expansions]."""
 FEW = {("bal", FREE): 1}
-"""Other numbers of expansions, for policies whose expansions take seconds."""
+"""Limits of a decision [expansions] for (policy, mode) whose expansions take seconds."""
 AHEAD = {MOVES: 3, FREE: 2}
-"""Number of readings that `bal` looks ahead."""
+"""Number of readings that the policy `bal` looks ahead, by mode."""
 ROWS = ("lawnmower", DENSEST, EVENLY)
-"""Policies that have no meaning on roads."""
+"""Labels of the policies that cannot plan on roads."""
 VERSION = 2
-"""Version of the meaning of a row; rows of other versions are not used."""
+"""Version of the stored results. Results of other versions are ignored."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """Mission to play.
+    """Mission to simulate.
 
     Args:
         name: name of the data set.
         mode: "moves" or "free".
-        moves: budget of metres, in usual moves.
-        number: number of the draw.
+        moves: budget of metres, in typical moves.
+        number: number of the field, and seed.
         label: label of the policy.
         policy: configuration of the policy as JSON, or `EVENLY`.
-        expansions: limit of a decision.
+        expansions: limit of a decision [expansions].
     """
 
     name: str
@@ -78,16 +78,16 @@ class Task:
 
     @property
     def key(self) -> str:
-        """Key of a stored row."""
+        """Key of the stored result."""
         text = json.dumps([VERSION, *asdict(self).values()])
         return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
 def play(task: Task) -> dict[str, Any]:
-    """Return the row of a task as plain data.
+    """Return the result of a mission as plain data.
 
     Raises:
-        ActiveSensingError: the policy cannot plan there.
+        ActiveSensingError: the policy cannot plan on the map.
     """
     logging.getLogger("gp_active_sensing").setLevel(logging.ERROR)
     field = arenas(1, 1)[task.name, task.mode].field(task.number)
@@ -101,7 +101,7 @@ def play(task: Task) -> dict[str, Any]:
 
 
 def begin(task: Task, field: Field, step: float, policy: Policy) -> tuple[SensingLoop, Any, int]:
-    """Return the mission at its start, the readings (n,), and the place of the probe."""
+    """Return the loop at its start, the reading (n,) of each place, and the robot's place."""
     topology = field.topology
     rng = rng_of(task.name, task.number)
     noisy = field.values + field.noise * rng.standard_normal(topology.n)
@@ -120,12 +120,12 @@ def begin(task: Task, field: Field, step: float, policy: Policy) -> tuple[Sensin
 
 
 def mission(task: Task, field: Field, step: float, policy: Mapping[str, Any]) -> dict[str, Any]:
-    """Play one mission and score its map."""
+    """Simulate a mission and score its final map."""
     _forget_peak()
     began, seconds, metres = time.perf_counter(), [], 0.0
     chosen = build_policy(policy)
     loop, noisy, at = begin(task, field, step, chosen)
-    if policy["name"] != "external":  # an external planner's work in the meantime does not count
+    if policy["name"] != "external":  # external computes in another process
         loop.clock = time.process_time
     went, theirs = [at], 0.0
     while (plan := loop.ask(at)).waypoint is not None:
@@ -154,7 +154,7 @@ def mission(task: Task, field: Field, step: float, policy: Mapping[str, Any]) ->
 
 
 def _drive(loop: SensingLoop, path: Sequence[int], noisy: Any, went: list[int]) -> int:
-    """Read the wanted places on a way; return its end."""
+    """Drive along `path`, and read its places that have a value and no reading. Return its end."""
     for place in path:
         went.append(place)
         if loop.wants(place):
@@ -163,7 +163,7 @@ def _drive(loop: SensingLoop, path: Sequence[int], noisy: Any, went: list[int]) 
 
 
 def scores(belief: Belief, field: Field) -> dict[str, float]:
-    """Return errors over all places with a value, and other scores over unread places."""
+    """Return errors over all places with a value, and further scores over unread places."""
     known = field.known
     left = known[~belief.visited[known]]
     whole = Mixture.of(belief)
@@ -197,10 +197,9 @@ def _prior(topology: Topology) -> Belief:
 
 @dataclass(frozen=True)
 class Nearest:
-    """Policy for the metres left by a route: go to the nearest places."""
+    """Policy that goes to the nearest unread place."""
 
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, Any]:
-        """Return a plan for the candidate with the shortest way."""
         options = candidates(request)
         if options.reason:
             return no_plan(options.reason), None
@@ -210,9 +209,10 @@ class Nearest:
 
 
 def _best_evenly(task: Task, field: Field, step: float) -> dict[str, Any]:
-    """Drive the evenly spaced routes; return the route with the smallest error.
+    """Simulate the evenly spaced routes. Return the result with the smallest error.
 
-    ``densest`` is the route with the smallest distance to all places. All errors are included.
+    Its entry ``densest`` is the result for the route with the smallest mean distance to all places.
+    Its entry ``errors`` has the errors of all routes.
     """
     began = time.perf_counter()
     driven: list[dict[str, Any]] = []
@@ -243,12 +243,13 @@ def _best_evenly(task: Task, field: Field, step: float) -> dict[str, Any]:
 
 
 def evenly_spaced(task: Task, field: Field, step: float) -> list[PlannedRows]:
-    """Return the affordable evenly spaced routes with the smallest distance to all places.
+    """Return the best `MOST_ROUTES` evenly spaced routes within the budget.
 
-    They have all spacings, insets and directions, from all four corners, without repetitions.
+    The best routes have the smallest mean distance to all places. All spacings, insets, directions
+    and corners are compared.
 
     Raises:
-        ActiveSensingError: rows have no meaning on roads.
+        ActiveSensingError: the map has roads.
     """
     if field.topology.roads:
         msg = "there are no rows on roads"
@@ -274,7 +275,7 @@ def evenly_spaced(task: Task, field: Field, step: float) -> list[PlannedRows]:
 
 
 def _forget_peak() -> None:
-    """Reset the largest memory of the process, if the system can."""
+    """Reset the peak memory of this process, if the system supports it."""
     try:
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     except OSError:
@@ -282,7 +283,7 @@ def _forget_peak() -> None:
 
 
 def _peak(process: str) -> float:
-    """Return the largest memory of a process since the reset [MB]."""
+    """Return the peak memory of a process [MB]."""
     try:
         status = Path(f"/proc/{process}/status").read_text(encoding="ascii")
     except OSError:

@@ -1,4 +1,4 @@
-"""Tables of the mapping benchmark: each policy against a reference, on equal draws."""
+"""Tables of the mapping benchmark. Each policy is compared with a reference on equal fields."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Cell = tuple[str, str, int]
 
 
 def densest(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows of the evenly spaced routes that are known before a mission."""
+    """Return the results of the policy `DENSEST`, which are stored inside those of `EVENLY`."""
     return [
         {**row, **row["densest"], "label": DENSEST, "densest": None}
         for row in rows
@@ -26,14 +26,14 @@ def densest(rows: Sequence[Row]) -> list[Row]:
 
 
 class Results:
-    """Rows by data set, mode, budget and policy.
+    """Results of missions by data set, mode, budget and policy.
 
     Args:
-        rows: rows of all draws.
+        rows: results of all missions.
         labels: labels of the policies, in order.
         places: the arenas, in order.
-        moves: the budgets.
-        reference: label of the policy for comparison.
+        moves: budgets in moves.
+        reference: label of the policy with which all others are compared.
     """
 
     def __init__(
@@ -55,23 +55,23 @@ class Results:
         self.reference = reference
 
     def of(self, cell: Cell, label: str) -> dict[int, Row]:
-        """Return the rows of a policy by number of the draw."""
+        """Return the results of a policy by number of the mission."""
         return self._by.get((cell, label), {})
 
     def values(self, cell: Cell, label: str, key: str) -> np.ndarray:
-        """Return (draws,) known values of a number in the rows."""
+        """Return the known values of `key` in the results of a policy."""
         found = [row.get(key, math.nan) for row in self.of(cell, label).values()]
         array = np.array([math.nan if v is None else v for v in found], dtype=float)
         return array[np.isfinite(array)]
 
     def pairs(self, cell: Cell, label: str, other: str) -> tuple[np.ndarray, np.ndarray]:
-        """Return (d,) errors of two policies on their common draws."""
+        """Return the errors (d,) of two policies in the d missions that both have."""
         mine, theirs = self.of(cell, label), self.of(cell, other)
         both = sorted(set(mine) & set(theirs))
         return tuple(np.array([rows[i]["rmse"] for i in both]) for rows in (mine, theirs))  # type: ignore[return-value]
 
     def difference(self, cell: Cell, label: str, other: str) -> tuple[float, float]:
-        """Return the mean of the paired differences and its standard error; NaN for none."""
+        """Return the mean of the paired differences and its standard error; NaN = no pairs."""
         a, b = self.pairs(cell, label, other)
         if not a.size:
             return math.nan, math.nan
@@ -79,14 +79,14 @@ class Results:
 
 
 def digits_for(value: float) -> int:
-    """Return the number of decimals for three digits."""
+    """Return the number of decimals that shows three significant digits."""
     if not (math.isfinite(value) and value > 0.0):
         return 2
     return max(0, 2 - math.floor(math.log10(value)))
 
 
 def _listed(cells: Sequence[tuple[str, str, int]], of: Sequence[tuple[str, str, int]]) -> str:
-    """Return the data sets with missing results, by mode and number of moves."""
+    """Return a text that names the cells, by mode and number of moves."""
     if len(cells) == len(of):
         return "everywhere"
     found = []
@@ -99,7 +99,7 @@ def _listed(cells: Sequence[tuple[str, str, int]], of: Sequence[tuple[str, str, 
 
 
 def _fewer(results: Results, label: str) -> list[tuple[list[Cell], str]]:
-    """Return the cells in which a policy lacks draws of the reference, with their number."""
+    """Return the cells in which a policy has fewer missions than the reference, with numbers."""
     found: dict[str, list[Cell]] = {}
     for cell in results.cells:
         mine = results.of(cell, label).keys()
@@ -112,7 +112,6 @@ def _fewer(results: Results, label: str) -> list[tuple[list[Cell], str]]:
 def report(
     results: Results, skipped: Mapping[str, str], failed: Mapping[str, str], minutes: float
 ) -> Report:
-    """Return all tables."""
     sections = [overview(results, minutes)]
     groups = list(dict.fromkeys((mode, k) for _, mode, k in results.cells))
     for mode, k in groups:
@@ -139,7 +138,7 @@ def report(
 
 
 def overview(results: Results, minutes: float) -> Section:
-    """Return a line for each data set, mode and budget: errors relative to the reference."""
+    """Return a table of errors relative to the reference, by data set, mode and budget."""
     reference = results.reference
     text = (
         "How well is a field mapped for the metres that are driven? All policies get the same "
@@ -182,7 +181,7 @@ def overview(results: Results, minutes: float) -> Section:
 
 
 def summary(results: Results, cells_of: Sequence[Cell], title: str) -> Section:
-    """Return a line for each policy, over some cells of equal weight."""
+    """Return a table with a line for each policy. All cells have equal weight."""
     rows: list[Sequence[object]] = []
     marks = [results.reference]
     if EVENLY in results.labels and EVENLY not in marks:
@@ -233,7 +232,7 @@ def summary(results: Results, cells_of: Sequence[Cell], title: str) -> Section:
 
 
 def cell_section(results: Results, cell: Cell) -> Section:
-    """Return all figures of one data set, mode and budget."""
+    """Return a table of all scores for one data set, mode and budget."""
     name, mode, k = cell
     arena = results.arenas[name, mode]
     base = results.values(cell, results.reference, "rmse")
@@ -281,7 +280,7 @@ def cell_section(results: Results, cell: Cell) -> Section:
 
 
 def computing(get: Mapping[str, np.ndarray]) -> list[str]:
-    """Return time, memory and failures of a policy; [""] * 5 for a route without decisions."""
+    """Return five cells with time, memory and failures; empty for a route without decisions."""
     if not get["median_seconds"].size:
         return [""] * 5
     return [
@@ -300,7 +299,6 @@ _KEYS = (
 
 
 def data_section(results: Results) -> Section:
-    """Return a description of the data sets."""
     rows: list[Sequence[object]] = []
     for (name, mode), arena in results.arenas.items():
         first = arena.field(0)

@@ -16,19 +16,19 @@ from gp_active_sensing.topology.segments import RoadMap, Segment
 
 KMH = 3.6
 METRES = 1852.0 * 60.0
-"""Length of a degree of latitude [m]."""
+"""Length of one degree of latitude [m]."""
 SHORTEST = 1.0
-"""Smallest length of a piece of road [m]."""
+"""Smallest length of a segment [m]."""
 
 
 @dataclass(frozen=True)
 class Network:
-    """Map with values at some of its segments.
+    """Road map with values at some of its segments.
 
     Args:
-        road_map: n segments.
+        road_map: map of n segments.
         places: (s,) segments with values.
-        values: (w, s) replicates of the field.
+        values: (w, s) values at w times.
         unit: unit of the values.
     """
 
@@ -39,7 +39,7 @@ class Network:
 
 
 def data_folder() -> Path | None:
-    """Return the folder with the data; None = there is none."""
+    """Return the folder in GPAS_DATA; None = not set or not found."""
     folder = os.environ.get("GPAS_DATA")
     return Path(folder) if folder and Path(folder).is_dir() else None
 
@@ -50,13 +50,13 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 
 
 def points_of(wkt: str) -> np.ndarray:
-    """Return the (m, 2) points of a WKT linestring."""
+    """Return the points (m, 2) of a WKT linestring."""
     inside = wkt[wkt.index("(") + 1 : wkt.rindex(")")]
     return np.array([[float(v) for v in pair.split()] for pair in inside.split(",")])
 
 
 def sumo(folder: Path, name: str) -> Network:
-    """Return a SUMO net's edges, with their mean speeds over the whole simulation [km/h]."""
+    """Return the edges of a SUMO network, with mean speeds over the whole simulation [km/h]."""
     edges = rows_of(folder / "sumo" / f"{name}.edges.csv")
     known = {row["id"] for row in edges}
     segments = tuple(
@@ -80,10 +80,10 @@ def sumo(folder: Path, name: str) -> Network:
 
 
 def san_jose(folder: Path) -> Network:
-    """Return the San Jose freeways with the loop detectors of 13 Mondays at 17:30 [mph].
+    """Return the San Jose freeways with speeds of loop detectors on 13 Mondays at 17:30 [mph].
 
-    An edge with several sensors is cut half way between them, so that each sensor has a segment.
-    The map has only length and direction.
+    An edge with several detectors is divided, so that each detector has its own segment. Segments
+    have a length and a direction, but no speed limit or class.
     """
     data = folder / "pems_sanjose"
     with (data / "speeds_mph_mon1730_weeks01_13.csv").open(encoding="utf-8") as lines:
@@ -121,7 +121,7 @@ def san_jose(folder: Path) -> Network:
 
 
 def piece(line: np.ndarray, first: float, last: float) -> tuple[tuple[float, float], ...]:
-    """Return the part of a line between two fractions of its length."""
+    """Return the part of a line between the fractions `first` and `last` of its length."""
     along = np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(line, axis=0).T))])
     along /= along[-1]
     at = np.unique([first, *along[(along > first) & (along < last)], last])

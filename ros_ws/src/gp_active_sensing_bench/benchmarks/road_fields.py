@@ -1,6 +1,7 @@
-"""Fields on road networks for Experiment 2 of the BAL paper: draws, weeks and quarter-hours.
+"""Fields on road networks for Experiment 2 of the BAL paper.
 
-`BELIEFS` has the result of `learn` on a field of each network that is not driven.
+`BELIEFS` comes from the command `learn`, on one field of each network. Missions do not use that
+field.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from gp_active_sensing.topology.roads import keep_largest
 
 RELATIONAL = {"features": ("relational",)}
 KEY = 0x20AD
-"""First number of the seeds of all draws."""
+"""First entry of all random seeds."""
 
 
 @dataclass(frozen=True)
@@ -33,13 +34,13 @@ class RoadFields:
     Args:
         name: name in the tables.
         unit: unit of the values.
-        roads: the map, n segments.
-        values: (fields, n); NaN = a segment without a value, which is never read.
+        roads: map of n segments.
+        values: (fields, n) values; NaN = segment without a value, which is never read.
         noise: standard deviation of the sensor's noise.
-        belief: belief at the start of every policy.
-        blocks: (fields,) fields of a block are close in time, or the same network.
-        checkpoints: numbers of readings with scores.
-        truth: index of the true candidate λ of the fields; None = not known.
+        belief: configuration of the belief at the start of each mission.
+        blocks: (fields,) number of each field's block. Fields of a block are close in time.
+        checkpoints: numbers of readings after which the map is scored.
+        truth: index of the candidate length-scale that generated the fields; None = unknown.
     """
 
     name: str
@@ -53,7 +54,7 @@ class RoadFields:
     truth: int | None = None
 
 
-# From `learn`, as in the paper: Λ = ℓ*, 4ℓ*, 6ℓ*, … 14ℓ*, the mean not known.
+# From `learn --lambda paper`: Λ = ℓ*, 4ℓ*, 6ℓ*, … 14ℓ*, with an unknown mean.
 _TAMPINES = (0.99, 3.95, 5.93, 7.9, 9.88, 11.9, 13.8)
 BELIEFS: dict[str, dict[str, Any]] = {
     "tampines": {"length_scales": _TAMPINES, "signal_std": (7.7,), "noise_std": (10.5,)},
@@ -79,23 +80,23 @@ BELIEFS: dict[str, dict[str, Any]] = {
     },
 }
 PAPER = (60, 120, 180, 240)
-"""Budgets of the paper, for 775 segments."""
+"""Budgets of the paper for 775 segments [readings]."""
 SENSORS = (25, 50, 75, 100)
-"""Budgets for the 325 sensors of San Jose, with the same fractions as in `PAPER`."""
+"""Budgets for the 325 detectors of San Jose, with the same fractions as in `PAPER` [readings]."""
 DRAWS = 40
 REACH = 3000.0
-"""Largest distance to a next sensor in San Jose [m]; moves along freeways would leave no choice."""
+"""Largest distance of a move between detectors in San Jose [m]."""
 
 
 def belief_of(name: str, **changed: Any) -> BeliefConfig:
-    """Return the belief of a network, with changed settings."""
+    """Return the entry of `BELIEFS` for a network, with some settings changed."""
     common = {"kernel": "se", "mean_value": 0.0, "mean_std": 100.0}
     return BeliefConfig(**{**common, **BELIEFS[name], **changed})
 
 
 @lru_cache(maxsize=2)
 def traffic(name: str) -> tuple[Roads, np.ndarray]:
-    """Return the largest part of a SUMO net, and (slots, n) mean speeds of quarter-hours [km/h]."""
+    """Return a SUMO network's largest connected part, and mean speeds (quarter-hours, n) [km/h]."""
     folder = _folder()
     road_map = keep_largest(sumo(folder, name).road_map)
     rows = {row["id"]: row for row in rows_of(folder / "sumo" / f"{name}.speeds.csv")}
@@ -108,7 +109,7 @@ def traffic(name: str) -> tuple[Roads, np.ndarray]:
 
 @lru_cache(maxsize=1)
 def mondays() -> tuple[Roads, np.ndarray]:
-    """Return San Jose, and the (13, n) speeds of its sensors on Mondays at 17:30 [mph]."""
+    """Return the San Jose freeways, and their speeds (13, n) on Mondays at 17:30 [mph]."""
     network = san_jose(_folder())
     roads = _quiet(partial(Roads, network.road_map, reach=REACH, **RELATIONAL))
     values = np.full((len(network.values), roads.n), np.nan)
@@ -118,7 +119,13 @@ def mondays() -> tuple[Roads, np.ndarray]:
 
 
 def draws(name: str, scale: int, noise: float) -> RoadFields:
-    """Return draws of the belief's Gaussian process with Λ[scale] on the roads of Tampines."""
+    """Return draws of the belief's Gaussian process on the roads of Tampines.
+
+    Args:
+        name: name in the tables.
+        scale: index of the candidate length-scale that generates the fields.
+        noise: standard deviation of the sensor's noise.
+    """
     roads, _ = traffic("tampines")
     belief = belief_of("tampines", noise_std=(noise,))
     root = _root(scale)
@@ -131,7 +138,7 @@ def draws(name: str, scale: int, noise: float) -> RoadFields:
 
 @lru_cache(maxsize=2)
 def _root(scale: int) -> np.ndarray:
-    """Return the symmetric root of the correlation on the roads of Tampines. O(n³)."""
+    """Return the symmetric square root of the correlation matrix. The cost is O(n³)."""
     features = traffic("tampines")[0].features
     lengths = np.array([BELIEFS["tampines"]["length_scales"][scale]])
     values, vectors = np.linalg.eigh(build_kernel("se").correlation(features, features, lengths))
@@ -139,7 +146,7 @@ def _root(scale: int) -> np.ndarray:
 
 
 def weeks() -> RoadFields:
-    """Return twelve Mondays of San Jose; the belief was learned from the one before."""
+    """Return twelve Mondays of San Jose. The belief was learned from the Monday before them."""
     roads, values = mondays()
     count = len(values) - 1
     blocks = tuple(i // 3 for i in range(count))
@@ -148,7 +155,7 @@ def weeks() -> RoadFields:
 
 
 def quarters(name: str, title: str) -> RoadFields:
-    """Return quarter-hours of simulated traffic, without the first one, used for learning."""
+    """Return quarter-hours of simulated traffic, without the one that was used for learning."""
     roads, values = traffic(name)
     blocks = (0,) * (len(values) - 1)
     belief = belief_of(f"{name}_slot")
@@ -184,7 +191,7 @@ def _folder() -> Path:
 
 
 def _quiet(make: Callable[[], Roads]) -> Roads:
-    """Return a map, without warnings on limits and parts."""
+    """Return the result of `make`. Suppress warnings."""
     logger = logging.getLogger("gp_active_sensing.topology")
     before = logger.level
     logger.setLevel(logging.ERROR)

@@ -1,7 +1,7 @@
-"""Mission on a road field, scored after several numbers of readings.
+"""Missions on road fields, whose maps are scored after several numbers of readings.
 
-Field, start and noise depend on the numbers of field and start, never on the policy. The first
-crossing of a place with a value counts as one reading. Other crossings count as none.
+Field, start and noise depend only on the numbers of field and start. The first crossing of a
+segment with a value is a reading. Later crossings of the segment are not.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from gp_active_sensing.types import Budget, PlanLimit, Reading
 
 EXPANSIONS = 2000
 VERSION = 2
-"""Version of the meaning of a row; rows of other versions are not used."""
+"""Version of the stored results. Results of other versions are ignored."""
 _BAL = {"name": "bal", "samples": 5, "alpha": 0.05}
 POLICIES: dict[str, dict[str, Any]] = {
     "ie": {"name": "ie"},
@@ -43,12 +43,12 @@ POLICIES: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Task:
-    """Mission to play.
+    """Mission to simulate.
 
     Args:
-        fields: one of `FIELDS`.
+        fields: name of a set of fields, one of `FIELDS`.
         field: number of the field.
-        start: number of the start; each pair of field and start has its own place.
+        start: number of the start. The first place depends on `field` and `start`.
         policy: label of the policy.
     """
 
@@ -59,7 +59,7 @@ class Task:
 
     @property
     def key(self) -> str:
-        """Key of a stored row."""
+        """Key of the stored result."""
         text = json.dumps([VERSION, EXPANSIONS, POLICIES[self.policy], *asdict(self).values()])
         return hashlib.sha256(text.encode()).hexdigest()[:20]
 
@@ -76,7 +76,7 @@ def _prior(name: str) -> Belief:
 
 
 def play(task: Task) -> dict[str, Any]:
-    """Return the row of a task as plain data."""
+    """Return the result of a mission as plain data."""
     logging.getLogger("gp_active_sensing").setLevel(logging.ERROR)
     fields = _fields(task.fields)
     truth = fields.values[task.field]
@@ -126,7 +126,7 @@ def play(task: Task) -> dict[str, Any]:
 
 
 def _scores(belief: Belief, fields: RoadFields, truth: np.ndarray) -> dict[str, float]:
-    """Return the errors over the places with a value and without a reading."""
+    """Return the errors over the segments that have a value and no reading."""
     left = np.isfinite(truth) & ~belief.visited
     mean, variance = belief.predict(np.flatnonzero(left), noisy=fields.noise == 0.0)
     error = truth[left] - mean

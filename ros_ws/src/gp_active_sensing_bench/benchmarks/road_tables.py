@@ -1,8 +1,8 @@
-"""Tables of road missions, in which each field counts once.
+"""Tables of road missions.
 
-The difference to `REFERENCE` is paired by field and start, averaged over the starts of a field, and
-then over the fields. Its standard error is over fields, or over blocks of fields that are close in
-time.
+The difference of a policy to `REFERENCE` is paired by field and start. It is averaged over the
+starts of each field, and then over the fields. The standard error is computed over fields, or over
+blocks of fields that are close in time.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ Pair = tuple[int, int]
 
 
 class Missions:
-    """Rows of one set of fields.
+    """Results of missions on one set of fields.
 
     Args:
-        rows: rows of `road_runs.play`.
-        blocks: (fields,) block of each field.
-        columns: numbers of readings with scores.
+        rows: results of `road_runs.play`.
+        blocks: (fields,) number of each field's block.
+        columns: numbers of readings after which the map was scored.
     """
 
     def __init__(self, rows: Sequence[Row], blocks: Sequence[int], columns: Sequence[int]) -> None:
@@ -38,22 +38,22 @@ class Missions:
         self.policies = tuple(self._by)
 
     def of(self, policy: str) -> dict[Pair, Row]:
-        """Return the rows of a policy by field and start."""
+        """Return the results of a policy by (field, start)."""
         return self._by.get(policy, {})
 
     def fields(self, policy: str) -> list[int]:
-        """Return the fields with missions of a policy and the reference from an equal start."""
+        """Return the fields on which a policy and the reference have a common start."""
         both = self.of(policy).keys() & self.of(REFERENCE).keys()
         return sorted({field for field, _ in both})
 
     def means(self, policy: str, key: str, column: int) -> dict[int, float]:
-        """Return the mean of a score over the starts of each field."""
+        """Return the mean of a score over the starts, by field."""
         return _by_field({pair: r["marks"][column][key] for pair, r in self.of(policy).items()})
 
     def differences(
         self, policy: str, key: str, column: int, less: str = REFERENCE
     ) -> dict[int, float]:
-        """Return the mean of the paired differences to another policy for each field."""
+        """Return the mean of the paired differences to the policy `less`, by field."""
         mine, theirs = self.of(policy), self.of(less)
         return _by_field(
             {
@@ -65,7 +65,7 @@ class Missions:
     def over(
         self, policy: str, key: str, column: int, less: str = REFERENCE, *, blocks: bool
     ) -> tuple[float, float, int]:
-        """Return mean and standard error of differences over fields or blocks, and their number."""
+        """Return mean, standard error and number of the differences over fields or blocks."""
         groups: dict[int, list[float]] = defaultdict(list)
         for field, value in self.differences(policy, key, column, less).items():
             groups[self.blocks[field] if blocks else field].append(value)
@@ -81,7 +81,7 @@ def _by_field(values: Mapping[Pair, float]) -> dict[int, float]:
 
 
 def error_rows(name: str, missions: Missions, *, blocks: bool) -> list[list[object]]:
-    """Return a row for each policy: RMSPE of the reference, or the difference to it."""
+    """Return a row for each policy with the difference of its RMSPE to that of the reference."""
     rows: list[list[object]] = []
     for policy in missions.policies:
         count = len(missions.fields(policy))
@@ -102,7 +102,7 @@ def error_rows(name: str, missions: Missions, *, blocks: bool) -> list[list[obje
 def pair_rows(
     name: str, missions: Missions, pairs: Sequence[tuple[str, str]], *, blocks: bool
 ) -> list[list[object]]:
-    """Return a row for each pair of policies with common missions: difference of their RMSPE."""
+    """Return a row for each pair of policies with the difference of their RMSPE."""
     rows: list[list[object]] = []
     over = partial(missions.over, blocks=blocks)
     for policy, less in pairs:
@@ -117,12 +117,11 @@ def pair_rows(
 
 
 def cost_rows(name: str, missions: Missions) -> list[list[object]]:
-    """Return a row for each policy: kilometres at each budget, planning time at the last [s]."""
+    """Return a row for each policy: kilometres at each budget, planning time [s]."""
     rows: list[list[object]] = []
     for policy in missions.policies:
 
         def mean(key: str, column: int, policy: str = policy) -> tuple[float, float]:
-            """Return the mean over the fields and its standard error."""
             return mean_of(np.array(list(missions.means(policy, key, column).values())))
 
         columns = range(len(missions.columns))
@@ -134,7 +133,7 @@ def cost_rows(name: str, missions: Missions) -> list[list[object]]:
 
 
 def network_rows(networks: Mapping[str, Missions]) -> list[list[object]]:
-    """Return a row for each policy: mean difference to the reference over networks in percent."""
+    """Return a row for each policy with its mean difference to the reference over networks [%]."""
     rows: list[list[object]] = []
     for policy in dict.fromkeys(p for found in networks.values() for p in found.policies):
         if policy == REFERENCE or not all(found.fields(policy) for found in networks.values()):
@@ -149,7 +148,7 @@ def network_rows(networks: Mapping[str, Missions]) -> list[list[object]]:
 
 
 def _percent(missions: Missions, policy: str, column: int) -> float:
-    """Return the mean difference over the fields, in percent of the reference's error."""
+    """Return the mean difference over the fields [% of the reference's error]."""
     found = missions.differences(policy, "rmspe", column)
     theirs = missions.means(REFERENCE, "rmspe", column)
     base = math.fsum(theirs[field] for field in found) / len(found)

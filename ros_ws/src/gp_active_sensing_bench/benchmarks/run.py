@@ -1,4 +1,4 @@
-"""Run benchmarks and print a report; `--record` stores it under benchmarks/reports/."""
+"""Run benchmarks and print a report. ``--record`` stores the report in benchmarks/reports/."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OPTIONS = ("quick", "routes", "only", "policies", "own", "starts", "budgets", "p
 
 
 def machine() -> str:
-    """Return a line on the machine."""
+    """Return a line that describes the machine."""
     model = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
@@ -42,7 +42,7 @@ def machine() -> str:
 
 
 def commit() -> str:
-    """Return the commit of the source tree, with a mark for changes."""
+    """Return the commit of the source tree, with a note if files have changed."""
     try:
         return subprocess.run(
             ["git", "describe", "--always", "--dirty"],

@@ -1,4 +1,4 @@
-"""Account of the readings of a soak from the journal: used once, twice, or not at all."""
+"""Check from a journal that each sent reading was used exactly once."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Account:
-    """Account of sent readings in a journal.
+    """Numbers of readings in a journal.
 
     Args:
-        sent: number of readings before the end of the mission.
-        after: number of readings after the end of the mission.
-        used: number of readings in the belief; an average counts as all its readings.
-        unused: stamps of sent readings without an event.
-        doubled: number of repeated uses of readings.
-        wrong: number of events whose count or average does not match the readings of their time.
-        foreign: number of readings in the journal that the probe did not send.
+        sent: number of readings sent before the end of the mission.
+        after: number of readings sent after the end of the mission.
+        used: number of readings in the belief, including those inside averages.
+        unused: stamps of the sent readings without an event in the journal [ns].
+        doubled: number of repeated uses of a reading.
+        wrong: number of events whose count or average does not match the sent readings.
+        foreign: number of readings in the journal that were never sent.
         gated: number of gated readings at the end.
     """
 
@@ -39,12 +39,18 @@ class Account:
 def account(
     stamps: Sequence[int], values: Sequence[float], events: Sequence[Mapping[str, Any]]
 ) -> Account:
-    """Compare the sent readings, by their stamps [ns], with a journal."""
+    """Compare sent readings with the events of a journal.
+
+    Args:
+        stamps: time stamps of the sent readings [ns].
+        values: values of the sent readings.
+        events: events of the journal.
+    """
     order = np.argsort(np.asarray(stamps, dtype=np.int64), kind="stable")
     stamp = np.asarray(stamps, dtype=np.int64)[order]
     value = np.asarray(values, dtype=float)[order]
     gated = _set_aside(events)
-    # Gated readings are in no average of their time.
+    # Averages leave out gated readings.
     aside = np.isin(stamp, [stamp_ns for stamp_ns, _ in gated])
     sent_order = order
     stamp, value, order = stamp[~aside], value[~aside], order[~aside]
@@ -82,7 +88,7 @@ def account(
 
 
 def _set_aside(events: Sequence[Mapping[str, Any]]) -> Counter[tuple[int, float]]:
-    """Return the readings that are gated at the end, by stamp and value."""
+    """Count the readings that are gated at the end, by (stamp, value)."""
     gated: Counter[tuple[int, float]] = Counter()
     for event in events:
         if event["event"] == "gated":

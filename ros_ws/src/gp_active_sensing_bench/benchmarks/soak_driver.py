@@ -1,10 +1,9 @@
-"""World of a soak: a clock, a driving and measuring probe, and disturbances on its topics.
+"""Simulated robot for a long mission, with the clock of the node and with bad messages.
 
-The driver's time goes as fast as the node follows. It drives to each waypoint and sends a limited
-number of readings.
+The simulated time runs as fast as the node can follow.
 """
 
-# ruff: noqa: TID251  it speaks to nodes
+# ruff: noqa: TID251  uses ROS
 from __future__ import annotations
 
 import math
@@ -28,21 +27,21 @@ from gp_active_sensing.ros import to_messages as outputs
 COLUMNS, ROWS, SPACING = 10, 10, 10.0
 NOISE = 0.3
 DEPTH = 2000
-"""Number of messages that the probe keeps for an absent node."""
+"""Number of messages that a publisher stores for a restarting node."""
 BATCH_NS = 100_000_000
 READINGS, POSES = 30, 1
-"""Numbers of readings and poses in a batch."""
+"""Number of readings, and number of poses, in a batch of messages."""
 DRIVE = 2
-"""Number of batches on the way to a waypoint, without readings."""
+"""Number of batches without readings on the way to a waypoint."""
 STAY = 9
-"""Number of batches at the waypoint before waiting for the node."""
+"""Number of batches at a waypoint before waiting for the node."""
 MOST = 1500
 """Largest number of readings for one waypoint."""
 WAITING_PAUSE = 0.05
-"""Real time between two batches while waiting for the node [s]."""
+"""Wall-clock time between two batches while waiting for the node [s]."""
 POLL = 0.002
 MOST_SETTLING = 2.0
-"""Longest time of waiting until a node is idle [s]."""
+"""Longest wait until the node is idle [s]."""
 FUTURE_NS = 3_600_000_000_000
 STRANGERS = ("pose in a wrong frame", "pose from the future", "pose of NaN", "pose of noise",
              "reading of NaN", "reading from the future", "reading of noise", "reading cut off",
@@ -50,23 +49,23 @@ STRANGERS = ("pose in a wrong frame", "pose from the future", "pose of NaN", "po
 
 
 def truth(x: float, y: float) -> float:
-    """Return the true field [degC] at the place that contains a position [m]."""
+    """Return the true value [degC] of the cell that contains a position [m]."""
     x, y = SPACING * round(x / SPACING), SPACING * round(y / SPACING)
     return 20.0 + 3.0 * math.sin(x / 18.0) * math.cos(y / 23.0)
 
 
 class Driver:
-    """Publisher of all inputs of the node, and subscriber of its waypoints.
+    """Publisher of all inputs of the node, and subscriber to its waypoints.
 
     Args:
-        seed: seed of the noise and of the disturbances.
+        seed: seed of the noise and of the bad messages.
     """
 
     def __init__(self, seed: int) -> None:
         self.node = rclpy.create_node("soak")
         stranger = self.stranger = rclpy.create_node("stranger")
         kept = qos.reliable(DEPTH, latched=True)
-        few = qos.reliable(5, latched=True)  # a late subscriber receives no other publisher
+        few = qos.reliable(5, latched=True)  # serves late subscribers
         self._clock = self.node.create_publisher(Clock, "/clock", qos.reliable(10))
         self._poses = self.node.create_publisher(Odometry, "pose", kept)
         self._readings = self.node.create_publisher(Temperature, "reading", kept)
@@ -91,7 +90,7 @@ class Driver:
         self.heard_at = 0.0
         self.stamps: list[int] = []
         self.values: list[float] = []
-        """Values of the sent readings, in order."""
+        """Values of the sent readings."""
         self.poses = 0
         self.strange: Counter[str] = Counter()
         self._batches = 0
@@ -110,7 +109,7 @@ class Driver:
         self._stamp = stamp
 
     def spin(self, seconds: float = 0.0) -> None:
-        """Receive messages for some seconds."""
+        """Receive messages for `seconds` seconds."""
         until = time.monotonic() + seconds
         while True:
             rclpy.spin_once(self.node, timeout_sec=max(0.0, until - time.monotonic()))
@@ -118,32 +117,32 @@ class Driver:
                 return
 
     def call(self, name: str) -> None:
-        """Call the service ``resume`` or ``finish`` of the node, if it exists."""
+        """Call the node's service ``resume`` or ``finish``, if it is available."""
         if self._clients[name].service_is_ready():
             self._clients[name].call_async(Trigger.Request())
 
     def set_clock(self, step_ns: int = 0) -> None:
-        """Set the clock forward and send a pose, as a localisation does."""
+        """Step the clock forward, and publish a pose."""
         self.now_ns += step_ns
         self._clock.publish(Clock(clock=outputs.time_of(self.now_ns)))
         self._poses.publish(_pose(self.now_ns, self.x, self.y))
 
     def settle(self, pid: int) -> None:
-        """Receive messages until all threads of a node wait."""
+        """Receive messages until all threads of process `pid` are idle."""
         until, idle = time.monotonic() + MOST_SETTLING, 0
         while idle < 2 and time.monotonic() < until:
             self.spin(POLL)
             idle = 0 if is_busy(pid) else idle + 1
 
     def serve(self, pid: int, patience: float) -> bool:
-        """Drive to the newest waypoint and measure there until the next one comes.
+        """Drive to the newest waypoint and measure there until the next waypoint arrives.
 
         Args:
-            pid: process of the node.
-            patience: longest real time until the next waypoint [s].
+            pid: process id of the node.
+            patience: longest wall-clock time until the next waypoint [s].
 
         Returns:
-            True if it came.
+            True if the next waypoint arrived.
         """
         goals, sent, goal = self.goals, len(self.stamps), self.goal
         until = time.monotonic() + patience
@@ -161,12 +160,12 @@ class Driver:
         return self.goals > goals
 
     def stay(self, *, readings: bool = True) -> None:
-        """Measure at the current position."""
+        """Publish a batch of messages at the current position."""
         self.batch(self.x, self.y, readings=readings)
         self.spin(WAITING_PAUSE)
 
     def batch(self, x: float, y: float, *, readings: bool = True) -> None:
-        """Send a batch while driving straight to a position."""
+        """Publish a batch of messages on a straight drive to (x, y)."""
         begin, self.now_ns = self.now_ns, self.now_ns + BATCH_NS
         self._clock.publish(Clock(clock=outputs.time_of(self.now_ns)))
         x0, y0, self.x, self.y = self.x, self.y, x, y
@@ -188,7 +187,7 @@ class Driver:
             self._disturb()
 
     def _disturb(self) -> None:
-        """Send a message that no probe sends."""
+        """Publish a bad message."""
         what = str(self._rng.choice(STRANGERS))
         self.strange[what] += 1
         now_ns, x, y = self.now_ns, self.x, self.y
@@ -237,7 +236,7 @@ def resident_mb(pid: int) -> float:
 
 
 def is_busy(pid: int) -> bool:
-    """Return whether a thread of a process runs or is ready; False after its end."""
+    """Return whether a thread of a process is running or ready; False = the process has ended."""
     try:
         for task in Path(f"/proc/{pid}/task").iterdir():
             state = (task / "stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
@@ -249,6 +248,6 @@ def is_busy(pid: int) -> bool:
 
 
 def spent_seconds(pid: int) -> float:
-    """Return the computing time of a process so far [s]."""
+    """Return the processor time of a process [s]."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / 100.0

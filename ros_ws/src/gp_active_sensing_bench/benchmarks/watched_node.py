@@ -1,6 +1,6 @@
-"""Node `active_sensing` with samples of its memory and thread times every second.
+"""Node `active_sensing` that samples its own memory and thread times every second.
 
-``python watched_node.py OUT.json --ros-args …`` writes the samples at the end of the node.
+``python watched_node.py OUT.json --ros-args …`` writes the samples when the node ends.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PERIOD = 1.0
 
 
 class Watch:
-    """Samples of a node, and delays of its messages until their callbacks."""
+    """Sampler of memory and thread times, and of the delays from a message to its callback."""
 
     def __init__(self, node: ActiveSensingNode) -> None:
         self._node = node
@@ -42,7 +42,7 @@ class Watch:
                 self.samples.append(self._sample(parts, time.monotonic() - began))
 
     def _wrap(self, inbox: Any) -> None:
-        """Measure the time from a reading's stamp to its callback."""
+        """Wrap the callback of readings to measure the delay since a reading's stamp."""
         if self._wrapped is inbox:
             return
         self._wrapped = inbox

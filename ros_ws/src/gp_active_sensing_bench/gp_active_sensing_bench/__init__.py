@@ -1,6 +1,4 @@
-"""Experiments with many runs: means, standard errors, paired differences.
-
-From Python, as from the command line:
+"""Experiments with many simulated missions: means, standard errors, paired differences.
 
 >>> from gp_active_sensing_bench import load_experiment, run_experiment, summary
 >>> experiment = load_experiment("bal_1d", seeds=4)

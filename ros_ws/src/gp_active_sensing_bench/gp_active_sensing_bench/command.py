@@ -56,11 +56,10 @@ def experiment(
     if resume and out is None:
         msg = "--resume needs --out DIR, the directory of the experiment to go on with"
         raise click.UsageError(msg)
-    # joblib replaces a worker that has grown large; its warning is of no use to a user.
+    # joblib replaces a worker that uses much memory, and warns needlessly.
     warnings.filterwarnings("ignore", message="A worker stopped while some jobs")
     warnings.filterwarnings("ignore", message=".*tasks which were still being processed")
-    # The helper process that frees the semaphores of workers inherits this setting. Otherwise
-    # it warns after Ctrl-C.
+    # Python's resource tracker inherits this setting. Otherwise it warns after Ctrl-C.
     if (quiet := "ignore:resource_tracker:UserWarning") not in sys.warnoptions:
         sys.warnoptions.append(quiet)
     loaded = load_experiment(file, seeds=seeds, baseline=baseline)
@@ -93,15 +92,15 @@ def experiment(
 
 
 SHOWN = 10
-"""Largest number of listed failures."""
+"""Largest number of failures that are listed on the console."""
 
 
 class TrialDisplay:
-    """Display of an experiment: a line for each trial, or on a terminal a bar and the failures.
+    """Console display of the progress of an experiment.
 
     Args:
         console: console of the output.
-        bar: progress bar on a terminal; None = no bar.
+        bar: progress bar for a terminal; None = print a line for each trial.
     """
 
     def __init__(self, console: Console, bar: Bar | None) -> None:
@@ -110,7 +109,7 @@ class TrialDisplay:
         self._task = None if bar is None else bar.add_task("trials", total=None)
 
     def start(self, before: Loaded) -> None:
-        """Show the number of trials from earlier runs."""
+        """Show the number of trials that earlier runs have completed."""
         done, total = len(before.records), len(before.experiment.trials)
         self._update(done, 0, total)
         if done or before.other:
@@ -139,7 +138,7 @@ class TrialDisplay:
 
 
 def trial_line(progress: Progress, outcome: Outcome) -> str:
-    """Return the line of a successful trial."""
+    """Return the console line of a successful trial."""
     number = progress.done + progress.failed
     width = len(str(progress.total))
     stages: Sequence[Mapping[str, Any]] = outcome.item["stages"]
@@ -151,7 +150,7 @@ def trial_line(progress: Progress, outcome: Outcome) -> str:
 
 @contextmanager
 def show_trials(console: Console) -> Iterator[TrialDisplay]:
-    """Yield the display of an experiment."""
+    """Provide the display of an experiment."""
     if not console.is_terminal:
         yield TrialDisplay(console, None)
         return
@@ -179,7 +178,10 @@ def show_trials(console: Console) -> Iterator[TrialDisplay]:
 def end_lines(
     loaded: Loaded, outputs: ExperimentOutputs, *, differences: bool = False
 ) -> list[str]:
-    """Return lines on the first table, on its differences to any baseline, and on the files."""
+    """Return lines with the table of the first metric, notes, and the paths of the files.
+
+    With `differences`, the table of differences to the baseline follows.
+    """
     from gp_active_sensing_bench import tables_of
     from gp_active_sensing_bench.tables import to_text
 
@@ -193,7 +195,7 @@ def end_lines(
 
 
 def failure_lines(loaded: Loaded, directory: str) -> list[str]:
-    """Return a line for each failed trial, and advice."""
+    """Return lines that list the failed trials and say how to repeat them."""
     from gp_active_sensing_bench.records import FAILURES
 
     count = len(loaded.failures)

@@ -1,7 +1,7 @@
 """Demonstrate a mission: ``make demo``, or ``python -m gp_active_sensing_bench.demo``.
 
-It starts the nodes ``simulator`` and ``active_sensing`` as processes, shows a line for each stage,
-and writes a report. Without ROS the same engine runs in this process.
+The demo starts the nodes ``simulator`` and ``active_sensing`` as processes. It shows a line for
+each stage, and writes a report. Without ROS it runs the same engine in this process.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from gp_active_sensing.web.serve import MISSING, can_serve, make_server, served
 
 
 def _new_records(tail: LineTail) -> Iterator[dict[str, Any]]:
-    """Yield the records since the last call. Raises RunError on failure."""
+    """Yield the records that were written since the last call. Raises RunError on failure."""
     for _, lines in tail.blocks():
         for line in lines:
             try:
@@ -45,28 +45,25 @@ def _new_records(tail: LineTail) -> Iterator[dict[str, Any]]:
 Show = Callable[[str], None]
 
 SPEED = 10.0
-"""Simulated seconds per second."""
+"""Default number of simulated seconds per second."""
 LOGS = "logs"
-"""Folder with the logs of the nodes, in the run directory."""
+"""Name of the folder with the logs of the nodes, in the run directory."""
 
 
 @dataclass
 class _Shown:
-    """Display of the demo, stage by stage."""
-
     scenario: Scenario
     say: Show
     stages: int = 0
 
     def stage(self, record: Mapping[str, Any]) -> None:
-        """Show the record of a stage."""
         self.stages += 1
         self.say(stage_line(record, self.scenario))
 
 
 @dataclass
 class _NodeOutput:
-    """Writer of the nodes' output to a file, which shows only warnings and errors."""
+    """Writer of the nodes' output to a file. It shows only warnings and errors."""
 
     file: Path
     say: Show
@@ -74,7 +71,7 @@ class _NodeOutput:
 
     def __call__(self, name: str, line: str) -> None:
         if name == "live_page" and line.startswith(("live page: ", "to look only: ")):
-            self.say(line)  # not in the file, since it may contain the token
+            self.say(line)  # never in the file: the address may contain the token
             return
         text = f"[{name}] {line}"
         self.last.append(text)
@@ -93,22 +90,22 @@ def run_with_ros(
     timeout: float,
     say: Show,
 ) -> int:
-    """Run the two nodes until the mission is over.
+    """Run the nodes ``simulator`` and ``active_sensing`` until the mission is over.
 
     Args:
         scenario: the scenario.
-        name_or_path: name or path of the scenario, for the nodes.
+        name_or_path: name or path of the scenario, as a parameter of the nodes.
         run_dir: new directory for the records.
         speed_factor: simulated seconds per second.
         timeout: longest duration [s].
-        say: function that shows a line.
+        say: function that prints a line.
 
     Returns:
         0 = finished, 1 = failed or took too long, 128 + n = ended by signal n.
     """
     from gp_active_sensing.ros.runner import make_group
 
-    logs = run_dir.with_name(f"{run_dir.name}.{LOGS}")  # until the run directory is complete
+    logs = run_dir.with_name(f"{run_dir.name}.{LOGS}")  # wait until the run directory is complete
     try:
         logs.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -169,7 +166,7 @@ def run_without_ros(scenario: Scenario, run_dir: Path, say: Show) -> int:
 
 @contextlib.contextmanager
 def _live_page(run_dir: Path, say: Show) -> Iterator[None]:
-    """Serve the live page if possible."""
+    """Serve the live page within the context, if possible."""
     if not can_serve():
         yield
         return
@@ -181,9 +178,9 @@ def _live_page(run_dir: Path, say: Show) -> Iterator[None]:
 
 
 def _environment(environment: Mapping[str, str], logs: Path) -> dict[str, str]:
-    """Return the environment of the nodes, which isolates them from other ROS systems."""
+    """Return environment variables that isolate the nodes from other ROS systems."""
     ours = {
-        # A domain whose ports are free on Linux, and which no test uses.
+        # A ROS domain whose ports are free on Linux. No test uses this domain.
         "ROS_DOMAIN_ID": str(215 + os.getpid() % 17),
         "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
         "ROS_LOG_DIR": str(logs),
@@ -192,7 +189,7 @@ def _environment(environment: Mapping[str, str], logs: Path) -> dict[str, str]:
 
 
 def _why_no_ros() -> str:
-    """Return the reason why the nodes cannot run here; "" = they can."""
+    """Return the reason why ROS nodes cannot run here; "" = they can run."""
     from gp_active_sensing.ros.environment import require_ros
 
     try:
@@ -203,7 +200,7 @@ def _why_no_ros() -> str:
 
 
 def _new_directory(parent: Path, scenario: Scenario) -> Path:
-    """Return the first free directory of the form demo-<scenario>-<number>."""
+    """Return the first unused path of the form demo-<scenario>-<number>."""
     number = 1
     while (path := parent / f"demo-{scenario.name}-{number:03d}").exists():
         number += 1
@@ -211,7 +208,6 @@ def _new_directory(parent: Path, scenario: Scenario) -> Path:
 
 
 def _report(run_dir: Path, say: Show) -> None:
-    """Write the report page and show its path."""
     from gp_active_sensing.report import write_report
 
     try:

@@ -1,4 +1,4 @@
-"""Figures of an experiment by matplotlib: curves, and the routes of policies."""
+"""Figures of an experiment with matplotlib: curves of metrics, and routes of missions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Design:
     Args:
         policy: label of the policy.
         places: observed places, in order.
-        belief: weight of the true length-scale after each place; NaN = not known.
+        belief: weight of the true length-scale after each place; NaN = no true length-scale.
     """
 
     policy: str
@@ -48,13 +48,13 @@ class Design:
 def _design(record: Mapping[str, Any], readings: int) -> Design:
     stages = stages_until(record, readings) or record["stages"]
     where = true_weight_indices(record["config"])
-    shown = where and len(where) < len(stages[0]["weights"])  # otherwise it is known
+    shown = where and len(where) < len(stages[0]["weights"])  # else always 1
     belief = [math.fsum(s["weights"][i] for i in where) if shown else math.nan for s in stages]
     return Design(record["policy"], [int(stage["location"]) for stage in stages], belief)
 
 
 def designs_of(loaded: Loaded) -> dict[str, tuple[Mapping[str, Any], list[Design]]]:
-    """Return the map's section and the routes of the first seed, for each configuration."""
+    """Return (section `map` of the scenario, routes of the first seed) by configuration."""
     config = loaded.config
     readings = config.designs or loaded.experiment.at[0]
     long_enough = [b for b in config.budgets if b >= readings]
@@ -70,7 +70,7 @@ def designs_of(loaded: Loaded) -> dict[str, tuple[Mapping[str, Any], list[Design
 
 
 def draw_designs(figure: Figure, section: Mapping[str, Any], designs: Sequence[Design]) -> None:
-    """Draw one panel for each policy."""
+    """Draw the routes on one map, with a panel for each policy."""
     topology = build_topology(from_mapping(MapConfig, dict(section)))
     on_line = np.ptp(topology.positions[:, 1]) == 0.0 and topology.n > 1
     down = math.ceil(len(designs) / _ACROSS)
@@ -91,7 +91,7 @@ def draw_designs(figure: Figure, section: Mapping[str, Any], designs: Sequence[D
 
 
 def _along(panel: Axes, topology: Topology, design: Design) -> None:
-    """Draw the observed places of each stage, stages downwards, with the belief at the side."""
+    """Draw the observed places of each stage below those of the stage before."""
     x = topology.positions[design.places, 0]
     count = len(x)
     for stage in range(1, count + 1):
@@ -108,7 +108,7 @@ def _along(panel: Axes, topology: Topology, design: Design) -> None:
 
 
 def _on_map(panel: Axes, topology: Topology, design: Design) -> None:
-    """Draw the map in grey and the observed places in black, and mark the first place."""
+    """Draw the map in grey and the observed places in black. Mark the first place."""
     from matplotlib.collections import LineCollection
 
     lines = [topology.geometry(i) for i in range(topology.n)]
@@ -131,15 +131,15 @@ def _on_map(panel: Axes, topology: Topology, design: Design) -> None:
         side.set_visible(False)
 
 
-# Colours for most colour-blind readers; markers for grey prints.
+# Most colour-blind readers can distinguish the colours. Markers serve prints in grey.
 COLOURS = (
     *("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#222222", "#8c6d31"),
     *("#7f7f7f", "#882255"),
 )
 MARKERS = "os^Dv<>Phd"
 _WIDE = 30
-"""Ratio of the largest to the smallest number of readings from which the axis is logarithmic."""
-# Any, since versions of matplotlib have different types.
+"""Ratio of the largest to the smallest number of readings above which the axis is logarithmic."""
+# The type is Any, because it differs between versions of matplotlib.
 STYLE: Any = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -157,10 +157,11 @@ STYLE: Any = {
 
 
 def write_figures(folder: Path, loaded: Loaded) -> tuple[Path, ...]:
-    """Write ``<metric>.png`` and ``<metric>.svg`` for each metric with values, and ``designs.png``.
+    """Write ``<metric>.png`` and ``<metric>.svg`` for each metric, and ``designs.png``.
 
-    A panel for each configuration shows mean and standard error over the seeds against the number
-    of readings. ``designs.png`` shows the routes of each policy on the first seed.
+    The picture of a metric has a panel for each configuration. It shows mean and standard error
+    over the seeds against the number of readings. ``designs.png`` shows the routes of the first
+    seed.
 
     Raises:
         MissingDependencyError: matplotlib is not installed.
@@ -218,7 +219,7 @@ def _write(folder: Path, table: MetricTable) -> list[Path]:
 
 
 def _save(folder: Path, name: str, draw: Callable[[Figure], None]) -> list[Path]:
-    """Write a picture as PNG and SVG, without a date, so that it is reproducible."""
+    """Write a picture as PNG and SVG. Leave out dates, so that the files are reproducible."""
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -236,14 +237,13 @@ def _save(folder: Path, name: str, draw: Callable[[Figure], None]) -> list[Path]
 
 
 def _draw(panel: Axes, table: MetricTable, rows: list[PolicyRow], policies: list[str]) -> None:
-    """Draw a line for each policy of a configuration, or points for a single column."""
     columns = table.columns
     wide = len(columns) > 1 and columns[-1] > _WIDE * columns[0]
     along = [math.log(x) for x in columns] if wide else [float(x) for x in columns]
     gap = min((b - a for a, b in pairwise(along)), default=1.0)
     for row in rows:
         number = policies.index(row.policy)
-        # Side by side, so that error bars of equal values stay visible.
+        # Shift the policies, so that error bars of equal values do not overlap.
         shift = 0.25 * gap * ((number + 0.5) / len(policies) - 0.5)
         places = [math.exp(x + shift) if wide else x + shift for x in along]
         found = [(x, c) for x, c in zip(places, row.cells, strict=True) if c is not None]
@@ -254,7 +254,7 @@ def _draw(panel: Axes, table: MetricTable, rows: list[PolicyRow], policies: list
             label=row.policy,
             color=COLOURS[number % len(COLOURS)],
             marker=MARKERS[number % len(MARKERS)],
-            # Repeated colours get broken lines and hollow markers.
+            # Policies with a repeated colour get broken lines and hollow markers.
             linestyle="-" if number < len(COLOURS) else "--",
             markerfacecolor=None if number < len(COLOURS) else "white",
             markersize=4.5,

@@ -1,4 +1,4 @@
-"""Load an experiment's file and check all its trials before the first one runs."""
+"""Read the file of an experiment, and check all trials before the first trial runs."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def load_experiment(
 
     Args:
         name_or_path: name of a shipped experiment ("bal_1d"), or path of a YAML file.
-        seeds: number of seeds in place of the file's.
-        baseline: label of the baseline policy in place of the file's.
+        seeds: number of seeds; None = as in the file.
+        baseline: label of the baseline policy; None = as in the file.
 
     Raises:
-        ResourceError: it does not exist; the message lists the shipped ones and the nearest match.
-        ConfigError: there are wrong keys or values; the error lists all of them with their paths.
+        ResourceError: the experiment does not exist.
+        ConfigError: keys or values are wrong. The error lists all problems with their paths.
     """
     path = find_resource("experiments", str(name_or_path))
     mapping = load_yaml(path)
@@ -65,12 +65,12 @@ def read_experiment(
     Args:
         mapping: keys as in an experiment's file.
         source: origin of the data, for messages.
-        base_dir: first folder of the search for the scenario's file.
+        base_dir: folder that is searched first for the scenario's file.
         name: default name of the experiment.
-        check_worlds: True to also build each configuration's map, field and belief, to find errors.
+        check_worlds: True to also check each configuration by building its map, field and belief.
 
     Raises:
-        ConfigError: there are wrong keys or values; the error lists all of them with their paths.
+        ConfigError: keys or values are wrong. The error lists all problems with their paths.
     """
     reader = _ExperimentReader(base_dir, check_worlds)
     experiment = reader.read(mapping, name)
@@ -80,7 +80,7 @@ def read_experiment(
 
 
 class _ExperimentReader:
-    """Reader of an experiment's file that collects all its problems."""
+    """Reader of an experiment's file. It collects all problems of the file."""
 
     def __init__(self, base_dir: Path | None, check_worlds: bool) -> None:
         self.base_dir = base_dir
@@ -112,7 +112,7 @@ class _ExperimentReader:
                 label: {key: _at(scenarios[label].to_mapping(), key) for key in flat}
                 for label, flat in overrides.items()
             },
-        )  # checks the baseline again, with the labels
+        )  # also checks the baseline against the labels
         trials = tuple(trials_of(written, scenarios))
         first: dict[str, str] = {}
         for trial in trials:
@@ -151,14 +151,14 @@ class _ExperimentReader:
                 return None
             given, self._folder = {"name": path.stem, **loaded}, path.parent
         if not isinstance(given, Mapping):
-            return None  # reported before, as a wrong type
+            return None  # reported before as a wrong type
         return self._try("scenario", partial(scenario_from_mapping, given, base_dir=self._folder))
 
     def _policies(self, given: Any) -> dict[str, dict[str, Any]]:
-        """Return the policies by label, with all their parameters."""
+        """Return the complete configuration of each policy, by label."""
         found: dict[str, dict[str, Any]] = {}
         for label, policy in self._mappings("policies", given, "such as {name: bal, horizon: 3}"):
-            # A label that is not a policy's name needs a name; the error reports it.
+            # The label is the default of `name`, if it is the name of a policy.
             named = {"name": label} if label in registered or not policy else {}
             whole = {**named, **policy}
             built = self._try(f"policies.{label}", partial(build_policy, whole))
@@ -167,7 +167,7 @@ class _ExperimentReader:
         return found
 
     def _mappings(self, key: str, given: Any, what: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield label and mapping; {} for a missing mapping."""
+        """Yield (label, mapping), with {} for an empty value."""
         for label, value in given.items() if isinstance(given, Mapping) else ():
             if value is None or isinstance(value, Mapping):
                 yield str(label), value or {}
@@ -176,7 +176,7 @@ class _ExperimentReader:
                 self.problems.append(f"{key}.{label}: expected a mapping {what}, got {got}")
 
     def _overrides(self, given: Any) -> dict[str, dict[str, Any]]:
-        """Return the overrides of each configuration by label, as values by dotted key."""
+        """Return the overrides of each configuration, as values by dotted key such as ``a.b``."""
         found: dict[str, dict[str, Any]] = {}
         for label, overrides in self._mappings("configurations", given, "of keys of the scenario"):
             found[label] = flat_overrides(overrides)
@@ -195,7 +195,7 @@ class _ExperimentReader:
         policies: Sequence[Mapping[str, Any]],
         readings: int | None,
     ) -> dict[str, Scenario]:
-        """Return the scenarios with the overrides of each configuration, by label."""
+        """Return the scenario of each configuration, by label."""
         found: dict[str, Scenario] = {}
         if base is None:
             return found
@@ -218,7 +218,7 @@ class _ExperimentReader:
     def _columns(
         self, config: ExperimentConfig, scenarios: Mapping[str, Scenario]
     ) -> tuple[int, ...]:
-        """Return the numbers of readings that are columns of the tables."""
+        """Return the numbers of readings for the columns of the tables."""
         for label, places in self._places.items():
             self.problems.extend(
                 f"{key}: {n} readings, but the map of configuration {label!r} has {places} places"
@@ -258,7 +258,7 @@ class _ExperimentReader:
 
 
 def _under(prefix: str, problem: str) -> str:
-    """Put a key's path before a problem, unless the problem begins with it."""
+    """Return a problem with the path of its key in front."""
     if not prefix:
         return problem
     if prefix.startswith("policies."):
@@ -267,7 +267,7 @@ def _under(prefix: str, problem: str) -> str:
 
 
 def _not_seeds(scenario: Scenario, keys: tuple[str, ...]) -> list[str]:
-    """Return the problems of the keys that are to receive the seed."""
+    """Return the problems of `keys`, which must be seeds in the scenario."""
     problems = []
     for number, key in enumerate(keys):
         where = f"seeded[{number}]"
@@ -284,7 +284,7 @@ def _not_seeds(scenario: Scenario, keys: tuple[str, ...]) -> list[str]:
 
 
 def _all_revisit(config: ExperimentConfig) -> bool:
-    """Return whether every policy may choose observed places again."""
+    """Return whether all policies may choose observed places again."""
     names = [str((policy or {}).get("name", label)) for label, policy in config.policies.items()]
     return all(revisits(registered.factory(name)) for name in names)
 
@@ -292,12 +292,12 @@ def _all_revisit(config: ExperimentConfig) -> bool:
 def _build_world(
     scenario: Scenario, policies: Sequence[Mapping[str, Any]], readings: int | None
 ) -> int:
-    """Build the parts of a mission as a check; return the number of places."""
+    """Build all parts of a mission as a check. Return the number of places."""
     if readings is not None:
         budget = dataclasses.replace(scenario.budget, readings=readings)
         scenario = dataclasses.replace(scenario, budget=budget)
     topology = build_world(scenario).topology
-    # The scenario's policy runs no trial, unless it is among those of the experiment.
+    # Check a policy of the experiment: the scenario's own policy may run no trial.
     scenario = dataclasses.replace(scenario, policy=dict((policies or [scenario.policy])[0]))
     loop = build_loop(scenario, topology)
     for policy in policies if loop.quantities else ():
@@ -306,7 +306,6 @@ def _build_world(
 
 
 def _at(mapping: Mapping[str, Any], key: str) -> Any:
-    """Return the value of a dotted key such as ``a.b``."""
     value: Any = mapping
     for part in key.split("."):
         value = value[part]
@@ -314,10 +313,10 @@ def _at(mapping: Mapping[str, Any], key: str) -> Any:
 
 
 def _merged(mapping: dict[str, Any], flat: Mapping[str, Any]) -> dict[str, Any]:
-    """Put values of dotted keys such as ``a.b`` into nested data.
+    """Set the values of dotted keys such as ``a.b`` in nested data.
 
     Raises:
-        ConfigError: a part of a key is a value, not a section.
+        ConfigError: ``a`` is a value, not a section.
     """
     for key, value in flat.items():
         target: Any = mapping

@@ -1,7 +1,7 @@
-"""Metrics of a trial's record; ``experiments/README.md`` describes each.
+"""Metrics of a trial's record. ``experiments/README.md`` describes them.
 
-A metric is computed after the first stage with a given number of observed places. For a policy that
-may choose observed places again, it is the first stage with as many readings.
+A metric is computed after the first stage with a given number of readings. Readings are observed
+places, or visits for a policy that may choose observed places again.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Metric:
         name: name in an experiment's file.
         label: text in figures and tables.
         unit: unit of the value; "field" = unit of the readings.
-        value: computes the value from a record and its stages so far; None = no value.
-        quantity: name of its quantity; "" = the main one, or all quantities.
+        value: function of a record and its first stages; its result None = no value.
+        quantity: name of the metric's quantity; "" = the main quantity, or all quantities.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Metric:
     quantity: str = ""
 
     def of(self, record: Record, readings: int) -> float | None:
-        """Return the value after `readings` observed places; None without a value."""
+        """Return the value after the first stage with `readings` readings; None = no value."""
         stages = stages_until(record, readings)
         if stages and self.quantity:
             stages = [stage.get("quantities", {}).get(self.quantity, {}) for stage in stages]
@@ -49,7 +49,7 @@ class Metric:
         return None if value is None or not math.isfinite(value) else value
 
     def unit_of(self, record: Record) -> str:
-        """Return the unit, with "field" replaced by the unit of the readings."""
+        """Return the unit of the value, such as degC."""
         if self.unit != "field":
             return self.unit
         config: Mapping[str, Any] = record["config"]
@@ -58,7 +58,7 @@ class Metric:
 
 
 def stages_until(record: Record, readings: int) -> Stages | None:
-    """Return the stages up to the first with `readings` spent readings; None = no such stage.
+    """Return the stages until a number of readings is reached; None = never reached.
 
     Readings are observed places, or visits for a policy that may choose observed places again.
     """
@@ -70,10 +70,10 @@ def stages_until(record: Record, readings: int) -> Stages | None:
 
 
 def metric_of(name: str) -> Metric:
-    """Return a metric by name; ``rmspe.depth`` is that of the quantity depth.
+    """Return a metric by name. ``rmspe.depth`` is the metric ``rmspe`` of the quantity depth.
 
     Raises:
-        UnknownNameError: no metric has this name; the message has the nearest match.
+        UnknownNameError: no metric has this name.
     """
     word, _, quantity = name.partition(".")
     if word not in METRICS:
@@ -86,9 +86,10 @@ def metric_of(name: str) -> Metric:
 
 
 def metrics_of(names: Sequence[str], records: Sequence[Record]) -> tuple[str, ...]:
-    """Return the names of metrics; with several quantities, each quantity has its own map metrics.
+    """Return the names of the metrics for some records.
 
-    With several quantities, relative errors are included for each quantity and for all together.
+    With several quantities, metrics of the map are added for each quantity. The relative error is
+    added for each quantity and for all quantities together.
     """
     further = dict.fromkeys(q for r in records for q in r["config"].get("quantities", {}))
     if not further:
@@ -104,17 +105,17 @@ def metrics_of(names: Sequence[str], records: Sequence[Record]) -> tuple[str, ..
 
 
 def true_weight_indices(scenario: Mapping[str, Any]) -> tuple[int, ...]:
-    """Return the indices of the candidates with the length-scale of the drawn field.
+    """Return the indices of the belief's candidates that have the true length-scale.
 
     Args:
         scenario: complete mapping, as ``Scenario.to_mapping`` returns it.
 
     Returns:
-        Indices into the weights; () for a field that is not such a draw.
+        Indices into the weights of the belief; () if the field has no true length-scale.
     """
     field, belief = scenario["field"], scenario["belief"]
     if field["kind"] != "gp" or belief.get("model") or belief["length_scales"] is None:
-        return ()  # these candidates follow the readings
+        return ()  # candidates adapt to the readings
     config = from_mapping(BeliefConfig, belief)
     if config.kernel_names != (field["kernel"],):
         return ()
@@ -133,7 +134,7 @@ def _scales(value: Any) -> tuple[float, ...]:
 
 
 def _same(first: tuple[float, ...], second: tuple[float, ...]) -> bool:
-    """Return whether length-scales are equal; a single one applies to all features."""
+    """Return whether length-scales are equal. A single length-scale applies to all features."""
     fit = len({len(first), len(second)} - {1}) < 2
     return fit and np.allclose(first, second, rtol=1e-9, atol=0.0)
 
@@ -224,4 +225,4 @@ METRICS: dict[str, Metric] = {
         Metric("expert_answers", "Answers of the expert", "", _answers),
     )
 }
-"""Metrics by name, in the order of the table in the README."""
+"""Metrics by name, in the order of the table in ``experiments/README.md``."""

@@ -1,4 +1,4 @@
-"""Write the tables, figures and page of an experiment from its records."""
+"""Write tables, figures and the report page of an experiment from its records."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ExperimentOutputs:
-    """Written files.
+    """Paths of the written files.
 
     Args:
         tables: path of ``tables.md``.
         page: path of ``report.html``.
-        figures: paths of pictures; () = matplotlib is not installed.
+        figures: paths of the pictures; () = matplotlib is not installed.
     """
 
     tables: Path
@@ -48,17 +48,17 @@ class ExperimentOutputs:
 
 
 def is_experiment(directory: Path | str) -> bool:
-    """Return whether a directory is that of an experiment."""
+    """Return whether a directory belongs to an experiment."""
     return (Path(directory) / CONFIG).is_file()
 
 
 def report_page(directory: Path) -> Path | None:
-    """Write tables, figures and page of an experiment and return the page; None for a run."""
+    """Write all files of an experiment. Return the path of its page; None = no experiment."""
     return write_outputs(directory).page if is_experiment(directory) else None
 
 
 def tables_of(loaded: Loaded) -> list[MetricTable]:
-    """Return a table for each metric, followed by its paired differences to the baseline."""
+    """Return two tables for each metric: values, and paired differences to the baseline."""
     tables = []
     for metric in metrics_of(loaded.config.metrics, loaded.records):
         tables.append(summary(loaded.records, metric, loaded.experiment.at))
@@ -70,7 +70,7 @@ def tables_of(loaded: Loaded) -> list[MetricTable]:
 
 
 def outcome_mapping(loaded: Loaded, outputs: ExperimentOutputs) -> dict[str, Any]:
-    """Return the results as plain data; cells are [mean, standard error, count]."""
+    """Return the results as plain data. A cell is [mean, standard error, count]."""
     return {
         "name": loaded.config.name,
         "trials": len(loaded.experiment.trials),
@@ -108,14 +108,14 @@ def _finite(value: float) -> float | None:
 def write_outputs(directory: Path | str, loaded: Loaded | None = None) -> ExperimentOutputs:
     """Write ``tables.md``, ``tables.csv``, ``figures/`` and ``report.html`` of an experiment.
 
-    The files list missing trials.
+    The files report missing trials.
 
     Args:
         directory: directory of the experiment, which may be incomplete.
-        loaded: content of the directory; None = read it.
+        loaded: content of the directory; None = read the directory.
 
     Raises:
-        RunError: not an experiment's directory, or it cannot be written.
+        RunError: the directory belongs to no experiment, or cannot be written.
     """
     made = ExperimentDirectory.open(directory)
     loaded = made.load() if loaded is None else loaded
@@ -134,7 +134,7 @@ def write_outputs(directory: Path | str, loaded: Loaded | None = None) -> Experi
 
 
 COLUMNS = 12
-"""Largest number of columns of a table, spread evenly over the numbers of readings."""
+"""Largest number of columns in a table of the page."""
 _SCRIPTS = ("base.js", "chart.js", "comparison.js")
 _FROM_ZERO = frozenset(
     {"plan_seconds", "total_plan_seconds", "expanded", "gap", "driven_metres"}
@@ -143,7 +143,7 @@ _FROM_ZERO = frozenset(
 
 
 def _page(loaded: Loaded) -> str:
-    """Return ``report.html``, which depends only on ``experiment.yaml`` and the records."""
+    """Return ``report.html``. It depends only on ``experiment.yaml`` and the records."""
     config, records = loaded.config, loaded.records
     at = loaded.experiment.at
     tables = {
@@ -197,7 +197,7 @@ def _tiles(loaded: Loaded) -> Iterator[str]:
 
 
 def _charts(loaded: Loaded, tables: Mapping[str, MetricTable]) -> Iterator[dict[str, Any]]:
-    """Yield a chart for each metric and configuration with a value."""
+    """Yield the data of a chart for each metric and configuration that has a value."""
     several = len(loaded.config.configurations) > 1
     labels = list(loaded.config.policies)
     for metric, table in tables.items():
@@ -237,7 +237,7 @@ def _tables(loaded: Loaded, tables: Mapping[str, MetricTable]) -> Iterator[str]:
 
 
 def _table(table: MetricTable, note: str, *, mark: bool = False) -> str:
-    """Return a table as HTML; with `mark`, differences above two standard errors are bold."""
+    """Return a table as HTML. With `mark`, values above two standard errors are bold."""
     caption, head, rows = grid(_thinned(table))
     labels = len(head) - len(_spread(len(table.columns))) - 1
 
@@ -260,7 +260,6 @@ def _table(table: MetricTable, note: str, *, mark: bool = False) -> str:
 
 
 def _thinned(table: MetricTable) -> MetricTable:
-    """Return a table with at most `COLUMNS` columns."""
     kept = _spread(len(table.columns))
 
     def of(values: Sequence[Any]) -> tuple[Any, ...]:
@@ -271,14 +270,14 @@ def _thinned(table: MetricTable) -> MetricTable:
 
 
 def _spread(count: int) -> list[int]:
-    """Return about `COLUMNS` evenly spread numbers of 0 … count-1, including the last one."""
+    """Return about `COLUMNS` evenly spread indices of 0 … count - 1, including the last index."""
     if count <= COLUMNS:
         return list(range(count))
     return sorted({round(i * (count - 1) / (COLUMNS - 1)) for i in range(COLUMNS)})
 
 
 def _made(loaded: Loaded) -> str:
-    """Return the origins of the records: a row for each commit, versions and machine."""
+    """Return a table of the commits, versions and machines that made the records."""
     made: dict[tuple[str, str, str], int] = {}
     for record in loaded.records:
         versions = record.get("versions") or {}

@@ -1,4 +1,4 @@
-"""Trials of an experiment: configurations × policies × budgets × seeds, each with its key."""
+"""Configuration of an experiment, and its trials: configurations × policies × budgets × seeds."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _repeated(key: str, values: Any) -> list[str]:
 
 
 def flat_overrides(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return flat or nested overrides as values by dotted key, such as ``a.b``."""
+    """Return nested overrides as values by dotted key, such as ``a.b``."""
     flat: dict[str, Any] = {}
     for key, value in given.items():
         if isinstance(value, Mapping) and value:
@@ -126,19 +126,19 @@ def flat_overrides(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 DEFAULT = "default"
-"""Label of the unchanged scenario."""
+"""Label of the configuration without overrides."""
 
 
 @dataclass(frozen=True)
 class TrialSpec:
-    """Mission to simulate, as plain data for another process.
+    """Mission to simulate, as plain data that another process can receive.
 
     Args:
         key: hash of the complete scenario, which identifies the trial.
         experiment: name of the experiment.
         configuration: label of the configuration.
         policy: label of the policy.
-        seed: seed of every random draw.
+        seed: seed of all random numbers.
         budget: number of readings; None = budget of the scenario.
         config: complete scenario mapping.
     """
@@ -152,7 +152,7 @@ class TrialSpec:
     config: Mapping[str, Any]
 
     def labels(self) -> dict[str, Any]:
-        """Return the labels for a record."""
+        """Return the fields that label the trial's record."""
         keys = ("experiment", "configuration", "policy", "seed", "budget")
         return {key: getattr(self, key) for key in keys}
 
@@ -168,8 +168,8 @@ class Experiment:
 
     Args:
         config: content of the file, with the scenario and all defaults.
-        trials: configurations × policies × budgets × seeds, in the order of the file.
-        at: numbers of readings that are columns of the tables.
+        trials: all trials in the order of the file.
+        at: numbers of readings for the columns of the tables.
     """
 
     config: ExperimentConfig
@@ -178,20 +178,20 @@ class Experiment:
 
 
 def key_of(scenario: Mapping[str, Any]) -> str:
-    """Return the key of a trial: a hash of its scenario mapping, independent of the order."""
+    """Return the key of a trial: a hash of its scenario, independent of the order of keys."""
     text = json.dumps(scenario, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
 
 
 def _marked(scenario: Scenario) -> Scenario:
-    """Return the scenario with a checksum of its belief's model, which becomes part of the key."""
-    with contextlib.suppress(ConfigError):  # reported when the belief is built
+    """Return the scenario with a checksum of its kernel model, so that the key depends on it."""
+    with contextlib.suppress(ConfigError):  # building the belief reports the error
         return dataclasses.replace(scenario, belief=with_mark(scenario.belief))
     return scenario
 
 
 def trials_of(config: ExperimentConfig, scenarios: Mapping[str, Scenario]) -> Iterator[TrialSpec]:
-    """Yield the trials of an experiment in the order of its file; seeds change first."""
+    """Yield the trials of an experiment in the order of its file. The seed varies fastest."""
     for configuration, given in scenarios.items():
         scenario = _marked(given)
         for label, policy in config.policies.items():

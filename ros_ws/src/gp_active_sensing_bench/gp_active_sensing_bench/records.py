@@ -1,7 +1,7 @@
-"""Directory of an experiment: its configuration, a record for each trial, the failures.
+"""Directory of an experiment, with its configuration, records of trials, and failures.
 
-Lines are appended whole and flushed, so that a killed experiment leaves a readable directory. A
-half-written last line is reported, and removed on resuming.
+Each line is appended and flushed as a whole, so that a killed process leaves a readable directory.
+A half-written last line is reported, and removed when the experiment is resumed.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class Loaded:
 
     Args:
         experiment: configuration and trials of ``experiment.yaml``.
-        records: records of these trials, in the order and with the labels of the file.
-        failures: failures of trials without a record.
-        other: records of trials that are not in the file.
-        missing: trials without a record.
-        cut_short: sentence on a half-written last line; "" = none.
+        records: records of the experiment's trials, in the order of ``experiment.yaml``.
+        failures: failures of the trials without a record.
+        other: number of records whose trials are not in ``experiment.yaml``.
+        missing: number of trials without a record.
+        cut_short: message about a half-written last line; "" = the line is complete.
     """
 
     experiment: Experiment
@@ -62,7 +62,7 @@ class Loaded:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes for a reader: missing or uncounted trials, and seeds on one field."""
+        """Notes on missing trials, ignored records, warnings, versions, and common fields."""
         notes = [self.cut_short] if self.cut_short else []
         if self.other:
             notes.append(
@@ -89,15 +89,15 @@ class Loaded:
 
 
 _DRAWN = ("gp", "sumo")
-"""Kinds of fields that differ between seeds."""
+"""Kinds of fields that depend on the seed."""
 
 
 def one_field_notes(
     config: ExperimentConfig, records: Sequence[Mapping[str, Any]]
 ) -> Iterator[str]:
-    """Yield a sentence for each configuration whose seeds all have the same field.
+    """Yield a note for each configuration that has the same field for all seeds.
 
-    Standard errors over such seeds do not include the variation between fields.
+    Its standard errors do not include the variation between fields.
     """
     if any(key.partition(".")[0] in ("field", "map") for key in config.seeded):
         return
@@ -115,17 +115,17 @@ def load_records(directory: Path | str) -> Loaded:
     """Read the directory of an experiment, which may be incomplete.
 
     Raises:
-        RunError: the directory is missing or not an experiment's, or a line is damaged.
-        ConfigError: the ``experiment.yaml`` of the directory cannot be used.
+        RunError: the directory is missing or belongs to no experiment, or a line is damaged.
+        ConfigError: ``experiment.yaml`` cannot be used.
     """
     return ExperimentDirectory.open(directory).load()
 
 
 class ExperimentDirectory:
-    """Directory of an experiment for reading and writing; see `create` and `open`.
+    """Directory of an experiment for reading and writing.
 
     Args:
-        path: the directory, which exists.
+        path: existing directory.
     """
 
     def __init__(self, path: Path) -> None:
@@ -134,7 +134,7 @@ class ExperimentDirectory:
 
     @classmethod
     def create(cls, path: Path | str, experiment: Experiment) -> ExperimentDirectory:
-        """Make a new directory with its parents, and write the configuration.
+        """Make a directory with its parents, and write the configuration.
 
         Raises:
             RunError: the directory is not empty, or cannot be made or written.
@@ -162,7 +162,7 @@ class ExperimentDirectory:
         """Open the directory of an earlier experiment.
 
         Raises:
-            RunError: the directory does not exist, or is not an experiment's.
+            RunError: the directory does not exist, or belongs to no experiment.
         """
         path = Path(path)
         if not (path / CONFIG).is_file():
@@ -189,7 +189,7 @@ class ExperimentDirectory:
         self.write_text(CONFIG, yaml.safe_dump(data, sort_keys=False, allow_unicode=True))
 
     def append(self, name: str, item: Mapping[str, Any]) -> None:
-        """Append and flush a line to a file of the directory. Raises RunError on failure."""
+        """Append a JSON line to a file of the directory. Raises RunError on failure."""
         line = json.dumps(json_ready(dict(item)), allow_nan=False) + "\n"
         try:
             with open_to_append(self.path / name) as stream:
@@ -202,7 +202,7 @@ class ExperimentDirectory:
         return write_whole(self.path / name, text)
 
     def forget_failures(self) -> None:
-        """Remove the failures before their trials run again. Raises RunError on failure."""
+        """Remove the failures of earlier runs. Raises RunError if that is impossible."""
         try:
             (self.path / FAILURES).unlink(missing_ok=True)
         except OSError as error:
@@ -237,5 +237,5 @@ class ExperimentDirectory:
 
 
 def is_empty(path: Path) -> bool:
-    """Return whether a directory has only temporary files of a killed process."""
+    """Return whether a directory is empty except for temporary files of a killed process."""
     return all(entry.name == LOCK or entry.suffix == ".part" for entry in path.iterdir())

@@ -37,10 +37,10 @@ from gp_active_sensing_bench.source_tree import commit
 
 @dataclass(frozen=True)
 class Trial:
-    """Completed run.
+    """Result of a simulated mission.
 
     Args:
-        scenario: the scenario, with policy and seed.
+        scenario: scenario with policy and seed.
         records: record of each stage, as in a run directory.
         reason: reason for the end of the mission.
     """
@@ -51,11 +51,11 @@ class Trial:
 
 
 def run_trial(scenario: Scenario, *, clock: Clock = time.monotonic) -> Trial:
-    """Run a scenario in memory until its budget is spent; reproducible with a limit in expansions.
+    """Simulate a scenario in memory until its mission ends.
 
-    Every policy has the same fields and noise for a seed, so that differences may be paired.
-    Several
-    probes play in rounds: all decide, drive and read before any reading is used.
+    The result is reproducible if decisions are limited by expansions, not by time. All policies
+    have the same fields and noise for a seed. Several robots move in rounds: all of them decide,
+    drive and read before a reading is used.
     """
     records: list[Mapping[str, Any]] = []
     rounds = {"mission": {"together": True}} if scenario.probes > 1 else {}
@@ -73,9 +73,9 @@ def run_trial(scenario: Scenario, *, clock: Clock = time.monotonic) -> Trial:
 def _with_relative_errors(
     records: Sequence[Mapping[str, Any]], runner: SimulationRunner
 ) -> Iterator[Mapping[str, Any]]:
-    """Yield the records with the errors of the maps in standard deviations of the true fields.
+    """Yield the records with each quantity's error in standard deviations of its true field.
 
-    The error of a stage is the mean over the quantities, by their weights in the plans.
+    The relative error of a stage is the mean over the quantities, weighted as in the plans.
     """
     loop = runner.mission.loop
     sensors = {loop.name: runner.world.sensor, **runner.world.further}
@@ -95,12 +95,12 @@ STAGE_KEYS = (
     *("stage", "observed", "location", "value", "weights", "lower", "upper", "expanded"),
     *("plan_seconds", "deadline_hit", "rmspe", "nlpd", *SCORES[2:], "promised_error"),
     *("promised_worst", "driven_metres", "driven_seconds"),
-    # only where there are several quantities, an objective, several probes or an expert
+    # only with several quantities, an objective, several robots or an expert
     *("quantities", RELATIVE),
     *("visits", "probe", "regret", "cumulative_regret", "recommended", "recommended_regret"),
     *("regret_bound", "expert_asked", "expert_used"),
 )
-"""Stored keys of a stage's record; candidates and paths are left out."""
+"""Keys of a stage's record that are stored."""
 
 
 @dataclass(frozen=True)
@@ -121,11 +121,11 @@ class Outcome:
 def do_trial(
     spec: TrialSpec, *, source: str | None = None, clock: Clock = time.monotonic
 ) -> Outcome:
-    """Run a trial; an error becomes a failure, so that other trials continue.
+    """Run a trial. Return an error as a failure, so that other trials continue.
 
     Args:
         spec: the trial.
-        source: commit for the record; None = that of the running source tree.
+        source: commit for the record; None = commit of the running source tree.
         clock: monotonic clock for planning times [s].
     """
     started = clock()
@@ -152,7 +152,7 @@ def do_trial(
 
 
 class _Collector(logging.Handler):
-    """Log handler that stores each message once, in order."""
+    """Log handler that stores each distinct message once, in order."""
 
     def __init__(self, found: dict[str, None]) -> None:
         super().__init__(logging.WARNING)
@@ -164,7 +164,7 @@ class _Collector(logging.Handler):
 
 @contextmanager
 def _warnings() -> Iterator[dict[str, None]]:
-    """Collect the warnings of a mission without showing them."""
+    """Collect the logged warnings within the context, without printing them."""
     found: dict[str, None] = {}
     package = logging.getLogger("gp_active_sensing")
     before = package.handlers, package.propagate
@@ -176,13 +176,13 @@ def _warnings() -> Iterator[dict[str, None]]:
 
 
 def failure_of(spec: TrialSpec, error: BaseException) -> Outcome:
-    """Return the failure of a trial after an error or the end of its process."""
+    """Return the failure of a trial for an error."""
     item: dict[str, Any] = {
         "key": spec.key,
         **spec.labels(),
         "error": f"{type(error).__name__}: {error}",
     }
-    if not isinstance(error, ActiveSensingError):  # a defect: add its position
+    if not isinstance(error, ActiveSensingError):  # unexpected: add the traceback
         item["traceback"] = "".join(traceback.format_exception(error))
     return Outcome(spec, {**item, "config": dict(spec.config)}, failed=True)
 
@@ -201,10 +201,10 @@ def run_local(trials: Sequence[TrialSpec], jobs: int) -> Generator[Outcome]:
 
     Args:
         trials: the trials.
-        jobs: number of worker processes with one BLAS thread each; 1 = this process.
+        jobs: number of worker processes with one BLAS thread each; 1 = run in this process.
 
     Raises:
-        MissingDependencyError: several jobs without joblib.
+        MissingDependencyError: `jobs` is above 1, and joblib is not installed.
         RunError: a worker process was killed.
     """
     work = partial(do_trial, source=commit())
@@ -223,9 +223,9 @@ class Progress:
     """Progress of an experiment.
 
     Args:
-        done: number of trials with a record, including earlier runs.
+        done: number of trials with a record, including records of earlier runs.
         failed: number of failed trials in this run.
-        total: number of trials of the file.
+        total: number of trials of the experiment.
     """
 
     done: int
@@ -246,20 +246,19 @@ def run_experiment(
 
     Args:
         experiment: the experiment.
-        out_dir: directory; new or empty unless `resume`.
-        resume: skip trials with a record there, and repeat failed ones. The file may have changed;
-            records of other trials stay and are not counted.
-        jobs: number of worker processes; None = one for each core. With 1, trials run in this
-            process.
-        on_start: callback for the content of the directory before the first trial.
-        on_trial: callback for each outcome.
+        out_dir: directory of the experiment. It must be new or empty unless `resume` is set.
+        resume: True to continue in a directory: trials with a record are skipped, and failed trials
+            are repeated. Records of trials that the experiment no longer has are ignored.
+        jobs: number of worker processes; None = one for each core, 1 = run in this process.
+        on_start: callback that receives the content of the directory before the first trial.
+        on_trial: callback that receives the outcome of each trial.
 
     Returns:
         The final content of the directory, including failures.
 
     Raises:
-        RunError: the directory or the workers cannot be used.
-        MissingDependencyError: several jobs without joblib.
+        RunError: the directory or the worker processes cannot be used.
+        MissingDependencyError: `jobs` is above 1, and joblib is not installed.
     """
     directory: ExperimentDirectory | None = None
     try:
@@ -285,13 +284,13 @@ def run_experiment(
 def _directory(
     experiment: Experiment, out_dir: Path, resume: bool
 ) -> tuple[ExperimentDirectory, Loaded]:
-    """Return the repaired directory with the current configuration, and its content."""
+    """Return a new or resumed directory with the configuration of `experiment`, and its content."""
     if not resume or (out_dir.is_dir() and is_empty(out_dir)):
         directory = ExperimentDirectory.create(out_dir, experiment)
         return directory, directory.load()
     directory = ExperimentDirectory.open(out_dir)
     directory.lock()
-    drop_damage(directory.path / RECORDS)  # these trials run again
+    drop_damage(directory.path / RECORDS)  # the trials of damaged lines run again
     directory.forget_failures()
     directory.write_config(experiment)
     return directory, directory.load()

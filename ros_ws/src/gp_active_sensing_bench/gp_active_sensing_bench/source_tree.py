@@ -1,4 +1,4 @@
-"""Commit of the source tree of the package."""
+"""Commit of the source tree that contains this package."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ import gp_active_sensing
 
 @functools.cache
 def commit(folder: Path | None = None) -> str:
-    """Return the commit of the source tree of this package.
+    """Return the hash of the commit, followed by "+changes" if files were changed.
 
-    Returns:
-        The hash, with "+changes" for a changed tree; "" without a source tree or git.
+    "" = the package is not in a source tree, or git is not installed.
     """
     folder = Path(gp_active_sensing.__file__).resolve().parent if folder is None else folder
     if not _git(folder, "ls-files", "--error-unmatch", "__init__.py"):
-        return ""  # an installation may lie inside a foreign tree
+        return ""  # the package may be installed inside another project's tree
     head = _git(folder, "rev-parse", "HEAD")
     changed = _git(folder, "status", "--porcelain")
     if not head or changed is None:
@@ -28,7 +27,7 @@ def commit(folder: Path | None = None) -> str:
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
-    """Return the output of git; None after a failure or without git."""
+    """Return the output of git; None = git failed or is not installed."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
     try:
         done = subprocess.run(

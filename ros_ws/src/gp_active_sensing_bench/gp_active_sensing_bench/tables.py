@@ -1,4 +1,4 @@
-"""Tables of an experiment: means with standard errors, differences paired by seed."""
+"""Tables of an experiment: means, and differences paired by seed, with standard errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gp_active_sensing_bench.metrics import Metric, metric_of
 
 
 class Estimate(NamedTuple):
-    """Mean and its standard error (NaN for a single value)."""
+    """Mean and its standard error; NaN = standard error of a single value."""
 
     mean: float
     error: float
@@ -29,7 +29,7 @@ def mean_of(values: Sequence[float]) -> Estimate:
     """Return the mean of independent values and its standard error ``sd / sqrt(n)``.
 
     Raises:
-        ValueError: no values, or a value that is not finite.
+        ValueError: there are no values, or a value is not finite.
     """
     array = np.asarray(values, dtype=np.float64)
     if not array.size or not np.isfinite(array).all():
@@ -48,7 +48,7 @@ BySeed = dict[int, float]
 
 @dataclass(frozen=True)
 class PolicyRow:
-    """Row of a policy in a configuration.
+    """Row of a table for a configuration and a policy.
 
     Args:
         configuration: label of the configuration.
@@ -65,12 +65,12 @@ class PolicyRow:
 
 @dataclass(frozen=True)
 class MetricTable:
-    """Table of a metric after different numbers of readings.
+    """Table of a metric, with a column for each number of readings.
 
     Args:
         title: meaning of the cells.
         metric: name of the metric.
-        unit: unit of the cells; "" = none.
+        unit: unit of the cells; "" = no unit.
         columns: numbers of readings.
         rows: rows in the order of the experiment's file.
     """
@@ -83,13 +83,13 @@ class MetricTable:
 
 
 def summary(records: Sequence[Record], metric: str, at: Sequence[int]) -> MetricTable:
-    """Return the mean over the seeds with its standard error, a row for each policy.
+    """Return a table of means over the seeds, with a row for each configuration and policy.
 
     Args:
         records: records of an experiment, in the order of the rows.
         metric: name of the metric.
-        at: numbers of readings, the columns. A mission with its own budget counts only in the
-            column of that budget; other missions count in each.
+        at: numbers of readings for the columns. A mission with a budget in readings counts only in
+            the column of that budget. All other missions count in each column.
 
     Raises:
         UnknownNameError: no metric has this name.
@@ -106,12 +106,12 @@ def summary(records: Sequence[Record], metric: str, at: Sequence[int]) -> Metric
 def differences(
     records: Sequence[Record], metric: str, at: Sequence[int], baseline: str
 ) -> MetricTable:
-    """Return the mean difference to a baseline policy on the same seeds, with its standard error.
+    """Return a table of mean differences to a baseline policy on the same seeds.
 
     Args:
         records: records of an experiment.
         metric: name of the metric.
-        at: numbers of readings, the columns.
+        at: numbers of readings for the columns.
         baseline: label of the baseline policy, which has no row.
 
     Raises:
@@ -138,7 +138,7 @@ def _table(
     labels: Sequence[tuple[str, str]],
     samples: Callable[[str, str, int], list[float]],
 ) -> MetricTable:
-    """Return a row for each configuration and policy, with a cell for each number of readings."""
+    """Return a table; `samples` gives the values of (configuration, policy, number of readings)."""
     rows = []
     for label in labels:
         found = [samples(*label, n) for n in at]
@@ -148,7 +148,7 @@ def _table(
 
 
 def to_text(table: MetricTable) -> list[str]:
-    """Return a table as lines with aligned columns, for a terminal."""
+    """Return a table as lines of text with aligned columns."""
     caption, head, rows = grid(table)
     widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
     lines = ["  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)) for r in [head, *rows]]
@@ -156,13 +156,13 @@ def to_text(table: MetricTable) -> list[str]:
 
 
 def note_of(table: MetricTable, several: str = NOTE) -> str:
-    """Return the meaning of the cells; `several` = the table is over several seeds."""
+    """Return a note on the meaning of the cells; `several` = note for several seeds."""
     cells = [cell for row in table.rows for cell in row.cells if cell is not None]
     return NOTE_OF_ONE if cells and all(math.isnan(c.error) for c in cells) else several
 
 
 def to_markdown(table: MetricTable) -> str:
-    """Return a Markdown table: mean ± standard error, and counts where they differ."""
+    """Return a table in Markdown, with cells of mean ± standard error."""
     caption, head, rows = grid(table)
     plain = [[c.replace("|", "\\|").replace("\n", " ") for c in row] for row in [head, *rows]]
     lines = [f"| {' | '.join(row)} |" for row in plain]
@@ -171,7 +171,7 @@ def to_markdown(table: MetricTable) -> str:
 
 
 def grid(table: MetricTable) -> tuple[str, list[str], list[list[str]]]:
-    """Return caption, head and rows; several configurations get a column."""
+    """Return the caption, the header and the rows of a table."""
     several = len({row.configuration for row in table.rows}) > 1
     head = (["configuration"] if several else []) + ["policy"]
     head += [f"{n} readings" for n in table.columns] + ["n"]
@@ -189,7 +189,7 @@ def grid(table: MetricTable) -> tuple[str, list[str], list[list[str]]]:
 
 
 def to_csv(tables: Sequence[MetricTable]) -> str:
-    """Return all tables in long form, a line for each value."""
+    """Return all tables as CSV with a line for each cell."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     head = ("table", "metric", "unit", "configuration", "policy", "readings")
@@ -207,7 +207,7 @@ def to_csv(tables: Sequence[MetricTable]) -> str:
 def _values(
     records: Sequence[Record], metric: Metric, at: Sequence[int]
 ) -> dict[tuple[str, str, int], BySeed]:
-    """Return values by (configuration, policy, readings) and seed, without missing values."""
+    """Return the known values by (configuration, policy, number of readings) and by seed."""
     found: dict[tuple[str, str, int], BySeed] = {}
     for record in records:
         budget = record["budget"]
@@ -226,13 +226,13 @@ def _labels(records: Sequence[Record]) -> list[tuple[str, str]]:
 
 
 def _unit(records: Sequence[Record], metric: Metric) -> str:
-    """Return the unit; "" if configurations have different units."""
+    """Return the unit of a metric; "" = the configurations have different units."""
     units = {metric.unit_of(record) for record in records}
     return units.pop() if len(units) == 1 else ""
 
 
 def _digits(cells: Sequence[Estimate]) -> int:
-    """Return the number of decimals for two digits of a typical standard error."""
+    """Return the number of decimals that shows two digits of a typical standard error."""
     errors = [c.error for c in cells if math.isfinite(c.error) and c.error > 0.0]
     sizes = sorted(errors or [abs(c.mean) for c in cells if c.mean])
     if not sizes:

@@ -1,7 +1,7 @@
-"""Planners of other projects behind the policy `external`, each in its own environment.
+"""Planners of other projects, which benchmarks call through the policy `external`.
 
-``python benchmarks/adapters/make.py FOLDER`` makes the environments. ``GPAS_ADAPTERS=FOLDER`` names
-their folder for the benchmarks. The package does not depend on them.
+Each planner runs in its own Python environment. ``python benchmarks/adapters/make.py FOLDER`` makes
+the environments. ``GPAS_ADAPTERS=FOLDER`` names their folder for the benchmarks.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 FOLDER = "GPAS_ADAPTERS"
 SECONDS = 600.0
-"""Longest wait for an answer [s]."""
+"""Longest wait for the answer of a planner [s]."""
 ADAPTERS = {
     "BoTorch qNIPV": ("botorch", "nipv.py"),
     "sgptools": ("sgptools", "sgp.py"),
     "sgptools online": ("sgptools", "sgp.py", "online"),
 }
-"""Environment, program and arguments of the program, for each adapter by label."""
+"""Environment, program and its arguments for each planner, by label."""
 
 
 def environments() -> dict[str, dict[str, Any]]:
-    """Return a policy for each adapter, or the reason why one is ``missing``."""
+    """Return a policy's configuration for each planner, or ``missing`` with the reason."""
     named = os.environ.get(FOLDER)
     folder = Path(named) if named else None
     found: dict[str, dict[str, Any]] = {}

@@ -1,6 +1,7 @@
-"""Make the environments of the adapters: python benchmarks/adapters/make.py FOLDER [NAME …].
+"""Make the environments of other projects' planners.
 
-Each takes 0.1 to several GB and a few minutes. Existing environments are kept.
+``python benchmarks/adapters/make.py FOLDER [NAME …]`` takes a few minutes and up to several GB for
+each environment. Existing environments are kept.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""BoTorch's qNegIntegratedPosteriorVariance behind the policy `external`.
+"""Planner with BoTorch's qNegIntegratedPosteriorVariance, for the policy `external`.
 
-Before every decision a `SingleTaskGP` is fitted to the readings. The answer is the candidate with
-the smallest integrated variance after its reading. The program does not know our belief and looks
-one reading ahead. It runs in the environment of ``botorch.txt`` without this project.
+Each decision fits a `SingleTaskGP` to the readings. The answer is the place whose next reading
+gives the smallest integrated variance. The program uses its own model, not the mission's belief. It
+runs in the environment of ``botorch.txt`` without this project.
 """
 
 from __future__ import annotations
@@ -20,17 +20,13 @@ from botorch.models.transforms import Normalize, Standardize
 from gpytorch.mlls import ExactMarginalLogLikelihood
 
 POINTS, BATCH = 256, 64
-"""Number of places in the integral of the variance, and number of candidates in a batch."""
+"""Largest number of places in the integral, and largest number of candidate places in a batch."""
 FEWEST = 3
-"""Smallest number of readings for a fit; BoTorch's default hyper-parameters serve before."""
+"""Smallest number of readings for a fit. Fewer readings use BoTorch's default hyper-parameters."""
 
 
 class Session:
-    """Session of the program: one map, and decisions on it.
-
-    Args:
-        places: description of the map.
-    """
+    """Planner on one map, which `places` describes as in a message of the policy `external`."""
 
     def __init__(self, places: dict[str, Any]) -> None:
         self.at = torch.tensor(places["positions"], dtype=torch.float64)
@@ -39,7 +35,6 @@ class Session:
         self.weights = torch.tensor(places["weights"], dtype=torch.float64)
 
     def model(self, told: dict[str, Any]) -> SingleTaskGP:
-        """Return the model fitted to the readings."""
         x = self.at[told["places"]]
         y = torch.tensor(told["values"], dtype=torch.float64)[:, None]
         scale = Standardize(1) if len(y) >= FEWEST else None
@@ -54,7 +49,6 @@ class Session:
         return model
 
     def choose(self, task: dict[str, Any]) -> dict[str, Any]:
-        """Return the answer to a decision."""
         torch.manual_seed(task["seed"])
         told, options = task["belief"]["readings"], task["candidates"]["places"]
         if not told["places"]:

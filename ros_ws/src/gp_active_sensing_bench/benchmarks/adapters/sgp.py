@@ -1,14 +1,17 @@
-"""sgptools' ContinuousSGP behind the policy `external`.
+"""Planner with sgptools' ContinuousSGP, for the policy `external`.
 
-It plans as in the library's quick start. K-means points form a short
-tour, and the bound of a sparse Gaussian process moves them. The library senses along the path, and
-its distance budget is the remaining metres. The answers are the places along the path. At first the
-length-scale is a quarter of the map. At the end of a path the rest is planned again; with
-``online`` also after ten readings and whenever they have doubled. Later paths have hyper-parameters
-that the library fits to the readings, and driven places as fixed waypoints. The distance budget is
-a penalty. The library does not know
-roads and obstacles: with moves, the answer is the candidate nearest to the next place of the path.
-It runs in the environment of ``sgptools.txt`` without this project.
+The planner follows the library's quick start. K-means points form a short tour. The bound of a
+sparse Gaussian process then moves these points. The library senses along the path. The remaining
+metres are its distance budget, which the library treats as a penalty.
+
+The first path uses a length-scale of a quarter of the map. At the end of a path, the planner plans
+another path. With the option ``online``, it also plans again after ten readings, and whenever the
+number of readings has doubled. Later paths use hyper-parameters that the library fits to the
+readings. They have the driven places as fixed waypoints.
+
+The library does not know roads and obstacles. The answer is therefore the permitted place nearest
+to the next place of the path. The program runs in the environment of ``sgptools.txt`` without this
+project.
 """
 
 from __future__ import annotations
@@ -37,24 +40,24 @@ from sgptools.utils.tsp import run_tsp
 FIT_FROM = 10
 """Smallest number of readings for a fit of the hyper-parameters."""
 STEPS, FIT_STEPS = 200, 200
-"""Numbers of optimisation steps for a path and for a fit."""
+"""Number of optimisation steps for a path, and for a fit of the hyper-parameters."""
 SAMPLES = 5
-"""Number of sensing points between two corners of a path."""
+"""Number of sensing points between two consecutive corners of a path."""
 CORNERS = (4, 40)
 """Smallest and largest number of corners of a path."""
 EVERY = 4
-"""Number of driven places for each fixed waypoint."""
+"""Number of decisions for each fixed waypoint on the driven part of a path."""
 PENALTY = 100.0
-"""Weight of the library's penalty for each usual step beyond the budget."""
+"""Weight of the library's penalty on distance beyond the budget."""
 QUARTER = 0.25
 
 
 class Session:
-    """Session of the program: one map, and the current path.
+    """Planner on one map, with its current path.
 
     Args:
-        places: description of the map.
-        online: also plan again during a path.
+        places: description of the map, as in a message of the policy `external`.
+        online: True to plan again before the end of a path.
     """
 
     def __init__(self, places: dict[str, Any], *, online: bool = False) -> None:
@@ -63,16 +66,15 @@ class Session:
         np.fill_diagonal(apart, math.inf)
         self.step = float(np.median(apart.min(axis=1)))
         self.at = (at - at.min(axis=0)) / self.step
-        """(n, 2) positions of the places [lengths of a usual move]."""
+        """Positions (n, 2) of the places, in units of the median distance to the nearest place."""
         self.route: list[int] = []
         self.trail: list[int] = []
-        """Place of the probe at every decision."""
+        """Place of the robot at each decision."""
         self.online = online
         self.next_plan = 0
         """Number of readings at which the path is planned again."""
 
     def choose(self, task: dict[str, Any]) -> dict[str, Any]:
-        """Return the answer to a decision."""
         told = task["belief"]["readings"]
         options = task["candidates"]["places"]
         if task["at"] is None:
@@ -94,7 +96,7 @@ class Session:
         return {"place": best, "route": [place for place in self.route if place != best][:20]}
 
     def plan(self, task: dict[str, Any]) -> None:
-        """Plan a path from the place of the probe with the remaining metres."""
+        """Plan a path from the place of the robot with the remaining budget."""
         tf.random.set_seed(task["seed"])
         start = self.at[task["at"]]
         kernel, noise = self.model(task["belief"])
@@ -102,7 +104,7 @@ class Session:
         readings = task["remaining"]["readings"]
         left = [v for v in (metres and metres / self.step, readings) if v is not None]
         budget = float(min(left)) if left else float(len(self.at))
-        # A tour through k points of an area A is about 0.7 √(kA) long.
+        # A tour through k points in an area A has a length of about 0.7 √(kA).
         area = float(np.prod(np.ptp(self.at, axis=0) + 1.0))
         corners = int(np.clip((budget / 0.7) ** 2 / area, *CORNERS))
         unread = np.setdiff1d(np.arange(len(self.at)), task["belief"]["readings"]["places"])
@@ -134,7 +136,7 @@ class Session:
         )
 
     def model(self, belief: dict[str, Any]) -> tuple[Any, float]:
-        """Return kernel and noise variance, in standard deviations of the readings."""
+        """Return the kernel and the noise variance for standardised readings."""
         told = belief["readings"]
         length = QUARTER * float(np.ptp(self.at, axis=0).max())
         kernel = gpflow.kernels.SquaredExponential(lengthscales=length, variance=1.0)
@@ -170,7 +172,7 @@ def main() -> None:
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # output of the library is not an answer
+    os.dup2(2, 1)  # keep the library's output out of the answers
     session = None
     for line in sys.stdin:
         task = json.loads(line)

@@ -1,4 +1,1 @@
-"""Live traffic by SUMO, with the probe as a vehicle.
-
-It needs the extra ``[sumo]`` (libsumo), which is imported when a simulation starts.
-"""
+"""Live traffic by SUMO, with the robot as a vehicle. It needs the extra ``[sumo]``."""

@@ -1,4 +1,4 @@
-"""Running SUMO as the world of a mission, and its network compared with the map."""
+"""SUMO traffic as the simulated world of a mission."""
 
 from __future__ import annotations
 
@@ -26,16 +26,17 @@ _BUCKETS = 10
 
 
 class EdgeSpeeds:
-    """Mean speed of the cars on each edge within a window: ``Σ n v Δt / Σ n Δt`` over its steps.
+    """Mean speed of the cars on each edge during a sliding time window.
 
-    This is the speed of SUMO's edgeData, which includes cars that stand. An edge without a car in
-    the window keeps its last mean; at first it has its free speed.
+    The mean speed is ``Σ n v Δt / Σ n Δt`` over the steps of the window, for n cars with mean speed
+    v. It includes standing cars, as in SUMO's edgeData. An edge without a car in the window keeps
+    its last mean speed. Before the first car, this is the speed on an empty edge.
 
     Args:
         session: the simulation.
-        edges: (n,) ids.
-        free: (n,) speeds of empty edges [m/s].
-        window: length of the window [s]; the actual length is between 1 and 1.1 times this one.
+        edges: (n,) ids of the edges.
+        free: (n,) speeds on empty edges [m/s].
+        window: length of the window [s]. The actual length is up to 10 % larger.
     """
 
     def __init__(
@@ -53,9 +54,9 @@ class EdgeSpeeds:
         self._before: deque[FloatArray] = deque(maxlen=_BUCKETS)
 
     def note(self) -> None:
-        """Add the last step. O(lanes).
+        """Add the last step of the simulation. The cost is O(number of lanes).
 
-        It uses lanes, since SUMO's mean speed of an edge counts an empty lane at its limit.
+        The mean is computed from lanes, because SUMO's mean speed of an edge includes empty lanes.
         """
         api, dt = self._session.api, self._session.dt
         for i, name in self._lanes:
@@ -63,7 +64,7 @@ class EdgeSpeeds:
             if cars:
                 self._current[0, i] += cars * api.lane.getLastStepMeanSpeed(name) * dt
                 self._current[1, i] += cars * dt
-        for car in api.simulation.getDepartedIDList():  # inserted there without driving
+        for car in api.simulation.getDepartedIDList():  # inserted without driving there
             i = self._index.get(api.vehicle.getRoadID(car), -1)
             if i >= 0:
                 self._current[:, i] -= dt * api.vehicle.getSpeed(car), dt
@@ -75,7 +76,7 @@ class EdgeSpeeds:
             self._last = self.now()
 
     def now(self) -> FloatArray:
-        """Return the (n,) speeds [m/s]."""
+        """Return the (n,) mean speeds [m/s]."""
         metres, seconds = sum(self._before, self._current)
         known = seconds > 0.5 * self._session.dt
         means = np.divide(metres, seconds, out=np.zeros_like(metres), where=known)
@@ -83,16 +84,16 @@ class EdgeSpeeds:
 
 
 class LiveTraffic:
-    """Background traffic with the probe; its clock is that of the mission.
+    """Simulated traffic with the robot as one of the cars.
 
-    The same files, seed and paths give the same traffic, to the bit.
+    Equal files, seeds and paths of the robot give exactly equal traffic.
 
     Args:
-        topology: the map, whose places have the ids of SUMO's edges.
+        topology: map whose places have the ids of SUMO's edges as names.
         traffic: settings of the traffic.
         arguments: arguments of the command ``sumo``.
         scale: factor on speeds [field unit per m/s].
-        offset: added after scaling.
+        offset: constant that is added after scaling [field unit].
     """
 
     def __init__(
@@ -112,11 +113,11 @@ class LiveTraffic:
         self._session: Session | None = None
 
     def start(self) -> None:
-        """Start or restart SUMO, and let traffic fill the streets.
+        """Start or restart SUMO, and simulate until the mission's start.
 
         Raises:
-            RunError: SUMO refuses its files.
-            MapError: places that are not edges, or moves that the network does not allow.
+            RunError: SUMO rejects its files.
+            MapError: a place is not an edge, or SUMO's network does not allow a move.
         """
         self.close()
         session = Session(self._arguments)
@@ -155,29 +156,29 @@ class LiveTraffic:
         return self._running().dt
 
     def values(self) -> Any:
-        """Return the current (n,) mean speeds of the edges [field unit]."""
+        """Return the current mean speeds (n,) of the edges [field unit]."""
         return self._value(self._speeds.now())
 
     def step(self) -> tuple[Visit, ...]:
-        """Advance by one step; return the completed edges of the path."""
+        """Simulate one step. Return the edges of the path that the robot has completed."""
         self._running()
         visits = self.vehicle.step()
         self._speeds.note()
         return visits
 
     def visit(self, path: Sequence[int], visit: Visit) -> tuple[int, int, float | None]:
-        """Return (place, time of the mission [ns], value) of a completed edge."""
+        """Return (place, mission time [ns], value) of a completed edge; value None = no reading."""
         value = None if visit.speed is None else float(self._value(visit.speed))
         return path[visit.index], round(1e9 * (visit.seconds - self._zero)), value
 
     def go(self, path: Sequence[int], then: Sequence[int] = ()) -> None:
-        """Set the path of the probe, and the likely places after its end."""
+        """Set the path of the robot. `then` has the likely places after its end."""
         self._running()
         names = self.topology.names
         self.vehicle.drive([names[p] for p in path], [names[p] for p in then])
 
     def give_up(self) -> tuple[Visit, ...]:
-        """Put the probe at the end of its path; return the remaining visits without values."""
+        """Put the robot at the end of its path. Return the remaining edges without values."""
         self.vehicle.notes.append(
             f"{self._running().time:g} s: the drive took longer than {self.traffic.patience:g} s; "
             "the probe was put at its waypoint, without a reading"
@@ -186,13 +187,13 @@ class LiveTraffic:
         return self.vehicle.tow()
 
     def robot(self, world: World, *, readings: int, on_the_way: bool) -> SimulatedRobot:
-        """Return the robot that drives in this traffic."""
+        """Return a robot that drives in this traffic."""
         from gp_active_sensing_bench.traffic.robot import TrafficRobot
 
         return TrafficRobot(world, self, readings=readings, on_the_way=on_the_way)
 
     def close(self) -> None:
-        """End SUMO; may be called again."""
+        """End SUMO. Do nothing if it has not started."""
         if self._session is not None:
             self._session.close()
             self._session = None
@@ -212,10 +213,10 @@ class LiveTraffic:
 def build_traffic(
     config: TrafficConfig, field: FieldConfig, topology: Topology, seed: int
 ) -> LiveTraffic:
-    """Return the traffic of a scenario before its start.
+    """Return the traffic of a scenario. SUMO is not started yet.
 
     Raises:
-        ConfigError: a missing network or file, or a map without roads.
+        ConfigError: the network is not given, a file does not exist, or the map has no roads.
         MissingDependencyError: SUMO is not installed.
     """
     problems: list[str] = []
@@ -245,14 +246,14 @@ _SHOWN = 5
 
 
 class Network:
-    """Lengths, free speeds and lane connections of the map's edges.
+    """Lengths, speeds on empty edges, and lane connections of the map's edges.
 
     Args:
         session: the simulation.
         topology: the map.
 
     Raises:
-        MapError: places that are not edges or are closed to cars, or moves that no lane allows.
+        MapError: a place is not an edge or is closed to cars, or no lane allows a move.
     """
 
     def __init__(self, session: Session, topology: Topology) -> None:

@@ -1,7 +1,7 @@
-"""Simulated probe in live SUMO traffic, with the interface of `sim.robot.SimulatedRobot`.
+"""Simulated robot in live SUMO traffic.
 
-SUMO is one step ahead of the clock, and poses are interpolated between its steps. Therefore the
-measurement of a road is known while the pose is still on it.
+SUMO is one step ahead of the mission's clock, and poses are interpolated between SUMO's steps. The
+measurement of a road is therefore known while the pose is still on that road.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from gp_active_sensing_bench.traffic.live import LiveTraffic
 logger = logging.getLogger(__name__)
 
 _PART = 0.75
-"""Smallest fraction of a place at which its reading is stamped."""
+"""Fraction of a road that the robot has driven at the time stamp of its reading."""
 
 
 class TrafficRobot(SimulatedRobot):
-    """Robot that drives through SUMO's traffic to waypoints and measures its speed.
+    """Robot that drives through SUMO's traffic to waypoints and measures its own speed.
 
-    Without a waypoint it is parked. If the waypoint of its current place is sent again, it returns
-    the last speed with new noise.
+    Without a waypoint the robot is parked. A waypoint at the robot's current place gives the last
+    measured speed with new noise.
 
     Args:
         world: map, sensor and start.
         traffic: the traffic.
         readings: number of readings of each place.
-        on_the_way: also read the places that are crossed.
+        on_the_way: True to also read the places on the way to a waypoint.
 
     Raises:
         ActiveSensingError: SUMO is not installed or does not start.
@@ -56,28 +56,28 @@ class TrafficRobot(SimulatedRobot):
         self._sumo_ns = EPOCH_NS
         """Time of SUMO's last step, at or after the clock [ns]."""
         self._progress = (0.0, 0.0)
-        """Driven places of the path before and after SUMO's last step."""
+        """Driven part of the path before and after SUMO's last step, as a number of places."""
         self._left_ns = EPOCH_NS
 
     @property
     def at(self) -> int | None:
-        """Last driven place; None = no place yet."""
+        """Last driven place; None = the robot has driven no place."""
         return self._at
 
     @property
     def pose(self) -> tuple[float, float, float]:
-        """x, y [m] and heading [rad]."""
+        """Position x, y [m] and heading [rad]."""
         return self._pose()
 
     @property
     def seconds_to_event(self) -> float | None:
-        """Time until SUMO's next step [s]; None = the car is parked."""
+        """Time until SUMO's next step or the next reading [s]; None = the robot is parked."""
         if not self._traffic.vehicle.done or self._next_goal is not None:
             return self._traffic.dt
         return min((1e-9 * (r.stamp_ns - self._now_ns) for r in self._taken), default=None)
 
     def go_to(self, place: int, planned: PlannedWay | None = None) -> None:
-        """Drive to a place, after the end of the current path."""
+        """Drive to a place when the current path has ended."""
         self._next_goal, self._planned = place, planned
         if self._traffic.vehicle.done and self._now_ns >= self._sumo_ns:
             self._depart()
@@ -87,7 +87,7 @@ class TrafficRobot(SimulatedRobot):
         self._traffic.close()
 
     def step(self, seconds: float) -> Observation:
-        """Advance by a time above 0 [s]; return what happened."""
+        """Advance the clock by `seconds` above 0. Return pose, speed and new readings."""
         before = self._pose()
         self._now_ns += round(1e9 * seconds)
         while self._sumo_ns <= self._now_ns:
@@ -99,7 +99,7 @@ class TrafficRobot(SimulatedRobot):
         return Observation(self._now_ns, pose, speed, tuple(due))
 
     def _step_sumo(self) -> None:
-        """Advance SUMO by a step; the clock follows."""
+        """Simulate one step of SUMO. Do not advance the clock."""
         traffic = self._traffic
         if traffic.vehicle.done and self._next_goal is not None:
             self._depart()
@@ -118,7 +118,7 @@ class TrafficRobot(SimulatedRobot):
         self._sumo_ns += self._step_ns
 
     def _on_it(self, index: int) -> int:
-        """Return the time within the step at which the pose is in the last part of a place."""
+        """Return the time [ns] at which the fraction `_PART` of a path's place is driven."""
         begun, ended = self._progress
         share = (max(begun, index + _PART) - begun) / max(ended - begun, 1e-9)
         return self._sumo_ns + int(min(1.0, share) * self._step_ns)
@@ -141,7 +141,7 @@ class TrafficRobot(SimulatedRobot):
         self._progress = (0.0, 0.0)
 
     def _take(self, place: int, value: float | None, stamp_ns: int) -> None:
-        """Take the readings of a driven place, if it has a value."""
+        """Take the readings of a driven place; value None = no reading."""
         if value is not None:
             self._measured[place] = value
         if not (self._on_the_way or place == self._goal):
@@ -158,7 +158,7 @@ class TrafficRobot(SimulatedRobot):
                 self._taken.append(reading)
 
     def _pose(self) -> tuple[float, float, float]:
-        """Return x, y [m] and heading [rad] at the time of the clock."""
+        """Interpolate the pose at the time of the clock."""
         if not self._path:
             goals = self._topology.goals
             x, y, heading = goals[0 if self._at is None else self._at]
@@ -170,7 +170,7 @@ class TrafficRobot(SimulatedRobot):
 
 
 def _along(line: FloatArray, share: float) -> tuple[float, float, float]:
-    """Return x, y and heading at a fraction of a line's length."""
+    """Return x, y and heading at a fraction `share` of a line's length."""
     steps = np.hypot(*np.diff(line, axis=0).T)
     along = np.concatenate([[0.0], np.cumsum(steps)])
     at = min(max(share, 0.0), 1.0) * along[-1]

@@ -1,7 +1,6 @@
-"""Running SUMO inside this process, by libsumo.
+"""SUMO simulation inside this process, with libsumo.
 
-libsumo has one simulation in a process, so that a second one ends the first. Then the first one
-raises an error.
+libsumo allows one simulation per process. Starting a second simulation ends the first one.
 """
 
 from __future__ import annotations
@@ -34,21 +33,21 @@ def has_sumo() -> bool:
 
 
 def require_sumo() -> None:
-    """Check that libsumo is installed. Raises MissingDependencyError with the extra."""
+    """Raise MissingDependencyError if libsumo is not installed."""
     if not has_sumo():
         msg = f"a field of kind sumo needs SUMO, which is not installed: {_HOW}"
         raise MissingDependencyError(msg)
 
 
 class Session:
-    """Running simulation; `api` is the module of libsumo.
+    """Running SUMO simulation. The attribute `api` is the module libsumo.
 
     Args:
         arguments: arguments of the command ``sumo``.
 
     Raises:
         MissingDependencyError: libsumo is missing or cannot be loaded.
-        RunError: SUMO refuses its files or options.
+        RunError: SUMO rejects its files or options.
     """
 
     def __init__(self, arguments: Sequence[str]) -> None:
@@ -78,7 +77,7 @@ class Session:
 
     @property
     def time(self) -> float:
-        """Time of SUMO's clock [s]."""
+        """Simulated time [s]."""
         self._check()
         return float(self.api.simulation.getTime())
 
@@ -96,7 +95,7 @@ class Session:
             raise RunError(msg) from error
 
     def close(self) -> None:
-        """End the simulation; may be called again."""
+        """End the simulation, if it is running."""
         global _running  # noqa: PLW0603  see above
         if not self._open:
             return
@@ -115,7 +114,7 @@ class Session:
 
 
 def _load() -> Any:
-    """Return libsumo; its import sets PROJ's data folder for the whole process."""
+    """Import libsumo. Undo its changes of PROJ's environment variables."""
     before = {name: os.environ.get(name) for name in _PROJ}
     try:
         return importlib.import_module("libsumo")
@@ -130,12 +129,12 @@ def _load() -> Any:
 
 @contextlib.contextmanager
 def _captured_stderr() -> Iterator[list[str]]:
-    """Capture SUMO's output to stderr during its start; other lines pass."""
+    """Capture what C++ code writes to stderr within the context, as lines."""
     messages: list[str] = []
     sys.stderr.flush()
     try:
         kept = os.dup(2)
-    except OSError:  # no stderr
+    except OSError:  # the process has no stderr
         yield messages
         return
     try:
@@ -153,6 +152,6 @@ def _captured_stderr() -> Iterator[list[str]]:
 
 
 def _sentence(messages: Sequence[str], error: Exception) -> str:
-    """Return SUMO's messages on one line; without messages, the message of the exception."""
+    """Return SUMO's messages on one line, or the message of `error` if there are none."""
     words = " ".join(" ".join(line.split()) for line in messages if line.strip())
     return words.removeprefix("Error: ") or " ".join(str(error).split())

@@ -1,4 +1,4 @@
-"""Probe as a vehicle in SUMO: it follows a path of edges and times each edge."""
+"""Robot as a vehicle in SUMO. It follows a path of edges and measures the time on each edge."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ logger = logging.getLogger(__name__)
 
 _NAME = "gp_active_sensing_probe"
 _STRAIGHTEST = "sRLrlt"
-"""SUMO's letters for turns, the straightest first."""
+"""SUMO's letters for the direction of a turn, from straight to U-turn."""
 _MOST_ACCELERATION = 5.0
-"""Largest acceleration [m/s²]."""
+"""Upper bound of the vehicle's acceleration [m/s²]."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,9 @@ class Visit:
 
     Args:
         index: index of the edge in the path.
-        seconds: time of SUMO's clock at its end [s].
-        speed: length over time from entering to leaving [m/s]; None = not driven as a whole, such
-            as after a teleport.
+        seconds: simulated time at which the vehicle left the edge [s].
+        speed: length of the edge divided by the time on the edge [m/s]; None = the vehicle did not
+            drive the whole edge, such as after a teleport.
     """
 
     index: int
@@ -36,19 +36,19 @@ class Visit:
 
 
 class ProbeVehicle:
-    """Vehicle that drives paths, one step of the simulation at a time.
+    """Vehicle that drives paths in SUMO.
 
-    Without a path it is parked off the road at the end of the last path. It continues without a
-    stop if a path begins with the expected next edge. Otherwise it enters at the path's first edge,
-    in the next gap of the traffic.
+    Without a path, the vehicle is parked off the road at the end of its last path. If a new path
+    begins with the expected next edge, the vehicle continues without a stop. Otherwise it enters
+    the first edge of the path at the next gap of the traffic.
 
-    SUMO's default model has a constant speed during a step, so that the times of entering and
-    leaving an edge are exact.
+    SUMO's default model has a constant speed during a step. The times of entering and leaving an
+    edge are therefore exact.
 
     Args:
-        session: the simulation, before the mission.
-        lengths: length of every possible edge [m].
-        onward: next edges of each edge, with SUMO's letter for the turn.
+        session: the simulation.
+        lengths: length of each edge [m].
+        onward: next edges of each edge, with SUMO's letter for the direction of the turn.
     """
 
     def __init__(
@@ -61,27 +61,27 @@ class ProbeVehicle:
         self._path: tuple[str, ...] = ()
         self._after: str | None = None
         self._next = 0
-        """Index of the current edge; all earlier edges are completed."""
+        """Index of the first edge of the path that is not completed."""
         self._entered: float | None = None
-        """Time of entering the current edge [s]; None = not yet, or not at its beginning."""
+        """Time of entering the current edge at its beginning [s]; None = not known."""
         self._spoiled = False
         self._offset = 0
-        """Index in SUMO's route minus index in the path."""
+        """Index of an edge in SUMO's route minus its index in the path."""
         self._name: str | None = None
         self._count = 0
         self._seen: tuple[float, str, float, float] | None = None
         self.notes: list[str] = []
-        """Sentences on unusual events of the vehicle, in order."""
+        """Messages about unusual events of the vehicle, in order."""
         self._kind = _vehicle_type(session)
 
     @property
     def done(self) -> bool:
-        """True if no part of a path is left to drive."""
+        """True if all edges of the path are completed."""
         return self._next >= len(self._path)
 
     @property
     def progress(self) -> float:
-        """Number of driven edges of the path, with a fraction."""
+        """Number of driven edges of the path, including the fraction of the current edge."""
         if self.done or self._seen is None:
             return float(self._next)
         _, road, position, _ = self._seen
@@ -91,11 +91,11 @@ class ProbeVehicle:
         return self._next + min(1.0, position / self._lengths[edge])
 
     def drive(self, path: Sequence[str], then: Sequence[str] = ()) -> None:
-        """Set a new path from the end of the last one.
+        """Set a new path that begins at the end of the last path.
 
         Args:
             path: ids of consecutive edges.
-            then: likely edges after the last one; the vehicle queues for that turn.
+            then: likely edges after the path. The vehicle queues in a lane for the first of them.
         """
         before, expected = self._path, self._after
         self._path = tuple(path)
@@ -114,7 +114,7 @@ class ProbeVehicle:
         self._forget()
 
     def tow(self) -> tuple[Visit, ...]:
-        """Put the vehicle at the end of its path; return the omitted visits."""
+        """Put the vehicle at the end of its path. Return the skipped edges without a speed."""
         now = self._session.time
         left = tuple(Visit(k, now, None) for k in range(self._next, len(self._path)))
         self.park()
@@ -122,7 +122,7 @@ class ProbeVehicle:
         return left
 
     def step(self) -> tuple[Visit, ...]:
-        """Advance by one step; return the completed edges in order."""
+        """Simulate one step. Return the edges that the vehicle has completed, in order."""
         if self.done:
             self.park()
             self._session.step()
@@ -150,13 +150,13 @@ class ProbeVehicle:
         self._name, self._offset, self._seen, self._entered = name, -self._next, None, None
 
     def _go_on(self, last: str) -> bool:
-        """Continue without a stop; return whether that was possible."""
+        """Continue from the edge `last` without a stop. Return False if that is not possible."""
         api, name = self._session.api, self._name
         rest = [*self._path, *(() if self._after is None else (self._after,))]
         on_it = self._seen is not None and self._seen[1] == self._path[0]
         try:
             api.vehicle.setRoute(name, rest if on_it else [last, *rest])
-            # SUMO may keep driven edges in front of the new route.
+            # SUMO may keep driven edges at the beginning of the new route.
             index = int(api.vehicle.getRouteIndex(name))
         except api.TraCIException as error:
             logger.debug("the probe cannot go on to %s at once: %s", self._path[0], error)
@@ -167,7 +167,7 @@ class ProbeVehicle:
         return True
 
     def _observe(self) -> tuple[Visit, ...]:
-        """Record the position of the vehicle after a step."""
+        """Record the position of the vehicle after a step. Return the completed edges."""
         api, name = self._session.api, self._name
         now, dt = self._session.time, self._session.dt
         if name in api.simulation.getStartingTeleportIDList():
@@ -177,11 +177,11 @@ class ProbeVehicle:
             self._log(f"collided on {self._path[self._next]}")
         if name not in api.vehicle.getIDList():
             if name in api.simulation.getPendingVehicles():
-                return ()  # waits for a gap
+                return ()  # waits for a gap in the traffic
             return self._vanished(now)
         road = str(api.vehicle.getRoadID(name))
         if not road:
-            return ()  # is being teleported
+            return ()  # during a teleport
         position, speed = (
             float(api.vehicle.getLanePosition(name)),
             float(api.vehicle.getSpeed(name)),
@@ -197,7 +197,7 @@ class ProbeVehicle:
         while self._next < min(current, len(self._path)):
             visits.append(self._leave(now, dt, seen, speed))
         if not road.startswith(":") and (seen is None or seen[1] != road):
-            # It entered within this step, or before it by insertion or teleport.
+            # The vehicle entered during this step, or was inserted or teleported before.
             self._entered = now - min(dt, position / speed) if speed > 0.0 else now
             if self._spoiled and index == self._next and seen is not None:
                 self._entered = None
@@ -211,7 +211,7 @@ class ProbeVehicle:
     def _leave(
         self, now: float, dt: float, seen: tuple[float, str, float, float] | None, speed: float
     ) -> Visit:
-        """Complete the current edge, whose end was passed within the last step."""
+        """Return the current edge as completed, with the time within the last step."""
         edge = self._path[self._next]
         length = self._lengths[edge]
         left = now
@@ -222,14 +222,14 @@ class ProbeVehicle:
             if seen is not None and seen[1] == edge and self._entered is not None:
                 value = length / max(left - self._entered, 1e-9)
             elif seen is not None and seen[1] != edge and speed > 0.0:
-                value = speed  # driven within one step
+                value = speed  # the whole edge in one step
         visit = Visit(self._next, left, value)
         self._next += 1
         self._entered = None
         return visit
 
     def _vanished(self, now: float) -> tuple[Visit, ...]:
-        """Handle a vehicle that was removed, at the end of its route or elsewhere."""
+        """Handle a vehicle that SUMO has removed. Return the completed edges."""
         seen, spoiled = self._seen, self._spoiled
         if seen is not None and not spoiled and self._was_at_the_end(seen):
             visits = []
@@ -248,7 +248,7 @@ class ProbeVehicle:
         return (visit,)
 
     def _was_at_the_end(self, seen: tuple[float, str, float, float]) -> bool:
-        """Return whether the rest of the path could be driven within a step."""
+        """Return whether the vehicle could drive the remaining path within one step."""
         _, road, position, speed = seen
         left = sum(self._lengths[edge] for edge in self._path[self._next :])
         if road == self._path[self._next]:
@@ -266,7 +266,7 @@ class ProbeVehicle:
         logger.warning("SUMO, %s", note)
 
     def _expected(self, edge: str, then: Sequence[str]) -> str | None:
-        """Return the edge that follows a path's last one; None at the end of the network."""
+        """Return the likely edge after a path's last `edge`; None = the network ends there."""
         onward = self._onward.get(edge, {})
         if then and then[0] in onward:
             return then[0]
@@ -275,7 +275,7 @@ class ProbeVehicle:
 
 
 def _vehicle_type(session: Session) -> str:
-    """Define and return the probe's type: SUMO's car, which keeps to limits and to its path."""
+    """Define the vehicle's type: SUMO's car without random speed and without rerouting."""
     api: Any = session.api
     api.vehicletype.copy("DEFAULT_VEHTYPE", _NAME)
     api.vehicletype.setSpeedFactor(_NAME, 1.0)
