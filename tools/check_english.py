@@ -1,7 +1,7 @@
 """Check the sentences of docstrings, help texts, log messages and pages.
 
-``make check`` runs it. It needs the standard library and ruff, prints ``file:line: rule: text``,
-and fails when a rule has more findings than ``tools/english_baseline.json`` allows.
+``make check`` runs this script. It prints ``file:line: rule: text`` for each finding. It fails if a
+rule has more findings than ``tools/english_baseline.json`` allows.
 
     python tools/check_english.py              # findings above the baseline
     python tools/check_english.py --all        # every finding, warnings included
@@ -31,7 +31,7 @@ LOG_METHODS = {"debug", "info", "warn", "warning", "error", "fatal", "critical",
 OPENINGS = re.compile(
     r"(of|what|by what|by how|for who|for what|whether|who|whose)\b", re.IGNORECASE
 )
-"""First words that no docstring, help text or log message has."""
+"""Pattern of forbidden first words of docstrings, help texts and log messages."""
 
 PHRASES = [
     r"\bfor who\b",
@@ -59,15 +59,15 @@ PHRASES = [
     r"\bspeaks? for\b|\bspeaks? of\b",
     r"\bmakes? nothing of\b|\bnothing is made of\b",
 ]
-"""Private phrases (regular expressions); write the term of the field in their place."""
+"""Patterns of forbidden phrases. Use the term of the field instead."""
 
 USER_PAGES_EXEMPT = {"fidelity.md", "theory.md", "CHANGELOG.md"}
-"""Pages in `docs/` that may show standard errors with "±"."""
+"""Pages that may show standard errors with "±"."""
 
 
 @dataclass(frozen=True)
 class Text:
-    """A piece of English with its place and kind."""
+    """Text with its file, line and kind."""
 
     path: Path
     line: int
@@ -85,7 +85,7 @@ class Finding:
 
     @property
     def area(self) -> str:
-        """Return the part of the repository whose counts the finding belongs to."""
+        """Part of the repository in which the finding is counted."""
         path = self.text.path.relative_to(ROOT)
         if path.suffix == ".md":
             return "pages"
@@ -137,7 +137,7 @@ def _constant(path: Path, node: ast.expr, kind: str) -> Iterator[Text]:
 
 
 def page_texts(path: Path) -> Iterator[Text]:
-    """Yield the paragraphs, list items and table cells of a page, without code and formulas."""
+    """Yield the paragraphs, list items and table cells of a page. Leave out code and formulas."""
     block: list[str] = []
     start, fence, generated = 1, "", False
     for number, read in enumerate([*path.read_text("utf-8").splitlines(), ""], start=1):
@@ -164,7 +164,7 @@ def page_texts(path: Path) -> Iterator[Text]:
 
 
 def sentences(text: str) -> Iterator[tuple[int, str]]:
-    """Yield (line offset, sentence); sections such as Args: and formulas end a sentence."""
+    """Yield (line offset, sentence). Section headers such as Args: and formulas end a sentence."""
     offset = 0
     for paragraph in re.split(r"\n\s*\n|\n(?=\s*[\w*`]+:(?:\s|$))|\n(?=\s*(?:[-*|]|\d+\.) )", text):
         lines = paragraph.count("\n") + 1
@@ -180,7 +180,7 @@ def sentences(text: str) -> Iterator[tuple[int, str]]:
 
 
 def findings(text: Text) -> Iterator[Finding]:
-    """Yield what breaks a rule in a text."""
+    """Yield the sentences of a text that break a rule."""
     plain = text.text.strip()
     if text.kind not in ("page", "module") and OPENINGS.match(plain):
         yield Finding(text, "opening", _short(plain))
@@ -206,7 +206,7 @@ def _short(text: str) -> str:
 
 
 def imperative() -> Iterator[Finding]:
-    """Yield the docstrings of functions that do not begin with an imperative verb (ruff D401)."""
+    """Yield the docstrings of functions that do not begin with an imperative verb."""
     folders = [str(SOURCES / name / name) for name in PACKAGES]
     command = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "D401", *folders]
     done = subprocess.run(
@@ -230,7 +230,7 @@ def collect() -> list[Finding]:
 
 
 def main() -> int:
-    """Print the findings; return 1 if a rule has more than its baseline."""
+    """Print the findings. Return 1 if a rule has more findings than its baseline."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )

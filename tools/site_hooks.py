@@ -1,7 +1,7 @@
-"""Hooks of the site: first page, API reference, and the pages beside the packages.
+"""Hooks of mkdocs that add the first page, the API reference and pages outside `docs/`.
 
-`docs/` links to files of the packages (``../ros_ws/…``), and these to each other. The site has all
-of them, below the same paths, so that no link leaves it.
+Pages in `docs/` link to files of the packages, such as ``../ros_ws/…``. The site contains these
+files below the same paths, so that the links work.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ GALLERY = {
     "town_fleet.png": "Three cars share one map",
     "live_desk.png": "The live page",
 }
-"""Pictures of the first page, with their captions."""
+"""Captions of the pictures on the first page, by file name."""
 
 API = {
     "Loop": ["loop.SensingLoop"],
@@ -47,20 +47,20 @@ API = {
     "Policies": ["planning.build_policy"],
     "Simulation": ["sim.scenario.load_scenario", "sim.driver.run_scenario"],
 }  # fmt: skip
-"""Names that the package offers, by chapter: where each is defined."""
+"""Public names in the API reference, by chapter, with their modules."""
 MEMBERS = {
     "loop.SensingLoop": "[ask, tell, moved, belief_of, amend, reject, advance, wants, costs]"
 }
-"""Members that the API reference shows, where a class has more for the nodes' use."""
+"""Members that the API reference shows, for classes with further members for internal use."""
 MODULES = (
     "types", "topology.base", "topology.grids", "planning.base", "planning.tour", "kernels.base",
     "sim.scenario", "sim.runner", "export.field_map", "config", "errors",
 )  # fmt: skip
-"""Modules for authors of plug-ins."""
+"""Modules in the API reference for authors of plug-ins."""
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
-    """Add the first page, the API reference, and every file that a page links to."""
+    """Add the first page, the API reference, and all files to which pages link."""
     files.append(File.generated(config, "index.md", content=_first_page()))
     files.append(File.generated(config, "api.md", content=_api_page()))
     files.append(File.generated(config, "modules.md", content=_modules_page()))
@@ -87,7 +87,7 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Any, **_: object) -> str:
-    """Rewrite the links of a page to their paths in the site."""
+    """Replace the links of a page by paths in the site."""
     source = page.file.src_uri
     folder = (
         ""
@@ -108,7 +108,7 @@ def on_page_markdown(markdown: str, *, page: Any, **_: object) -> str:
         )
     for number in range(
         1, len(parts), 2
-    ):  # the tests need the words after the language
+    ):  # remove the words after the language, which only tests need
         parts[number] = re.sub(r"\A(`{3,}\w+) .*", r"\1", parts[number])
     return "".join(parts)
 
@@ -117,12 +117,12 @@ def _moved(link: re.Match[str], folder: str, in_docs: bool) -> str:
     before, target, anchor, after = link[1], link[2] or "", link[3] or "", link[4]
     if not target or "://" in target:
         return link[0]
-    # As a path of the repository, then as one of the site, where docs/ is the top.
+    # Compute the path in the repository, and from it the path in the site, whose root is docs/.
     path = posixpath.normpath(posixpath.join("docs" if in_docs else folder, target))
     if (ROOT / path).is_dir():
         path = posixpath.join(path, "README.md")
     if not (ROOT / path).is_file():
-        return link[0]  # a broken link, which the build reports
+        return link[0]  # a broken link; the build reports it
     if before == f"[{posixpath.basename(path)}](" and path.endswith(".md"):
         before = f"[{_title(ROOT / path)}]("
     path = "index.md" if path == "README.md" else path.removeprefix("docs/")
