@@ -1,86 +1,34 @@
-"""SUMO traffic as the simulated world of a mission."""
+"""SUMO traffic as the simulated world of a mission, and the robot that drives in it.
+
+SUMO is one step ahead of the mission's clock, and poses are interpolated between SUMO's steps. The
+measurement of a road is therefore known while the pose is still on that road.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections import deque
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from gp_active_sensing.errors import ConfigError, MapError, ResourceError, RunError, listed
+from gp_active_sensing.errors import ConfigError, ResourceError, RunError
 from gp_active_sensing.sim.fields.config import FieldConfig
-from gp_active_sensing.sim.robot import SimulatedRobot
+from gp_active_sensing.sim.robot import EPOCH_NS, Observation, PlannedWay, SimulatedRobot
 from gp_active_sensing.sim.traffic import LiveTruth, TrafficConfig
 from gp_active_sensing.sim.world import World
 from gp_active_sensing.topology.base import Topology
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.resources import find_resource
+from gp_active_sensing_bench.traffic.network import EdgeSpeeds, Network
 from gp_active_sensing_bench.traffic.session import Session, require_sumo
 from gp_active_sensing_bench.traffic.vehicle import ProbeVehicle, Visit
 
 logger = logging.getLogger(__name__)
 
-_BUCKETS = 10
-
-
-class EdgeSpeeds:
-    """Mean speed of the cars on each edge during a sliding time window.
-
-    The mean speed is ``Σ n v Δt / Σ n Δt`` over the steps of the window, for n cars with mean speed
-    v. It includes standing cars, as in SUMO's edgeData. An edge without a car in the window keeps
-    its last mean speed. Before the first car, this is the speed on an empty edge.
-
-    Args:
-        session: the simulation.
-        edges: (n,) ids of the edges.
-        free: (n,) speeds on empty edges [m/s].
-        window: length of the window [s]. The actual length is up to 10 % larger.
-    """
-
-    def __init__(
-        self, session: Session, edges: Sequence[str], free: FloatArray, window: float
-    ) -> None:
-        self._session = session
-        self._index = {name: i for i, name in enumerate(edges)}
-        lanes = session.api.edge.getLaneNumber
-        self._lanes = [(i, f"{e}_{k}") for i, e in enumerate(edges) for k in range(lanes(e))]
-        self._last = np.array(free, dtype=np.float64)
-        self._steps = max(1, round(window / (_BUCKETS * session.dt)))
-        self._done = 0
-        shape = (2, len(self._index))
-        self._current = np.zeros(shape)
-        self._before: deque[FloatArray] = deque(maxlen=_BUCKETS)
-
-    def note(self) -> None:
-        """Add the last step of the simulation. The cost is O(number of lanes).
-
-        The mean is computed from lanes, because SUMO's mean speed of an edge includes empty lanes.
-        """
-        api, dt = self._session.api, self._session.dt
-        for i, name in self._lanes:
-            cars = api.lane.getLastStepVehicleNumber(name)
-            if cars:
-                self._current[0, i] += cars * api.lane.getLastStepMeanSpeed(name) * dt
-                self._current[1, i] += cars * dt
-        for car in api.simulation.getDepartedIDList():  # inserted without driving there
-            i = self._index.get(api.vehicle.getRoadID(car), -1)
-            if i >= 0:
-                self._current[:, i] -= dt * api.vehicle.getSpeed(car), dt
-        self._done += 1
-        if self._done == self._steps:
-            self._before.append(self._current)
-            self._current = np.zeros_like(self._current)
-            self._done = 0
-            self._last = self.now()
-
-    def now(self) -> FloatArray:
-        """Return the (n,) mean speeds [m/s]."""
-        metres, seconds = sum(self._before, self._current)
-        known = seconds > 0.5 * self._session.dt
-        means = np.divide(metres, seconds, out=np.zeros_like(metres), where=known)
-        return np.where(known, means, self._last)
+_PART = 0.75
+"""Fraction of a road that the robot has driven at the time stamp of its reading."""
 
 
 class LiveTraffic:
@@ -188,8 +136,6 @@ class LiveTraffic:
 
     def robot(self, world: World, *, readings: int, on_the_way: bool) -> SimulatedRobot:
         """Return a robot that drives in this traffic."""
-        from gp_active_sensing_bench.traffic.robot import TrafficRobot
-
         return TrafficRobot(world, self, readings=readings, on_the_way=on_the_way)
 
     def close(self) -> None:
@@ -208,6 +154,162 @@ class LiveTraffic:
             msg = "SUMO did not start"
             raise RunError(msg)
         return self._session
+
+
+class TrafficRobot(SimulatedRobot):
+    """Robot that drives through SUMO's traffic to waypoints and measures its own speed.
+
+    Without a waypoint the robot is parked. A waypoint at the robot's current place gives the last
+    measured speed with new noise.
+
+    Args:
+        world: map, sensor and start.
+        traffic: the traffic.
+        readings: number of readings of each place.
+        on_the_way: True to also read the places on the way to a waypoint.
+
+    Raises:
+        ActiveSensingError: SUMO is not installed or does not start.
+    """
+
+    def __init__(
+        self, world: World, traffic: LiveTraffic, *, readings: int = 1, on_the_way: bool = True
+    ) -> None:
+        super().__init__(world, readings=readings, on_the_way=on_the_way)
+        self._traffic = traffic
+        self._at = world.start
+        self._path: tuple[int, ...] = ()
+        self._measured: dict[int, float] = {}
+        self._traffic.start()
+        self._step_ns = round(1e9 * self._traffic.dt)
+        self._sumo_ns = EPOCH_NS
+        """Time of SUMO's last step, at or after the clock [ns]."""
+        self._progress = (0.0, 0.0)
+        """Driven part of the path before and after SUMO's last step, as a number of places."""
+        self._left_ns = EPOCH_NS
+
+    @property
+    def at(self) -> int | None:
+        """Last driven place; None = the robot has driven no place."""
+        return self._at
+
+    @property
+    def pose(self) -> tuple[float, float, float]:
+        """Position x, y [m] and heading [rad]."""
+        return self._pose()
+
+    @property
+    def seconds_to_event(self) -> float | None:
+        """Time until SUMO's next step or the next reading [s]; None = the robot is parked."""
+        if not self._traffic.vehicle.done or self._next_goal is not None:
+            return self._traffic.dt
+        return min((1e-9 * (r.stamp_ns - self._now_ns) for r in self._taken), default=None)
+
+    def go_to(self, place: int, planned: PlannedWay | None = None) -> None:
+        """Drive to a place when the current path has ended."""
+        self._next_goal, self._planned = place, planned
+        if self._traffic.vehicle.done and self._now_ns >= self._sumo_ns:
+            self._depart()
+
+    def close(self) -> None:
+        """End SUMO."""
+        self._traffic.close()
+
+    def step(self, seconds: float) -> Observation:
+        """Advance the clock by `seconds` above 0. Return pose, speed and new readings."""
+        before = self._pose()
+        self._now_ns += round(1e9 * seconds)
+        while self._sumo_ns <= self._now_ns:
+            self._step_sumo()
+        pose = self._pose()
+        speed = math.hypot(pose[0] - before[0], pose[1] - before[1]) / seconds
+        due = [reading for reading in self._taken if reading.stamp_ns <= self._now_ns]
+        self._taken = [reading for reading in self._taken if reading.stamp_ns > self._now_ns]
+        return Observation(self._now_ns, pose, speed, tuple(due))
+
+    def _step_sumo(self) -> None:
+        """Simulate one step of SUMO. Do not advance the clock."""
+        traffic = self._traffic
+        if traffic.vehicle.done and self._next_goal is not None:
+            self._depart()
+        driving = not traffic.vehicle.done
+        begun = traffic.vehicle.progress
+        visits = list(traffic.step())
+        waited = 1e-9 * (self._sumo_ns - self._left_ns)
+        if driving and waited > traffic.traffic.patience and not traffic.vehicle.done:
+            visits += traffic.give_up()
+        self._progress = (begun, traffic.vehicle.progress)
+        for visit in visits:
+            place, _, value = traffic.visit(self._path, visit)
+            self._at = place
+            self._traces.passed[place] = True
+            self._take(place, value, self._on_it(visit.index))
+        self._sumo_ns += self._step_ns
+
+    def _on_it(self, index: int) -> int:
+        """Return the time [ns] at which the fraction `_PART` of a path's place is driven."""
+        begun, ended = self._progress
+        share = (max(begun, index + _PART) - begun) / max(ended - begun, 1e-9)
+        return self._sumo_ns + int(min(1.0, share) * self._step_ns)
+
+    def _depart(self) -> None:
+        goal, self._next_goal = self._next_goal, None
+        planned, self._planned = self._planned, None
+        if goal is None:
+            return
+        self._goal = goal
+        if goal == self._at:
+            self._take(goal, self._measured.get(goal), self._now_ns)
+            return
+        route = self._way(self._at, goal, planned)
+        if route is None:
+            return
+        self._path = route.path
+        self._left_ns = self._sumo_ns
+        self._traffic.go(route.path, () if planned is None else planned.then)
+        self._progress = (0.0, 0.0)
+
+    def _take(self, place: int, value: float | None, stamp_ns: int) -> None:
+        """Take the readings of a driven place; value None = no reading."""
+        if value is not None:
+            self._measured[place] = value
+        if not (self._on_the_way or place == self._goal):
+            return
+        for _ in range(self._readings):
+            visit = self._traces.visits[place]
+            self._traces.visits[place] += 1
+            reading = None
+            if value is not None:
+                reading = self._world.sensor.read(place, visit, stamp_ns, value)
+            if reading is None:
+                self.dropouts += 1
+            else:
+                self._taken.append(reading)
+
+    def _pose(self) -> tuple[float, float, float]:
+        """Interpolate the pose at the time of the clock."""
+        if not self._path:
+            goals = self._topology.goals
+            x, y, heading = goals[0 if self._at is None else self._at]
+            return float(x), float(y), float(heading)
+        share = 1.0 - min(1.0, max(0, self._sumo_ns - self._now_ns) / self._step_ns)
+        done = (1.0 - share) * self._progress[0] + share * self._progress[1]
+        index = min(int(done), len(self._path) - 1)
+        return _along(self._topology.geometry(self._path[index]), done - index)
+
+
+def _along(line: FloatArray, share: float) -> tuple[float, float, float]:
+    """Return x, y and heading at a fraction `share` of a line's length."""
+    steps = np.hypot(*np.diff(line, axis=0).T)
+    along = np.concatenate([[0.0], np.cumsum(steps)])
+    at = min(max(share, 0.0), 1.0) * along[-1]
+    x, y = (float(np.interp(at, along, line[:, k])) for k in (0, 1))
+    leg = min(int(np.searchsorted(along, at, side="left")), len(steps))
+    leg = max(leg, 1)
+    while steps[leg - 1] == 0.0 and leg < len(steps):
+        leg += 1
+    dx, dy = line[leg] - line[leg - 1]
+    return x, y, math.atan2(dy, dx)
 
 
 def build_traffic(
@@ -240,57 +342,3 @@ def build_traffic(
     arguments += ["--no-step-log", "true", "--duration-log.disable", "true", "--threads", "1"]
     arguments += config.options
     return LiveTraffic(topology, config, arguments, scale=field.scale, offset=field.offset)
-
-
-_SHOWN = 5
-
-
-class Network:
-    """Lengths, speeds on empty edges, and lane connections of the map's edges.
-
-    Args:
-        session: the simulation.
-        topology: the map.
-
-    Raises:
-        MapError: a place is not an edge or is closed to cars, or no lane allows a move.
-    """
-
-    def __init__(self, session: Session, topology: Topology) -> None:
-        api, names = session.api, topology.names
-        known = set(api.edge.getIDList())
-        _refuse([n for n in names if n not in known], topology, "are no edge of SUMO's network")
-        lanes = {n: [f"{n}_{k}" for k in range(api.edge.getLaneNumber(n))] for n in names}
-        cars = {n: [lane for lane in lanes[n] if _open_to_cars(api, lane)] for n in names}
-        _refuse([n for n in names if not cars[n]], topology, "are closed to cars")
-        self.lengths = {n: float(api.lane.getLength(cars[n][0])) for n in names}
-        self.free_speeds = np.array([api.lane.getMaxSpeed(cars[n][0]) for n in names])
-        self.onward: dict[str, dict[str, str]] = {n: {} for n in names}
-        for name in names:
-            for lane in cars[name]:
-                for link in api.lane.getLinks(lane):
-                    to = str(api.lane.getEdgeID(link[0]))
-                    if _open_to_cars(api, link[0]):
-                        self.onward[name].setdefault(to, str(link[6]))
-        moves = (
-            f"{names[a]} to {names[b]}"
-            for a in range(topology.n)
-            for b in topology.neighbours(a).tolist()
-            if names[b] not in self.onward[names[a]]
-        )
-        _refuse(list(moves), topology, "are moves that no lane of SUMO's network allows")
-
-
-def _refuse(wrong: Sequence[str], topology: Topology, what: str) -> None:
-    if wrong:
-        shown = listed(wrong, _SHOWN)
-        msg = (
-            f"map {topology.name!r} and traffic.net do not fit: {len(wrong)} {what}: {shown}; make "
-            "the map from this network (map.file may be the .net.xml itself)"
-        )
-        raise MapError(msg)
-
-
-def _open_to_cars(api: Any, lane: str) -> bool:
-    allowed = api.lane.getAllowed(lane)
-    return not allowed or "passenger" in allowed

@@ -14,7 +14,7 @@ from bench_support.sumo import flow, parked_at, ring, write_cars
 from gp_active_sensing.mission.matching import MapMatcher
 from gp_active_sensing.sim import World, build_world
 from gp_active_sensing.sim.robot import EPOCH_NS, Observation
-from gp_active_sensing_bench.traffic.robot import TrafficRobot
+from gp_active_sensing_bench.traffic.live import TrafficRobot
 
 pytestmark = pytest.mark.heavy("sumo")
 
