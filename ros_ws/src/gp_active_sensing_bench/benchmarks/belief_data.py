@@ -67,14 +67,7 @@ class Field:
 
 @dataclass(frozen=True)
 class DataSet:
-    """Numbered fields of the same origin.
-
-    Args:
-        name: name in the tables.
-        what: short description of the origin.
-        unit: unit of the values.
-        field: function that returns the field with a number.
-    """
+    """Numbered fields of the same origin, which `what` describes."""
 
     name: str
     what: str
@@ -118,7 +111,6 @@ def _measured(folder: Path) -> list[DataSet]:
 
 
 def _shipped() -> list[DataSet]:
-    """Return a data set for each shipped scenario."""
     found = []
     for name in SCENARIOS:
         config = load_scenario(name).field

@@ -41,13 +41,11 @@ class Mixture:
         return cls(found.weights, found.mean, found.variance, found.transform)
 
     def at(self, places: np.ndarray) -> Mixture:
-        """Return the prediction at the places with indices `places`."""
         mean, variance = self.mean[:, places], self.variance[:, places]
         return Mixture(self.weights, mean, variance, self.transform)
 
     @classmethod
     def normal(cls, mean: np.ndarray, variance: np.ndarray) -> Mixture:
-        """Return a prediction of one normal distribution at each place."""
         return cls(np.ones(1), np.atleast_2d(mean), np.atleast_2d(variance))
 
     @property
@@ -92,7 +90,6 @@ class Score(NamedTuple):
 
 
 def score(prediction: Mixture, truth: np.ndarray) -> Score:
-    """Return the scores of a prediction for true values (m,)."""
     tail = 0.5 * (1.0 - LEVEL)
     cdf = prediction.cdf(truth)
     return Score(

@@ -42,16 +42,9 @@ class Readings:
 
 @dataclass(frozen=True)
 class Trial:
-    """Score of a predictor after k readings of one field.
+    """Score of a predictor after k readings of field `number` in the data set `name`.
 
-    Args:
-        name: name of the data set.
-        site: selection of the places with readings, one of `SITES`.
-        number: number of the field.
-        k: number of readings.
-        predictor: name of the predictor.
-        score: score at the places without a reading.
-        seconds: time since the first reading [s].
+    `seconds` is the time since the first reading [s].
     """
 
     name: str

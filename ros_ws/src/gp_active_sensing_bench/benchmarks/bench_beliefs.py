@@ -257,7 +257,6 @@ def data_section(results: Results, command: str) -> Section:
 
 
 def errors(results: Results, site: str, k: int, command: str) -> Section:
-    """Return a table of the RMSE on each data set after k readings."""
     some = [p for p in results.predictors if p != CONSTANT]
     rows: list[Sequence[object]] = []
     for name in results.names:

@@ -67,7 +67,6 @@ def _files(*, quick: bool) -> Section:
 
 
 def _of_format(name: str, count: int) -> dict[str, Any]:
-    """Test one format in its own process."""
     command = [sys.executable, str(Path(__file__).with_name("fuzz_files.py")), name, str(count)]
     try:
         done = subprocess.run(

@@ -63,7 +63,6 @@ class Line:
 
 
 def grid(columns: int, rows: int) -> dict[str, Any]:
-    """Return the configuration of a grid map with a spacing of 1 m."""
     return {"kind": "grid", "columns": columns, "rows": rows, "spacing": 1.0}
 
 

@@ -60,13 +60,7 @@ def run(*, quick: bool = False, starts: int | None = None, kept_only: bool = Fal
 
 
 def sail(number: int, delay: float, deviation: float) -> dict[str, Any]:
-    """Return counts of crossed and reached places in a mission on lake `number`.
-
-    Args:
-        number: seed of the lake and of the noise.
-        delay: delay of the sensor, which the mission knows [s].
-        deviation: standard deviation of the poses [m].
-    """
+    """Return counts of crossed and reached places in a mission on lake `number`."""
     from tests.robots import Localisation, Robot, Voyage
 
     depth, noise = lake(number), np.random.default_rng([8, number])

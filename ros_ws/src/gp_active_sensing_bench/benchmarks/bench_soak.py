@@ -47,8 +47,6 @@ PARAMETERS = (
 
 @dataclass
 class Seen:
-    """Measurements of a run."""
-
     memory: list[float] = field(default_factory=list)
     """Memory of the node after each decision [MB]."""
     lives: list[list[float]] = field(default_factory=list)
@@ -156,7 +154,6 @@ class Soak:
         return process
 
     def run(self) -> None:
-        """Run the whole mission with all disturbances."""
         due = self._plan()
         while self.driver.decisions < self.decisions:
             if time.monotonic() - self._begun > SECONDS:

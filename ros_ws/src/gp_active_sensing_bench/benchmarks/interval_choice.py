@@ -80,7 +80,6 @@ COMMAND = "GPAS_DATA=… python benchmarks/run.py intervals"
 
 @contextmanager
 def varied(name: str) -> Iterator[None]:
-    """Apply the changes of a variant within the context."""
     with ExitStack() as stack:
         for owner, attribute, value in VARIANTS[name]:
             stack.enter_context(patch.object(owner, attribute, value))
@@ -101,7 +100,6 @@ def drawn(kind: str, number: int) -> Field:
 
 @cache
 def field_of(name: str, number: int) -> Field:
-    """Return the field of a data set or of a kind of random fields."""
     return drawn(name, number) if name in DRAWN else sources()[name](number)
 
 
@@ -128,13 +126,7 @@ def source_of(name: str) -> str:
 
 
 class Order(NamedTuple):
-    """Distinct places in the order of their readings.
-
-    Args:
-        places: the places.
-        noisy: (n,) reading of each place of the map.
-        counts: numbers of readings after which the map is scored.
-    """
+    """Distinct places in reading order; the map is scored after each number in `counts`."""
 
     places: list[int]
     noisy: np.ndarray

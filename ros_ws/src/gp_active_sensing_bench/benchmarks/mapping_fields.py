@@ -43,14 +43,9 @@ _SAMPLE = 300
 
 @dataclass(frozen=True)
 class Arena:
-    """Data set with a rule for moves.
+    """Data set with a rule for moves: `MOVES` between neighbours, or `FREE` choice of places.
 
-    Args:
-        name: name of the data set.
-        mode: `MOVES` between neighbours, or `FREE` choice of the next place.
-        what: short description of the fields' origin.
-        unit: unit of the values.
-        draws: number of missions in a full run.
+    A full run has `draws` missions on it.
     """
 
     name: str

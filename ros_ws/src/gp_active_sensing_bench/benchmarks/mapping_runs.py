@@ -78,7 +78,6 @@ class Task:
 
     @property
     def key(self) -> str:
-        """Key of the stored result."""
         text = json.dumps([VERSION, *asdict(self).values()])
         return hashlib.sha256(text.encode()).hexdigest()[:20]
 

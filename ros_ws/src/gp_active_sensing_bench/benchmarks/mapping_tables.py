@@ -86,7 +86,6 @@ def digits_for(value: float) -> int:
 
 
 def _listed(cells: Sequence[tuple[str, str, int]], of: Sequence[tuple[str, str, int]]) -> str:
-    """Return a text that names the cells, by mode and number of moves."""
     if len(cells) == len(of):
         return "everywhere"
     found = []

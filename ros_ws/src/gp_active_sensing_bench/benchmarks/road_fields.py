@@ -119,13 +119,7 @@ def mondays() -> tuple[Roads, np.ndarray]:
 
 
 def draws(name: str, scale: int, noise: float) -> RoadFields:
-    """Return draws of the belief's Gaussian process on the roads of Tampines.
-
-    Args:
-        name: name in the tables.
-        scale: index of the candidate length-scale that generates the fields.
-        noise: standard deviation of the sensor's noise.
-    """
+    """Return draws of the belief's Gaussian process with its candidate length-scale `scale`."""
     roads, _ = traffic("tampines")
     belief = belief_of("tampines", noise_std=(noise,))
     root = _root(scale)
@@ -191,7 +185,6 @@ def _folder() -> Path:
 
 
 def _quiet(make: Callable[[], Roads]) -> Roads:
-    """Return the result of `make`. Suppress warnings."""
     logger = logging.getLogger("gp_active_sensing.topology")
     before = logger.level
     logger.setLevel(logging.ERROR)

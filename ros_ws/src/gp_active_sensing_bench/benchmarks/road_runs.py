@@ -43,13 +43,9 @@ POLICIES: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Task:
-    """Mission to simulate.
+    """Mission to simulate, on field number `field` of the set `fields`.
 
-    Args:
-        fields: name of a set of fields, one of `FIELDS`.
-        field: number of the field.
-        start: number of the start. The first place depends on `field` and `start`.
-        policy: label of the policy.
+    The first place depends on `field` and `start`.
     """
 
     fields: str
@@ -59,7 +55,6 @@ class Task:
 
     @property
     def key(self) -> str:
-        """Key of the stored result."""
         text = json.dumps([VERSION, EXPANSIONS, POLICIES[self.policy], *asdict(self).values()])
         return hashlib.sha256(text.encode()).hexdigest()[:20]
 
@@ -76,7 +71,6 @@ def _prior(name: str) -> Belief:
 
 
 def play(task: Task) -> dict[str, Any]:
-    """Return the result of a mission as plain data."""
     logging.getLogger("gp_active_sensing").setLevel(logging.ERROR)
     fields = _fields(task.fields)
     truth = fields.values[task.field]

@@ -32,7 +32,6 @@ OPTIONS = ("quick", "routes", "only", "policies", "own", "starts", "budgets", "p
 
 
 def machine() -> str:
-    """Return a line that describes the machine."""
     model = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():

@@ -39,13 +39,7 @@ class Account:
 def account(
     stamps: Sequence[int], values: Sequence[float], events: Sequence[Mapping[str, Any]]
 ) -> Account:
-    """Compare sent readings with the events of a journal.
-
-    Args:
-        stamps: time stamps of the sent readings [ns].
-        values: values of the sent readings.
-        events: events of the journal.
-    """
+    """Compare sent readings, by their time stamps [ns], with the events of a journal."""
     order = np.argsort(np.asarray(stamps, dtype=np.int64), kind="stable")
     stamp = np.asarray(stamps, dtype=np.int64)[order]
     value = np.asarray(values, dtype=float)[order]

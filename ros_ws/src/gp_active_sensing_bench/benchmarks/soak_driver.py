@@ -55,11 +55,7 @@ def truth(x: float, y: float) -> float:
 
 
 class Driver:
-    """Publisher of all inputs of the node, and subscriber to its waypoints.
-
-    Args:
-        seed: seed of the noise and of the bad messages.
-    """
+    """Publisher of all inputs of the node, and subscriber to its waypoints."""
 
     def __init__(self, seed: int) -> None:
         self.node = rclpy.create_node("soak")
@@ -90,7 +86,6 @@ class Driver:
         self.heard_at = 0.0
         self.stamps: list[int] = []
         self.values: list[float] = []
-        """Values of the sent readings."""
         self.poses = 0
         self.strange: Counter[str] = Counter()
         self._batches = 0
@@ -109,7 +104,6 @@ class Driver:
         self._stamp = stamp
 
     def spin(self, seconds: float = 0.0) -> None:
-        """Receive messages for `seconds` seconds."""
         until = time.monotonic() + seconds
         while True:
             rclpy.spin_once(self.node, timeout_sec=max(0.0, until - time.monotonic()))
@@ -137,12 +131,7 @@ class Driver:
     def serve(self, pid: int, patience: float) -> bool:
         """Drive to the newest waypoint and measure there until the next waypoint arrives.
 
-        Args:
-            pid: process id of the node.
-            patience: longest wall-clock time until the next waypoint [s].
-
-        Returns:
-            True if the next waypoint arrived.
+        Return False if the next waypoint does not arrive within `patience` [s].
         """
         goals, sent, goal = self.goals, len(self.stamps), self.goal
         until = time.monotonic() + patience
@@ -187,7 +176,6 @@ class Driver:
             self._disturb()
 
     def _disturb(self) -> None:
-        """Publish a bad message."""
         what = str(self._rng.choice(STRANGERS))
         self.strange[what] += 1
         now_ns, x, y = self.now_ns, self.x, self.y
@@ -236,7 +224,7 @@ def resident_mb(pid: int) -> float:
 
 
 def is_busy(pid: int) -> bool:
-    """Return whether a thread of a process is running or ready; False = the process has ended."""
+    """Return whether a thread of a process is running or ready. An ended process is not busy."""
     try:
         for task in Path(f"/proc/{pid}/task").iterdir():
             state = (task / "stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]

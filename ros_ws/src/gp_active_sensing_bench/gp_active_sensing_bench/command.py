@@ -99,7 +99,6 @@ class TrialDisplay:
     """Console display of the progress of an experiment.
 
     Args:
-        console: console of the output.
         bar: progress bar for a terminal; None = print a line for each trial.
     """
 

@@ -35,7 +35,6 @@ class Design:
     """Route of one mission, drawn as in Figures 2 and 3d-f of [Hoang2014].
 
     Args:
-        policy: label of the policy.
         places: observed places, in order.
         belief: weight of the true length-scale after each place; NaN = no true length-scale.
     """

@@ -135,9 +135,6 @@ class TrialSpec:
 
     Args:
         key: hash of the complete scenario, which identifies the trial.
-        experiment: name of the experiment.
-        configuration: label of the configuration.
-        policy: label of the policy.
         seed: seed of all random numbers.
         budget: number of readings; None = budget of the scenario.
         config: complete scenario mapping.

@@ -122,11 +122,7 @@ def load_records(directory: Path | str) -> Loaded:
 
 
 class ExperimentDirectory:
-    """Directory of an experiment for reading and writing.
-
-    Args:
-        path: existing directory.
-    """
+    """Directory of an experiment for reading and writing."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

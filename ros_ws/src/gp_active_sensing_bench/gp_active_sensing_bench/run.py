@@ -42,7 +42,6 @@ class Trial:
     Args:
         scenario: scenario with policy and seed.
         records: record of each stage, as in a run directory.
-        reason: reason for the end of the mission.
     """
 
     scenario: Scenario
@@ -108,7 +107,6 @@ class Outcome:
     """Result of a trial.
 
     Args:
-        spec: the trial.
         item: line for ``records.jsonl`` or ``failures.jsonl``.
         failed: True for a line of ``failures.jsonl``.
     """

@@ -51,8 +51,6 @@ class PolicyRow:
     """Row of a table for a configuration and a policy.
 
     Args:
-        configuration: label of the configuration.
-        policy: label of the policy.
         cells: estimate for each column; None = no value.
         counts: number of trials or pairs of trials in each cell.
     """
@@ -69,7 +67,6 @@ class MetricTable:
 
     Args:
         title: meaning of the cells.
-        metric: name of the metric.
         unit: unit of the cells; "" = no unit.
         columns: numbers of readings.
         rows: rows in the order of the experiment's file.

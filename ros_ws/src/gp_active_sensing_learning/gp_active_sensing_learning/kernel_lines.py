@@ -24,7 +24,6 @@ class LearningDisplay:
     """Display of the progress of learning.
 
     Args:
-        console: console for progress lines.
         bars: progress bars for a terminal; None = print lines.
     """
 

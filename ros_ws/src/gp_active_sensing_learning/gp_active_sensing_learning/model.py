@@ -82,9 +82,6 @@ class Model:
                    - ½ Σ_i ((n_i - 1) log 2πσ_n² + log n_i) - W / 2σ_n²
 
     The coefficients of the mean are integrated out.
-
-    Args:
-        problem: readings, priors and limits.
     """
 
     def __init__(self, problem: MarginalLikelihoodProblem) -> None:

@@ -26,12 +26,7 @@ COLUMNS = ("mean", "std", "reading_std")
 
 @dataclass(frozen=True)
 class Predicted:
-    """Summary of a table of predictions.
-
-    Args:
-        rows: number of written rows.
-        notes: notes for the user, a sentence each.
-    """
+    """Summary of a table of predictions."""
 
     rows: int
     notes: tuple[str, ...] = ()

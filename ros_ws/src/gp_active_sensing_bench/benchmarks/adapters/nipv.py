@@ -20,7 +20,7 @@ from botorch.models.transforms import Normalize, Standardize
 from gpytorch.mlls import ExactMarginalLogLikelihood
 
 POINTS, BATCH = 256, 64
-"""Largest number of places in the integral, and largest number of candidate places in a batch."""
+"""Largest number of places in the variance integral, and of candidate places in a batch."""
 FEWEST = 3
 """Smallest number of readings for a fit. Fewer readings use BoTorch's default hyper-parameters."""
 

@@ -38,7 +38,6 @@ class LiveTraffic:
 
     Args:
         topology: map whose places have the ids of SUMO's edges as names.
-        traffic: settings of the traffic.
         arguments: arguments of the command ``sumo``.
         scale: factor on speeds [field unit per m/s].
         offset: constant that is added after scaling [field unit].
@@ -164,7 +163,6 @@ class TrafficRobot(SimulatedRobot):
 
     Args:
         world: map, sensor and start.
-        traffic: the traffic.
         readings: number of readings of each place.
         on_the_way: True to also read the places on the way to a waypoint.
 

@@ -24,7 +24,6 @@ class EdgeSpeeds:
     its last mean speed. Before the first car, this is the speed on an empty edge.
 
     Args:
-        session: the simulation.
         edges: (n,) ids of the edges.
         free: (n,) speeds on empty edges [m/s].
         window: length of the window [s]. The actual length is up to 10 % larger.
@@ -79,10 +78,6 @@ _SHOWN = 5
 
 class Network:
     """Lengths, speeds on empty edges, and lane connections of the map's edges.
-
-    Args:
-        session: the simulation.
-        topology: the map.
 
     Raises:
         MapError: a place is not an edge or is closed to cars, or no lane allows a move.

@@ -46,7 +46,6 @@ class ProbeVehicle:
     edge are therefore exact.
 
     Args:
-        session: the simulation.
         lengths: length of each edge [m].
         onward: next edges of each edge, with SUMO's letter for the direction of the turn.
     """

@@ -59,7 +59,6 @@ class Dataset:
         inputs: (n, d) inputs in their original units; may be a numpy memmap, float64 or float32.
         outputs: (n,) outputs; may be a memmap.
         input_names: (d,) names of the inputs, such as x and y.
-        output_name: name of the output.
         source: source of the rows, for messages.
         notes: notes about the rows, a sentence each.
         recipe: settings for reading test rows in the same way, as plain data.
@@ -285,7 +284,6 @@ class MemmapWriter:
     """Writer that collects rows and returns them as two arrays.
 
     Args:
-        dimensions: number d of inputs.
         folder: existing folder for a data set of more than `IN_MEMORY` rows; None = keep all rows
             in memory.
     """

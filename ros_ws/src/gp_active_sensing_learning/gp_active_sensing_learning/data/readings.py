@@ -42,9 +42,7 @@ class PriorReadings:
     Args:
         places: (r,) place of each reading. A place may have several readings.
         values: (r,) values in the sensor's unit.
-        source: source of the readings, for messages.
         held_out: True for test readings, which are not used for learning.
-        notes: notes about the readings, a sentence each.
         snap: largest distance of a position from its place [m]; None = the source names places.
     """
 

@@ -40,8 +40,7 @@ class RowRequest:
         value: column with the values of a table, or name of the quantity of a run.
         place: column with the names of places.
         scale: factor on the values.
-        snap: largest distance of a position from its place [m]; None = `usual_snap`.
-        usual_snap: default of `snap` [m].
+        snap: largest distance of a position from its place [m]; None = the default `usual_snap`.
         scenario, map_file: scenario or file that defines the map.
         overrides: overrides of the form ``a.b=value``.
         reading_topic, reading_field, pose_topic: topics and message field of a bag.
@@ -83,8 +82,6 @@ class DataRequest:
 
     Args:
         config: kernel, mean and transform.
-        topology: the map.
-        readings: readings at places of the map.
     """
 
     config: BeliefConfig

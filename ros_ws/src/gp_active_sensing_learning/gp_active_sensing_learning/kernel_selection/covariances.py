@@ -42,7 +42,6 @@ class Covariances:
 
     Args:
         composites: kernels in the order of `order_by_shape`, all over the same inputs.
-        device: device of torch.
     """
 
     def __init__(self, composites: Sequence[Composite], device: Any) -> None:

@@ -27,8 +27,6 @@ class KernelGroup:
     """Kernels that are optimised together.
 
     Args:
-        names: names of the kernels.
-        data: rows to learn from.
         checkpoint: file of the checkpoint; None = no checkpoint.
         resume: True to continue from the checkpoint, if it exists.
     """

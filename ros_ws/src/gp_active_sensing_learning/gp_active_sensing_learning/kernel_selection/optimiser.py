@@ -47,8 +47,6 @@ class Optimiser:
 
     Args:
         composites: kernel of each row of the state, in the order of `order_by_shape`.
-        config: settings of the optimisation.
-        device: device of torch.
         width: length P of θ including padding.
     """
 

@@ -128,8 +128,6 @@ class Restarts:
 
     Args:
         composites: the kernels, in the order of `order_by_shape`.
-        config: settings of the optimisation.
-        device: device of torch.
     """
 
     def __init__(self, composites: Sequence[Composite], config: VbksConfig, device: Any) -> None:

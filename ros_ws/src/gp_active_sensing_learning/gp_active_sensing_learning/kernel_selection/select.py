@@ -201,9 +201,7 @@ class TwoStageSettings:
     Args:
         top: number of kernels in the model; None = all, or `REFITTED` with a refit.
         refit: number of inducing points in the refit; None = no refit.
-        jobs: number of processes.
         checkpoint: folder of the checkpoint.
-        resume: True to continue from the checkpoint.
     """
 
     top: int | None = None

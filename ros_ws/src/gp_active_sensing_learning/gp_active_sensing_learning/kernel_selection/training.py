@@ -57,8 +57,6 @@ class Training:
     """Optimisation of a group of kernels.
 
     Args:
-        group: the kernels and the data.
-        device: device of torch.
         progress: callback that is called after each estimate of the bounds.
     """
 
