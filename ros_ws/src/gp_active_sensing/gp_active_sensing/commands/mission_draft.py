@@ -226,7 +226,7 @@ class MissionDraft:
         return live_map(topic, None, **self._of_map())
 
     def _misfit(self, text: str) -> None:
-        """Record an answer that does not fit; in a dialogue, also print the text at once."""
+        """Record that an answer does not fit the running system; in a dialogue, also print this."""
         if self.asking:
             echo(f"  {one_line(text)}")
         self.misfits.append(text)

@@ -33,7 +33,7 @@ class Tally:
     last_ns: int = 0
     used: int = 0
     moved: Counter[str] = field(default_factory=Counter)
-    """Number of places that the limits closed ("closed") or opened ("opened")."""
+    """Number of places that limits on the field closed ("closed") or opened ("opened")."""
     _gated: dict[tuple[str, int], list[ReadingGated]] = field(default_factory=dict)
     """Readings set aside as outliers, by probe and stamp, until a later event uses them."""
 

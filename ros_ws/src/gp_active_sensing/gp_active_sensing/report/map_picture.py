@@ -1,4 +1,4 @@
-"""Pictures of maps with matplotlib: roads with their limits, places on their ground."""
+"""Pictures of maps with matplotlib: roads with speed limits, places with shores and walls."""
 
 from __future__ import annotations
 

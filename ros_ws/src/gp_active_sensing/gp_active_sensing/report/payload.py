@@ -320,7 +320,7 @@ def _went(step: ReportStep, plan: Plan) -> dict[str, Any]:
 
 
 def _way_home(data: RunData, step: ReportStep, plan: Plan) -> dict[str, Any]:
-    """Return the step of the drive to the end place, which has no decision."""
+    """Return the data of the drive to the end place; this step has no decision."""
     end = called(data.topology.names[plan.path[-1]])
     read = len(step.readings)
     return {

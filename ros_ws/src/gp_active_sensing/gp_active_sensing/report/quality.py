@@ -1,9 +1,9 @@
 """Quality of a map without a known truth, from leave-one-out predictions.
 
 The readings of all other places predict each place, see `belief.leave_one_out`. For a correct
-belief, the predicted probability of a value below the reading is uniformly distributed. Then half
-of the readings are within their central 50 % intervals. The result does not apply to places far
-from all readings.
+belief, the predicted probability of a value below the reading is uniformly distributed, and half of
+the readings are within their central 50 % intervals. The result does not apply to places far from
+all readings.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ class Calibration:
 def calibration_of(belief: Belief) -> Calibration | None:
     """Return the leave-one-out predictions of a belief.
 
-    The result is None if readings lose weight with age, or for fewer than 2 or more than `MOST`
-    places with readings.
+    The result is None if readings lose weight with age, or if the number of read places is below 2
+    or above `MOST`.
     """
     if not 2 <= int(belief.observed.sum()) <= MOST:
         return None

@@ -112,7 +112,7 @@ class GrowingReconstruction:
 
     Args:
         data: the run without events; `take` receives the events.
-        most: largest number of map values; at more values every other step loses its map.
+        most: largest number of map values; at more values every second step loses its map.
         shown: numbers of the steps with a map, from 0; None = all.
     """
 
@@ -120,7 +120,7 @@ class GrowingReconstruction:
         self, data: RunData, most: int | None = None, shown: Collection[int] | None = None
     ) -> None:
         self.data = data
-        """The run; callers may replace this with newer records, summary and truth."""
+        """The run; callers may replace `data` to add newer records, summary and truth."""
         self._teller = _teller(data)
         self.parts: list[GrowingStep] = [GrowingStep(StepEvents(0))]
         """Data of each step; the last step can still change."""
@@ -320,7 +320,7 @@ class GrowingReconstruction:
     def _step(
         self, part: GrowingStep, record: Mapping[str, Any], seconds: float, metres: dict[str, float]
     ) -> ReportStep:
-        """Return the step of `part`; add its distance to the `metres` of its probe."""
+        """Return the step of `part`; add the step's distance to the probe's entry in `metres`."""
         chunk = part.chunk
         driven = chunk.driven if self.by_stage else max(chunk.driven, 0.0)
         probe = str(record.get("probe") or "")

@@ -117,7 +117,7 @@ class ReportStep:
         observed: number of places with a reading.
         scores: scores of the map; all None without a truth.
         promised: promised error of the map; None = not known.
-        limits: places that the limits closed (True) or opened (False) after the step's readings.
+        limits: places that limits on the field closed (True) or opened (False) after the readings.
     """
 
     number: int
@@ -204,7 +204,7 @@ class StepEvents:
     probe: str = ""
     """Name of the probe of the step; "" for a single probe."""
     limits: dict[int, bool] = field(default_factory=dict)
-    """Places that the limits closed (True) or opened (False)."""
+    """Places that limits on the field closed (True) or opened (False)."""
 
     @property
     def so_far(self) -> Mapping[str, Any]:

@@ -82,7 +82,7 @@ def run_scenario(
 
     Args:
         scenario: the scenario.
-        out_dir: run directory; new or empty unless `resume`.
+        out_dir: run directory; without `resume` a new or empty folder.
         resume: continue the run in `out_dir` with the decisions of its journal. If
             `limit.expansions` is set, the result equals an uninterrupted run to the bit.
         on_stage: callback for the record of each stage.

@@ -137,7 +137,7 @@ class SimulatedProbe:
         return self._seconds_to(self._legs[0].marks) if self._legs else 0.0
 
     def _seconds_to(self, marks: Iterable[float]) -> float:
-        """Return the time until the next of the path lengths `marks`, or until the path's end."""
+        """Return the time to the next path length in `marks`, or to the path's end [s]."""
         ahead = [mark for mark in marks if mark > self._done + _ROUNDING]
         left = min([*ahead, self._legs[0].metres]) - self._done
         return left / self._rate if left > 0.0 else 0.0

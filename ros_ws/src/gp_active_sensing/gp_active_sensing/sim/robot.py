@@ -174,9 +174,9 @@ class SimulatedRobot:
         """Do nothing; a robot in live traffic ends its simulator here."""
 
     def go_to(self, place: int, planned: PlannedWay | None = None) -> None:
-        """Drive to a place; begin at the end of the current place.
+        """Drive to a place, beginning at the end of the current place.
 
-        `planned` is the route if it begins there; otherwise `way_to` computes a route.
+        A `planned` route is used if it begins at that place; otherwise `way_to` computes a route.
         """
         self._next_goal, self._planned = place, planned
         if self._probe.arrived:

@@ -69,8 +69,8 @@ def build_players(
     """Return the simulated robots by probe name, each at its start.
 
     `starts` are place names, indices or the word "random", for the first probes. Without `starts`,
-    the first probe starts at ``probe.start``, the other probes at places that the seed chooses.
-    `names` is empty for one probe without a name; None = the scenario's names.
+    the first probe starts at ``probe.start``, and the seed chooses the starts of the other probes.
+    Empty `names` mean one probe without a name; None = the scenario's names.
 
     Raises:
         ConfigError: names or starts that cannot be used; several probes in live traffic.
@@ -112,7 +112,7 @@ def build_players(
 
 
 def _place(world: World, given: str) -> str | int:
-    """Return digits as an index, unless a place has this name; return other text unchanged."""
+    """Return the index for digits that are no place's name; return other text unchanged."""
     is_name = given in world.topology.names
     return int(given) if given.isascii() and given.isdigit() and not is_name else given
 
@@ -124,7 +124,7 @@ _LEFT_OUT = ("start",)
 IDLE = 10.0
 """Simulated time step while no next event is known [s]."""
 MOST_ROUNDS = 10_000
-"""Largest number of mission steps at one simulated time."""
+"""Keys of ``probe`` in a scenario that the node does not have as parameters."""
 _DIGITS = 3
 """Number of decimals of live-traffic speeds in the records."""
 

@@ -97,8 +97,8 @@ class SimulatedSensor:
     ) -> Reading | None:
         """Return reading number `visit` (from 0) of a place; None for a dropout.
 
-        A reading is ``z = f(t) + bias + noise_std ε`` with standard normal ε. An outlier is larger
-        or smaller by ``outlier_size``.
+        A reading is ``z = f(t) + bias + noise_std ε`` with the noise-free value f and standard
+        normal ε. An outlier is larger or smaller by ``outlier_size``.
 
         Args:
             location: index of the place.

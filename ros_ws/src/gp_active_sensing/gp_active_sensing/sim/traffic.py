@@ -142,7 +142,11 @@ def recorded_truth(items: Sequence[Mapping[str, Any]], n: int) -> LiveTruth:
 
 
 def find_traffic() -> Callable[..., Any]:
-    """Return the constructor of live SUMO traffic. Raises MissingDependencyError without one."""
+    """Return the constructor of live SUMO traffic.
+
+    Raises:
+        MissingDependencyError: no installed package has a constructor.
+    """
     if "sumo" not in live_fields:
         msg = (
             "field.kind: sumo is run by the package gp_active_sensing_bench, which is not "

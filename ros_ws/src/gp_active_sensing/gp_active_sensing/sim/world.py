@@ -263,7 +263,7 @@ logger = logging.getLogger(__name__)
 def field_knowledge(scenario: Mapping[str, Any]) -> FieldKnowledge:
     """Return the truth, sensor and unit of each quantity of a scenario.
 
-    Live traffic has only a unit. The result is empty if the scenario cannot be built.
+    For live traffic, only the unit is known. The result is empty if the scenario cannot be built.
     """
     try:
         whole = scenario_from_mapping(scenario)
@@ -289,9 +289,9 @@ def knowledge_of(world: World, scenario: Scenario) -> FieldKnowledge:
 def way_to(world: World, at: int | None, goal: int, passed: BoolArray) -> Route | None:
     """Return the simulated probe's route to a waypoint; None = no route exists.
 
-    The route crosses only places where `passed` (n,) is True. It crosses other places if no such
-    route exists, or for a cheaper route to the end place. With `World.crosses` the cheapest route
-    is used. `at` is None if the probe is at no place yet.
+    The route crosses only places where `passed` (n,) is True. Other places are crossed if no such
+    route exists, or if this makes the route to the end place cheaper. With `World.crosses` the
+    cheapest route is used. `at` is None if the probe is at no place yet.
     """
     if world.crosses and at is not None:
         unit = "metres" if _by_metres(world) else "seconds"

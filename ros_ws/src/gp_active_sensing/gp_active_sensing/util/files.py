@@ -79,7 +79,7 @@ def making_whole(path: Path, *, on_disk: bool = True) -> Iterator[IO[bytes]]:
 
 
 def open_file(path: Path) -> IO[bytes]:
-    """Open a regular file for reading. Raises OSError for any other kind, such as a pipe."""
+    """Open a regular file for reading. Raises OSError for a folder, pipe or device."""
     stream = open(path, "rb", opener=_opened_at_once)
     if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
         stream.close()
@@ -92,7 +92,7 @@ def _opened_at_once(path: str, flags: int) -> int:
 
 
 def read_whole(path: Path, most: int = MOST_BYTES) -> bytes:
-    """Return the content of a file. Raises OSError if it has more than `most` bytes."""
+    """Return the content of a file. Raises OSError if the file has more than `most` bytes."""
     with open_file(path) as stream:
         if os.fstat(stream.fileno()).st_size > most:
             raise OSError(errno.EFBIG, f"expected at most {most >> 20} MiB, got more", str(path))

@@ -195,11 +195,11 @@ class Table:
                 value is a stamp, times are measured from this stamp.
             origins: time zero of columns with stamps, in place of the first stamp.
             unit: length of the unit of the times [s].
-            measured: columns in which a usual fill value counts as missing.
+            measured: columns in which usual fill values, such as -9999, count as missing.
 
         Raises:
             ActiveSensingError, of class `error`: a column is missing, a cell has no finite number,
-                or a row is malformed.
+            or a row is malformed.
         """
         at = [self.column(name) for name in columns]
         self.origins |= {k: stamp(v) for k, v in (origins or {}).items() if k in times}

@@ -1,4 +1,4 @@
-"""Streaming reader for XML files of limited size, also from gzip files and KMZ archives.
+"""Streaming reader for XML files, gzip files and KMZ archives of limited size.
 
 Only files made to exhaust time or memory exceed the limits. XML with a document type declaration is
 refused.

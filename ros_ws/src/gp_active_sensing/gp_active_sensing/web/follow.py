@@ -144,9 +144,9 @@ class Followed:
 class RunFollower:
     """Incremental reader of a run directory that another process writes to.
 
-    The run is read again from its beginning if the mission is replaced, its journal is repaired, or
-    its map has grown. Then `number` increases. While a run with a grown map is read again, `found`
-    stays the same.
+    The run is read again from its beginning if the mission is replaced, the journal is repaired, or
+    the map grows. `number` counts these restarts. While a run with a grown map is read again,
+    `found` stays the same.
 
     Args:
         path: the directory, which may not exist yet; None = `to` sets the directory later.
@@ -164,7 +164,7 @@ class RunFollower:
         self._reading: Followed | None = None
         """Mission that is being read: `found`, or the mission that will replace `found`."""
         self._goal = 0
-        """Number of journal lines after which a mission that is being read becomes `found`."""
+        """Number of journal lines after which the mission being read becomes the followed one."""
         self._clock = clock
         self._config: Stamp | None = None
         self._outgrown = False

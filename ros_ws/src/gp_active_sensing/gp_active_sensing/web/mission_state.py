@@ -139,7 +139,7 @@ class MissionState:
 
     Args:
         budget: total budget.
-        aim: map error at which the mission ends; None = no such error.
+        aim: map error at which the mission ends; None = the error does not end the mission.
     """
 
     budget: Budget = field(default_factory=Budget)
@@ -168,7 +168,7 @@ class MissionState:
     seconds_left: dict[str, float] = field(default_factory=dict)
     """Rest of each probe's time budget at the probe's last decision [s]."""
     closed: set[int] = field(default_factory=set)
-    """Places that the limits have closed."""
+    """Places closed by limits on the field, such as a smallest depth."""
 
     @classmethod
     def of_config(cls, config: Mapping[str, Any]) -> MissionState:

@@ -49,7 +49,7 @@ SLOW_SECONDS = 60.0
 PATIENCE_LOOKS = 8
 """Number of checks without a mission before the reason is shown on the console."""
 MORE_CONNECTIONS = 64
-"""Largest number of connections beyond one per viewer."""
+"""Largest number of connections in addition to one per viewer."""
 NO_CONTROL = "there is no running node here to command: this page follows a run directory"
 NO_TOKEN = "you may look and not command: open the address with the token, printed at the start"
 PRIVATE = "this page is private: open the address with the token, printed when it was started"

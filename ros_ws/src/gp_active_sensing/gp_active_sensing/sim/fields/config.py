@@ -35,7 +35,7 @@ _REQUIRED = {
     "file": ("table", "raster"),
     "formula": ("formula",),
 }
-"""Field kinds that require each key; other kinds do not require the key."""
+"""Field kinds for which each key is required."""
 
 
 @dataclass(frozen=True)

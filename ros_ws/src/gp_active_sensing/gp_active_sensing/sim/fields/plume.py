@@ -1,7 +1,7 @@
 """Concentration of a plume, which a flow carries from a source while it spreads and decays.
 
-The concentration is an integral over Gaussian puffs in two dimensions. The source emits at the rate
-q, for each metre of the mixed layer's depth:
+The concentration is an integral over Gaussian puffs in two dimensions. The source emits q per
+second and per metre of depth of the mixed layer:
 
     c(x, t) = ∫_0^A  q / (2π s(a)²)  exp(-‖x - p(t, a)‖² / (2 s(a)²))  exp(-a / lifetime)  da
     s(a)² = size² + 2 · diffusivity · a,      p(t, a) = source(t - a) + ∫_{t-a}^{t} flow(u) du

@@ -152,12 +152,12 @@ def _symmetric_root(correlation: FloatArray) -> _Root:
 
 
 class DriftingField(GroundTruth):
-    """Draw from a Gaussian process that drifts: ``f(t) = mean + signal_std K^(1/2) w(t)``.
+    """Field drawn from a drifting Gaussian process: ``f(t) = mean + signal_std K^(1/2) w(t)``.
 
     ``w_j(t) = a_j cos(ω_j t) + b_j sin(ω_j t)`` with standard normal a and b, and ω_j normal with
     standard deviation ``1 / time_scale``. At every t the field is an exact draw from the process.
-    Values Δt apart have the correlation ``exp(-Δt² / (2 time_scale²))``. At t = 0 it equals the
-    constant draw of the same seed.
+    Values Δt apart have the correlation ``exp(-Δt² / (2 time_scale²))``. At t = 0 the field equals
+    the constant draw of the same seed.
 
     Args:
         root: function ``w -> K^(1/2) w`` with the correlation matrix K of the places.
