@@ -1,7 +1,7 @@
 """Active-sensing loop: use readings, update the belief, and choose the next place.
 
 A simulator, the replay of a bag, and a robot use the same loop. The loop is not thread-safe. A
-program with threads locks it, or plans on a snapshot of it.
+program with threads locks the loop, or plans on a snapshot.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ logger = logging.getLogger(__name__)
 AHEAD = 60.0
 """Largest lead of a reading's stamp over the clock, for a field that changes [s]."""
 _QUERIES = 1
-"""Seed component of the random draws for queries, which the draws for decisions do not have."""
+"""Seed component that only the random draws for queries have."""
 
 
 class SensingLoop:
@@ -80,11 +80,10 @@ class SensingLoop:
         seed: key of all random choices; decision number i uses the generator keyed (seed, i).
         limit: default limit on the computing of one decision.
         retries: number of further visits before a place without a reading is set aside.
-        snap_distance: largest distance between a reading's position and the place of the reading
-            [m].
+        snap_distance: largest distance between a reading's position and a place [m].
         speed: the probe's own speed [m/s]; None = the speeds of the map.
         turn_radius: least radius of a curve of the probe [m]; 0 = the probe turns on the spot.
-        aim: target error of the map; the mission ends when it is met. None = no target error.
+        aim: target error of the map that ends the mission; None = no target error.
         limits: limits on the value of the places that a probe may enter; None = no limits.
         name: name of the main quantity, which `belief` describes; "" = no name.
         weight: weight of the main quantity in the plans.
@@ -750,7 +749,7 @@ class SensingLoop:
     def _measured(
         self, carried: Sequence[str] | None
     ) -> tuple[QuantityBelief, tuple[QuantityBelief, ...]]:
-        """Return the quantity that completes a visit of a probe, and its other quantities."""
+        """Return the quantity that completes a probe's visit, and the probe's other quantities."""
         main = QuantityBelief(self.name, self.belief, self.weight, aim=self.aim)
         if carried is None:
             return main, tuple(self.quantities.values())
@@ -783,10 +782,7 @@ class SensingLoop:
         return "; ".join(found)
 
     def readings_for(self, probe: str, pending: Collection[int]) -> int | None:
-        """Return the number of remaining readings for a probe; None = no limit.
-
-        Readings that are reserved for other probes are subtracted.
-        """
+        """Return the readings left for a probe, without reserved readings; None = no limit."""
         left = self.remaining.readings
         if left is None:
             return None
@@ -868,10 +864,7 @@ class SensingLoop:
 
 
 class FurtherReceiver:
-    """Receiver of the readings of a further quantity.
-
-    If `leads` is True, readings of the quantity cost the budget.
-    """
+    """Receiver of the readings of a further quantity, which cost the budget if `leads` is True."""
 
     def __init__(self, loop: SensingLoop, quantity: str, *, leads: bool = False) -> None:
         self._loop, self._quantity, self._leads = loop, quantity, leads

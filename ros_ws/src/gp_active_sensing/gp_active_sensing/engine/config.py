@@ -10,7 +10,7 @@ from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.types import MEAN, OF, Aim, Budget, PlanLimit
 
 START = "start"
-"""Value of `end` for the place where the probe began, unless the map has a place of this name."""
+"""Value of `end` that means the first place of the probe. A place of this name has precedence."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """Further quantities of a mission, and their links to the maps of other quantities.
 
-A mission has one main quantity. Its readings cost the budget, and they determine the observed
-places. Each further quantity has its own belief. Policies plan for all quantities together.
-Readings of further quantities are free, unless the probe does not measure the main quantity.
+A mission has one main quantity. Readings of the main quantity cost the budget and determine the
+observed places. Each further quantity has its own belief. Policies plan for all quantities
+together. A probe that measures the main quantity measures further quantities at no cost.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from gp_active_sensing.types import BoolArray, Cost, Plan
 
 _KEY = "joint"
 Visit: TypeAlias = tuple[str, int]
-"""Name of a quantity ("" = the main quantity), and a place where it is to be measured."""
+"""Name of the quantity ("" = the main quantity) and place of a reading."""
 Observed: TypeAlias = Callable[[str], BoolArray]
 """Function from the name of a quantity to the (n,) mask of places with readings of the quantity."""
 
@@ -38,7 +38,7 @@ class BudgetReservations:
     def make(
         self, probe: str, way: tuple[int, ...], quantity: str = "", *, again: bool = False
     ) -> None:
-        """Replace the reservations of a probe by those of a new plan.
+        """Replace the reservations of a probe by the reservations for a new plan.
 
         Args:
             probe: name of the probe.
@@ -72,7 +72,7 @@ class BudgetReservations:
         return (quantity, place) in self._due.values()
 
     def pay(self, place: int, quantity: str = "") -> None:
-        """Record a reading of a place. It ends the reservations of revisits of this place."""
+        """Record a reading of a place, and end the reservations for revisits of this place."""
         for probe in [probe for probe, goal in self._due.items() if goal == (quantity, place)]:
             del self._due[probe]
 

@@ -13,7 +13,7 @@ from gp_active_sensing.types import FloatArray, IntArray
 from gp_active_sensing.util.ties import NAT, RELATIVE, by_size, first_best
 
 _PLACES = 48
-"""Largest number of places at which correlations under two candidates are compared."""
+"""Largest number of places at which two hyperparameter candidates are compared."""
 _MASS = 0.99
 """Probability mass of the hyperparameter candidates that `representatives` considers."""
 
@@ -74,7 +74,7 @@ class MergedCandidates(NamedTuple):
 
 
 def joined(candidates: MergedCandidates, most: int) -> MergedCandidates:
-    r"""Return at most `most` candidates, after merging candidates with similar predictions.
+    r"""Return at most `most` hyperparameter candidates, after merging similar candidates.
 
     The function repeatedly merges the pair of candidates i, j with the least cost
 

@@ -73,9 +73,9 @@ class BudgetConstraint:
         return tuple(self.topology.ways_to(end, unit) for unit in by)
 
     def costs_home(self, by: str) -> FloatArray | None:
-        """Return the (n,) costs of the cheapest routes to the end place; infinite = no route.
+        """Return the (n,) costs to the end place ["metres" or "seconds"]; None = no end place.
 
-        The unit is `by`, "metres" or "seconds". None = the mission may end anywhere.
+        An infinite cost means that there is no route.
         """
         ways = self.ways_home
         if not ways:
@@ -156,10 +156,7 @@ class BudgetConstraint:
         return found
 
     def way_home(self, at: int, left: Budget | None = None) -> Route | None:
-        """Return a route to the end place, within the budget if possible; None = no route.
-
-        The remaining budget is `left`; None = the whole budget.
-        """
+        """Return a route to the end place, if possible within budget `left`; None = no route."""
         left = self.budget if left is None else left
         routes = [route for ways in self.ways_home if (route := ways.route(at)) is not None]
         fits = [route for route in routes if left.affords(route.cost, readings=0)]
@@ -333,10 +330,7 @@ def reachable_goals(request: PlanRequest) -> ReachableGoals:
 
 
 def allowed(constraint: BudgetConstraint, ways: WaysFrom, reads: IntArray) -> BoolArray:
-    """Return the (n,) mask of places to which the `constraint` allows a drive.
-
-    `reads` (n,) is the number of readings that a drive to each place may cost.
-    """
+    """Return the (n,) mask of places to which `constraint` allows a drive with `reads` readings."""
     budget = constraint.budget
     fits = np.ones(len(reads), dtype=np.bool_)
     if budget.readings is not None:

@@ -253,8 +253,8 @@ def mixing_steps(
 ) -> int:
     """Return the number of steps after which the bases-exchange walk is close to the k-DPP.
 
-    It is ``k (log log(1/Pr(S_0)) + log(1/(2 ε²)))`` [Cryan2021, Corollary 2]. The lower bound on
-    Pr(S_0) uses Maclaurin's inequality ``e_k(L) ≤ C(m, k) (tr L / m)^k``.
+    The number is ``k (log log(1/Pr(S_0)) + log(1/(2 ε²)))`` [Cryan2021, Corollary 2]. The lower
+    bound on Pr(S_0) uses Maclaurin's inequality ``e_k(L) ≤ C(m, k) (tr L / m)^k``.
 
     Args:
         diagonal: (m,) diagonal of the kernel L.

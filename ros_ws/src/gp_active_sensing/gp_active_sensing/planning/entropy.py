@@ -17,7 +17,7 @@ _TINY = 1e-300
 _NEGLIGIBLE = 1e-9
 """Weight below which a mixture component is ignored, with an error below 1e-7 nat."""
 _CLOSE = 1e-4
-"""Largest difference of the bounds on an entropy that is not integrated [nat]."""
+"""Largest difference of the bounds on an entropy for which the upper bound is used [nat]."""
 _LIKE = (
     (9, 1.0, 0.75, 4.5, 0.2),
     (11, 1.0, 0.75, 5.5, 0.1),
@@ -30,12 +30,12 @@ _REACH, _STEP = 5.0, 1.0
 """Integration range on each side of a mean [standard deviations of the component], and largest
 step [smallest standard deviation of a component]."""
 _NODES = (8, 12, 16, 20, 24, 32)
-"""Possible numbers of equal steps."""
+"""Possible numbers of equal integration steps."""
 _GROWTH, _CENTRE = 0.25, 3.5
 """Largest step of u after the substitution ``z = c sinh(u)``, and the length c [standard deviations
 of the narrowest component]."""
 _GROWING = (24, 32, 48, 64, 96, 128)
-"""Possible numbers of steps of u."""
+"""Possible numbers of integration steps after the substitution ``z = c sinh(u)``."""
 _OFFSETS = np.array([-6.5, -3.0, 0.0, 3.0, 6.5])
 """Limits of the integration intervals around a mean [standard deviations of the component]."""
 _IN_CACHE = 1 << 15
@@ -78,11 +78,10 @@ def noise_entropy(noise_variance: FloatArray) -> FloatArray:
 
 
 def reported_offset(noise_variance: FloatArray, readings: int) -> float:
-    """Return the number that is added to the information of some readings in a plan [nat].
+    """Return the number that plans add to the information of some readings [nat].
 
-    If all hyperparameter candidates have the same noise, it is the entropy of the noise. Plans then
-    contain joint entropies ``H[Z]``, as in the paper. Otherwise it is zero, and plans contain the
-    information.
+    If all hyperparameter candidates have the same noise, the number is the entropy of the noise.
+    Plans then contain joint entropies ``H[Z]``, as in the paper. Otherwise the number is zero.
     """
     if np.ptp(noise_variance) > 1e-12 * noise_variance.max():
         return 0.0
@@ -140,8 +139,8 @@ def mixture_entropy(weights: FloatArray, means: FloatArray, variances: FloatArra
     .. math:: H = -\int p(z) \log p(z)\, dz, \quad
         p(z) = \sum_\lambda b(\lambda) N(z; \mu_\lambda, \sigma_\lambda^2)
 
-    H has the bounds ``Σ b H_λ ≤ H ≤ min(Σ b H_λ + H(b), ½ log 2πe Var)``. If they differ by less
-    than 1e-4 nat, the result is the upper bound. Otherwise the first of these rules that fits
+    H has the bounds ``Σ b H_λ ≤ H ≤ min(Σ b H_λ + H(b), ½ log 2πe Var)``. If the bounds differ by
+    less than 1e-4 nat, the result is the upper bound. Otherwise the first of these rules that fits
     computes the integral. The result is clipped to the bounds.
 
     - similar components: trapezoidal rule for ``∫ p log(p / N)`` with a Gaussian N,
@@ -345,7 +344,7 @@ def _growing_steps(
     last: FloatArray,
     n: int,
 ) -> FloatArray:
-    """Return ``-∫ p log p`` of K mixtures (K, L) from n equal steps of u, ``z ~ sinh(u)``."""
+    """Return ``-∫ p log p`` of K mixtures (K, L) from n steps that are equal in asinh(z)."""
     h = (last - first) / n
     u = first[:, None] + h[:, None] * np.arange(n + 1)
     z = centre[:, None] + width[:, None] * np.sinh(u)

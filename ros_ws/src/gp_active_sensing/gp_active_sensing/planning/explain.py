@@ -70,13 +70,7 @@ def value_unit(policy: str) -> str:
 
 
 def gap_of(policy: str, lower: float, upper: float) -> float | None:
-    """Return the gap between the bounds on a decision's value; None for a policy without bounds.
-
-    Args:
-        policy: name of the policy.
-        lower: lower bound on the value [unit of the policy's values].
-        upper: upper bound on the value [unit of the policy's values].
-    """
+    """Return the gap between the bounds on a decision's value; None for a policy without bounds."""
     bounded = upper > lower or getattr(_class_of(policy), "bounded", False)
     return upper - lower if bounded else None
 
@@ -120,7 +114,7 @@ def outcome(
 
 
 def elsewhere(record: Mapping[str, Any], names: Sequence[str]) -> tuple[str, ...]:
-    """Return sentences that compare the visited place with the chosen place by information.
+    """Return sentences that compare the information at the visited and at the chosen place.
 
     Args:
         record: record of a stage, from a replay that followed the probe.

@@ -1,4 +1,4 @@
-"""Policies for one reading ahead, such as max_entropy, mutual_information and random."""
+"""Policies that look one reading ahead, such as max_entropy, mutual_information and random."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NEGLIGIBLE = 1e-9
 _FLOOR = 1e-9
 """Smallest noise variance for a matrix inverse, as a fraction of the prior variance."""
 _BATCH = 8.0
-"""Ratio of the times that small and large matrix inverses take per operation."""
+"""Computing time per operation of small matrix inverses, relative to a large matrix inverse."""
 _NUMBERS = 2_000_000
 """Largest number of entries of a temporary array."""
 _MANY = 10_000
@@ -40,7 +40,7 @@ _MANY = 10_000
 
 
 def freeze(belief: Belief, weights: FloatArray) -> dict[str, Any]:
-    """Return a policy state with `weights` (L,), and with the candidates λ if these may change."""
+    """Return a policy state with `weights` (L,) and, if needed, the hyperparameter candidates."""
     frozen: dict[str, Any] = {"weights": weights.tolist()}
     if belief.grid is not None:
         frozen["candidates"] = _candidates(belief).tolist()
@@ -78,10 +78,7 @@ def thaw(frozen: dict[str, Any], belief: Belief) -> FloatArray:
 
 
 def _candidates(belief: Belief) -> FloatArray:
-    """Return the parameters (L, …) of the hyperparameter candidates, without the common scale.
-
-    The columns are length-scales, signal and noise, and variances of single places and attributes.
-    """
+    """Return the parameters (L, …) of the hyperparameter candidates, without the common scale."""
     candidates = belief.covariance.hyperparameters
     scales = length_scales_of(candidates)
     rest = [[h.signal_std, h.noise_std] for h in candidates]
@@ -145,10 +142,7 @@ class Greedy(ABC):
 def expected_entropy(
     belief: Belief, weights: FloatArray, locations: IntArray, pending: Collection[int]
 ) -> FloatArray:
-    """Return the expected entropy ``Σ_λ b(λ) H[Z_x | λ]`` of a reading at each place (m,) [nat].
-
-    The `weights` (L,) are the b(λ).
-    """
+    """Return the entropy ``Σ_λ b(λ) H[Z_x | λ]`` at each place x (m,), for weights b (L,) [nat]."""
     _, variance = marginals_given_pending(belief, locations, pending)
     noise = belief.noise_variance
     information = gaussian_entropy(variance + noise[:, None]) - noise_entropy(noise)[:, None]
@@ -157,10 +151,10 @@ def expected_entropy(
 
 @dataclass(frozen=True)
 class MaxEntropy(Greedy):
-    """Largest entropy of the next reading, ``argmax_x H[Z_x | z_D]``: bal with horizon 1.
+    """Largest entropy of the next reading, ``argmax_x H[Z_x | z_D]``.
 
-    For several quantities, the score is a weighted sum over the quantities.
-    [Hoang2014, Eq. 6 at the last stage]
+    For several quantities, the score is a weighted sum over the quantities. For one quantity, the
+    choice is that of policy bal with horizon 1. [Hoang2014, Eq. 6 at the last stage]
     """
 
     unit = "nat"
@@ -180,8 +174,8 @@ class MaxEntropy(Greedy):
 class Apgd(Greedy):
     """A-priori greedy design: largest expected entropy under the belief before the first reading.
 
-    ``argmax_x Σ_λ b_0(λ) H[Z_{S∪{x}} | z_D0, λ]``. The policy's state contains the weights b_0(λ)
-    from before the first reading. [Shewry1987; Hoang2014, Sec. 4.1]
+    ``argmax_x Σ_λ b_0(λ) H[Z_{S∪{x}} | z_D0, λ]`` for the visited places S. The policy's state has
+    the weights b_0(λ) from before the first reading. [Shewry1987; Hoang2014, Sec. 4.1]
     """
 
     unit = "nat"
@@ -205,7 +199,7 @@ class MutualInformation(Greedy):
         - H[Z_x | Z_{X \setminus (D \cup x)}, \lambda] \big)
 
     The first term alone (`ie`) prefers the edge of the map. The second term subtracts information
-    that concerns no place of the map. The score ignores information about the hyperparameters λ,
+    that no unobserved place shares. The score ignores information about the hyperparameters λ,
     and may be negative. On a large map, the second term uses only the `neighbourhood` places that
     are most correlated with x. The score is then a lower bound.
     """
@@ -221,7 +215,7 @@ class MutualInformation(Greedy):
     def scores(
         self, belief: Belief, locations: IntArray, pending: Collection[int], state: PolicyState
     ) -> FloatArray:
-        """Return the scores of the class [nat]."""
+        """Return the score of each place (m,) [nat]."""
         prior = _ReadingVariances(belief)
         left = ~belief.observed
         left[list(pending)] = False
@@ -279,7 +273,7 @@ class _ReadingVariances:
         return self._bracketed(variance, others)
 
     def given_nearest(self, locations: IntArray, others: IntArray, k: int) -> FloatArray:
-        """Return the (L', A) variances of a reading, given its k most correlated `others`."""
+        """Return the (L', A) variances of a reading, given readings at k most correlated places."""
         variance = np.empty((len(self.live), len(locations)))
         step = max(1, _NUMBERS // (len(self.live) * max(k * k, len(others))))
         for start in range(0, len(locations), step):

@@ -167,7 +167,7 @@ def advantage_over_apgd(
 
 
 def _information(variance: FloatArray, noise: FloatArray) -> FloatArray:
-    """Return ``½ log(1 + v/σ_n²)`` for latent variances (L, m)."""
+    """Return ``½ log(1 + v/σ_n²)`` for variances v (L, m) of the field."""
     return gaussian_entropy(variance + noise[:, None]) - noise_entropy(noise)[:, None]
 
 

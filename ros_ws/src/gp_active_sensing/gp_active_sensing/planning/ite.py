@@ -33,7 +33,7 @@ from gp_active_sensing.util.ties import NAT, first_best
 logger = logging.getLogger(__name__)
 
 _SAME = 1.0001
-"""Largest ratio of variances that count as equal."""
+"""Largest ratio of two variances that count as equal."""
 
 
 @dataclass(frozen=True)
@@ -71,11 +71,11 @@ class ExplicitExploration:
     r"""Independent tests that find the length-scale, then policy `apgd`. [Krause2007, ITE].
 
     The tests are a binary search over the sorted length-scales. To separate two neighbours, the
-    probe observes nearly independent pairs of places whose correlations differ most under both
+    probe observes nearly independent pairs of places whose correlations differ most between both
     length-scales. The clipped products of the pairs' readings are averaged. The average is compared
-    with the midpoint of its two expected values. Hoeffding's and Bernstein's bounds give the number
-    of pairs for the `confidence`. If the map or `share` allows fewer pairs, the log reports the
-    reached confidence.
+    with the midpoint of the expected values under both length-scales. Hoeffding's and Bernstein's
+    bounds give the number of pairs for the `confidence`. If the map or `share` allows fewer pairs,
+    the log reports the reached confidence.
 
     After the search, `apgd` uses a frozen belief in which the excluded length-scales have weight
     zero. The map is still predicted with the belief from all readings. With several kernels, the
@@ -293,7 +293,6 @@ def _answer(
     pending: Collection[int],
     seconds: float,
 ) -> Plan:
-    """Return the plan to the place with the largest expected entropy among `where`."""
     values = expected_entropy(belief, weights, where, pending)
     routes = tuple(options.routes[i] for i in _indices(options, where))
     some = dataclasses.replace(options, locations=where, routes=routes)

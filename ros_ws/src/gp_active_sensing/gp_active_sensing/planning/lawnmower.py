@@ -31,7 +31,7 @@ class PlannedRows:
 
 
 class Found(NamedTuple):
-    """Result of a search: the densest rows, whether these rows fit into the budget, and effort."""
+    """Result of a search: densest rows, whether the rows fit into the budget, and effort."""
 
     laid: PlannedRows
     fits: bool
@@ -62,7 +62,7 @@ def densest_rows(
         ground: the map.
         at: place of the probe; None = no place yet.
         remaining: remaining budget, including the end place.
-        unread: (n,) places that may get their first reading.
+        unread: (n,) mask of the places that may get their first reading.
         spacing: distance between rows [m]; None = the best spacing.
         inset: distance of rows from the edge [m]; None = the best inset.
         direction: direction of the rows [degrees]; None = the best direction.
@@ -127,11 +127,9 @@ class _Layer:
 
     @property
     def stopped(self) -> bool:
-        """True if a limit is reached."""
         return self.expanded >= self._limit or self._spent()
 
     def place_rows(self, rows: Rows) -> PlannedRows:
-        """Return the rows with their places, and with the drive along the rows."""
         if rows not in self._laid:
             self.expanded += 1
             places = rows_of(self._ground, rows, self.by)
@@ -150,7 +148,6 @@ class _Layer:
                 yield self.place_rows(laid)
 
     def fits(self, laid: PlannedRows) -> bool:
-        """Return whether the rows and the drive to the end place fit into the budget."""
         return fits(laid.trip, self._constraint)
 
     def home(self, laid: PlannedRows) -> float:
@@ -185,7 +182,7 @@ class Lawnmower(RoutePolicy):
     The first decision chooses rows for the remaining budget, including the drive to the end place.
     The rows minimise the mean distance from a place of the map to the nearest row. The probe
     observes every place of a row. If readings are the only limit on a map without moves, the places
-    are about equally spaced along and across rows. Rows stay inside the outline. If obstacles
+    are about equally spaced along and across rows. Rows stay inside the map. If obstacles
     interrupt the rows, the probe may finish one side of an obstacle before the other side.
 
     Unavailable and too expensive places are skipped. After the rows, the nearest places follow. If

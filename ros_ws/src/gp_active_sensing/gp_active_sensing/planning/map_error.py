@@ -40,9 +40,9 @@ from gp_active_sensing.util.groups import nearby_groups
 from gp_active_sensing.util.ties import first_best
 
 VAGUE_MEAN = 1e3
-"""Largest variance of the prior mean [variances of a reading], to limit rounding errors in S."""
+"""Largest variance of the prior mean, to limit rounding errors [variances of a reading]."""
 _TARGETS = 500
-"""Largest number of places that represent the map in its error."""
+"""Largest number of places that represent the map when the map error is computed."""
 _MANY = 2000
 """Largest number of places that represent the map for the gains of single readings."""
 _NUMBERS = 4_000_000
@@ -162,7 +162,7 @@ class MapVariance:
         return float(self.weights @ found)
 
     def values(self, which: IntArray, rows: BoolArray | None = None) -> FloatArray:
-        """Return `value` for each candidate, (L,); 0 for candidates outside of the mask `rows`."""
+        """Return `value` for each hyperparameter candidate (L,); 0 outside of the mask `rows`."""
         found = np.zeros(len(self.weights))
         if not len(which):
             return found
@@ -183,7 +183,7 @@ class MapVariance:
     def given(self, which: IntArray) -> MapVariance:
         """Return the map error after readings at the places A with the indices `which` (k,).
 
-        ``S' = S - K S_A· - S_·A Kᵀ + K S_AA Kᵀ`` with ``K = C_·A (C_AA + σ² I)⁻¹``.
+        The new S is ``S - K S_A· - S_·A Kᵀ + K S_AA Kᵀ`` with ``K = C_·A (C_AA + σ² I)⁻¹``.
         """
         if not len(which):
             return self
@@ -505,10 +505,7 @@ def greedy_design(field: MapVariance, count: int) -> IntArray:
 
 
 def joining(field: MapVariance, which: IntArray) -> FloatArray:
-    """Return the reduction (m,) of the map error by each place that joins the places `which` (k,).
-
-    The reduction by a place of `which` is 0.
-    """
+    """Return the reduction (m,) of the map error by each place that joins `which`; there 0."""
     if not len(which):
         return np.asarray(field.weights @ field.gains())
     total = np.zeros(field.covariance.shape[1])
@@ -558,7 +555,6 @@ def exchange(field: MapVariance, which: IntArray, more: Callable[[], bool]) -> I
 
 
 def _each(field: MapVariance) -> Iterator[tuple[float, float, FloatArray, FloatArray]]:
-    """Yield weight, noise, C and S of each hyperparameter candidate."""
     for row, (weight, noise) in enumerate(zip(field.weights, field.noise, strict=True)):
         yield float(weight), float(noise), field.covariance[row], field.shared[row]
 

@@ -26,7 +26,7 @@ MOST = 300
 _MANY = 8
 """Number of places in a tour below which tours of a part of the map are tried."""
 _SHARES = (1.0, 0.5, 0.25)
-"""Largest fractions of the budget for the drive to a place and then to the end place."""
+"""Fractions of the budget that the drive to a place and then to the end place may take."""
 
 
 class FarthestPoints:
@@ -38,7 +38,7 @@ class FarthestPoints:
     Args:
         topology: the map.
         open_: (n,) places that may be chosen.
-        covered: places that count as chosen before.
+        covered: places that count as already chosen.
         begin: first place of the order; None = the place farthest from `covered`. If `covered` is
             empty, the place nearest to the middle.
     """
@@ -132,7 +132,6 @@ class _Laying:
 
     @property
     def stopped(self) -> bool:
-        """True if a limit is reached."""
         limit = self.request.limit.expansions
         return self.ask.spent() or (limit is not None and self.expanded >= limit)
 

@@ -44,7 +44,7 @@ _BRIEF = 0.4
 _FEWEST = 48
 """Smallest number of places that represent the map in a decision."""
 _HURRY = 0.1
-"""Fraction of a decision's time after which the search starts with a small tour."""
+"""Fraction of a decision's time after which the search for tours starts with a small tour."""
 _GROWTH = 3.0
 """Largest expected ratio of planning times if a tour has twice as many places."""
 _LAST, _ROWS_OF, _DESIGN = "the last route", "evenly spaced rows", "a tour of the best places"
@@ -64,9 +64,9 @@ class Tour:
 
     with the weights W of the places (`map.weights`), the posterior covariance C, and the weights b
     of the hyperparameter candidates λ. The policy compares evenly spaced routes (not on roads), a
-    short tour through greedily chosen places, and the rest of the last route. It improves the best
-    route: it inserts and replaces stops. The rest of the route is improved after each reading. New
-    routes are searched after a tenth of a limit is used.
+    short tour through greedily chosen places, and the rest of the last route. It then inserts and
+    replaces stops of the best route. After each reading, the policy improves the rest of the route.
+    It searches new routes each time a tenth of a limit has been used.
 
     Every route, with the drive to the end place, obeys the limits on metres, seconds and readings.
     Without limits, a route has at most 400 readings. Several probes share the readings, and each
@@ -93,7 +93,7 @@ class Tour:
     """Smallest relative reduction of the remaining variance for which a new route is chosen."""
 
     crosses = True
-    """True: the way to the next place may cross observed places."""
+    """True: the route to the next place may cross observed places."""
 
     @staticmethod
     def explain(plan: Plan, names: Sequence[str]) -> str:
@@ -220,7 +220,7 @@ class Tour:
     def _weigh(
         self, driver: RouteDriver, routes: _Routes, room: _Room
     ) -> tuple[list[tuple[str, Driven]], _Left | None]:
-        """Return routes by kind, the chosen route first, and the budget at the last search."""
+        """Return (kind, route) pairs, the chosen route first, and the budget at the last search."""
         mine = routes.mine(driver.at)
         last = driver.drive(driver.distances.corners(mine)) if mine else None
         if last is not None and not last.reads:
@@ -283,7 +283,7 @@ def _percent(route: RouteValue) -> str:
 
 
 def _restrict_to_pass(driver: RouteDriver, routes: _Routes) -> bool:
-    """Limit the driver to the rest of its pass. Return whether its route has a reading."""
+    """Limit the driver to the rest of its pass. Return False if no reading fits into the pass."""
     left, mine = routes.left_of_pass(driver.at), routes.mine(driver.at)
     if left is None or not mine:
         return False
@@ -302,7 +302,6 @@ def _after(left: Budget | None, plan: Plan, unread: BoolArray) -> Budget | None:
 
 
 def _no_time(limit: PlanLimit) -> bool:
-    """Return whether the limit allows no computation."""
     return limit.seconds == 0.0 or limit.expansions == 0
 
 
@@ -333,7 +332,6 @@ class _Routes:
         return cls(routes, renewed, frozenset(pending), passes)
 
     def state(self) -> dict[str, Any]:
-        """Return the routes as JSON-serialisable data."""
         found: dict[str, Any] = {
             "routes": [[goal, list(reads)] for goal, reads in self.by_goal.items()],
             "renewed": None if self.renewed is None else list(self.renewed),
@@ -346,12 +344,10 @@ class _Routes:
         return found
 
     def mine(self, at: int | None) -> tuple[int, ...]:
-        """Return the rest of the route of the probe at the place `at`."""
         goal = self._goal(at)
         return () if goal is None else self.by_goal[goal]
 
     def left_of_pass(self, at: int | None) -> Budget | None:
-        """Return the remaining budget for the pass of the probe at the place `at`."""
         goal = self._goal(at)
         return None if goal is None else self.passes.get(goal)
 
@@ -368,7 +364,6 @@ class _Routes:
         return sum(place not in self.by_goal for place in probes)
 
     def of_others(self, at: int | None) -> tuple[int, ...]:
-        """Return the places on the routes of other probes."""
         return tuple(
             place
             for goal, reads in self.by_goal.items()
@@ -384,7 +379,6 @@ class _Routes:
         renewed: _Left | None,
         left: Budget | None,
     ) -> _Routes:
-        """Return the routes with a new route of the probe at `at`, which drives to `goal`."""
         routes = {g: r for g, r in self.by_goal.items() if g in self.pending and g != at}
         passes = {g: b for g, b in self.passes.items() if g in routes and g != goal}
         if left is not None:
@@ -393,7 +387,7 @@ class _Routes:
 
 
 class _Room:
-    """Limits on the computing of a decision."""
+    """Check of the computing limits of a decision."""
 
     def __init__(self, driver: RouteDriver, limit: PlanLimit, clock: Clock, started: float) -> None:
         self.hit = False
@@ -412,12 +406,10 @@ class _Room:
         return not over
 
     def brief(self) -> bool:
-        """Return whether the decision has a short time limit."""
         seconds = self._limit.seconds
         return _no_time(self._limit) or (seconds is not None and seconds < _BRIEF)
 
     def late(self) -> bool:
-        """Return whether the time of the decision is over."""
         found = _no_time(self._limit) or self.passed(1.0)
         self.hit = self.hit or found
         return found
@@ -448,7 +440,6 @@ class _Room:
         return more
 
     def passed(self, share: float) -> bool:
-        """Return whether a part of the decision's time has passed."""
         seconds = self._limit.seconds
         return seconds is not None and self._clock() >= self._started + share * seconds
 
@@ -459,13 +450,13 @@ class _Room:
 
 
 def _has_more(left: _Left, share: float, then: _Left) -> bool:
-    """Return whether every limit in `left` exceeds the part `share` of its earlier value."""
+    """Return whether every limit in `left` exceeds `share` times the limit in `then`."""
     pairs = zip(left, then, strict=True)
     return all(now is None or was is None or now > share * was for now, was in pairs)
 
 
 def _left(driver: RouteDriver) -> _Left:
-    """Return the remaining budget; without a limit, the number of unread places as readings."""
+    """Return the remaining budget; if nothing is limited, the number of unread places."""
     budget = driver.budget
     found = budget.metres, budget.seconds, budget.readings
     if found == (None, None, None):

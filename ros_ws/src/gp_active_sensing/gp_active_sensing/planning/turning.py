@@ -110,7 +110,6 @@ def curve(
 
 
 def _shortest(delta: FloatArray, facing: FloatArray, r: float) -> tuple[FloatArray, _Ways]:
-    """Return the (m,) lengths of the shortest paths, and these paths."""
     cos, sin = np.cos(facing), np.sin(facing)
     x, y = cos * delta[:, 0] + sin * delta[:, 1], cos * delta[:, 1] - sin * delta[:, 0]
     kinds: list[_Ways] = []

@@ -23,13 +23,14 @@ def chain_rule(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:
     .. math:: \max_A \sum_\lambda b(\lambda) H[Z_A | \lambda] \le V
         \le H(b) + \sum_\lambda b(\lambda) \max_A H[Z_A | \lambda]
 
-    The entropy of the noise is subtracted, so no entropy is negative. If there are few visiting
-    sequences, the function enumerates all, and `best` is exact. Otherwise the sequences are greedy,
-    and `best` comes from submodularity. The result is stored in `sequence`.
+    A is a set of places that the remaining readings can observe. The entropy of the noise is
+    subtracted, so no entropy is negative. If there are few visiting sequences, the function
+    enumerates all, and `best` is exact. Otherwise the sequences are greedy, and `best` comes from
+    submodularity. The result is stored in `sequence`.
 
     Returns:
         fixed: (G, L) joint entropy ``H[Z_A | λ]`` of G feasible visiting sequences.
-        best: (L,) upper bound on ``max_A H[Z_A | λ]`` over all feasible A of k places.
+        best: (L,) upper bound on ``max_A H[Z_A | λ]`` over all feasible A.
     """
     if sequence.bounds is None:
         sequence.bounds = _chain_rule(sequence)

@@ -30,7 +30,7 @@ times the largest excess in 24,000 states of `tests/reference/test_bounds_random
 
 
 class EqualProbabilityCells:
-    """Branching into S = `samples` cells of equal probability, with exact entropies of leaves.
+    """Branching into S = `samples` cells of equal probability. The last entropies are exact.
 
     `reference` (L,) has the entropies of the noise [nat]. `bounds` is the key of `Bal`.
     """
@@ -236,7 +236,6 @@ class RandomDraws:
         return lower - slack, upper + slack
 
     def _slack(self, weights: FloatArray) -> FloatArray:
-        """Return the distance (…) by which bounds are moved apart, for weights (…, L) [nat]."""
         return np.asarray(self.loosening * discrete_entropy(weights))
 
     def _drawn(self, block: StateBlock, row: int) -> Successors:
@@ -273,7 +272,7 @@ def _chain_rule_bounds(block: StateBlock, found: Successors) -> tuple[FloatArray
 def last_stage_bounds(
     block: StateBlock, found: Successors, reference: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    r"""Return bounds (r, A, S) on the states after each branch when one reading remains [nat].
+    r"""Return bounds (r, A, S) on the values after each branch when one reading remains [nat].
 
     For every place y that may be next, and the weights b of the branch,
 
@@ -322,10 +321,10 @@ def last_stage_bounds(
 
 
 def two_stage_bounds(block: StateBlock, found: Successors, pairs: Pairs) -> FloatArray:
-    r"""Return upper bounds (r, A, S) on the states after each branch for two remaining readings.
+    r"""Return upper bounds V (r, A, S) on the values after each branch when two readings remain.
 
     A policy observes x, and then a place y ∈ Y, which it chooses by the reading at x. Var is the
-    variance of the mixture over λ, and Var[Z_y | x] = Var[Z_y] - Cov[Z_x, Z_y]² / Var[Z_x]. Then
+    variance of the mixture over λ. With Var[Z_y | x] = Var[Z_y] - Cov[Z_x, Z_y]² / Var[Z_x],
 
     .. math:: V \le \max_x \sum_\lambda b(\lambda) \big(H[Z_x | \lambda] + \max_y
         H[Z_y | Z_x, \lambda]\big) + J(x) + \sum_{y \in Y} J(y | x), \qquad

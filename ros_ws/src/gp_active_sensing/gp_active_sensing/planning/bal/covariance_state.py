@@ -22,7 +22,7 @@ from gp_active_sensing.types import BoolArray, Budget, FloatArray, IntArray
 DELICATE = 1e-8
 """Ratio of noise variance to field variance below which covariances are clipped."""
 MOST_LEAVES = 8
-"""Largest number of candidates for the last reading for which all entropies are computed."""
+"""Largest number of candidates for the last reading whose entropies are all computed."""
 
 
 _ENTRY, _MOVE = 800, 700
@@ -62,7 +62,7 @@ class DecisionProblem:
         reference: (L,) entropy of the noise, subtracted from the entropy of every reading [nat].
         cap: largest number of visiting sequences to enumerate. Above `cap`, bounds are greedy.
         check: function that raises `Deadline` when the time is over.
-        constraint: budget that every sequence obeys; None = no limits on metres and seconds.
+        constraint: budget that every sequence obeys; None = the budget forbids no drive.
     """
 
     def __init__(
@@ -99,10 +99,7 @@ class DecisionProblem:
     def candidates(
         self, at: int | None, visited: Collection[int], left: Budget | None = None
     ) -> IntArray:
-        """Return the places that may be next after `visited`, sorted.
-
-        The remaining budget is `left`; None = the whole budget.
-        """
+        """Return the places that may be next after `visited`, sorted; see `state` for `left`."""
         if self.constraint is not None:
             return np.array(list(self._affordable(at, frozenset(visited), left)), dtype=np.int64)
         key = self.state(at, frozenset(visited), left)
@@ -127,7 +124,10 @@ class DecisionProblem:
         return visited.union(drive.reads), drive.left(left or self.constraint.budget)
 
     def state(self, at: int | None, visited: frozenset[int], left: Budget | None) -> Hashable:
-        """Return the key of a state. States with equal keys have equal successors."""
+        """Return the key of a state. States with equal keys have equal successors.
+
+        `left` is the remaining budget; None = the whole budget.
+        """
         if self.free:
             return visited
         if self.constraint is None or left is None:
@@ -223,7 +223,7 @@ class Leaves(NamedTuple):
 
     @property
     def parts(self) -> list[slice]:
-        """Slice of the leaves after each candidate."""
+        """Slices of the leaves after each candidate."""
         ends = (*self.starts[1:].tolist(), len(self.owner))
         return [slice(*part) for part in zip(self.starts.tolist(), ends, strict=True)]
 
@@ -305,7 +305,7 @@ class CovarianceState:
         self.children: list[CovarianceState | None] = [None] * len(candidates)
         self.kept: list[IntArray] = [np.empty(0, dtype=np.int64)] * len(candidates)
         self.bounds: tuple[FloatArray, FloatArray] | None = None
-        """Result of `bounds.chain_rule`; None before its first call."""
+        """Result of `bounds.chain_rule`; None = not computed yet."""
         self.children_bounds: tuple[FloatArray, FloatArray] | None = None
         self.known: dict[Hashable, CovarianceState] = {}
         self._keep = False
@@ -454,7 +454,7 @@ class CovarianceState:
 
     @cached_property
     def pairs(self) -> Pairs | None:
-        """Pairs of last visits of a state with k = 3; None on a map without moves or leaves."""
+        """Pairs of last visits of a state with k = 3; None = a map without moves, or no pairs."""
         if self.problem.free or not len(self.candidates):
             return None
         found: list[tuple[FloatArray | IntArray, ...]] = []

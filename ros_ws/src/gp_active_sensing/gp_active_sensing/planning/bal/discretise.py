@@ -1,4 +1,4 @@
-"""Branches for a reading, and the belief after each branch: by cells, or by random draws.
+"""Branches for the possible values of a reading: cells of equal probability, or random draws.
 
 Leading dimensions (…) of arrays are states with the same visited places. The states differ in
 weights and means, and have equal variances.
@@ -25,10 +25,10 @@ _CHUNK = 1 << 18
 _OFF = 0.01
 """Largest error of the probability below a cell boundary that is accepted without a table."""
 _SKEW, _EXCESS = 0.4, 0.8
-"""Largest skewness and excess kurtosis of a mixture whose cells come from four moments."""
+"""Largest skewness and excess kurtosis for which the cells are computed from four moments."""
 _AWAY, _NARROW = 1.5, 0.5
-"""Largest offset of a mean, and smallest standard deviation of a component, for cells from four
-moments [standard deviations of the mixture]."""
+"""Largest offset of a component's mean, and smallest standard deviation of a component, for which
+the cells are computed from four moments [standard deviations of the mixture]."""
 _NEGLIGIBLE = 1e-6
 """Weight below which cells ignore a component, as a fraction of the largest weight."""
 
@@ -50,7 +50,7 @@ class Successors(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Memory of the arrays [bytes]."""
+        """Memory of all arrays [bytes]."""
         return sum(array.nbytes for array in self)
 
 
@@ -61,7 +61,7 @@ def by_cells(
     entropy: FloatArray,
     samples: int,
 ) -> Successors:
-    r"""Divide the predictive mixture at each place into S cells of about equal probability.
+    r"""Divide the predictive distribution at each place into S cells of about equal probability.
 
     Let ``w_i(λ) = P(Z ∈ cell i | λ)``, ``w_i = Σ b(λ) w_i(λ)`` and
     ``b_i(λ) = b(λ) w_i(λ) / w_i``. The weights b_i after the branches average exactly to the

@@ -55,8 +55,8 @@ class Bal:
     Every sequence of places obeys the limits on metres and seconds, with the drive to the end
     place. Readings on the way to a place (`map.reach`) cost the budget, but the value ignores them.
 
-    If the belief has more than `candidates` hyperparameter candidates, those with similar
-    predictions are merged first (`beliefs.joined`).
+    If the belief has more than `candidates` hyperparameter candidates, similar hyperparameter
+    candidates are merged first (`beliefs.joined`).
     """
 
     unit = "nat"
@@ -204,10 +204,7 @@ class Bal:
         problem: DecisionProblem,
         options: Candidates,
     ) -> tuple[CovarianceState, FloatArray, FloatArray]:
-        """Return covariances, means (L, m) and weights (L,) of the root.
-
-        The function replaces the noise of `problem` by the noise of the merged candidates.
-        """
+        """Return covariances, means (L, m) and weights (L,) of the root. Set ``problem.noise``."""
         belief, at, remaining = request.belief, request.at, request.remaining
         horizon = self.horizon
         if remaining.readings is not None:
@@ -269,7 +266,6 @@ def _constraint(topology: Topology, remaining: Budget, horizon: int) -> BudgetCo
 
 
 def _answer(tree: Tree, options: Candidates, alpha: float, offset: float, seconds: float) -> Plan:
-    """Return the plan to the place with the largest lower bound in a searched tree."""
     if tree.root is None:
         msg = "a tree without an expanded root has no answer"
         raise ValueError(msg)
@@ -310,10 +306,7 @@ def _preview(root: StateBlock, best: int) -> tuple[int, ...]:
 
 
 def _myopic(belief: Belief, options: Candidates, pending: Collection[int], seconds: float) -> Plan:
-    """Return the plan to the place of largest expected entropy, without a tree.
-
-    The bounds are ``Σ b H_λ ≤ H[Z_x] ≤ Σ b H_λ + H(b)``.
-    """
+    """Return the plan by expected entropies, with ``Σ b H_λ ≤ H[Z_x] ≤ Σ b H_λ + H(b)``."""
     weights = belief.weights
     expected = expected_entropy(belief, weights, options.locations, pending)
     most = float(discrete_entropy(weights))

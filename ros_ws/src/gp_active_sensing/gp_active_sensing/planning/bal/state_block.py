@@ -13,7 +13,7 @@ from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 @dataclass
 class StateBlock:
-    """Expanded states (n, z_D), one per row, with equal visited places and different readings.
+    """Expanded states, one per row, with equal visited places and different readings.
 
     Args:
         sequence: covariances after the visited places.
@@ -40,7 +40,7 @@ class StateBlock:
     branch_lower: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 0)))
     branch_upper: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 0)))
     taken: BoolArray = field(default_factory=lambda: np.zeros((0, 0, 0), dtype=bool))
-    """(r, A, S) mask of the branches that are expanded."""
+    """Mask (r, A, S) of the expanded branches."""
     q_lower: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
     q_upper: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
     children: dict[int, list[StateBlock]] = field(default_factory=dict)

@@ -20,7 +20,7 @@ from gp_active_sensing.util.ties import NAT, by_size, first_best
 _ENTRIES = 60_000
 """Largest number of values that one step of the gap-directed search computes."""
 _WORTH = 0.02
-"""Smallest probability-weighted gap of an expanded branch, as a fraction of the largest gap."""
+"""Smallest probability-weighted gap of an expanded branch, relative to the largest such gap."""
 
 Room = Callable[[], int]
 """Function that returns the remaining number of expansions."""
@@ -64,7 +64,7 @@ class Tree:
         return self.upper - self.lower
 
     def expand_root(self) -> StateBlock:
-        """Expand the root."""
+        """Expand the root, and return its block."""
         zero = np.zeros(1, dtype=np.int64)
         self.root = StateBlock(
             self.sequence,
@@ -205,9 +205,10 @@ def _cost(block: StateBlock, a: int) -> int:
 def _frontier(
     block: StateBlock, rows: IntArray, *, exact: bool = False
 ) -> Iterator[tuple[StateBlock, int, IntArray, IntArray, FloatArray]]:
-    """Yield (block, candidate, rows, branches, gaps): unexpanded branches of the optimistic policy.
+    """Yield (block, candidate, rows, branches, gaps) for the branches of `gap_directed`.
 
-    The policy reaches the states `rows` (r,) of the block. With `exact`, ties have no tolerance.
+    The optimistic policy reaches the states `rows` (r,) of the block. With `exact`, values within a
+    rounding error are not ties.
     """
     found = block.successors
     if found is None or block.branch_upper is block.branch_lower:  # exact values have no gap

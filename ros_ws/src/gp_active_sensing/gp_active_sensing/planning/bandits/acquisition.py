@@ -140,14 +140,10 @@ class ProbabilityOfImprovement(Improvement, Bandit):
 
 
 def log_exceedance(level: float, mean: FloatArray, std: FloatArray) -> float:
-    """Return the log probability that the field exceeds a level w at any of n places.
+    """Return the log probability that the field exceeds the level w at any of n places.
 
-    It is ``log(1 - Π_x Φ((w - μ(x))/σ(x)))``, as if the places were independent.
-
-    Args:
-        level: level w.
-        mean: (n,) means μ.
-        std: (n,) standard deviations σ, above 0.
+    It is ``log(1 - Π_x Φ((w - μ(x))/σ(x)))``, as if the places were independent. `std` (n,) is
+    above 0.
     """
     u = (level - mean) / std
     below = float(log_ndtr(u).sum())
@@ -159,10 +155,10 @@ def log_exceedance(level: float, mean: FloatArray, std: FloatArray) -> float:
 def est_a(mean: FloatArray, std: FloatArray, best: float | None) -> float:
     """Return the estimate ESTa of the maximum, ``m̂ = m₀ + s p₀ √(π/2)``.
 
-    ESTa models the tail of the maximum as half a Gaussian with the standard deviation s. p₀ is the
-    probability that the field exceeds m₀ at any place, and p₁ the probability that it exceeds
-    ``m₀ + h``. Then ``s = h / √(-2 log p₁)``. The step h is the largest σ, doubled until
-    ``p₁ ≤ ½``. The result is at least the largest mean. [Wang2016, Sec. 3; Kathuria2016]
+    ESTa models the tail of the maximum as half a Gaussian. p₀ is the probability that the field
+    exceeds m₀ at any place. p₁ is the probability that the field exceeds ``m₀ + h``. The standard
+    deviation is ``s = h / √(-2 log p₁)``. The step h is the largest σ, doubled until ``p₁ ≤ ½``.
+    The result is at least the largest mean. [Wang2016, Sec. 3; Kathuria2016]
 
     Args:
         mean: (n,) means μ of all places.

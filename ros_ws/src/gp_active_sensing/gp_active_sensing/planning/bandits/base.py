@@ -70,7 +70,7 @@ def view_of(
 ) -> View:
     """Return the means and standard deviations of the field, for the scores of a policy.
 
-    They average over the hyperparameter candidates λ with weights b(λ): ``μ = Σ b μ_λ`` and
+    Moments average over the hyperparameter candidates λ with weights b(λ): ``μ = Σ b μ_λ`` and
     ``σ² = Σ b (σ_λ² + (μ_λ - μ)²)``.
 
     Args:
@@ -110,12 +110,7 @@ def latent_given_pending(
 
     Both are in the unit of the transformed readings. The pending values are unknown, so the means
     stay the same. With the covariance c_p to the pending places p, the variances become
-    ``σ² - c_p (C_pp + σ_n² I)⁻¹ c_pᵀ``.
-
-    Args:
-        belief: belief over the field; it is not changed.
-        pending: pending places; a place that occurs twice gets two readings.
-        locations: (m,) places; None = all places.
+    ``σ² - c_p (C_pp + σ_n² I)⁻¹ c_pᵀ``. A place that occurs twice in `pending` gets two readings.
     """
     mean, variance = belief.marginals(locations)
     if not pending:
@@ -201,7 +196,7 @@ class Bandit(ABC):
     def _promising(
         self, reach: ReachableGoals, request: PlanRequest, stage: int
     ) -> tuple[ReachableGoals, View]:
-        """Score the middle goal of each group. Return the best groups' goals, and the view."""
+        """Score the middle goal of each group. Return the goals of the best groups, and scores."""
         groups = nearby_groups(request.topology.points, reach.locations, _GROUPS)
         groups.sort(key=lambda group: int(group[group.size // 2]))
         middles = np.array([group[group.size // 2] for group in groups])

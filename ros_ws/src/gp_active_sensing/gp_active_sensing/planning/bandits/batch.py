@@ -44,7 +44,7 @@ class ByEstimate(MaximumEstimate):
     """Confidence widths ``√β_t = min_x (m̂ - μ(x))/σ(x)`` of EST. [Kathuria2016, Lemma 3.1].
 
     m̂ is the maximum over the whole map, estimated at the start of the batch. The minimum is over
-    the places to choose from. The place that attains it also has the largest ``μ + √β_t σ``.
+    the places to choose from. The place of the minimum also has the largest ``μ + √β_t σ``.
     """
 
     def widths(self, view: View, belief: Belief) -> Widths:
@@ -123,7 +123,7 @@ class Batch(Bandit):
     """
 
     in_rounds: ClassVar[bool] = False
-    """True: t of β_t counts rounds, one for each batch. False: t counts readings."""
+    """True: t of β_t counts batches. False: t counts readings."""
 
     @abstractmethod
     def choose(self, start: Start, size: int, rng: np.random.Generator) -> list[int]:
@@ -192,7 +192,6 @@ class _Asked:
         self.locations: IntArray = np.empty(0, dtype=np.int64)
         """Places that at least one probe can reach."""
         self.values: FloatArray = np.empty(0)
-        """Scores of `locations`."""
 
     def start(self, locations: IntArray, members: tuple[int, ...]) -> Start:
         view = view_of(self.belief, locations, stage=self.stage, sign=self.policy.sign)

@@ -1,7 +1,8 @@
 """Batches by a determinantal point process (DPP). [Contal2013; Kathuria2016].
 
 The first place of a batch has the largest upper confidence bound. The other places lie where the
-maximum may be. They are the set of largest determinant (UCB-PE, EST-PE), or a DPP sample.
+maximum may be. UCB-PE and EST-PE choose the places of largest determinant. Other policies draw a
+DPP sample.
 """
 
 from __future__ import annotations
@@ -55,8 +56,8 @@ def region_of(
 ) -> IntArray:
     """Return the indices of the places from which a batch chooses `size` further members.
 
-    These are the places in the region R⁺ of `relevance_region`, without the indices `without`. If
-    R⁺ has fewer than `size` places, the places with the next largest ``μ + 2√β σ`` are added.
+    The places lie in the region R⁺ of `relevance_region`; the indices `without` are excluded. If R⁺
+    has fewer than `size` places, the places with the next largest ``μ + 2√β σ`` are added.
     """
     inside = relevance_region(mean, std, width, floor)
     upper = mean + 2.0 * width * std
@@ -146,10 +147,10 @@ def _stacked(parts: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Dpp(Batch):
-    """Base class of policies whose batch is the largest upper bound and members from a DPP.
+    """Base class of batches with a first member by upper bound, and further members by a DPP.
 
-    Probes that wait at different times share a batch. The t of β_t counts rounds, one for each
-    batch [Kathuria2016, Algorithm 2]. A new policy overrides `explore`.
+    Probes that wait at different times share a batch. The t of β_t counts batches [Kathuria2016,
+    Algorithm 2]. A new policy overrides `explore`.
     """
 
     in_rounds: ClassVar[bool] = True
@@ -180,7 +181,7 @@ class Dpp(Batch):
 
 @dataclass(frozen=True)
 class DppMax(Dpp):
-    """Base class of DPP batches of greedily maximised determinant. [Kathuria2016, Theorem 3.3]."""
+    """Base class of DPP batches that maximise a determinant greedily. [Kathuria2016, Th. 3.3]."""
 
     def explore(self, kernel: RegionKernel, size: int, rng: np.random.Generator) -> IntArray:
         """Choose, `size` times, the place of largest variance given the places chosen before."""

@@ -122,10 +122,7 @@ class Schedule:
     def width(self, stage: int, size: int, belief: Belief) -> float:
         """Return ``√(β_t / scale)`` [standard deviations]; 0 if β_t is negative.
 
-        Args:
-            stage: number t ≥ 1 of the decision.
-            size: number of places of the map.
-            belief: belief; with ``schedule: rkhs``, β_t depends on its prior.
+        `stage` is t ≥ 1, and `size` the number of places. Only ``schedule: rkhs`` uses `belief`.
         """
         return math.sqrt(max(self.unscaled(stage, size, belief), 0.0) / self.scale)
 
@@ -175,8 +172,8 @@ def regret_bound(policy: Policy, belief: Belief, readings: int) -> float | None:
 
     The bound is ``√(C₁ T β_T γ_T)``, plus 2 for ``schedule: compact``. [Srinivas2010, Theorems 1-3]
 
-    It is known for `GpUcb` with ``scale`` ≤ 1, one probe, and a schedule that is not constant. The
-    belief must have one hyperparameter candidate of known scale, and no transform.
+    The bound is known for `GpUcb` with ``scale`` ≤ 1, one probe, and a schedule that is not
+    constant. The belief must have one hyperparameter candidate of known scale, and no transform.
     """
     # Subclasses choose in batches or forget readings, so the bound does not hold for them.
     if type(policy) is not GpUcb or policy.schedule == "constant" or policy.scale > 1.0:

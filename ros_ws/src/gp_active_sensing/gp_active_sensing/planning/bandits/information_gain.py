@@ -79,8 +79,7 @@ _kept: WeakKeyDictionary[LocationCovariance, _Kept] = WeakKeyDictionary()
 def prior_gains(belief: Belief) -> dict[int, GreedyGain]:
     """Return the greedy readings under the prior, by index of the hyperparameter candidate.
 
-    Candidates of negligible weight are left out. Results are cached as long as the covariance
-    exists.
+    Candidates of negligible weight are left out. Results are cached with the covariance.
     """
     covariance, mean = belief.covariance, belief.mean
     known = _kept.get(covariance)

@@ -68,7 +68,7 @@ class Stepwise:
     ) -> tuple[int, ...]:
         """Draw the places to ask an expert about from a Q-DPP.
 
-        They are a subset of `places`, or of the visited places if `places` is None.
+        The result is a subset of `places`, or of the visited places if `places` is None.
         """
         number = query_number(stage_of(state), self.query_factor, self.query_power)
         known = np.flatnonzero(belief.visited)
@@ -137,7 +137,7 @@ class RGpUcb(SwGpUcb):
 
 @dataclass(frozen=True)
 class WGpUcb(ForgettingUcb):
-    """GP-UCB that weights a reading of age a in steps by γ^a: its noise variance is ``σ² γ^(-a)``.
+    """GP-UCB with the noise variance ``σ² γ^(-a)`` for a reading of age a [steps].
 
     The mean solves the weighted regression ``argmin_f Σ_i w_i (y_i - f(x_i))² + λ ‖f‖²`` with the
     weights ``w_i = γ^a``. [Deng2022; Mauduit2025, Eq. 9]
@@ -160,13 +160,8 @@ def spread_places(
 ) -> IntArray:
     """Draw Q weakly correlated places from a Q-DPP, and sort them. [Burt2020, Algorithm 1].
 
-    The kernel is the prior covariance, averaged over the hyperparameter candidates.
-
-    Args:
-        belief: belief with the covariance and the weights of the candidates.
-        places: (m,) places to choose from.
-        number: number Q of places to draw; if Q ≥ m, all places are returned.
-        rng: source of randomness.
+    The kernel is the prior covariance, averaged over the hyperparameter candidates. If Q = `number`
+    is at least m, the function returns all `places` (m,).
     """
     if number >= len(places):
         return np.sort(places)

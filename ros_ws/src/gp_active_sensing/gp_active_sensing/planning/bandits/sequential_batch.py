@@ -54,7 +54,7 @@ class Ahead:
 
 @dataclass(frozen=True)
 class Hallucination(Batch):
-    """Base class of batches whose variances pretend that earlier members have been observed.
+    """Base class of batches with variances as if earlier members had been observed.
 
     The next member has the largest ``μ_fb(x) + C' √β_t σ_{t-1}(x)``. The means μ_fb use the last
     observed batch only. Reducing σ without readings makes the confidence bounds too narrow, by a
@@ -130,9 +130,9 @@ class LpUcb(BySchedule, Batch):
     """Largest upper bound after local penalisation, ``g(f⁺(x)) Π_j φ(x; x_j)`` for members x_j.
 
     g is the softplus function of the standardised upper bound f⁺. φ(x; x_j) is the probability that
-    the maximum is no nearer to x_j than x is, if the field changes by at most S per length-scale:
-    ``φ = ½ erfc(-z)`` with ``z = (S ‖x - x_j‖ - M + μ(x_j)) / √(2σ²(x_j))``. M is the best reading.
-    S is the largest slope of the mean between neighbouring places. [Gonzalez2016, Secs. 3-4]
+    the maximum is at least as far from x_j as x. It is ``φ = ½ erfc(-z)`` with
+    ``z = (S ‖x - x_j‖ - M + μ(x_j)) / √(2σ²(x_j))``. M is the best reading. S is the largest slope
+    of the mean between neighbouring places. [Gonzalez2016, Secs. 3-4]
     """
 
     def choose(self, start: Start, size: int, rng: np.random.Generator) -> list[int]:
@@ -179,13 +179,9 @@ def log_penalty(
 
 
 def largest_slope(points: FloatArray, values: FloatArray) -> float:
-    """Return the largest ``|v_i - v_j| / ‖p_i - p_j‖`` between neighbouring points.
+    """Return the largest ``|v_i - v_j| / ‖p_i - p_j‖`` between neighbouring points (n, p).
 
-    The neighbours of a point with p coordinates are the 2 p nearest points.
-
-    Args:
-        points: (n, p) points p_i.
-        values: (n,) values v_i.
+    The neighbours of a point are the 2 p nearest points.
     """
     from scipy.spatial import cKDTree
 

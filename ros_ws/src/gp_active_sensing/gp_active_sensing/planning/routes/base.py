@@ -104,8 +104,8 @@ def next_pass(
         candidates: largest number of hyperparameter candidates, as for the driver's map error.
         more: function that returns whether another tour may be evaluated.
         elsewhere: places that other probes are going to observe.
-        probes: number of probes without a route, including this probe. They divide the parts of the
-            map without a reading among them.
+        probes: number of probes without a route, including this probe. Each probe visits only the
+            parts without a reading that are nearest to the probe.
     """
     field, whole = driver.field, driver.budget
     most = len(field.places)
@@ -164,7 +164,7 @@ class _Forecast:
         self._sampled = bool(driver.field.parts) and driver.field.parts[number].sampled
 
     def met(self, route: Driven | None) -> bool:
-        """Return whether the map is good enough after a route; None = as it is."""
+        """Return whether the map is good enough after a route; None = without a further route."""
         field, driver = self._field, self._driver
         if route is None:
             return self._found.met(np.ones(len(field.weights)))

@@ -223,7 +223,6 @@ def _near(apart: float, alongs: Sequence[float]) -> list[float]:
 def _lines(
     ground: Ground, rows: Rows, seen: tuple[FloatArray, FloatArray, IntArray]
 ) -> list[IntArray]:
-    """Return `Ground.lines` from the result `seen` of `Ground._along`."""
     u, v, order = seen
     if not len(u):
         return []

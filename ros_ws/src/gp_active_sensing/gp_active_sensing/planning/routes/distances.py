@@ -104,10 +104,7 @@ class Distances:
         return float((moves.costs(self.by) / np.maximum(straight, 1e-300)).min())
 
     def row(self, at: int) -> FloatArray:
-        """Return the costs (n,) from a place to every place, in the unit of `by`; read-only.
-
-        Infinite = no route.
-        """
+        """Return read-only costs (n,) from a place to all places [`by`]; infinite = no route."""
         if self.free:
             return self._legs(self._points - self._points[at])
         return self._row(at)[0]
@@ -115,10 +112,7 @@ class Distances:
     def between(
         self, places: Sequence[int] | IntArray, others: Sequence[int] | IntArray | None = None
     ) -> FloatArray:
-        """Return the costs (k, m) from some places to others, in the unit of `by`.
-
-        If `others` is None, the costs are those between the `places`.
-        """
+        """Return the costs (k, m) [`by`] from `places` to `others`; None = to the same places."""
         chosen = np.asarray(places, dtype=np.int64)
         goals = chosen if others is None else np.asarray(others, dtype=np.int64)
         if self.free:
@@ -158,7 +152,7 @@ class Distances:
         return self._ways[a, b]
 
     def drive(self, route: IntArray) -> tuple[IntArray, Cost] | None:
-        """Return the places that a drive along a route crosses after the first place, and its cost.
+        """Return the places that a drive along a route crosses after the first place, and the cost.
 
         None = two successive places have no route between them.
         """
@@ -170,7 +164,7 @@ class Distances:
         return self._join(route, np.flatnonzero(moves < 0), cost)
 
     def _join(self, route: IntArray, legs: IntArray, cost: Cost) -> tuple[IntArray, Cost] | None:
-        """Return a route with crossed places added on some legs; `cost` is of the other legs."""
+        """Add the crossed places of some legs to a route; `cost` is the cost of the other legs."""
         parts, done = [], 1
         for leg in legs.tolist():
             way = self.way(int(route[leg]), int(route[leg + 1]))
@@ -182,7 +176,7 @@ class Distances:
         return np.concatenate([*parts, route[done:]]), cost
 
     def corners(self, route: Sequence[int]) -> tuple[int, ...]:
-        """Return the corners of a route. Cheapest drives between corners cross its other places."""
+        """Return corners between which cheapest drives cross all other places of a route."""
         places = np.asarray(route, dtype=np.int64)
         if self._arrays is None or len(places) < 3:
             return tuple(route)
@@ -283,7 +277,6 @@ class Distances:
         return self._leads[at]
 
     def _cost_of(self, at: int, path: Sequence[int] | IntArray) -> Cost:
-        """Return the cost of a drive from a place along a path of moves."""
         if self._arrays is None:
             topology = self._topology()
             assert topology is not None, "asked for its ways before"
@@ -299,10 +292,7 @@ _known: weakref.WeakKeyDictionary[Topology, dict[str, Distances]] = weakref.Weak
 
 
 def distances_of(topology: Topology, by: str = "seconds") -> Distances:
-    """Return the stored distances on a map. A turning radius of the map is ignored.
-
-    Routes are cheapest in `by`, "metres" or "seconds".
-    """
+    """Return the stored distances on a map in metres or seconds, without a turning radius."""
     topology = topology.straight if isinstance(topology, Turning) else topology
     try:
         found = _known.setdefault(topology, {})
@@ -374,7 +364,6 @@ def _dijkstra(graph: Any, at: int, limit: float) -> tuple[FloatArray, IntArray]:
 
 
 def _most_per_metre(moves: MoveArrays, by: str) -> float:
-    """Return the largest cost per metre of a move, in the unit of `by`."""
     driven = moves.metres > 0.0
     if by == "metres" or not driven.any():
         return 1.0
@@ -382,7 +371,6 @@ def _most_per_metre(moves: MoveArrays, by: str) -> float:
 
 
 def _speeds(topology: Topology) -> Speeds:
-    """Return the speeds of a probe on a map without moves."""
     if isinstance(topology, FreeTopology):
         return topology.speeds
     ways = topology.ways_from(0)

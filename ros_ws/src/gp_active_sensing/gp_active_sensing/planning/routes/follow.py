@@ -151,10 +151,10 @@ def next_plan(
     """Return the plan that continues along a route.
 
     The goal is the first affordable place that is neither observed, pending nor unavailable. On a
-    map with moves, the next waypoint is the first unobserved place on the drive to the goal. If the
-    map has a `reach`, the waypoint is the last unobserved place within this distance. A probe at an
-    unobserved place observes that place first, if the place is on the route or readings are
-    unlimited. The plan's other waypoints get a reading along the rest of the route.
+    map with moves, the next waypoint is the first unobserved place on the drive to the goal, or the
+    last unobserved place within ``topology.reach``. A probe at an unobserved place observes this
+    place first, if the place is on the route or readings are unlimited. The plan's other waypoints
+    get a reading along the rest of the route.
 
     Args:
         route: places in order, visited or not.
@@ -224,10 +224,7 @@ class Course:
     def next_plan(
         self, request: PlanRequest, reach: ReachableGoals | None = None
     ) -> tuple[Plan | None, Course]:
-        """Return the plan that continues along the route, and the next course.
-
-        See the function `next_plan`.
-        """
+        """Return the plan that continues along the route (see `next_plan`), and the next course."""
         steps = _Steps(request, reach)
         found = _follow(self.route, self._begin(steps.unread, request), steps)
         if found is None:
@@ -268,7 +265,7 @@ class Course:
     def _stretches(
         self, unread: BoolArray, claims: Collection[int]
     ) -> Iterator[tuple[int, int, bool]]:
-        """Yield (begin, end, driven) of each unread stretch; driven = a probe drives toward it."""
+        """Yield (begin, end, driven) of each unread stretch; driven = a probe drives to `begin`."""
         begin: int | None = None
         driven = False
         for number, place in enumerate(self.route):
@@ -355,7 +352,6 @@ class _Steps:
         )
 
     def _first_stop(self, path: Sequence[int]) -> int:
-        """Return the index in `path` of the next waypoint."""
         if self.topology.free:
             return len(path) - 1
         fresh = [i for i, place in enumerate(path) if self.unread[place]]

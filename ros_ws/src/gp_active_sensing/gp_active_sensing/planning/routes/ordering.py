@@ -85,13 +85,7 @@ def _closed(between: FloatArray, first: FloatArray | None, last: FloatArray | No
 
 
 class _Search:
-    """Search for short closed tours that begin with place 0.
-
-    Args:
-        distances: (m, m) finite distances.
-        limit: largest number of searches for an improvement.
-        spent: function that returns whether time is up.
-    """
+    """Search for short closed tours that begin with place 0, by finite distances (m, m)."""
 
     def __init__(self, distances: FloatArray, limit: int | None, spent: Callable[[], bool]) -> None:
         self.distances = distances

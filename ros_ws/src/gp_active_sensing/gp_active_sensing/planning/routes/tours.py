@@ -242,10 +242,7 @@ class RouteDriver:
         return fits(trip, self._constraint)
 
     def costs_to_end(self, places: IntArray) -> FloatArray | None:
-        """Return the costs (k,) of the cheapest routes from some places to the end place.
-
-        Infinite = no route. None = the mission may end anywhere.
-        """
+        """Return the costs (k,) from `places` to the end place; inf = no route, None = no end."""
         home = self._constraint.costs_home(self.distances.by)
         return None if home is None else home[places]
 
@@ -484,10 +481,7 @@ def _insertions(
 
 
 def _rows(driver: RouteDriver, stops: list[int], places: IntArray) -> FloatArray:
-    """Return the costs (k + 1, m) from the start and from each stop to some places.
-
-    If the start is unknown, the first row is 0.
-    """
+    """Return the costs (k + 1, m) from the start (unknown: 0) and from each stop to `places`."""
     start = np.zeros(len(places)) if driver.at is None else driver.distances.row(driver.at)[places]
     return np.vstack([start, driver.distances.between(stops, places)])
 
