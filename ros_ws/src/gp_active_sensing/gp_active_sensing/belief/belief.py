@@ -67,13 +67,9 @@ _LARGEST = 1e100
 
 @dataclass(frozen=True)
 class Posterior:
-    """Joint posterior of the latent field at m locations under each of L candidates λ.
+    """Joint posterior mean (L, m) and covariance (L, m, m) of the latent field at m locations.
 
-    All values are after the belief's transform.
-
-    Args:
-        mean: (L, m).
-        covariance: (L, m, m), without the noise of readings.
+    All values are after the belief's transform, under each of L candidates λ, without noise.
     """
 
     mean: FloatArray
@@ -254,10 +250,8 @@ class Belief:
     ) -> Belief:
         """Return a belief without readings over other candidates λ, with the same settings.
 
-        Args:
-            covariance: prior covariance under each of L candidates.
-            weights: (L,) prior weights of the candidates.
-            grid: description of candidates that adapt to the readings; None = fixed candidates.
+        `weights` (L,) are the prior weights of the candidates in `covariance`. `grid` describes
+        candidates that adapt to the readings; None = fixed candidates.
         """
         found = Belief(
             covariance,
@@ -625,14 +619,11 @@ class Belief:
         r"""Return a copy of this belief with a limited variance of an unknown mean.
 
         Use the copy before summing products of covariances. The variance of a vague mean is 10¹²
-        times the field's variance, so rounding would dominate the sum. Let r be the variance of a
-        reading, H the basis of the mean, and :math:`G = H^T H / n`. If the mean's variance,
-        averaged over the places, exceeds m r, the coefficients of H get the prior precision
-        :math:`I + G / (m r)`. Otherwise this belief itself is returned. The copy shares the data of
-        this belief: do not add readings to the copy.
-
-        Args:
-            most: m, largest variance of the mean, relative to the variance of a reading.
+        times the field's variance, so rounding would dominate the sum. The limit of the mean's
+        variance is m r, with m = `most` and the variance r of a reading. If the mean's variance,
+        averaged over the places, exceeds m r, the coefficients of the basis H get the prior
+        precision :math:`I + G / (m r)` with :math:`G = H^T H / n`. Otherwise this belief itself is
+        returned. The copy shares the data of this belief: do not add readings to the copy.
         """
         data = self._updated
         if not data.basis.shape[1]:
@@ -852,8 +843,7 @@ class Belief:
     ) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance (m,) of the noise-free field at positions, in the sensor's unit.
 
-        At the point of a place, the result equals `predict`. Memory is limited by processing in
-        blocks.
+        At the point of a place, the result equals `predict`. Memory use is bounded.
 
         Args:
             positions: (m, 2), or (m, 3) on a map with heights [m].

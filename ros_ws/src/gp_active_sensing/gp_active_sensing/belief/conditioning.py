@@ -634,7 +634,7 @@ class Conditioning:
         return Beside(steepness, noisy)
 
     def _find_unit(self) -> None:
-        """Estimate the noise, and the factor of the readings' own variances for an unknown scale.
+        """Estimate the noise, and for an unknown scale the factor of the readings' own variances.
 
         A changed estimate marks all rows for recomputation.
         """

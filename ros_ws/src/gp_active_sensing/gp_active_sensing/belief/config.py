@@ -63,10 +63,8 @@ def parts_of_field(
 ) -> tuple[HyperParameters, ...]:
     """Return the standard deviations of one candidate for each entry of `SHARES`.
 
-    Args:
-        std: standard deviation of the whole field; None = unknown, with readings of variance 1.
-        kernel: name of the kernel.
-        changing: True if the field has drift.
+    `std` is the standard deviation of the whole field; None = unknown, with readings of variance 1.
+    A `changing` field has drift and uses fewer entries.
     """
     found = []
     shares = SHARES[:_COARSE] if changing else SHARES

@@ -25,11 +25,11 @@ _EXACT = 2.0**52
 class DatedReadings:
     """Slots of readings: all readings of a place within ``ageing.slot`` seconds share a slot.
 
-    A slot has the time of its first reading. Memory is bounded: when the number of slots has
-    doubled, slots that are too old to affect the belief are dropped. If no age is too old, slots of
-    one place with nearly the same age are merged. Under the forgetting kernel, each slot is a row
-    of a matrix, and only the latest slots are stored. The stored slots depend on the readings only,
-    not on the times of queries.
+    A slot has the time of its first reading. Each time the number of slots has doubled, slots that
+    are too old to affect the belief are dropped to limit memory. If readings of any age affect the
+    belief, slots of one place with nearly the same age are merged. Under the forgetting kernel,
+    each slot is a row of a matrix, and only the latest slots are stored. The stored slots depend on
+    the readings only, not on the times of queries.
     """
 
     def __init__(self, n: int, ageing: Ageing) -> None:
@@ -219,9 +219,7 @@ class DatedReadings:
 class SlotCovariance:
     """Covariance ``k(x, x') exp(-|t - t'| / τ)`` between slots (pairs of a place and a time).
 
-    Args:
-        space: covariance between places under each λ.
-        history: place and time of every slot; its ageing defines the time constant τ.
+    The covariance k is `space`. The slots and the time constant τ are those of `history`.
     """
 
     def __init__(self, space: LocationCovariance, history: DatedReadings) -> None:

@@ -137,9 +137,7 @@ _FADED = 12.0
 class Ageing:
     """Weights and noise of readings by age.
 
-    Args:
-        config: kind and parameters of the drift.
-        noise_std: smallest standard deviation of the noise, for the time constant of `rate`.
+    `noise_std` is the smallest standard deviation of the noise, for the time constant of `rate`.
     """
 
     def __init__(self, config: DriftConfig, noise_std: float) -> None:

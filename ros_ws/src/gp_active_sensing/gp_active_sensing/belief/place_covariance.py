@@ -101,10 +101,8 @@ def with_attributes(family: CovarianceFamily, columns: FloatArray) -> Covariance
 class PlaceCovariance(AddedCovariance):
     """Covariance ``K_g + σ_u² I`` of a smooth field g and an independent component u of each place.
 
-    u belongs to the field, not to the sensor: predictions include u.
-
-    Args:
-        smooth: covariance of g; `place_std` of its candidates is σ_u.
+    u belongs to the field, not to the sensor: predictions include u. The covariance of g is
+    `smooth`; σ_u is the `place_std` of a candidate λ.
     """
 
     def __init__(self, smooth: LocationCovariance) -> None:

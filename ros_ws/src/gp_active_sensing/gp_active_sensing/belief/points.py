@@ -90,15 +90,10 @@ class PointLocator:
 def mixture_at(
     data: Conditioning, weights: FloatArray, transform: Transform, points: Points
 ) -> Mixture:
-    """Return the mixture of the noise-free field at points (m,). [Hoang2014, Eqs. 1-2].
+    """Return the mixture of the noise-free field at m points. [Hoang2014, Eqs. 1-2].
 
-    At the point of a place, the result equals `Belief.mixture`. O(L |D|² m).
-
-    Args:
-        data: updated conditioning.
-        weights: (L,) weights of the candidates λ.
-        transform: transform from the sensor's unit.
-        points: the m points.
+    At the point of a place, the result equals `Belief.mixture`. `weights` (L,) are the weights of
+    the candidates λ. Call `data.update` first. O(L |D|² m).
     """
     order = np.argsort(weights, kind="stable")
     which = np.sort(order[np.cumsum(weights[order]) > _NO_WEIGHT])

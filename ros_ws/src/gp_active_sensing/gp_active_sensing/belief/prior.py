@@ -365,9 +365,7 @@ class FeatureCovariance(LocationCovariance):
 class _Amplitude:
     """Relative standard deviation of a field at n places, with a root mean square of 1.
 
-    Args:
-        features: (n, p) features of the places.
-        slopes: `amplitude_slopes` of each of L candidates.
+    `features` are (n, p); `slopes` are the `amplitude_slopes` of each of L candidates.
     """
 
     def __init__(self, features: FloatArray, slopes: Sequence[tuple[float, ...]]) -> None:
@@ -392,10 +390,7 @@ class _Amplitude:
 
 
 class JoinedCovariance(LocationCovariance):
-    """Covariance with the candidates of several covariances over the same places.
-
-    Args:
-        parts: covariances in the order of their candidates, one for each kernel.
+    """Covariance with the candidates of all `parts`, one for each kernel, over the same places.
 
     Raises:
         ValueError: there is no covariance, or the numbers of places differ.

@@ -88,12 +88,8 @@ class Floor(NamedTuple):
 def floor_of(data: Conditioning, belief: FloatArray, weights: FloatArray) -> Floor:
     """Return the lower bound for the number and the precisions of the present readings.
 
-    O(L n³), in blocks of bounded size.
-
-    Args:
-        data: updated conditioning.
-        belief: (L,) weights of the candidates λ.
-        weights: (n,) weights of the places.
+    `belief` (L,) and `weights` (n,) are the weights of the candidates λ and of the places. Call
+    `data.update` first. O(L n³), in blocks of bounded size.
     """
     counted = np.flatnonzero(weights)
     shares = weights[counted] / weights.sum()

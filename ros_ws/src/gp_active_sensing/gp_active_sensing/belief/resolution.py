@@ -31,9 +31,7 @@ class Resolution:
     """Estimator of the step to which a sensor rounds its readings.
 
     A reading rounded to a step d has an error variance of d²/12. Equal readings do not reduce it.
-
-    Args:
-        used: False if values are logarithms of readings; the step is then 0.
+    If values are logarithms of readings, `used` is False, and the step is 0.
     """
 
     def __init__(self, *, used: bool = True) -> None:

@@ -91,7 +91,7 @@ def as_begun(config: BeliefConfig, stored: Mapping[str, Any], run_dir: Path) -> 
 
 
 def keep_model(config: BeliefConfig, run_dir: Path) -> None:
-    """Copy the model to a run directory, unless the copy exists.
+    """Copy the model to a run directory; keep an existing copy of the same model.
 
     Raises:
         ConfigError: the file does not exist.

@@ -91,7 +91,7 @@ def read_model(path: Path) -> KernelModel:
 
 
 def model_mark(path: Path) -> str:
-    """Return a checksum of a file: 16 hexadecimal digits. Raises OSError if it cannot be read."""
+    """Return the checksum of a file (16 hexadecimal digits). Raises OSError if unreadable."""
     return hashlib.sha256(read_whole(path)).hexdigest()[:16]
 
 

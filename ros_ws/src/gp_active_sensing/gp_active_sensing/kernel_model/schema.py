@@ -196,13 +196,7 @@ class HeaderReader:
     ) -> FloatArray:
         """Return an array of the given shape with finite numbers within limits.
 
-        Args:
-            key: name of the array.
-            shape: expected shape.
-            low: smallest value.
-            high: largest value.
-            above: limit that all values must exceed.
-            missing: True to accept NaN for missing numbers.
+        `low` and `high` are allowed values, `above` is not. With `missing`, NaN is allowed.
         """
         value: FloatArray = self._get(key)
         if value.shape != shape:

@@ -135,9 +135,7 @@ class Composite:
     def typical_length(self, theta: FloatArray, unit: FloatArray) -> float | None:
         """Return the geometric mean length-scale of the leaves except LIN; None if all are LIN.
 
-        Args:
-            theta: (P,) hyper-parameters.
-            unit: (d,) normalised unit of each input, in the unit of the result.
+        `unit` (d,) is the normalised unit of each input, in the unit of the result.
         """
         logs = self.log_lengths(theta)
         return float(np.exp(np.mean([log + np.log(unit) for log in logs]))) if logs else None
