@@ -106,8 +106,8 @@ class ReportStep:
         number: number of the stage, or number of readings so far.
         seconds: mission time [s].
         metres: driven distance [m].
-        plan: decision before the step; None = no decision. A plan without a waypoint is the way to
-            the end place.
+        plan: decision before the step; None = no decision. A plan without a waypoint is the route
+            to the end place.
         at: place of the probe at the decision; None = not known.
         record: line of the stage in ``records.jsonl``; {} = no record.
         readings: (place, mean, count) of the readings of this step.
@@ -200,7 +200,7 @@ class StepEvents:
     driven: float = 0.0
     metres: float = 0.0
     blocked: str = ""
-    """Reason why the place could not be reached."""
+    """Reason why the place of the step could not be reached."""
     probe: str = ""
     """Name of the probe of the step; "" for a single probe."""
     limits: dict[int, bool] = field(default_factory=dict)
@@ -254,7 +254,7 @@ def kernel_masses(belief: Belief, weights: FloatArray) -> dict[str, float]:
 
 
 def gathered(used: Sequence[tuple[int, float]]) -> tuple[tuple[int, float, int], ...]:
-    """Group (place, value) pairs by place: (place, mean, count), in order of first values."""
+    """Return (place, mean, count) for the values of each place, in order of first appearance."""
     by_place: dict[int, list[float]] = {}
     for place, value in used:
         by_place.setdefault(place, []).append(value)
