@@ -110,7 +110,7 @@ def removed_hint(cls: type, key: str) -> str:
 
 
 def is_accepted(cls: type, key: str, value: Any) -> bool:
-    """Return True if a removed dotted key has the accepted value in ``WERE``."""
+    """Return True if `value` is the accepted value (``WERE``) of a removed dotted key."""
     first, _, rest = key.partition(".")
     if not rest:
         were = getattr(cls, "WERE", {})

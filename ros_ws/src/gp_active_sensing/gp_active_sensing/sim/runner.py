@@ -120,11 +120,11 @@ def _place(world: World, given: str) -> str | int:
 _SECTIONS = ("map", "belief", "policy", "budget", "limits", "limit", "seed", "drive")
 _OF_DECISIONS = (DecisionTaken.KIND, ReturnBegun.KIND, LimitsMoved.KIND)
 _LEFT_OUT = ("start",)
-"""Keys of ``probe`` in a scenario that are no parameters of the node."""
+"""Keys of ``probe`` in a scenario that the node does not have as parameters."""
 IDLE = 10.0
 """Simulated time step while no next event is known [s]."""
 MOST_ROUNDS = 10_000
-"""Keys of ``probe`` in a scenario that the node does not have as parameters."""
+"""Largest number of mission steps at one simulated time."""
 _DIGITS = 3
 """Number of decimals of live-traffic speeds in the records."""
 

@@ -157,7 +157,7 @@ class MissionState:
     plans: dict[str, Plan] = field(default_factory=dict)
     """Current plan of each probe; a plan without a waypoint leads to the end place."""
     read_ns: dict[str, int] = field(default_factory=dict)
-    """Time of each probe's last used reading [ns]."""
+    """Time of each probe's last reading [ns]."""
     newest_ns: int = 0
     """Time of the newest event other than a reading [ns]."""
     speeds: SpeedLog = field(default_factory=SpeedLog)

@@ -35,7 +35,7 @@ def make_server(
     command: Command | None = None,
     report: Callable[[str], None] | None = None,
 ) -> WatchServer:
-    """Return a listening server of the live page, see `WatchServer` for the arguments.
+    """Return a listening server of the live page; see `WatchServer` for the arguments.
 
     Raises:
         MissingDependencyError: tornado is not installed.

@@ -136,7 +136,7 @@ _LEAST = 1e-10
 
 
 _Root: TypeAlias = Callable[[FloatArray], FloatArray]
-"""Function ``w -> R w`` with ``R Rᵀ = K``."""
+"""Function ``w -> R w`` with ``R Rᵀ = K`` for a correlation matrix K."""
 
 
 def _symmetric_root(correlation: FloatArray) -> _Root:
