@@ -1,7 +1,7 @@
 """Check the sentences of docstrings, help texts, log messages and pages.
 
-``make check`` runs this script. It prints ``file:line: rule: text`` for each finding. It fails if a
-rule has more findings than ``tools/english_baseline.json`` allows.
+``make check`` runs this script. The script prints ``file:line: rule: text`` for each finding, and
+fails if a rule has more findings than ``tools/english_baseline.json`` allows.
 
     python tools/check_english.py              # findings above the baseline
     python tools/check_english.py --all        # every finding, warnings included

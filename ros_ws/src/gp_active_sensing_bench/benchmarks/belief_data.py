@@ -1,7 +1,7 @@
 """Data sets of measured fields, simulated fields, and fields of the shipped scenarios.
 
-The fields of a data set are numbered 0, 1, …. They are days, windows of a raster, or random draws.
-A data set with a single field returns it for all numbers.
+The fields of a data set have numbers 0, 1, …. A field is a day, a window of a raster, or a random
+draw. A data set with a single field returns this field for all numbers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ KEY = 0xBE11
 ROAD_NOISE = 2.5
 """Standard deviation of a speed reading on roads, in the unit of the data set."""
 SHARE = 0.1
-"""Noise of all other readings, in standard deviations of the field."""
+"""Standard deviation of a reading in data sets without roads, in deviations of the field."""
 PIXEL, SIDE = 30.0, 24
 """Size of a pixel of the terrain [m], and number of places along the side of a window."""
 FLAT = 0.1

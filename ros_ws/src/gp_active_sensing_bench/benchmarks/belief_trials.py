@@ -1,4 +1,4 @@
-"""Trials: predict a field from some readings, and score the predictions at all other places."""
+"""Predict fields from readings, and score the predictions at places without a reading."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Results:
         self.predictors = list(dict.fromkeys(t.predictor for t in found))
 
     def of(self, name: str, site: str, k: int, predictor: str) -> list[Trial]:
-        """Return the trials of a predictor in the order of their numbers."""
+        """Return the trials of a predictor in the order of the fields' numbers."""
         return self._by.get((name, site, k, predictor), [])
 
     def cells(self) -> list[tuple[str, str, int]]:

@@ -77,7 +77,7 @@ class Mission:
         step = self.topology.n // (2 * line.probes)
         self.others = [self.at + step * number for number in range(1, line.probes)]
         self.goals: list[int] = []
-        """Goals of the other robots, in the order in which they plan next."""
+        """Goals of all robots except the current one, in planning order."""
         self.state: PolicyState = None
         moves = getattr(self.topology, "moves", ())
         usual = float(np.mean([move.metres for out in moves for move in out]))

@@ -1,4 +1,4 @@
-"""Compare the map errors of policies and of other projects' planners for a budget of metres.
+"""Compare the map errors of policies, and of planners from other projects, for equal budgets.
 
 All policies have equal fields, starts, noise and budgets, and the default belief.
 """
@@ -63,7 +63,7 @@ def run(
         starts: number of missions on each data set.
         budgets: budgets in moves, separated by commas.
         processes: number of processes.
-        reference: label of the policy with which all others are compared.
+        reference: label of the policy with which each policy is compared.
         kept_only: True to use only the results stored in the folder ``--kept``.
     """
     began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Measure missions with several quantities, with and without a link between two of them.
+"""Measure missions with several quantities, with and without a link between two quantities.
 
 Fields are draws of Gaussian processes with a Matérn 3/2 kernel, scaled to mean 0 and standard
 deviation 1. Errors are root mean squares over all places, in standard deviations of the field.
@@ -223,7 +223,7 @@ def routes(draws: int, kept: Kept, *, play: bool) -> Section:
 
 
 def three(number: int) -> list[list[float]]:
-    """Return the errors (3 kinds of routes, 3 quantities) on random field `number`."""
+    """Return the errors (3, 3) for the three kinds of `routes` and the three quantities."""
     rng = rng_of("routes", number)
     topology = make_grid(*CELLS, 1.0)
     fields = [drawn(topology, s, rng) * u for s, u in zip(LENGTHS, UNITS, strict=True)]

@@ -27,7 +27,7 @@ COMMAND = "GPAS_DATA=… python benchmarks/run.py roads"
 MAIN = ("ie", "apgd", "bal N'=3", "random")
 MORE = ("bal N'=4", "spread", "integrated_variance", "max_entropy")
 LAST = ("bal N'=5", "tour")
-"""Policies that are simulated last on random fields and in San Jose, because they are slow."""
+"""Slow policies, which are simulated last on random fields and in San Jose."""
 PAIRS = (
     ("bal N'=3", "apgd"),
     ("bal N'=4", "apgd"),

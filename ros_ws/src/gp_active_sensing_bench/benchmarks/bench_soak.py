@@ -188,7 +188,7 @@ class Soak:
         return sorted(plan, key=lambda item: item[0])
 
     def _decision(self) -> None:
-        """Drive to one waypoint and measure there. Resume a paused node."""
+        """Drive to a waypoint and measure at the waypoint. Resume a paused node."""
         from soak_driver import resident_mb
 
         began = time.monotonic()

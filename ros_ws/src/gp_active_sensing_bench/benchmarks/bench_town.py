@@ -27,7 +27,7 @@ SEVEN = (
 DEFAULT = ("belief={}", "policy.horizon=5")
 """Overrides for the default belief."""
 CLOCK = time.process_time
-"""Clock of processor time [s]. Other processes on the machine hardly affect it."""
+"""Clock of processor time [s], on which other processes have little effect."""
 SETTINGS = (
     ("gap", PlanLimit(expansions=200), SEVEN),
     ("gap", PlanLimit(expansions=1000), SEVEN),

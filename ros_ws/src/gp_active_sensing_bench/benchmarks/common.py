@@ -59,7 +59,7 @@ def _cell(value: object) -> str:
 
 
 class Kept:
-    """Results by key. ``--kept FOLDER`` stores them as JSON lines in ``FOLDER/name.jsonl``."""
+    """Results by key. ``--kept FOLDER`` stores results as JSON lines in ``FOLDER/name.jsonl``."""
 
     def __init__(self, name: str) -> None:
         folder = os.environ.get("GPAS_KEPT")

@@ -35,7 +35,7 @@ DRAWN = (*KINDS, "two scales", "skewed")
 COUNTS, BUDGETS = (10, 20, 40, 60), (60, 120)
 """Numbers of readings at random places, and numbers of moves of a lawnmower."""
 EARLY = (10, 25)
-"""Numbers of read places after which a lawnmower's map is scored before its end."""
+"""Numbers of read places after which the map of a running lawnmower mission is scored."""
 SLOW = ("San Jose", "Tampines", "Monaco", "town 7")
 """Data sets on large networks, which are left out."""
 TOO_LARGE = 1.2
@@ -206,7 +206,7 @@ def replay(name: str, number: int, moves: int, variant: str) -> Row | None:
 
 
 def rows_of(draws: int) -> list[Row]:
-    """Return the scores of all tasks. ``--kept FOLDER`` stores them."""
+    """Return the scores of all tasks. ``--kept FOLDER`` stores the scores."""
     kept = Kept("choice")
     for name, number, moves in tasks_of(draws):
         for variant in VARIANTS:
@@ -224,7 +224,7 @@ class Figures(NamedTuple):
         nlpd: mean negative log predictive density [nat].
         covered: mean coverage of the 90 % intervals.
         above: fraction of the ratios of actual to predicted error above `TOO_LARGE`.
-        median: median of these ratios.
+        median: median of the ratio of actual to predicted error.
         beyond: fraction of actual errors above the bound that holds with probability `SURE`.
     """
 

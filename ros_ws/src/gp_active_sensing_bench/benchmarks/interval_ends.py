@@ -27,11 +27,13 @@ RULES = {
     "error, 90 %": ("actual", 0.9),
     f"error, {SURE:.0%}": ("actual", SURE),
 }
-"""Attribute of `Stage` and its required value, for each rule. The last rule is the product's."""
+"""Attribute of `Stage` and required value of the attribute, for each rule that ends a mission."""
 
 
 class Stage(NamedTuple):
-    """State of a mission at one stage. Both probabilities are 0 if the predicted error is larger.
+    """State of a mission at one stage.
+
+    The probabilities are 0 as long as the predicted error exceeds the target error.
 
     Args:
         moves: number of moves so far.
@@ -47,7 +49,7 @@ class Stage(NamedTuple):
 
 
 def mission(name: str, number: int, policy: str, share: float) -> Row:
-    """Simulate a mission. Return its stages."""
+    """Simulate a mission and return the stages."""
     field = field_of(name, number)
     topology, step, known = field.topology, step_of(field.topology), field.known
     rng = rng_of(name, number)

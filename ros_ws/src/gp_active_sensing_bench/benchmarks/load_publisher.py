@@ -1,4 +1,4 @@
-"""Publishers and callers for load tests. They print JSON.
+"""Publish messages or call services for load tests, and print the results as JSON.
 
 ``python load_publisher.py drive SECONDS READINGS_HZ SPEED`` publishes poses and readings.
 ``… flood SECONDS TOPIC BYTES`` publishes large messages. ``… ask SECONDS`` calls a service, and

@@ -1,6 +1,6 @@
 """Arenas of the mapping benchmark: data sets with a rule for moves.
 
-Their fields come from `belief_data`, or are draws of Gaussian processes with random length-scales.
+Fields come from `belief_data`, or are draws of Gaussian processes with random length-scales.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _SAMPLE = 300
 class Arena:
     """Data set with a rule for moves: `MOVES` between neighbours, or `FREE` choice of places.
 
-    A full run has `draws` missions on it.
+    A full run of the benchmark has `draws` missions in an arena.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Arena:
     """True if the map has roads."""
 
     def field(self, number: int) -> Field:
-        """Return field `number`. An arena with a single field returns it for all numbers."""
+        """Return field `number`. An arena with a single field ignores the number."""
         found = _sources()[self.name](number)
         if self.mode == FREE and not found.topology.free:
             found = Field(_freed(found.topology), found.values, found.noise)

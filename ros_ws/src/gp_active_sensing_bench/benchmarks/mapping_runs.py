@@ -37,7 +37,7 @@ from gp_active_sensing.types import Budget, Plan, PlanLimit, Reading
 
 LEVELS = (0.5, 0.9, 0.95)
 EVENLY = "evenly spaced"
-"""Label of the evenly spaced route with the smallest error. It is known only after a mission."""
+"""Label of the evenly spaced route with the smallest error, which is known after a mission."""
 DENSEST = "evenly spaced, densest"
 """Label of the evenly spaced route with the smallest mean distance to all places."""
 MOST_ROUTES = 30
@@ -153,7 +153,7 @@ def mission(task: Task, field: Field, step: float, policy: Mapping[str, Any]) ->
 
 
 def _drive(loop: SensingLoop, path: Sequence[int], noisy: Any, went: list[int]) -> int:
-    """Drive along `path`, and read its places that have a value and no reading. Return its end."""
+    """Drive along `path` and read the wanted places of the path. Return the last place."""
     for place in path:
         went.append(place)
         if loop.wants(place):
@@ -210,8 +210,8 @@ class Nearest:
 def _best_evenly(task: Task, field: Field, step: float) -> dict[str, Any]:
     """Simulate the evenly spaced routes. Return the result with the smallest error.
 
-    Its entry ``densest`` is the result for the route with the smallest mean distance to all places.
-    Its entry ``errors`` has the errors of all routes.
+    The entry ``densest`` is the result for the route with the smallest mean distance to all places.
+    The entry ``errors`` has the errors of all routes.
     """
     began = time.perf_counter()
     driven: list[dict[str, Any]] = []

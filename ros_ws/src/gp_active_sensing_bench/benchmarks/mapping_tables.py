@@ -33,7 +33,7 @@ class Results:
         labels: labels of the policies, in order.
         places: the arenas, in order.
         moves: budgets in moves.
-        reference: label of the policy with which all others are compared.
+        reference: label of the policy with which each policy is compared.
     """
 
     def __init__(

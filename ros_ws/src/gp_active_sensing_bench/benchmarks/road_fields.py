@@ -140,7 +140,7 @@ def _root(scale: int) -> np.ndarray:
 
 
 def weeks() -> RoadFields:
-    """Return twelve Mondays of San Jose. The belief was learned from the Monday before them."""
+    """Return twelve Mondays of San Jose. The belief was learned from an earlier Monday."""
     roads, values = mondays()
     count = len(values) - 1
     blocks = tuple(i // 3 for i in range(count))
@@ -149,7 +149,7 @@ def weeks() -> RoadFields:
 
 
 def quarters(name: str, title: str) -> RoadFields:
-    """Return quarter-hours of simulated traffic, without the one that was used for learning."""
+    """Return quarter-hours of simulated traffic, except the first, which was used for learning."""
     roads, values = traffic(name)
     blocks = (0,) * (len(values) - 1)
     belief = belief_of(f"{name}_slot")

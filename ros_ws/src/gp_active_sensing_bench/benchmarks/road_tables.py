@@ -1,8 +1,8 @@
 """Tables of road missions.
 
-The difference of a policy to `REFERENCE` is paired by field and start. It is averaged over the
-starts of each field, and then over the fields. The standard error is computed over fields, or over
-blocks of fields that are close in time.
+The difference of a policy to `REFERENCE` is paired by field and start. The mean difference is the
+mean over fields of the mean over the starts of a field. The standard error is computed over fields,
+or over blocks of fields that are close in time.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _by_field(values: Mapping[Pair, float]) -> dict[int, float]:
 
 
 def error_rows(name: str, missions: Missions, *, blocks: bool) -> list[list[object]]:
-    """Return a row for each policy with the difference of its RMSPE to that of the reference."""
+    """Return a row for each policy with the RMSPE minus that of the reference policy."""
     rows: list[list[object]] = []
     for policy in missions.policies:
         count = len(missions.fields(policy))
@@ -102,7 +102,7 @@ def error_rows(name: str, missions: Missions, *, blocks: bool) -> list[list[obje
 def pair_rows(
     name: str, missions: Missions, pairs: Sequence[tuple[str, str]], *, blocks: bool
 ) -> list[list[object]]:
-    """Return a row for each pair of policies with the difference of their RMSPE."""
+    """Return a row for each pair of policies with the difference in RMSPE."""
     rows: list[list[object]] = []
     over = partial(missions.over, blocks=blocks)
     for policy, less in pairs:
@@ -133,7 +133,7 @@ def cost_rows(name: str, missions: Missions) -> list[list[object]]:
 
 
 def network_rows(networks: Mapping[str, Missions]) -> list[list[object]]:
-    """Return a row for each policy with its mean difference to the reference over networks [%]."""
+    """Return a row for each policy with the mean difference to the reference over networks [%]."""
     rows: list[list[object]] = []
     for policy in dict.fromkeys(p for found in networks.values() for p in found.policies):
         if policy == REFERENCE or not all(found.fields(policy) for found in networks.values()):

@@ -79,10 +79,10 @@ class Driver:
         self.x = self.y = 0.0
         self.goal = (0.0, 0.0)
         self.goals = 0
-        """Number of waypoints, including repeated ones."""
+        """Number of waypoint messages, including repetitions."""
         self._stamp: tuple[int, int] | None = None
         self.decisions = 0
-        """Number of different waypoints, by their stamps."""
+        """Number of waypoints with different time stamps."""
         self.heard_at = 0.0
         self.stamps: list[int] = []
         self.values: list[float] = []

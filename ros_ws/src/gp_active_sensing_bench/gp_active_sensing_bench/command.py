@@ -194,7 +194,7 @@ def end_lines(
 
 
 def failure_lines(loaded: Loaded, directory: str) -> list[str]:
-    """Return lines that list the failed trials and say how to repeat them."""
+    """Return lines that list the failed trials, and the command that repeats these trials."""
     from gp_active_sensing_bench.records import FAILURES
 
     count = len(loaded.failures)

@@ -1,7 +1,7 @@
 """Demonstrate a mission: ``make demo``, or ``python -m gp_active_sensing_bench.demo``.
 
-The demo starts the nodes ``simulator`` and ``active_sensing`` as processes. It shows a line for
-each stage, and writes a report. Without ROS it runs the same engine in this process.
+The demo starts the nodes ``simulator`` and ``active_sensing`` as processes. The demo prints a line
+for each stage, and writes a report. Without ROS, the demo runs the same engine in this process.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class _Shown:
 
 @dataclass
 class _NodeOutput:
-    """Writer of the nodes' output to a file. It shows only warnings and errors."""
+    """Writer of the nodes' output to a file. Warnings and errors are also printed."""
 
     file: Path
     say: Show
@@ -271,7 +271,7 @@ def _command(
 
 
 def main() -> int:
-    """Run the demo; return its exit code."""
+    """Run the demo and return the exit code."""
     try:
         return int(_command.main(prog_name="demo", standalone_mode=False) or 0)
     except click.ClickException as error:

@@ -158,9 +158,9 @@ STYLE: Any = {
 def write_figures(folder: Path, loaded: Loaded) -> tuple[Path, ...]:
     """Write ``<metric>.png`` and ``<metric>.svg`` for each metric, and ``designs.png``.
 
-    The picture of a metric has a panel for each configuration. It shows mean and standard error
-    over the seeds against the number of readings. ``designs.png`` shows the routes of the first
-    seed.
+    The picture of a metric has a panel for each configuration. A panel shows mean and standard
+    error over the seeds against the number of readings. ``designs.png`` shows the routes of the
+    first seed.
 
     Raises:
         MissingDependencyError: matplotlib is not installed.

@@ -80,7 +80,7 @@ def read_experiment(
 
 
 class _ExperimentReader:
-    """Reader of an experiment's file. It collects all problems of the file."""
+    """Reader that collects all problems of an experiment's file."""
 
     def __init__(self, base_dir: Path | None, check_worlds: bool) -> None:
         self.base_dir = base_dir

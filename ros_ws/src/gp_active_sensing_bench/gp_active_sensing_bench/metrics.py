@@ -1,4 +1,4 @@
-"""Metrics of a trial's record. ``experiments/README.md`` describes them.
+"""Metrics of a trial's record. ``experiments/README.md`` describes all metrics.
 
 A metric is computed after the first stage with a given number of readings. Readings are observed
 places, or visits for a policy that may choose observed places again.
@@ -30,7 +30,7 @@ class Metric:
         name: name in an experiment's file.
         label: text in figures and tables.
         unit: unit of the value; "field" = unit of the readings.
-        value: function of a record and its first stages; its result None = no value.
+        value: function that computes the value from a record and the first stages of the record.
         quantity: name of the metric's quantity; "" = the main quantity, or all quantities.
     """
 
@@ -86,7 +86,7 @@ def metric_of(name: str) -> Metric:
 
 
 def metrics_of(names: Sequence[str], records: Sequence[Record]) -> tuple[str, ...]:
-    """Return the names of the metrics for some records.
+    """Return `names` completed by metrics of each quantity in the records.
 
     With several quantities, metrics of the map are added for each quantity. The relative error is
     added for each quantity and for all quantities together.

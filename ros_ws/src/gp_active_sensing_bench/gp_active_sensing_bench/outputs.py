@@ -53,7 +53,7 @@ def is_experiment(directory: Path | str) -> bool:
 
 
 def report_page(directory: Path) -> Path | None:
-    """Write all files of an experiment. Return the path of its page; None = no experiment."""
+    """Write all files of an experiment. Return the path of the page; None = no experiment."""
     return write_outputs(directory).page if is_experiment(directory) else None
 
 
@@ -143,7 +143,7 @@ _FROM_ZERO = frozenset(
 
 
 def _page(loaded: Loaded) -> str:
-    """Return ``report.html``. It depends only on ``experiment.yaml`` and the records."""
+    """Return ``report.html``, whose content depends only on ``experiment.yaml`` and the records."""
     config, records = loaded.config, loaded.records
     at = loaded.experiment.at
     tables = {

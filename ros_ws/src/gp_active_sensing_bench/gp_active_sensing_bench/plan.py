@@ -175,13 +175,13 @@ class Experiment:
 
 
 def key_of(scenario: Mapping[str, Any]) -> str:
-    """Return the key of a trial: a hash of its scenario, independent of the order of keys."""
+    """Return the key of a trial: a hash of `scenario`, independent of the order of entries."""
     text = json.dumps(scenario, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
 
 
 def _marked(scenario: Scenario) -> Scenario:
-    """Return the scenario with a checksum of its kernel model, so that the key depends on it."""
+    """Return the scenario with a checksum of the kernel model, which becomes part of the key."""
     with contextlib.suppress(ConfigError):  # building the belief reports the error
         return dataclasses.replace(scenario, belief=with_mark(scenario.belief))
     return scenario

@@ -97,7 +97,7 @@ def one_field_notes(
 ) -> Iterator[str]:
     """Yield a note for each configuration that has the same field for all seeds.
 
-    Its standard errors do not include the variation between fields.
+    The standard errors of such a configuration do not include the variation between fields.
     """
     if any(key.partition(".")[0] in ("field", "map") for key in config.seeded):
         return

@@ -53,8 +53,8 @@ def run_trial(scenario: Scenario, *, clock: Clock = time.monotonic) -> Trial:
     """Simulate a scenario in memory until its mission ends.
 
     The result is reproducible if decisions are limited by expansions, not by time. All policies
-    have the same fields and noise for a seed. Several robots move in rounds: all of them decide,
-    drive and read before a reading is used.
+    have the same fields and noise for a seed. Several robots move in rounds: all robots
+    decide, drive and read before a reading is used.
     """
     records: list[Mapping[str, Any]] = []
     rounds = {"mission": {"together": True}} if scenario.probes > 1 else {}
@@ -72,7 +72,7 @@ def run_trial(scenario: Scenario, *, clock: Clock = time.monotonic) -> Trial:
 def _with_relative_errors(
     records: Sequence[Mapping[str, Any]], runner: SimulationRunner
 ) -> Iterator[Mapping[str, Any]]:
-    """Yield the records with each quantity's error in standard deviations of its true field.
+    """Yield the records with relative errors: errors in standard deviations of the true field.
 
     The relative error of a stage is the mean over the quantities, weighted as in the plans.
     """
@@ -162,7 +162,7 @@ class _Collector(logging.Handler):
 
 @contextmanager
 def _warnings() -> Iterator[dict[str, None]]:
-    """Collect the logged warnings within the context, without printing them."""
+    """Collect the logged warnings within the context. Do not print the warnings."""
     found: dict[str, None] = {}
     package = logging.getLogger("gp_active_sensing")
     before = package.handlers, package.propagate
@@ -244,7 +244,7 @@ def run_experiment(
 
     Args:
         experiment: the experiment.
-        out_dir: directory of the experiment. It must be new or empty unless `resume` is set.
+        out_dir: directory of the experiment; new or empty unless `resume` is True.
         resume: True to continue in a directory: trials with a record are skipped, and failed trials
             are repeated. Records of trials that the experiment no longer has are ignored.
         jobs: number of worker processes; None = one for each core, 1 = run in this process.

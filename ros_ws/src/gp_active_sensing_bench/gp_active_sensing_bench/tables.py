@@ -16,7 +16,7 @@ from gp_active_sensing_bench.metrics import Metric, metric_of
 
 
 class Estimate(NamedTuple):
-    """Mean and its standard error; NaN = standard error of a single value."""
+    """Mean and standard error of the mean. A single value has the standard error NaN."""
 
     mean: float
     error: float
@@ -153,7 +153,7 @@ def to_text(table: MetricTable) -> list[str]:
 
 
 def note_of(table: MetricTable, several: str = NOTE) -> str:
-    """Return a note on the meaning of the cells; `several` = note for several seeds."""
+    """Return a note on the meaning of the cells. Tables over several seeds use `several`."""
     cells = [cell for row in table.rows for cell in row.cells if cell is not None]
     return NOTE_OF_ONE if cells and all(math.isnan(c.error) for c in cells) else several
 

@@ -25,8 +25,8 @@ class CheckpointDirectory:
     """Folders for training a model.
 
     Args:
-        checkpoint: folder of the optimiser's checkpoint. It is kept if the training is interrupted.
-        rows: temporary folder for the rows of a large data set. It is always removed.
+        checkpoint: folder of the optimiser's checkpoint, kept if the training is interrupted.
+        rows: folder for the rows of a large data set, removed after the training.
     """
 
     checkpoint: Path
@@ -40,7 +40,7 @@ def folder_of(file: Path) -> Path:
 
 @contextmanager
 def workplace(folder: Path, *, resume: bool) -> Iterator[CheckpointDirectory]:
-    """Provide folders for rows and a checkpoint. Remove them when the training is complete.
+    """Provide folders for rows and a checkpoint. Remove both folders after a complete training.
 
     Other files in `folder` are kept. A lock excludes other processes. Rows that a killed process
     left in `folder` are removed.

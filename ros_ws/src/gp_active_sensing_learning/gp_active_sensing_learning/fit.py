@@ -1,4 +1,4 @@
-"""MAP estimate of the hyper-parameters from prior readings, and the section `belief:` from it."""
+"""MAP estimate of hyper-parameters from prior readings, and a section `belief:` for scenarios."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 STARTS = 4
 SUBSET = 1000
-"""Default of the largest number of places for learning. The cost grows with its cube."""
+"""Default of the largest number m of places for learning. The cost is O(m³)."""
 _SAME = 0.01
 """Largest difference in log posterior between two optima that count as equal [nat]."""
 _STEP = 1e-3
@@ -45,7 +45,7 @@ _LEAST_GAIN = 3.0
 class HyperParameterEstimate:
     """Hyper-parameters learned from prior readings, in the units of map and readings.
 
-    The independent component is a random offset of each place. It is not correlated between places.
+    The independent component is a random offset of each place, uncorrelated between places.
 
     Args:
         length_scales: one common length-scale, or one length-scale per feature.
@@ -56,13 +56,13 @@ class HyperParameterEstimate:
             `noise_std` and `place_std`, from the curvature at the optimum. inf = no estimate, 0 =
             the noise was given.
         mean: constant of the mean, followed by its slopes on the standardised features.
-        log_posterior: log posterior at the optimum of each start, minus the largest one; sorted
+        log_posterior: log posterior at the optimum of each start minus the largest log posterior,
             in descending order.
         readings: number of readings used.
         places: number of places of these readings.
         place_std: standard deviation of the independent component; 0 = not learned.
         place_gain: gain in log-evidence from the independent component [nat]; None = the readings
-            cannot separate it from noise.
+            cannot separate the independent component from noise.
     """
 
     length_scales: tuple[float, ...]
@@ -103,8 +103,8 @@ def learn(
     The density is the marginal likelihood of the readings times log-normal priors. The mean is
     integrated out. The length-scale has the default prior of the map. The prior medians of
     `signal_std`, `noise_std` and `place_std` are 1, 0.3 and 0.3 standard deviations of the
-    readings. The logarithm of each has a prior standard deviation of 1. L-BFGS searches the optimum
-    from several starts. `place_std` is learned if the noise is known or places were read
+    readings. The logarithms of the three have a prior standard deviation of 1. L-BFGS searches the
+    optimum from several starts. `place_std` is learned if the noise is known or places were read
     repeatedly.
 
     Args:
@@ -112,8 +112,7 @@ def learn(
         topology: the map.
         readings: readings at places of the map.
         starts: number of starting points.
-        subset: largest number of places in use. A random subset of the places is used if there are
-            more.
+        subset: largest number of places in use. A larger number of places is reduced at random.
         seed: seed of the random subset.
         per_feature: True for a separate length-scale for each feature.
         noise: standard deviation of the sensor's noise after the transform; None = learn it.
@@ -256,12 +255,12 @@ def belief_section(
 ) -> BeliefConfig:
     """Return the configuration of a mission's prior belief from an estimate.
 
-    Signal and noise have the estimated values. If the readings support `place_std`, it has the
-    estimated value. Otherwise 0 is a second candidate for `place_std`. If the readings cannot
-    separate `place_std` from the noise, each has half of the unexplained variance.
+    Signal, noise, `place_std` and mean have the estimated values. If the readings do not support
+    `place_std`, 0 is a second candidate. If the readings cannot separate `place_std` from the
+    noise, `place_std` has half of the unexplained variance.
 
-    The mean has the estimated value. `mean_std` equals the standard deviation of the field, because
-    the mean may differ on another day. For a linear mean, `mean_std` is at least the largest slope.
+    `mean_std` equals the standard deviation of the field, because the mean may differ on another
+    day. For a linear mean, `mean_std` is at least the largest slope.
 
     Args:
         estimate: the estimate.

@@ -73,10 +73,10 @@ def kernel_belief(
 
     .. math:: m = s^2 E[\nabla f], \quad (C C^T)^{-1} = I / s^2 - E[\nabla^2 f]
 
-    The search takes natural-gradient steps [Khan2017]. They keep the precision positive definite
-    [Lin2020]. Several starting points are used, because there may be several local optima. All
-    steps use the same N points of a scrambled Sobol sequence. A step costs O(K² N). The error of
-    the ELBO is at most 0.01 nat for s up to 3, and some tenths of a nat for s above 10.
+    The search takes natural-gradient steps [Khan2017], in a form that keeps the precision positive
+    definite [Lin2020]. Several starting points are used, because there may be several local optima.
+    All steps use the same N points of a scrambled Sobol sequence. A step costs O(K² N). The error
+    of the ELBO is at most 0.01 nat for s up to 3, and some tenths of a nat for s above 10.
 
     Args:
         bounds: (K,) local ELBOs L_i [nat].
@@ -214,7 +214,7 @@ def _points(K: int, count: int, seed: int) -> FloatArray:
 
 
 def _moments(L: FloatArray, mean: FloatArray, root: FloatArray, points: FloatArray) -> _Moments:
-    r"""Return the averages of f, its gradient and its Hessian over the points.
+    r"""Return the averages of f, its gradient and its Hessian over the quasi-random points.
 
     .. math:: \nabla p_i = p_i (e_i - p), \quad
         \nabla^2 p_i = p_i [(e_i - p)(e_i - p)^T + p p^T - diag(p)]

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _PARTS = 4
-"""Number of progress lines for each stage of a kernel group, without a terminal."""
+"""Number of progress lines for each stage of a kernel group."""
 
 
 class LearningDisplay:
-    """Display of the progress of learning.
+    """Console display of the progress of learning.
 
     Args:
         bars: progress bars for a terminal; None = print lines.
@@ -148,8 +148,8 @@ def noise_of(fit: KernelFit, scaling: Scaling) -> float:
 def lengths_of(fit: KernelFit, scaling: Scaling) -> tuple[float, ...] | None:
     """Return a typical length-scale along each input, in the input's unit.
 
-    It is the geometric mean over the base kernels with a length-scale. None = no base kernel has a
-    length-scale.
+    The result is the geometric mean over the base kernels with a length-scale. None = no base
+    kernel has a length-scale.
     """
     logs = fit.composite.log_lengths(fit.theta_mean)
     if not logs:

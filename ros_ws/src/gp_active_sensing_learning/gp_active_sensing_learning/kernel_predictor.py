@@ -15,7 +15,7 @@ from gp_active_sensing_learning.kernel_belief import SAMPLES as DRAWS
 from gp_active_sensing_learning.kernel_belief import kernel_belief
 
 _BLOCK = 2_000_000
-"""Largest number of entries in a matrix of M inducing inputs by rows; it limits the memory."""
+"""Largest number of entries in a matrix (inducing inputs, rows), for a limit of memory."""
 SAMPLES = 32
 """Default number of samples of θ for a prediction."""
 
@@ -114,8 +114,8 @@ def predict(
         X: (m, d) inputs in their original units.
         noisy: True to add the noise of a reading.
         samples: number S of samples of θ; ignored for a point q(θ).
-        kernels: indices of the averaged kernels; None = all. Their probabilities are scaled to sum
-            to one.
+        kernels: indices of the averaged kernels, whose probabilities are scaled to sum to one;
+            None = all kernels.
         seed: seed of the samples.
 
     Returns:
@@ -162,7 +162,7 @@ def prune(
     Args:
         model: the model to prune.
         top: number of remaining kernels, at least 1.
-        samples: number S of samples in Eq. 13; None = as stored in the model.
+        samples: number of samples for the belief over kernels; None = as stored in the model.
         seed: seed of the samples; None = as stored in the model.
 
     Raises:

@@ -14,8 +14,8 @@ from gp_active_sensing.kernels.grammar import BASES, MOST, base_kernel, parse
 def sentences(level: int = 3) -> tuple[Expression, ...]:
     """Return all expressions of up to `level` base kernels, as in the paper.
 
-    The levels 1, 2 and 3 have 4, 24 and 144 expressions. Each level takes all expressions of the
-    level below. It adds or multiplies a base kernel to each sub-expression.
+    The levels 1, 2 and 3 have 4, 24 and 144 expressions. A level is made from all expressions of
+    the level below, by adding or multiplying a base kernel to each sub-expression.
 
     Raises:
         ConfigError: `level` is not 1 … `MOST`.

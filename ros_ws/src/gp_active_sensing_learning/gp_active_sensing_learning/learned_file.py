@@ -63,7 +63,6 @@ def _check(settings: HeaderReader) -> None:
 
 
 def _check_recipe(recipe: HeaderReader) -> None:
-    """Check the settings for reading test rows in the same way as the training data."""
     for key in ("kind", "map", "scenario"):
         if recipe.has(key):
             recipe.text(key)

@@ -118,7 +118,7 @@ class Model:
         return float(loss.detach()), gradient.astype(np.float64)
 
     def own_prior(self, parameters: FloatArray) -> float:
-        """Return the log prior density of `place_std`; 0 if it is not learned."""
+        """Return the log prior density of `place_std`; 0 if `place_std` is not learned."""
         if not self.problem.own:
             return 0.0
         return float(_normal(torch.tensor(parameters[-1]), math.log(PLACE_SHARE), SPREAD))
@@ -132,7 +132,7 @@ class Model:
         return np.asarray(VAGUE**2 * self.problem.basis.T @ weights)
 
     def _factor(self, parameters: FloatArray, rest: Any) -> tuple[Any, Any]:
-        """Return the Cholesky factor (m, m) of the covariance of z̄, and the noise variance."""
+        """Return the Cholesky factor (m, m) of the mean readings' covariance, and the noise."""
         problem = self.problem
         with torch.no_grad():
             lengths = torch.as_tensor(parameters[: problem.scales]).reshape(1, -1)

@@ -47,7 +47,7 @@ def predict_table(
 
     Args:
         model: the model.
-        source: CSV table with the model's inputs as columns. With a map, it has names of places.
+        source: CSV table with the model's inputs as columns, or with names of places of the map.
         out: file to write.
         topology: map whose features are the model's inputs; None = no map.
         place: column with the names of places; "" = a column with a usual name.
@@ -55,8 +55,8 @@ def predict_table(
 
     Raises:
         ConfigError: the features of the map are not the inputs of the model.
-        ReadingError: a table, column, name or number cannot be used. This includes time stamps
-            in place of the numbers that the model was learned from.
+        ReadingError: a table, column, name or number cannot be used, or a column has time stamps in
+            place of numbers.
         RunError: the file cannot be written.
     """
     if out.exists() and source.exists() and out.samefile(source):
@@ -142,7 +142,7 @@ def _of_places(
 
 
 def _noise(model: KernelModel, X: FloatArray) -> float:
-    """Return the noise variance of a reading. It is the same for all rows of X."""
+    """Return the noise variance of a reading, which is the same for all rows."""
     one = X[np.isfinite(X).all(axis=1)][:1]
     return float(predict(model, one, noisy=True)[1][0] - predict(model, one)[1][0])
 

@@ -1,7 +1,7 @@
 """Planners of other projects, which benchmarks call through the policy `external`.
 
 Each planner runs in its own Python environment. ``python benchmarks/adapters/make.py FOLDER`` makes
-the environments. ``GPAS_ADAPTERS=FOLDER`` names their folder for the benchmarks.
+the environments. ``GPAS_ADAPTERS=FOLDER`` names the folder of the environments for the benchmarks.
 """
 
 from __future__ import annotations

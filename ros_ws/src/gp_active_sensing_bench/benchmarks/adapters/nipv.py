@@ -26,7 +26,7 @@ FEWEST = 3
 
 
 class Session:
-    """Planner on one map, which `places` describes as in a message of the policy `external`."""
+    """Planner on one map. `places` is the description of the map from the policy `external`."""
 
     def __init__(self, places: dict[str, Any]) -> None:
         self.at = torch.tensor(places["positions"], dtype=torch.float64)

@@ -5,9 +5,9 @@ sparse Gaussian process then moves these points. The library senses along the pa
 metres are its distance budget, which the library treats as a penalty.
 
 The first path uses a length-scale of a quarter of the map. At the end of a path, the planner plans
-another path. With the option ``online``, it also plans again after ten readings, and whenever the
-number of readings has doubled. Later paths use hyper-parameters that the library fits to the
-readings. They have the driven places as fixed waypoints.
+another path. With the option ``online``, the planner also plans again after ten readings, and
+whenever the number of readings has doubled. Later paths use hyper-parameters that the library fits
+to the readings. The driven places are fixed waypoints of later paths.
 
 The library does not know roads and obstacles. The answer is therefore the permitted place nearest
 to the next place of the path. The program runs in the environment of ``sgptools.txt`` without this

@@ -1,1 +1,1 @@
-"""Live traffic by SUMO, with the robot as a vehicle. It needs the extra ``[sumo]``."""
+"""Live traffic by SUMO, with the robot as a vehicle. The extra ``[sumo]`` is required."""

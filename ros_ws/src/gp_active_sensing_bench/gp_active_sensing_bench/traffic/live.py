@@ -119,7 +119,7 @@ class LiveTraffic:
         return path[visit.index], round(1e9 * (visit.seconds - self._zero)), value
 
     def go(self, path: Sequence[int], then: Sequence[int] = ()) -> None:
-        """Set the path of the robot. `then` has the likely places after its end."""
+        """Set the path of the robot. `then` has the likely places after the path."""
         self._running()
         names = self.topology.names
         self.vehicle.drive([names[p] for p in path], [names[p] for p in then])
@@ -138,7 +138,7 @@ class LiveTraffic:
         return TrafficRobot(world, self, readings=readings, on_the_way=on_the_way)
 
     def close(self) -> None:
-        """End SUMO. Do nothing if it has not started."""
+        """End SUMO, if SUMO is running."""
         if self._session is not None:
             self._session.close()
             self._session = None

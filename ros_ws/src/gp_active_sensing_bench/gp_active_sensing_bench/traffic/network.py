@@ -20,8 +20,8 @@ class EdgeSpeeds:
     """Mean speed of the cars on each edge during a sliding time window.
 
     The mean speed is ``Σ n v Δt / Σ n Δt`` over the steps of the window, for n cars with mean speed
-    v. It includes standing cars, as in SUMO's edgeData. An edge without a car in the window keeps
-    its last mean speed. Before the first car, this is the speed on an empty edge.
+    v. Standing cars are included, as in SUMO's edgeData. An edge without a car in the window keeps
+    the last mean speed. Before the first car, an edge has the speed of an empty edge.
 
     Args:
         edges: (n,) ids of the edges.

@@ -114,7 +114,7 @@ class Session:
 
 
 def _load() -> Any:
-    """Import libsumo. Undo its changes of PROJ's environment variables."""
+    """Import libsumo. Undo the changes of PROJ's environment variables by this import."""
     before = {name: os.environ.get(name) for name in _PROJ}
     try:
         return importlib.import_module("libsumo")

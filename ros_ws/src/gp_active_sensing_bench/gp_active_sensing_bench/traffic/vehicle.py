@@ -1,4 +1,4 @@
-"""Robot as a vehicle in SUMO. It follows a path of edges and measures the time on each edge."""
+"""Vehicle in SUMO that follows a path of edges and measures the time on each edge."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class ProbeVehicle:
     """Vehicle that drives paths in SUMO.
 
     Without a path, the vehicle is parked off the road at the end of its last path. If a new path
-    begins with the expected next edge, the vehicle continues without a stop. Otherwise it enters
-    the first edge of the path at the next gap of the traffic.
+    begins with the expected next edge, the vehicle continues without a stop. Otherwise the vehicle
+    enters the first edge of the path at the next gap of the traffic.
 
     SUMO's default model has a constant speed during a step. The times of entering and leaving an
     edge are therefore exact.
@@ -94,7 +94,8 @@ class ProbeVehicle:
 
         Args:
             path: ids of consecutive edges.
-            then: likely edges after the path. The vehicle queues in a lane for the first of them.
+            then: likely edges after the path. The vehicle queues in a lane for the first likely
+                edge.
         """
         before, expected = self._path, self._after
         self._path = tuple(path)

@@ -1,4 +1,4 @@
-"""The command ``learn --kernels …``, and options that it shares with other commands."""
+"""The command ``learn --kernels …``, and options that several commands share."""
 
 from __future__ import annotations
 

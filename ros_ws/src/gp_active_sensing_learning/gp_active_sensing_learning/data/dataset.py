@@ -37,7 +37,7 @@ class ReadOptions:
         transform: name of the transform of the outputs, which is applied after `scale`.
         folder: folder for the rows of a large data set; None = keep all rows in memory.
         origins: time stamp of hour 0 for each input with time stamps; None = the first stamp.
-        held_out: True for test rows, see `Dataset.checked`.
+        held_out: True for test rows, which are not used for learning.
     """
 
     scale: float = 1.0
@@ -56,8 +56,8 @@ class Dataset:
     """Rows of inputs, with one output each.
 
     Args:
-        inputs: (n, d) inputs in their original units; may be a numpy memmap, float64 or float32.
-        outputs: (n,) outputs; may be a memmap.
+        inputs: (n, d) inputs in the original units, as an array or memmap of float64 or float32.
+        outputs: (n,) outputs, as an array or memmap.
         input_names: (d,) names of the inputs, such as x and y.
         source: source of the rows, for messages.
         notes: notes about the rows, a sentence each.
@@ -123,7 +123,7 @@ class Dataset:
             yield self.take(slice(start, start + size))
 
     def digest(self) -> str:
-        """Return a hash of all numbers in their order. The first call is O(n)."""
+        """Return a hash of all numbers in the order of the rows. The first call is O(n)."""
         return self._digest
 
     @cached_property
@@ -223,7 +223,7 @@ class Dataset:
 
 
 def transformed(values: FloatArray, transform: str, where: str) -> FloatArray:
-    """Return transformed values (m,); `where` begins the message of an error.
+    """Return transformed values (m,). `where` begins the message of an error.
 
     Raises:
         ReadingError: a value is outside the transform's domain.
@@ -250,10 +250,10 @@ def check_inputs(inputs: Sequence[str], known: Sequence[str], whose: str) -> Non
 
 
 def refuse_empty(source: str, columns: Sequence[str], known: IntArray, total: int) -> None:
-    """Reject a column that has no number; `known` (c,) counts the numbers in each column.
+    """Reject a column that has no number. `known` (c,) counts the numbers in each column.
 
     Raises:
-        ReadingError: a column has no number; the message names it.
+        ReadingError: a column has no number. The message names the column.
     """
     for name, count in zip(columns, known.tolist(), strict=True):
         if total and not count:

@@ -29,7 +29,7 @@ from gp_active_sensing_learning.data.table import (
 LEAST_PLACES = 8
 """Smallest number of places with a reading for learning hyper-parameters."""
 SNAP = 50.0
-"""Default of the largest distance between a position and its place [m]."""
+"""Default of the largest distance between a position and the nearest place [m]."""
 _SHOWN = 5
 _TIES = 6
 """Largest number of equally near places that are compared."""
@@ -43,7 +43,7 @@ class PriorReadings:
         places: (r,) place of each reading. A place may have several readings.
         values: (r,) values in the sensor's unit.
         held_out: True for test readings, which are not used for learning.
-        snap: largest distance of a position from its place [m]; None = the source names places.
+        snap: largest distance of a position from a place [m]; None = the source names places.
     """
 
     places: IntArray
@@ -103,11 +103,11 @@ def read_csv(
     Args:
         path: CSV file with a header.
         topology: the map.
-        place: column with the names of places; "" = the first of `PLACE_COLUMNS` in the table. A
-            table without any of them needs the columns x and y.
+        place: column with the names of places; "" = the first of `PLACE_COLUMNS` in the table, or
+            the columns x and y.
         value: column with the values; "" = value, reading or speed, or the only remaining column.
         scale: factor on the values.
-        snap: largest distance of a position from its place [m]; None = `usual_snap`.
+        snap: largest distance of a position from a place [m]; None = `usual_snap`.
         usual_snap: default of `snap` [m].
         held_out: True for test readings, which are not used for learning.
 
@@ -174,7 +174,9 @@ def read_scenario(scenario: Scenario, topology: Topology) -> PriorReadings:
 def read_run(
     path: Path, topology: Topology, *, quantity: str = "", held_out: bool = False
 ) -> PriorReadings:
-    """Return the readings of a quantity in the journal of a run; "" = the main quantity.
+    """Return the readings of a quantity in the journal of a run.
+
+    The quantity "" is the main quantity.
 
     Raises:
         RunError: `path` is not a run directory.

@@ -40,7 +40,7 @@ class RowRequest:
         value: column with the values of a table, or name of the quantity of a run.
         place: column with the names of places.
         scale: factor on the values.
-        snap: largest distance of a position from its place [m]; None = the default `usual_snap`.
+        snap: largest distance of a position from a place [m]; None = the default `usual_snap`.
         scenario, map_file: scenario or file that defines the map.
         overrides: overrides of the form ``a.b=value``.
         reading_topic, reading_field, pose_topic: topics and message field of a bag.
@@ -157,7 +157,7 @@ def is_bag(data: str) -> bool:
 
 
 def _job(config: BeliefConfig, topology: Topology, readings: PriorReadings) -> DataRequest:
-    """Return the data for learning, with a default kernel if none is configured."""
+    """Return the data for learning. Set a default kernel if the configuration has no kernel."""
     if config.kernel is None:
         along = topology.roads and set(topology.feature_names) <= {"x", "y"}
         config = dataclasses.replace(
@@ -174,7 +174,7 @@ def found_map(asked: RowRequest) -> tuple[BeliefConfig, Topology]:
     """Return the belief's configuration and the map that a request names.
 
     Raises:
-        ConfigError: not exactly one of `scenario` and `map_file` is given, or it cannot be used.
+        ConfigError: neither or both of `scenario` and `map_file` are given, or the map is invalid.
     """
     if (asked.scenario is None) == (asked.map_file is None):
         msg = (

@@ -36,8 +36,8 @@ def load_rows(
 ) -> Dataset:
     """Read the requested rows.
 
-    If the request names columns of inputs, a row has their values as inputs. Otherwise a row has
-    the features of the reading's place.
+    The inputs of a row are the columns that the request names. Without such columns they are the
+    features of the reading's place.
 
     Args:
         asked: the user's options.
@@ -119,7 +119,7 @@ def map_rows(job: DataRequest, output_name: str = "value", transform: str | None
 
 
 def is_table(data: str) -> bool:
-    """Return whether `data` is a CSV table. For a missing file its suffix decides."""
+    """Return whether `data` is a CSV table. The suffix decides for a missing file."""
     path = Path(data)
     suffix = path.suffix.lower()
     if path.is_dir() or is_bag(data):
@@ -132,7 +132,7 @@ def transform_override(overrides: Sequence[str], *, alone: bool = False) -> str 
 
     Args:
         overrides: overrides of the form ``a.b=value``.
-        alone: True to reject overrides of other keys.
+        alone: True to reject overrides of keys other than the transform.
 
     Raises:
         ConfigError: the transform is unknown, or `alone` forbids a key.
@@ -177,7 +177,7 @@ def _of_bag(asked: RowRequest, how: ReadOptions) -> Dataset:
 
 
 def asked_of(model: KernelModel, data: str, options: Mapping[str, Any]) -> RowRequest:
-    """Return the request for rows that test a model; `options` replace fields of the request."""
+    """Return the request for rows that test a model. `options` replace fields of the request."""
     recipe = model.recipe
     bag, table = is_bag(data), is_table(data)
     of_map = "scenario" in options or "map_file" in options

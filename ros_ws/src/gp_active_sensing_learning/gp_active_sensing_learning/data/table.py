@@ -42,7 +42,7 @@ def open_table(path: Path) -> Table:
 def value_column(table: Table, given: str, taken: Collection[str]) -> str:
     """Return the name of the column with values.
 
-    Without `given`, it is value, reading or speed, or the only column that is not in `taken`.
+    If `given` is "", the name is value, reading or speed, or the only name that is not in `taken`.
 
     Raises:
         ReadingError: there is no column with values, or several are possible.
@@ -277,7 +277,7 @@ def check_stamps(model: KernelModel, stamps: Mapping[str, str], source: str) -> 
         time stamp.
 
     Raises:
-        ReadingError: a column has time stamps; the message names it.
+        ReadingError: such a column has time stamps.
     """
     known = model.time_origins
     strange = [name for name in stamps if name in model.input_names and name not in known]

@@ -113,7 +113,7 @@ class TrainingProgress:
         finished: number of finished kernels in all groups.
         total: number of kernels in all groups.
         stage, stages: number of the current stage, counted from 1, and number of all stages.
-        iteration, iterations: number of steps taken in the current stage, and its largest number.
+        iteration, iterations: number of steps taken in the current stage, and limit of this number.
         rows: number of rows used in the current stage.
         bounds: estimated local ELBO of each of `kernels` [nat]; NaN for a dropped kernel.
     """

@@ -16,7 +16,7 @@ from gp_active_sensing_learning.kernel_selection.group import shape_of
 
 @dataclass(frozen=True)
 class _Leaves:
-    """All terms with the same base kernel: index of the composite kernel, indices in θ."""
+    """All l terms with one base kernel: composite kernel of each term, indices in θ."""
 
     kernels: Any  # (l,)
     lengths: Any  # (l, d)
@@ -26,7 +26,7 @@ class _Leaves:
 
 @dataclass(frozen=True)
 class _Shape:
-    """Kernels `first` to `last` - 1, whose expressions have equal shape; indices of scales in θ."""
+    """Kernels `first` … `last` - 1, which differ only in their base kernels."""
 
     expression: Expression
     first: int

@@ -60,7 +60,7 @@ def scaling_of(rows: Dataset, config: VbksConfig) -> Scaling:
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """Rows in random order. Stage s uses the first ``stages[s]`` of them, a fraction.
+    """Rows in random order. Stage s uses a fraction ``stages[s]`` of the rows.
 
     Args:
         rows: rows in their original units.
@@ -76,7 +76,7 @@ class Data:
 
     @cached_property
     def inducing(self) -> FloatArray:
-        """Initial inducing inputs (M, d), normalised. They are the same for all kernels."""
+        """Normalised initial inducing inputs (M, d) of all kernels."""
         return inducing_inputs(self, self.config.inducing)
 
     @staticmethod

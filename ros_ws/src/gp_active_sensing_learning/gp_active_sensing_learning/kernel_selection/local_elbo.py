@@ -29,7 +29,7 @@ _TABLE = 4_000_000
 
 @dataclass
 class Inducing:
-    """Natural parameters of q(v), or of q(u) if not whitened.
+    """Natural parameters of the Gaussian q of the inducing variables.
 
     Args:
         precision: (K, M, M) precision.
@@ -64,7 +64,7 @@ class Sums:
     rest: Any
 
     def plus(self, other: Sums) -> Sums:
-        """Return the sums over the rows of `self` and `other`; only one may include the prior."""
+        """Add the sums over other rows. `other` must not include the prior."""
         return Sums(
             self.precision + other.precision, self.linear + other.linear, self.rest + other.rest
         )
@@ -119,7 +119,7 @@ def sums(
         y: (b,) outputs of the rows.
         weight: number of rows that each given row represents.
         floor: smallest standard deviation of the noise.
-        whitened: True for q(v), False for q(u).
+        whitened: True for whitened inducing variables.
         prior: True to include the terms of the prior.
         chunk: number of rows that are processed at a time; None = as many as fit into the cache.
     """
@@ -191,7 +191,7 @@ def batch_bound(
         q: fixed q(u); None = the best q(u) for the given rows.
         weight: number of rows that each given row represents.
         floor: smallest standard deviation of the noise.
-        whitened: True for q(v), False for q(u).
+        whitened: True for whitened inducing variables.
     """
     L = prior_factor(covariances, theta, Z)
     noise = noise_variance(theta, floor)

@@ -43,7 +43,7 @@ class _Prior:
 
 
 class Optimiser:
-    """Optimiser of K kernels. C_θ is the lower Cholesky factor of the covariance of q(θ).
+    """Optimiser of K kernels.
 
     Args:
         composites: kernel of each row of the state, in the order of `order_by_shape`.
@@ -77,11 +77,11 @@ class Optimiser:
 
     @property
     def whitened(self) -> bool:
-        """True if q(u) is stored in whitened form. This is faster, and requires a point q(θ)."""
+        """True if q(u) is stored in whitened form, which is faster but requires a point q(θ)."""
         return not self.full
 
     def root(self, state: State) -> Any:
-        """Return C_θ (K, P, P)."""
+        """Return the Cholesky factor (K, P, P) of the covariance of q(θ)."""
         return theta_root(state.raw, self._prior.used, point=not self.full)
 
     def price(self, mean: Any, root: Any) -> Any:
@@ -151,7 +151,7 @@ class Optimiser:
         """Update q(u), q(θ) and the inducing inputs by one step.
 
         Args:
-            state: state of the kernels. It is changed in place.
+            state: state of the kernels, which the step changes in place.
             X: (b, d) inputs of a mini-batch.
             y: (b,) outputs of the mini-batch.
             eta: (K, P) standard normal samples.
@@ -215,11 +215,12 @@ class Optimiser:
     # -- the curvature of q(θ) -------------------------------------------------------------------
 
     def settle(self, state: State, X: Any, y: Any, weight: float, total: Sums) -> None:
-        """Set C_θ from the curvature of the bound at the mean of q(θ), given q(u).
+        """Set the covariance of q(θ) from the curvature of the bound at its mean, given q(u).
 
         The best Gaussian q(θ) has a precision of minus the expected second derivative of the bound
         [Opper2009, Eq. 14]. Finite differences of the gradient at the mean approximate this
-        derivative. Directions in which the bound is not concave use its absolute value.
+        derivative. Directions in which the bound is not concave use the absolute value of this
+        derivative.
 
         Args:
             state: state of the kernels. `raw` is changed in place.

@@ -44,7 +44,7 @@ def judge(state: State, bound: Any, config: VbksConfig, rows: int, *, first: boo
     An infinite or NaN bound restores the best state. A plateau reduces the step size.
 
     Args:
-        state: state of K restarts. It is changed in place.
+        state: state of K restarts, which is changed in place.
         bound: (K,) estimates of the local ELBOs.
         config: tolerance and patience.
         rows: number of rows that the bounds represent.
@@ -67,7 +67,7 @@ def judge(state: State, bound: Any, config: VbksConfig, rows: int, *, first: boo
 
 
 def _put_back(state: State, bad: Any) -> None:
-    """Restore the best state of the restarts in the mask `bad` (K,). Reduce their step size."""
+    """Restore the best state of the restarts in the mask `bad` (K,), with a smaller step size."""
     for variable, kept in zip(state.variables, state.kept, strict=True):
         variable[bad] = kept[bad]
     for moment in state.moments:
@@ -211,7 +211,7 @@ class Restarts:
     # -- selection -----------------------------------------------------------------------------
 
     def set_aside(self, bound: Any, *, first: bool) -> bool:
-        """Let converged and dropped restarts wait. Return True if there are any."""
+        """Let converged and dropped restarts wait. Return True if a restart waits now."""
         state, config = self.state, self.config
         converged, given_up = leaving(state, bound, first=first, full=self.full)
         going = converged | given_up
@@ -241,7 +241,7 @@ class Restarts:
         self.prepare()
 
     def race(self, share: float) -> bool:
-        """Drop the worse restarts after a fraction `share` of all steps. Return True if any.
+        """Drop the worse restarts after a fraction `share` of all steps. Return True on a drop.
 
         Successive halving [Jamieson2016] keeps ``ceil(S / 2^h)`` of the S restarts of a kernel
         after h halvings. Waiting restarts are ranked with the active restarts.

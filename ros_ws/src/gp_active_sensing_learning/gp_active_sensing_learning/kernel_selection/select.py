@@ -49,7 +49,7 @@ def select_kernels(
         expressions: the kernels.
         config: settings of VBKS.
         jobs: number of processes.
-        progress: callback. Several processes call it only after each group of kernels.
+        progress: callback. With several processes, the callback is called after each kernel group.
         checkpoint: directory for checkpoint files; None = no checkpoint.
         resume: True to continue from the checkpoint.
 
@@ -124,7 +124,7 @@ def _prepare(
 def _signature(rows: Dataset, names: Sequence[str], config: VbksConfig) -> str:
     """Return a checksum of the rows, the kernels and the settings of the optimisation.
 
-    Settings of the belief over kernels are left out: they do not affect the optimisation.
+    Settings of the belief over kernels are left out, because the optimisation does not use them.
     """
     settings = to_mapping(config)
     for key in ("prior_std", "samples"):
@@ -222,14 +222,15 @@ def learn_model(
     """Learn a belief over kernels in one or two steps.
 
     With `way.refit`, a screening of all kernels is followed by a refit of the best kernels. The
-    model then has the history of the screening. ``settings["screening"]`` has its results.
+    model then has the history of the screening. ``settings["screening"]`` has the results of the
+    screening.
 
     Args:
         rows: data set.
         expressions: the kernels.
         config: settings of VBKS. With a refit, `inducing` applies to the screening.
         way: settings of the refit, the processes and the checkpoint.
-        progress: callback. Its first argument is learning, screening or refit.
+        progress: callback, called with the name of the step (learning, screening, refit).
 
     Raises:
         ConfigError: the settings require a GPU, and there is no GPU.

@@ -103,7 +103,7 @@ class State:
 
 
 def theta_root(raw: Any, used: Any, *, point: bool) -> Any:
-    """Return C_θ (K, P, P) from `State.raw`, with zeros for padding and for a point q(θ)."""
+    """Return the Cholesky factor (K, P, P) of q(θ) from `State.raw`; zeros for a point q(θ)."""
     if point:
         return torch.zeros_like(raw)
     diagonal = torch.exp(torch.diagonal(raw, dim1=1, dim2=2))
@@ -112,7 +112,7 @@ def theta_root(raw: Any, used: Any, *, point: bool) -> Any:
 
 
 def scaled_root(raw: Any, factor: float) -> Any:
-    """Return the value of `State.raw` for C_θ times `factor`."""
+    """Return the value of `State.raw` after scaling the standard deviations of q(θ) by `factor`."""
     diagonal = torch.diagonal(raw, dim1=1, dim2=2) + math.log(factor)
     return factor * torch.tril(raw, -1) + torch.diag_embed(diagonal)
 
@@ -183,7 +183,7 @@ _SPREAD = 0xE7A
 
 
 class Draws:
-    """Random samples for K restarts. They do not depend on other restarts.
+    """Random samples for K restarts. The samples of a restart do not depend on other restarts.
 
     Args:
         kernels: (K,) kernel of each restart.
@@ -215,7 +215,7 @@ class Draws:
     def spread(self, count: int) -> FloatArray:
         """Return quasi-random standard normal samples (S, K, P), which are always the same.
 
-        They come from a scrambled Sobol sequence [Owen1998]. S is a power of two.
+        The samples are from a scrambled Sobol sequence [Owen1998]. S is a power of two.
         """
         from scipy.special import ndtri
         from scipy.stats.qmc import Sobol

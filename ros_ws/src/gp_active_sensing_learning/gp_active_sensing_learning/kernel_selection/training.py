@@ -77,7 +77,7 @@ class Training:
         self._finished = FinishedGroup(bounds={name: [] for name in self.population.names})
 
     def run(self) -> FinishedGroup:
-        """Optimise the group to its end, from a checkpoint if there is one."""
+        """Optimise the group. Continue from a checkpoint if there is a checkpoint."""
         population = self.population
         if not self._resumed():
             sample = self.data.sample(0, _SAMPLE)
@@ -192,7 +192,7 @@ class Training:
     def _narrow(self, sample: tuple[FloatArray, FloatArray], weight: float) -> None:
         """Scale the standard deviations of q(θ) by the best factor in `_WIDTHS`.
 
-        This is necessary because the curvature is a local estimate.
+        The curvature alone is only a local estimate of the standard deviations.
         """
         state, optimiser = self.population.state, self.population.optimiser
         etas = self._spread(_ESTIMATES)
@@ -298,7 +298,7 @@ class Training:
         write_checkpoint(self.group.checkpoint, facts, arrays, self._finished)
 
     def _resumed(self) -> bool:
-        """Restore the checkpoint. Return True if there is one."""
+        """Restore the checkpoint. Return False if there is no checkpoint."""
         path = self.group.checkpoint
         if path is None or not self.group.resume or not path.exists():
             return False

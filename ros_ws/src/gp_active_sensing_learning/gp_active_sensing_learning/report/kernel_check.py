@@ -175,7 +175,7 @@ def domain(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return minimum, maximum and median (d,) of the test rows' inputs, in original units.
 
-    If `check` is None, the inducing inputs of the first kernel are used instead.
+    If `check` is None, the inducing inputs of the first kernel replace those of the test rows.
     """
     if check is not None:
         X = check.inputs

@@ -41,8 +41,8 @@ _SCRIPTS = ("base.js", "chart.js", "map.js", "heat.js", "kernels.js")
 def write_kernel_page(model: KernelModel, path: Path | str, rows: Dataset | None = None) -> Path:
     """Write the page of a model and return its path.
 
-    The page is one HTML file that needs no network. With many rows or kernels it shows a subset,
-    and states which one.
+    The page is one HTML file that needs no network. With many rows or kernels the page shows a
+    stated subset.
 
     Args:
         model: the model.
@@ -108,7 +108,7 @@ def _samples(model: KernelModel) -> int:
 
 
 def _compared(model: KernelModel, found: ModelCheck | None, seed: int) -> FloatArray:
-    """Return inputs (m, d) at which kernels are compared. Without test rows they are random."""
+    """Return inputs (m, d) for comparing kernels: those of the test rows, or random inputs."""
     if found is not None:
         some = np.linspace(0, len(found.inputs) - 1, min(_COMPARED, len(found.inputs)))
         return np.asarray(found.inputs[np.unique(some.astype(int))])
@@ -246,7 +246,7 @@ _WORDS = {
     "PER": "roughness within a period",
     "LIN": "length of the slope",
 }
-"""Names of the length-scale parameter for base kernels in which it is not a length-scale."""
+"""Meaning of the parameter length-scale in base kernels where it is no length-scale."""
 
 
 @dataclass(frozen=True)

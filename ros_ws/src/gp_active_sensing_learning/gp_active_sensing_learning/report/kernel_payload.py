@@ -60,7 +60,7 @@ def output_of(model: KernelModel) -> str:
 
 
 def _belief(model: KernelModel) -> dict[str, Any]:
-    """Return q* and softmax of the most probable kernels, and sums over all other kernels."""
+    """Return the probabilities of the most probable kernels, and sums over all other kernels."""
     belief = model.belief
     larger = np.maximum(belief.probabilities, belief.softmax)
     count = min(max(int((larger >= _LEAST).sum()), _FEW), BARS, len(larger))
