@@ -144,7 +144,7 @@ def _freeways(folder: Path) -> tuple[Network, Roads]:
 
 
 def _roads(network: Network) -> Roads:
-    """Return the map of a road network. Suppress its warnings."""
+    """Return the map of a road network. Suppress warnings of the loader."""
     logger = logging.getLogger("gp_active_sensing.topology")
     before = logger.level
     logger.setLevel(logging.ERROR)

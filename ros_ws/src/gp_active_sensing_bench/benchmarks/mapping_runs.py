@@ -153,7 +153,7 @@ def mission(task: Task, field: Field, step: float, policy: Mapping[str, Any]) ->
 
 
 def _drive(loop: SensingLoop, path: Sequence[int], noisy: Any, went: list[int]) -> int:
-    """Drive along `path` and read the wanted places of the path. Return the last place."""
+    """Drive along `path` and read the places that the loop requests. Return the last place."""
     for place in path:
         went.append(place)
         if loop.wants(place):

@@ -277,7 +277,7 @@ def check_stamps(model: KernelModel, stamps: Mapping[str, str], source: str) -> 
         time stamp.
 
     Raises:
-        ReadingError: such a column has time stamps.
+        ReadingError: an input that had numbers has time stamps.
     """
     known = model.time_origins
     strange = [name for name in stamps if name in model.input_names and name not in known]

@@ -238,7 +238,7 @@ _NOISES = (0.05, 0.3)
 _ROWS, _INDUCING = 192, 24
 """Largest number of rows, and of inducing inputs, for comparing initial values of θ."""
 _APART = 0.3
-"""Smallest RMS difference between the initial θ of two restarts, in prior deviations."""
+"""Smallest RMS difference of initial θ between two restarts, in prior standard deviations."""
 
 
 def best_starts(
