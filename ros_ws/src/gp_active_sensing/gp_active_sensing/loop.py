@@ -77,7 +77,7 @@ class SensingLoop:
         belief: belief before the first reading. The loop owns and changes it.
         policy: policy that chooses the next place.
         budget: budget of the mission, including its end place.
-        seed: key of all random choices; decision number i uses the generator keyed (seed, i).
+        seed: seed of all random choices; decision i uses a generator seeded with [seed, i].
         limit: default limit on the computing of one decision.
         retries: number of further visits before a place without a reading is set aside.
         snap_distance: largest distance between a reading's position and a place [m].
@@ -279,7 +279,7 @@ class SensingLoop:
         declared: Collection[int],
         began: Collection[str],
     ) -> None:
-        """Restore the closing and opening of places from before a restart.
+        """Close and open places again as before a restart.
 
         Raises:
             ValueError: a place is not on the map.
@@ -324,8 +324,8 @@ class SensingLoop:
     def of(self, quantity: str = "", *, leads: bool = False) -> Receiver:
         """Return the receiver of a quantity's readings; for the main quantity, the loop itself.
 
-        With `leads`, readings of the quantity cost the budget. Use this for a probe that does not
-        measure the main quantity.
+        With `leads`, readings of the quantity cost the budget. Use `leads` for a probe that does
+        not measure the main quantity.
 
         Raises:
             ReadingError: there is no such quantity.
@@ -458,7 +458,7 @@ class SensingLoop:
         """Check a reading and find its place, but do not use the reading.
 
         Raises:
-            ReadingError: the reading is invalid; the error has the reason for the counts.
+            ReadingError: the reading is invalid, for the `reason` in the error.
         """
         placed = self._placed(reading)
         self._check_stamp(reading)
@@ -616,8 +616,8 @@ class SensingLoop:
             waiting: places of other probes that wait for a decision, by name.
             now_ns: time of the decision [ns], for a field that changes; None = keep the time.
             heading: heading of a probe with a turning radius [rad]; None = unknown.
-            carried: names of the quantities that the probe measures; None = all quantities. The
-                first quantity completes a visit.
+            carried: names of the quantities that the probe measures; None = all quantities. A
+                reading of the first quantity completes a visit.
 
         Returns:
             The plan. When the mission is over, it has a reason and no waypoint.
@@ -782,7 +782,7 @@ class SensingLoop:
         return "; ".join(found)
 
     def readings_for(self, probe: str, pending: Collection[int]) -> int | None:
-        """Return the readings left for a probe, without reserved readings; None = no limit."""
+        """Return the number of unreserved readings that remain for a probe; None = no limit."""
         left = self.remaining.readings
         if left is None:
             return None
@@ -830,7 +830,7 @@ class SensingLoop:
         self.policy_state = state
 
     def replay_way_home(self, probe: str = "") -> None:
-        """Restore from before a restart that the last plan led to the end place."""
+        """Record, after a restart, that the last plan led to the end place."""
         self.returning_home = True
         self.reservations.drop(probe)
 

@@ -38,8 +38,7 @@ def by_name(
 def may_follow(name: str, main: Belief, quantities: Mapping[str, QuantityBelief]) -> bool:
     """Return whether a quantity with the link `AUTO` may be linked to the main quantity.
 
-    The link is not possible if the quantity or the main quantity changes in time. It is not
-    possible either if another quantity is linked to the quantity.
+    Both quantities must be constant in time, and no other quantity may be linked to `name`.
     """
     changing = main.drift.changing or quantities[name].belief.drift.changing
     return not changing and all(q.link != name for q in quantities.values())
@@ -58,9 +57,9 @@ class QuantityLinks:
             for name, q in quantities.items()
             if q.link is not None and (q.link != AUTO or may_follow(name, belief, quantities))
         }
-        """Target of each quantity's link by name; "" = the main quantity."""
+        """Targets of the links by name of the linked quantity; "" = the main quantity."""
         self.templates = {name: quantities[name].belief for name in self.sources}
-        """Beliefs without links and readings, by name."""
+        """Beliefs about the linked quantities before any reading, by name."""
         known = ["", *(name for name in quantities if name not in self.sources)]
         for name, source in self.sources.items():
             if source not in known:

@@ -97,7 +97,7 @@ class BudgetReservations:
     ) -> int:
         """Return the number of readings that are reserved for the probes other than `probe`.
 
-        These are readings at the `pending` waypoints, and at unobserved places on the routes there.
+        These are readings at the `pending` waypoints, and at unobserved places on the way.
         """
         ways = [each for other, each in self._ways.items() if other != probe]
         visits = {
@@ -116,8 +116,7 @@ class BudgetReservations:
 class BatchPlan:
     """Plans that were chosen together for several probes, stored in the policy's state.
 
-    The plans are valid until the next reading that costs the budget. Each probe takes its plan at
-    its next decision.
+    The plans are valid until the next reading that costs the budget.
     """
 
     def __init__(self, state: PolicyState, readings: int) -> None:

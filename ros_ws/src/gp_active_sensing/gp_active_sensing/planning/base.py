@@ -77,7 +77,7 @@ class Candidates:
         """Return the plan to drive to the candidate at `index`, with the values of all candidates.
 
         `least` and `most` (A,) are lower and upper bounds on the values. If `most` is None, `least`
-        is exact. The plan gets the bounds of its candidate, if `fields` has no other bounds.
+        has the exact values. The plan gets the bounds of its candidate; `fields` may replace them.
         """
         lower, upper = least.tolist(), (least if most is None else most).tolist()
         values = tuple(map(CandidateValue, self.locations.tolist(), lower, upper))
@@ -126,7 +126,7 @@ class QueriesExpert(Protocol):
         state: PolicyState,
         places: Collection[int] | None = None,
     ) -> Sequence[int]:
-        """Return the places to ask about. The expert knows only `places`; None = all places."""
+        """Return the places to ask the expert about, among `places`; None = all places."""
 
 
 @runtime_checkable
@@ -199,7 +199,7 @@ def rest(policy: Policy) -> None:
 
 
 def drift_of(policy: Policy) -> DriftConfig | None:
-    """Return the drift model that a policy defines; None if it defines none."""
+    """Return the drift model that a policy defines; None = the policy defines no drift model."""
     drift = getattr(policy, "drift", None)
     return drift() if drift else None
 

@@ -152,7 +152,7 @@ def _features(candidates: MergedCandidates) -> FloatArray:
 
 
 def _groups(weights: FloatArray, features: FloatArray, most: int) -> IntArray:
-    """Return the number of each candidate's group, (L,)."""
+    """Return the number of the group of each hyperparameter candidate (L,)."""
     L = len(weights)
     weight = weights.copy()
     centred = features - weights @ features

@@ -27,10 +27,7 @@ _TOLERANCE = 1e-9
 
 
 class FeasibleMove(NamedTuple):
-    """Drive to `place` that a probe can afford.
-
-    `reads` contains `place`, and the places on the route that may get their first reading.
-    """
+    """Affordable drive to `place`; `reads` are the places that may get their first reading."""
 
     place: int
     route: Route
@@ -73,9 +70,9 @@ class BudgetConstraint:
         return tuple(self.topology.ways_to(end, unit) for unit in by)
 
     def costs_home(self, by: str) -> FloatArray | None:
-        """Return the (n,) costs to the end place ["metres" or "seconds"]; None = no end place.
+        """Return the (n,) costs to the end place in the unit of `by`; None = no end place.
 
-        An infinite cost means that there is no route.
+        `by` is "metres" or "seconds". An infinite cost means that there is no route.
         """
         ways = self.ways_home
         if not ways:
@@ -179,7 +176,7 @@ class BudgetConstraint:
 
 
 def least_of(one: Budget, other: Budget) -> Budget:
-    """Return the smaller limits of two budgets with the same end place."""
+    """Return a budget with the smaller of both limits, for two budgets with the same end place."""
 
     def least(a: float | None, b: float | None) -> float | None:
         return a if b is None else b if a is None else min(a, b)
@@ -194,7 +191,7 @@ def least_of(one: Budget, other: Budget) -> Budget:
 
 
 def in_metres(budget: Budget, speed: float | None) -> Budget:
-    """Return a budget with seconds converted to metres at the probe's speed [m/s], if known.
+    """Return a budget with seconds converted to metres by the probe's speed [m/s], if not None.
 
     Policies compute seconds from the speeds of the map, not from the speed of the probe.
     """

@@ -25,7 +25,7 @@ Entries: TypeAlias = Callable[[IntArray, IntArray], FloatArray]
 
 
 def checked(diagonal: FloatArray, k: int) -> FloatArray:
-    """Return a kernel's diagonal (m,) as floats.
+    """Check the diagonal (m,) of a kernel, and return the diagonal as floats.
 
     Raises:
         ValueError: k is below 0 or above m, or an entry is negative or not finite.

@@ -76,7 +76,6 @@ def gap_of(policy: str, lower: float, upper: float) -> float | None:
 
 
 def _class_of(policy: str) -> object:
-    """Return the class of a policy; None if the policy is not installed."""
     try:
         return policies.factory(policy)
     except ActiveSensingError:
@@ -95,7 +94,7 @@ def outcome(
 
     Args:
         expected: predicted mean and standard deviation of the reading.
-        value: mean reading of the visit; None without a reading.
+        value: mean reading of the visit; None = no reading.
         unit: unit of the field.
         set_aside: True if the place was set aside without a reading.
         blocked: why the probe could not reach the place; "" = the place was reachable.
@@ -116,9 +115,7 @@ def outcome(
 def elsewhere(record: Mapping[str, Any], names: Sequence[str]) -> tuple[str, ...]:
     """Return sentences that compare the information at the visited and at the chosen place.
 
-    Args:
-        record: record of a stage, from a replay that followed the probe.
-        names: (n,) names of the places.
+    The `record` of the stage is from a replay that followed the probe.
     """
     went, information = record.get("went"), record.get("information") or {}
     if not isinstance(went, int) or not 0 <= went < len(names):

@@ -198,7 +198,7 @@ class Running:
         question: Callable[[float], Mapping[str, Any]],
         seconds: float,
     ) -> Mapping[str, Any]:
-        """Ask the program. Start it first if necessary, and send it the map if it is new.
+        """Ask the program a question. Start the program and send the map first, if necessary.
 
         Args:
             policy: policy with the command of the program, and the additional wait after a start.

@@ -206,7 +206,6 @@ class PlannerProgram:
         return f"has ended (signal {-code})" if code < 0 else f"has ended (exit code {code})"
 
     def _drop_unasked(self) -> None:
-        """Drop output that the program wrote without a question."""
         with self._changed:
             unasked = bytes(self._answers)
             self._answers.clear()

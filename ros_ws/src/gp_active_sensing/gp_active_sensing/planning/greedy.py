@@ -40,7 +40,7 @@ _MANY = 10_000
 
 
 def freeze(belief: Belief, weights: FloatArray) -> dict[str, Any]:
-    """Return a policy state with `weights` (L,) and, if needed, the hyperparameter candidates."""
+    """Return a state with `weights` (L,), and the hyperparameter candidates if they may change."""
     frozen: dict[str, Any] = {"weights": weights.tolist()}
     if belief.grid is not None:
         frozen["candidates"] = _candidates(belief).tolist()
@@ -55,8 +55,8 @@ def thaw(frozen: dict[str, Any], belief: Belief) -> FloatArray:
     """Return the weights (L,) in a state from `freeze`, for the present candidates of a belief.
 
     If the candidates have changed, each weight moves to the nearest present candidate of the same
-    kernel. Distances use logarithms of length-scales, signal and noise, and slopes of the
-    amplitude.
+    kernel. The distance is between logarithms of length-scales, signal and noise, and between
+    slopes of the amplitude.
     """
     weights = np.array(frozen["weights"])
     if "candidates" not in frozen:
@@ -92,7 +92,7 @@ def _candidates(belief: Belief) -> FloatArray:
 
 
 def _slopes(belief: Belief, width: int = 0) -> FloatArray:
-    """Return the slopes (L, p) of the candidates' amplitudes [`SLOPE`]; p is at least `width`."""
+    """Return the slopes (L, p) of amplitudes in units of `SLOPE`; p is at least `width`."""
     candidates = belief.covariance.hyperparameters
     width = max(width, *(len(h.amplitude_slopes) for h in candidates))
     return np.array([h.amplitude_slopes or (0.0,) * width for h in candidates]) / SLOPE
@@ -153,8 +153,8 @@ def expected_entropy(
 class MaxEntropy(Greedy):
     """Largest entropy of the next reading, ``argmax_x H[Z_x | z_D]``.
 
-    For several quantities, the score is a weighted sum over the quantities. For one quantity, the
-    choice is that of policy bal with horizon 1. [Hoang2014, Eq. 6 at the last stage]
+    For several quantities, the score is a weighted sum over the quantities. For one quantity,
+    policy bal with horizon 1 makes the same choice. [Hoang2014, Eq. 6 at the last stage]
     """
 
     unit = "nat"
@@ -198,10 +198,10 @@ class MutualInformation(Greedy):
     .. math:: \arg\max_x \sum_\lambda b(\lambda) \big( H[Z_x | z_D, \lambda]
         - H[Z_x | Z_{X \setminus (D \cup x)}, \lambda] \big)
 
-    The first term alone (`ie`) prefers the edge of the map. The second term subtracts information
-    that no unobserved place shares. The score ignores information about the hyperparameters λ,
-    and may be negative. On a large map, the second term uses only the `neighbourhood` places that
-    are most correlated with x. The score is then a lower bound.
+    The first term alone (`ie`) prefers the edge of the map. The second term subtracts the
+    uncertainty that readings at all other places would leave. The score ignores information about
+    the hyperparameters λ, and may be negative. On a large map, the second term uses only the
+    `neighbourhood` places that are most correlated with x. The score is then a lower bound.
     """
 
     unit = "nat"
@@ -273,7 +273,7 @@ class _ReadingVariances:
         return self._bracketed(variance, others)
 
     def given_nearest(self, locations: IntArray, others: IntArray, k: int) -> FloatArray:
-        """Return the (L', A) variances of a reading, given readings at k most correlated places."""
+        """Return the (L', A) variances of a reading given the k most correlated `others`."""
         variance = np.empty((len(self.live), len(locations)))
         step = max(1, _NUMBERS // (len(self.live) * max(k * k, len(others))))
         for start in range(0, len(locations), step):

@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 _PAUSE = 8
 """Divisor of the remaining readings. The quotient is the number of readings to the next bound."""
 _LARGEST = 2_000_000
-"""Largest number of entries of a covariance for the bound."""
+"""Largest number of covariance entries for which `advantage_over_apgd` computes the bound."""
 
 
 class _TimeIsUpError(Exception):
@@ -61,7 +61,7 @@ class ImplicitExploration(Greedy):
         low=0.0,
     )
     look_ahead: ClassVar[int] = 40
-    """Number of readings by apgd that are simulated for the bound."""
+    """Number of readings for which `apgd` is simulated to compute the bound."""
 
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         """Choose the next place; see `Policy.plan`.
@@ -142,7 +142,7 @@ def advantage_over_apgd(
 
     Args:
         request: belief, map and remaining budget, with a number k of readings.
-        options: candidates of the next move.
+        options: places that may be next.
         look_ahead: number of readings for which `apgd` is simulated.
         check: function that raises when the time is over.
 

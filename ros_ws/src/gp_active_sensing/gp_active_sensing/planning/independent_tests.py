@@ -18,13 +18,13 @@ from gp_active_sensing.util.ties import first_best
 _CLIPS = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 """Possible clipping limits of a test's statistic [variances of a reading]."""
 _QUANTILES = 160
-"""Number of quantiles of the normal distribution in an expectation."""
+"""Number of quantiles of a normal distribution that approximate an expectation."""
 _NEAR_BEST = 0.95
 """Smallest difference of a pair's two correlations, as a fraction of the largest difference."""
 _LEAST_DIFFERENCE = 1e-6
 """Smallest difference of a pair's two correlations that a test can use."""
 _ANCHORS = 400
-"""Largest number of places whose partners are searched."""
+"""Largest number of places for which the second place of a pair is searched."""
 _NUMBERS = 2_000_000
 """Largest number of entries of a temporary array."""
 
@@ -69,7 +69,7 @@ class PairTest:
 
     @classmethod
     def for_pair(cls, pair: Pair, variance: float, differences: bool) -> PairTest:
-        """Return the test whose clip needs the fewest pairs with the correlations of `pair`."""
+        """Return the test that needs the fewest pairs like `pair`, among all clipping limits."""
         tests = [cls(variance, differences, clip * variance) for clip in _CLIPS]
         return min(tests, key=lambda test: test.pairs_needed(pair, 0.05))
 
@@ -98,7 +98,7 @@ class PairTest:
         return math.exp(-count * rate)
 
     def pairs_needed(self, pair: Pair, error: float) -> float:
-        """Return the number of pairs for an error probability of `error`; inf = no number."""
+        """Return the number of pairs for an error probability of `error`; inf = not possible."""
         rate = -math.log(max(self.error(pair, 1), 1e-300))
         return math.ceil(-math.log(error) / rate) if rate > 1e-12 and error > 0.0 else math.inf
 
@@ -138,7 +138,7 @@ class LengthScales:
         self.values: list[float] = np.unique(self._all[possible]).tolist()
 
     def inside(self, low: float, high: float) -> list[float]:
-        """Return the length-scales from `low` to `high`, or the nearest length-scale."""
+        """Return the length-scales from `low` to `high`; if there are none, the nearest."""
         inside = [value for value in self.values if low <= value <= high]
         middle = math.sqrt(low) * math.sqrt(high)
         return inside or [min(self.values, key=lambda value: abs(math.log(value / middle)))]
@@ -225,14 +225,13 @@ class _Correlations:
     candidates: IntArray
 
     def of(self, rows: IntArray, columns: IntArray) -> FloatArray:
-        """Return the (2, r, c) prior correlations for both candidates."""
+        """Return the (2, r, c) prior correlations for both hyperparameter candidates."""
         latent = self.covariance.between(rows, columns)[self.candidates]
         v = np.sqrt(self.covariance.variance(rows)[self.candidates])
         w = np.sqrt(self.covariance.variance(columns)[self.candidates])
         return np.asarray(latent / v[:, :, None] / w[:, None, :])
 
     def by_rows(self, rows: IntArray, columns: IntArray) -> Iterator[FloatArray]:
-        """Yield the results of `of` for chunks of rows."""
         L = len(self.covariance.hyperparameters)
         step = max(1, _NUMBERS // (L * len(columns)))
         for start in range(0, len(rows), step):

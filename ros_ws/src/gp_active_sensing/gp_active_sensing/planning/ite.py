@@ -93,7 +93,7 @@ class ExplicitExploration:
         0.5, help="largest fraction of the budget of readings for the tests", low=0.0, high=1.0
     )
     independence: ClassVar[float] = 0.3
-    """Largest correlation between two pairs of a test, under the longer length-scale."""
+    """Largest correlation between places of two pairs, under the longer length-scale."""
 
     def check(self, belief: Belief, topology: Topology) -> None:
         """Check that the map has no moves, and that one length-scale applies to all features.

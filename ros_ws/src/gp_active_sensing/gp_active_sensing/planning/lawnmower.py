@@ -31,7 +31,7 @@ class PlannedRows:
 
 
 class Found(NamedTuple):
-    """Result of a search: densest rows, whether the rows fit into the budget, and effort."""
+    """Result of a search: densest rows, whether the rows fit into the budget, and search effort."""
 
     laid: PlannedRows
     fits: bool
@@ -151,7 +151,6 @@ class _Layer:
         return fits(laid.trip, self._constraint)
 
     def home(self, laid: PlannedRows) -> float:
-        """Return the cost from the last row to the end place, in the unit of `by`; 0 = no end."""
         home = self._constraint.costs_home(self.by)
         if home is None or laid.trip is None or not laid.trip.path:
             return 0.0
@@ -159,7 +158,7 @@ class _Layer:
         return cost if math.isfinite(cost) else 0.0
 
     def densest(self, family: Sequence[Rows]) -> int | None:
-        """Return the index of the densest rows that fit into the budget; None = none fits."""
+        """Return the index of the densest rows that fit into the budget; None = no rows fit."""
         low, high = -1, len(family)
         number = high - 1
         while low < number < high and not self.stopped:
@@ -187,7 +186,7 @@ class Lawnmower(RoutePolicy):
 
     Unavailable and too expensive places are skipped. After the rows, the nearest places follow. If
     a target error of the map ends the mission, the map is covered in passes. The rows of a pass lie
-    between the rows of earlier passes. Several probes share the rows. Roads need policy `spread`.
+    between the rows of earlier passes. Several probes share the rows. On roads, use `spread`.
     """
 
     spacing: float | None = param(

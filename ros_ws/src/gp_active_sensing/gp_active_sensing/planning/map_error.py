@@ -54,7 +54,7 @@ _NO_VARIANCE = 1e-300
 _KNOWN = 1e-12
 """Variance below which a place counts as known, as a fraction of the largest variance."""
 _WORTHWHILE = 1e-9
-"""Smallest relative improvement by an exchange of places that is not a rounding error."""
+"""Relative improvement below which an exchange of places counts as a rounding error."""
 _FEW = 48
 """Largest number of places for an estimate of a quantity's variance over the map."""
 _LEAST = 1e-100
@@ -202,7 +202,7 @@ class MapVariance:
         return replace(self, covariance=covariance, shared=shared, total=total)
 
     def at(self, which: IntArray) -> MapVariance:
-        """Return the map error with the places of the indices `which` only."""
+        """Return the map error restricted to the places with the indices `which`."""
         index = (slice(None), which[:, None], which)
         return replace(
             self,
@@ -387,7 +387,7 @@ def map_error_gains(
     others: Sequence[QuantityBelief] = (),
     weight: float = 1.0,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return weights (L',), and the reduction (L', m) of the mean variance by a reading per place.
+    """Return weights (L',), and reductions (L', m) of the mean variance by a reading at each place.
 
     The arguments are those of `map_error_of`.
     """
@@ -505,7 +505,7 @@ def greedy_design(field: MapVariance, count: int) -> IntArray:
 
 
 def joining(field: MapVariance, which: IntArray) -> FloatArray:
-    """Return the reduction (m,) of the map error by each place that joins `which`; there 0."""
+    """Return the reduction (m,) of the map error if each place joins the places `which` (k,)."""
     if not len(which):
         return np.asarray(field.weights @ field.gains())
     total = np.zeros(field.covariance.shape[1])

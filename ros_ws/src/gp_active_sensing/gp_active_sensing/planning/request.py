@@ -25,8 +25,8 @@ class QuantityBelief:
         weight: weight of the quantity's relative map error in the objective, not negative.
         sampled: True if a probe measures the quantity only where the probe stops.
         aim: map error of the quantity at which the mission may end; None = any error.
-        link: name of a quantity whose map helps to predict this one, see `belief.link`; auto = the
-            main quantity; None = no quantity.
+        link: name of another quantity whose map helps to predict this quantity, see `belief.link`;
+            auto = the main quantity; None = no quantity.
     """
 
     name: str

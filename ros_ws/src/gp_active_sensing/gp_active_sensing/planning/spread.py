@@ -136,7 +136,7 @@ class _Laying:
         return self.ask.spent() or (limit is not None and self.expanded >= limit)
 
     def largest(self, share: float) -> tuple[int, ...]:
-        """Return the places of the largest tour that fits into the budget, in order; () = none."""
+        """Return the places of the largest tour that fits into the budget; () = no tour."""
         request, at = self.request, self.request.at
         begin = at if at is not None and self.open_[at] and self.first[at] == 0.0 else None
         covered = {*np.flatnonzero(request.belief.observed).tolist(), *request.pending}
@@ -161,7 +161,6 @@ class _Laying:
         return best
 
     def visited(self, places: Sequence[int]) -> tuple[int, ...]:
-        """Return the places crossed on a tour."""
         trip = self._trip(places)
         return () if trip is None else trip.path
 
@@ -184,11 +183,7 @@ class _Laying:
         return order if fits(self._trip(order), self.constraint) else ()
 
     def _within(self, share: float) -> BoolArray:
-        """Return the (n,) mask of places to which a drive takes at most `share` of the budget.
-
-        The share is of the remaining metres or seconds, or of the readings if only readings are
-        limited.
-        """
+        """Return the (n,) mask of places to which a drive takes at most `share` of the budget."""
         reach, remaining = self.ask.reach, self.request.remaining
         takes = self.first if self.home is None else self.first + self.home
         left = remaining.metres if self.by == "metres" else remaining.seconds

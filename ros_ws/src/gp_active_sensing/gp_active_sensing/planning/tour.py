@@ -38,7 +38,7 @@ from gp_active_sensing.util.ties import by_size
 _ROWS = 0.5
 """Fraction of a decision's time for the search of evenly spaced routes."""
 _FIRST = 12
-"""Number of places in the first tour when time is short."""
+"""Number of places in the first tour that is evaluated when time is short."""
 _BRIEF = 0.4
 """Time limit below which a decision uses fewer hyperparameter candidates and places [s]."""
 _FEWEST = 48
@@ -387,8 +387,6 @@ class _Routes:
 
 
 class _Room:
-    """Check of the computing limits of a decision."""
-
     def __init__(self, driver: RouteDriver, limit: PlanLimit, clock: Clock, started: float) -> None:
         self.hit = False
         self._driver = driver

@@ -209,10 +209,10 @@ def _walks(
         problem: noise, and the check of the deadline.
         k: number of remaining readings.
         variance: (L, A, m) variances of the noise-free field at each start.
-        column: function from the next places (A (L+1),) to their covariances (L, A (L+1), m) with
-            all places, at the start of each sequence.
+        column: function that returns the covariances (L, A (L+1), m) of the chosen places
+            (A (L+1),) with all places, at the start of each sequence.
         allowed: (A, m) mask of the places that may be first.
-        follow: function from the next places and the mask to the mask for the places after them.
+        follow: function that returns the next mask, from the chosen places and the present mask.
 
     Returns:
         total: (A, L + 1, L) joint entropy of each sequence for each λ.

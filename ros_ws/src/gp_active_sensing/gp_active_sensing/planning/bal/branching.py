@@ -25,14 +25,15 @@ _CHUNK = 1 << 17
 _LARGE_CHUNK = 2_000_000
 """Largest number of entries of a temporary array."""
 _MEDIANS = 1e-3
-"""Margin of the bound for two readings, since cells replace a reading by a median [nat]. It is four
-times the largest excess in 24,000 states of `tests/reference/test_bounds_random.py`."""
+"""Margin added to the bound for two readings, because cells replace a reading by a median [nat]. It
+is four times the largest excess in 24,000 states of `tests/reference/test_bounds_random.py`."""
 
 
 class EqualProbabilityCells:
-    """Branching into S = `samples` cells of equal probability. The last entropies are exact.
+    """Branching into S = `samples` cells of equal probability.
 
-    `reference` (L,) has the entropies of the noise [nat]. `bounds` is the key of `Bal`.
+    The entropy of the last reading is exact. `reference` (L,) has the entropies of the noise [nat].
+    `bounds` is the configuration key of `Bal`.
     """
 
     sound = True
@@ -79,7 +80,7 @@ class EqualProbabilityCells:
     def _leaf_values(self, block: StateBlock, found: Successors, leaves: Leaves) -> FloatArray:
         """Return the (r, A, S) values of the last reading after each branch [nat].
 
-        Below the root, candidates that cannot be the best in their state get upper bounds.
+        Below the root, a candidate that cannot be the best of its state gets an upper bound.
         """
         r, A, S = found.probability.shape
         X, L = len(leaves.where), len(self.reference)
@@ -227,7 +228,7 @@ class RandomDraws:
         return np.stack([self._drawn(block, r).reward for r in range(len(block.row))])
 
     def branch_bounds(self, block: StateBlock, found: Successors) -> tuple[FloatArray, FloatArray]:
-        """Return bounds (r, A, S) on the exact values. The drawn values may lie outside."""
+        """Return bounds (r, A, S) on the exact values after each branch, not on drawn values."""
         if self.most is not None:
             lower = np.zeros(found.probability.shape)
             return lower, lower + (block.sequence.k - 1) * self.most

@@ -48,7 +48,7 @@ class ReachableSet(NamedTuple):
 
 
 class _TooManyError(Exception):
-    """Signal that there are more visiting sequences than the cap."""
+    """Signal that there are more visiting sequences than `DecisionProblem.cap`."""
 
 
 class DecisionProblem:
@@ -99,7 +99,7 @@ class DecisionProblem:
     def candidates(
         self, at: int | None, visited: Collection[int], left: Budget | None = None
     ) -> IntArray:
-        """Return the places that may be next after `visited`, sorted; see `state` for `left`."""
+        """Return the sorted places that may be next after `visited`, with the budget `left`."""
         if self.constraint is not None:
             return np.array(list(self._affordable(at, frozenset(visited), left)), dtype=np.int64)
         key = self.state(at, frozenset(visited), left)

@@ -23,14 +23,14 @@ _OFFSETS = np.array([-2.8, -1.6, -0.8, 0.0, 0.8, 1.6, 2.8])
 _CHUNK = 1 << 18
 """Largest number of entries of a table of distribution functions."""
 _OFF = 0.01
-"""Largest error of the probability below a cell boundary that is accepted without a table."""
+"""Largest accepted error of the probability below a cell boundary."""
 _SKEW, _EXCESS = 0.4, 0.8
 """Largest skewness and excess kurtosis for which the cells are computed from four moments."""
 _AWAY, _NARROW = 1.5, 0.5
 """Largest offset of a component's mean, and smallest standard deviation of a component, for which
 the cells are computed from four moments [standard deviations of the mixture]."""
 _NEGLIGIBLE = 1e-6
-"""Weight below which cells ignore a component, as a fraction of the largest weight."""
+"""Weight below which a component has no effect on the cells, relative to the largest weight."""
 
 
 class Successors(NamedTuple):
@@ -150,9 +150,10 @@ def _below(cuts: FloatArray, m: FloatArray, std: FloatArray) -> FloatArray:
 def _expanded(
     b: FloatArray, m: FloatArray, std: FloatArray, samples: int
 ) -> tuple[FloatArray, BoolArray]:
-    """Return Cornish-Fisher quantiles (2S-1, K) of K mixtures (L, K), and a mask (K,) of accuracy.
+    """Return Cornish-Fisher quantiles (2S-1, K) of K mixtures (L, K).
 
-    `_cut` checks that the resulting cells have about equal probability.
+    The second array (K,) is False for mixtures whose quantiles are inaccurate. `_cut` also checks
+    that the cells have about equal probability.
     """
     middle = (b * m).sum(axis=0)
     c = m - middle

@@ -139,7 +139,7 @@ class Bal:
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         """Choose the next place; see `Policy.plan`.
 
-        The bounds of the plan are on the value of the next N' readings. If time ends before the
+        The bounds in the plan refer to the value of the next N' readings. If time ends before the
         first bounds, the place of largest expected entropy is chosen, with bounds for one reading.
         """
         belief, topology, pending = request.belief, request.topology, request.pending
@@ -204,7 +204,7 @@ class Bal:
         problem: DecisionProblem,
         options: Candidates,
     ) -> tuple[CovarianceState, FloatArray, FloatArray]:
-        """Return covariances, means (L, m) and weights (L,) of the root. Set ``problem.noise``."""
+        """Return covariances, means (L, m) and weights (L,) of the root, and set the noise."""
         belief, at, remaining = request.belief, request.at, request.remaining
         horizon = self.horizon
         if remaining.readings is not None:
@@ -288,7 +288,7 @@ def _answer(tree: Tree, options: Candidates, alpha: float, offset: float, second
 
 
 def _preview(root: StateBlock, best: int) -> tuple[int, ...]:
-    """Return the chosen place, and the places that follow along the middle branches."""
+    """Return the chosen place, and the places that follow along middle branches of the tree."""
     waypoints: list[int] = []
     found: tuple[StateBlock, int] | None = (root, 0)
     choice = best
@@ -306,7 +306,7 @@ def _preview(root: StateBlock, best: int) -> tuple[int, ...]:
 
 
 def _myopic(belief: Belief, options: Candidates, pending: Collection[int], seconds: float) -> Plan:
-    """Return the plan by expected entropies, with ``Σ b H_λ ≤ H[Z_x] ≤ Σ b H_λ + H(b)``."""
+    """Return the plan without a tree, with bounds ``Σ b H_λ ≤ H[Z_x] ≤ Σ b H_λ + H(b)``."""
     weights = belief.weights
     expected = expected_entropy(belief, weights, options.locations, pending)
     most = float(discrete_entropy(weights))

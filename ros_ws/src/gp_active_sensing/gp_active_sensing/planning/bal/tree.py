@@ -205,7 +205,7 @@ def _cost(block: StateBlock, a: int) -> int:
 def _frontier(
     block: StateBlock, rows: IntArray, *, exact: bool = False
 ) -> Iterator[tuple[StateBlock, int, IntArray, IntArray, FloatArray]]:
-    """Yield (block, candidate, rows, branches, gaps) for the branches of `gap_directed`.
+    """Yield (block, candidate, rows, branches, gaps) of branches that `gap_directed` may expand.
 
     The optimistic policy reaches the states `rows` (r,) of the block. With `exact`, values within a
     rounding error are not ties.

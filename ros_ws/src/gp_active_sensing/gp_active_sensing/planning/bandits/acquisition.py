@@ -35,7 +35,7 @@ _CHUNK = 1_000_000
 _RARE = 1e-9
 """Probability below which at most one place is assumed to exceed a level."""
 _LARGE = 0.5
-"""Largest probability of exceedance to which ESTa fits a Gaussian tail."""
+"""Largest probability of exceeding a level at which ESTa fits a Gaussian tail."""
 _DEVIATIONS = 3.0
 """Number of standard deviations that are added to the mean to rank places before a draw."""
 _JITTER = 1e-8

@@ -27,7 +27,7 @@ MOST_GOALS = 10_000
 """Largest number of goals for which every goal is scored."""
 # More goals are divided into groups, and the goals of the best groups are divided again.
 _GROUPS, _BEST = 500, 25
-"""Number of groups of goals in one division, and number of best groups that are kept."""
+"""Number of groups into which goals are divided, and number of best groups that are kept."""
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ class Bandit(ABC):
     def _promising(
         self, reach: ReachableGoals, request: PlanRequest, stage: int
     ) -> tuple[ReachableGoals, View]:
-        """Score the middle goal of each group. Return the goals of the best groups, and scores."""
+        """Return the goals of the groups with the best middles, and the view of the middles."""
         groups = nearby_groups(request.topology.points, reach.locations, _GROUPS)
         groups.sort(key=lambda group: int(group[group.size // 2]))
         middles = np.array([group[group.size // 2] for group in groups])
@@ -257,6 +257,6 @@ def next_state(state: PolicyState, **more: Any) -> dict[str, Any]:
 
 
 def best_score(values: FloatArray, seconds: FloatArray) -> int:
-    """Return the index of the largest score (m,); of equal scores, the shortest drive [s]."""
+    """Return the index of the largest score (m,). The shortest drive [s] breaks ties."""
     equals = np.flatnonzero(ties(values))
     return int(equals[first_best(-seconds[equals])])

@@ -190,7 +190,6 @@ class _Asked:
         self.stage = self.round if policy.in_rounds else first
         """Stage t of β_t at the beginning of the batch."""
         self.locations: IntArray = np.empty(0, dtype=np.int64)
-        """Places that at least one probe can reach."""
         self.values: FloatArray = np.empty(0)
 
     def start(self, locations: IntArray, members: tuple[int, ...]) -> Start:
@@ -240,13 +239,9 @@ class _Asked:
     def send(
         self, at: int | None, goal: int | None, closed: tuple[int, ...], left: Budget
     ) -> tuple[Plan, int]:
-        """Return the plan of a probe and the number of readings that it may cost.
+        """Return the plan of a probe at `at`, and the number of readings that it may cost.
 
-        Args:
-            at: place of the probe.
-            goal: assigned goal. If it is None or exceeds the budget, another goal is chosen.
-            closed: places to which other probes are sent.
-            left: remaining budget.
+        If the assigned `goal` is None or exceeds the budget `left`, another goal is chosen.
         """
         reach = reachable_goals(replace(self.request, at=at, pending=closed, remaining=left))
         if reach.reason:

@@ -198,7 +198,7 @@ class UcbDppMax(BySchedule, DppMax):
 
 @dataclass(frozen=True)
 class EstDppMax(ByEstimate, DppMax):
-    """EST-PE: batch as by ucb_dpp_max, with the bounds of est. [Kathuria2016, Algorithm 2]."""
+    """EST-PE: policy ucb_dpp_max with the bounds of policy est. [Kathuria2016, Algorithm 2]."""
 
 
 @dataclass(frozen=True)
@@ -228,4 +228,4 @@ class UcbDppSample(BySchedule, DppSample):
 
 @dataclass(frozen=True)
 class EstDppSample(ByEstimate, DppSample):
-    """Batch as by ucb_dpp_sample, with the bounds of est. [Kathuria2016, Theorem 3.4]."""
+    """Policy ucb_dpp_sample with the bounds of policy est. [Kathuria2016, Theorem 3.4]."""

@@ -122,7 +122,8 @@ class Schedule:
     def width(self, stage: int, size: int, belief: Belief) -> float:
         """Return ``√(β_t / scale)`` [standard deviations]; 0 if β_t is negative.
 
-        `stage` is t ≥ 1, and `size` the number of places. Only ``schedule: rkhs`` uses `belief`.
+        `stage` is the number t ≥ 1 of the decision, and `size` the number of places. Only
+        ``schedule: rkhs`` uses `belief`.
         """
         return math.sqrt(max(self.unscaled(stage, size, belief), 0.0) / self.scale)
 
@@ -168,7 +169,7 @@ def constant(variance: float, noise_variance: float, factor: float = 8.0) -> flo
 
 
 def regret_bound(policy: Policy, belief: Belief, readings: int) -> float | None:
-    """Return an upper bound on the cumulative regret of T = `readings` decisions, if it is known.
+    """Return an upper bound on the cumulative regret of T = `readings` decisions; None = unknown.
 
     The bound is ``√(C₁ T β_T γ_T)``, plus 2 for ``schedule: compact``. [Srinivas2010, Theorems 1-3]
 

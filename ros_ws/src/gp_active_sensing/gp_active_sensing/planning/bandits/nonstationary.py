@@ -112,7 +112,7 @@ class TvGpUcb(ForgettingUcb):
 
 @dataclass(frozen=True)
 class SwGpUcb(ForgettingUcb):
-    """GP-UCB on the readings of a sliding window of W steps. [Zhou2021]."""
+    """GP-UCB on the readings of the last `window` steps. [Zhou2021]."""
 
     kind: ClassVar[str] = "window"
     window: float = param(
@@ -124,13 +124,13 @@ class SwGpUcb(ForgettingUcb):
     )
 
     def drift(self) -> DriftConfig:
-        """Return the drift model, with a window in seconds."""
+        """Return the drift model, whose window is in seconds."""
         return DriftConfig(kind=self.kind, window=self.window * self.step)
 
 
 @dataclass(frozen=True)
 class RGpUcb(SwGpUcb):
-    """GP-UCB that drops all readings every W steps. [Bogunovic2016; Zhou2021]."""
+    """GP-UCB that drops all readings every `window` steps. [Bogunovic2016; Zhou2021]."""
 
     kind: ClassVar[str] = "restart"
 
@@ -195,7 +195,8 @@ def sparq_beta(information: float, delta: float, norm: float) -> float:
     [Mauduit2025, Theorem 3.1]
 
     Args:
-        information: ``½ log |I + Σ⁻¹ K|`` for the readings in the belief [nat].
+        information: ``½ log |I + Σ⁻¹ K|`` for the covariances K of the field and Σ of the noise at
+            the readings in the belief [nat].
         delta: probability δ with which the confidence bounds may fail.
         norm: upper bound on the RKHS norm ‖f‖_k of the field.
     """

@@ -36,7 +36,7 @@ class Ahead:
         self._rows: list[FloatArray] = []
 
     def read(self, place: int) -> None:
-        """Reduce the variances as by one reading of a place."""
+        """Reduce the variances by the effect of one reading of a place."""
         c = self._belief.cross(np.array([place], dtype=np.int64))[:, 0]
         for row in self._rows:
             c = c - row[:, [place]] * row
@@ -114,12 +114,12 @@ class Hallucination(Batch):
 
 @dataclass(frozen=True)
 class GpBucb(BySchedule, Hallucination):
-    """GP-BUCB: largest upper bounds, as if earlier members had been observed. [Desautels2014]."""
+    """GP-BUCB: largest upper bound, as if earlier members had been observed. [Desautels2014]."""
 
 
 @dataclass(frozen=True)
 class BEst(ByEstimate, Hallucination):
-    """B-EST: batch as by gp_bucb, with the bounds of est. [Kathuria2016, Theorem 3.2].
+    """B-EST: policy gp_bucb with the bounds of policy est. [Kathuria2016, Theorem 3.2].
 
     The confidence width is ``√β_t = min_x (m̂ - μ_fb(x))/σ_{t-1}(x)`` for the estimated maximum m̂.
     """

@@ -91,9 +91,9 @@ def next_pass(
 
     A tour visits one place of each part of the map without a reading (see `not_seen`), and the
     first places of a greedy design. The budget of the pass is the cost of the shortest tour whose
-    forecast errors meet the targets (see `AimForecast`). Doubling and bisection find this tour. It
-    has at most as many places as have been observed. If no affordable tour meets the targets, the
-    pass gets the whole budget.
+    forecast errors meet the targets (see `AimForecast`). Doubling and bisection find this tour. The
+    tour has at most as many places as have already been observed. If no affordable tour meets the
+    targets, the pass gets the whole budget.
 
     With fewer than `FEWEST` observed places, or an unknown scale, there is no forecast. The tour
     then visits only the parts without a reading, or `FEWEST` places if there is no such part.
@@ -217,7 +217,7 @@ def _middles(driver: RouteDriver, parts: list[IntArray]) -> list[int]:
 
 
 def _design(driver: RouteDriver, begin: list[int], count: int) -> list[int]:
-    """Return at most `count` places: the places `begin`, and then places of a greedy design."""
+    """Return at most `count` places: the places `begin`, and then greedily chosen places."""
     chosen = driver.field.places[greedy_design(driver.field, count)].tolist()
     return list(dict.fromkeys([*begin, *chosen]))[:count]
 

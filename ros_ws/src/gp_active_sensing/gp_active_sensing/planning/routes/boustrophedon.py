@@ -190,7 +190,8 @@ def rows_of(ground: Ground, rows: Rows, by: str = "seconds") -> tuple[int, ...]:
     """Return the places of evenly spaced rows in the order of the visits.
 
     The rows lie symmetrically about the middle of the map. A row contains the places within half a
-    pitch of a line. With `Rows.along`, a row contains the places nearest to evenly spaced points.
+    ``ground.pitch`` of a line. With `Rows.along`, it contains the places nearest to evenly spaced
+    points.
     Obstacles may interrupt the rows. Then the order is row by row, or one side of the obstacle
     after the other side, whichever costs less in `by` ("metres" or "seconds").
     """
@@ -268,11 +269,7 @@ def _within(u: FloatArray, inset: float) -> IntArray:
 def _sparse(u: FloatArray, off: FloatArray, along: float, inset: float) -> IntArray:
     """Return the places nearest to evenly spaced points of a row, in order.
 
-    Args:
-        u: (m,) coordinates along the row [m].
-        off: (m,) distances from the line of the row [m].
-        along: distance between the points [m].
-        inset: distance of the outermost points from the ends [m].
+    `u` and `off` (m,) are coordinates along the row, and distances from the line of the row [m].
     """
     found: list[int] = []
     if not u.size:

@@ -104,7 +104,7 @@ class Distances:
         return float((moves.costs(self.by) / np.maximum(straight, 1e-300)).min())
 
     def row(self, at: int) -> FloatArray:
-        """Return read-only costs (n,) from a place to all places [`by`]; infinite = no route."""
+        """Return read-only costs (n,) to all places in the unit of `by`; infinite = no route."""
         if self.free:
             return self._legs(self._points - self._points[at])
         return self._row(at)[0]
@@ -112,7 +112,7 @@ class Distances:
     def between(
         self, places: Sequence[int] | IntArray, others: Sequence[int] | IntArray | None = None
     ) -> FloatArray:
-        """Return the costs (k, m) [`by`] from `places` to `others`; None = to the same places."""
+        """Return costs (k, m) from `places` to `others` in the unit of `by`; None = to `places`."""
         chosen = np.asarray(places, dtype=np.int64)
         goals = chosen if others is None else np.asarray(others, dtype=np.int64)
         if self.free:
@@ -292,7 +292,7 @@ _known: weakref.WeakKeyDictionary[Topology, dict[str, Distances]] = weakref.Weak
 
 
 def distances_of(topology: Topology, by: str = "seconds") -> Distances:
-    """Return the stored distances on a map in metres or seconds, without a turning radius."""
+    """Return the stored distances on a map, in metres or seconds. Turning radii are ignored."""
     topology = topology.straight if isinstance(topology, Turning) else topology
     try:
         found = _known.setdefault(topology, {})

@@ -314,7 +314,7 @@ class _Steps:
         self.constraint = BudgetConstraint(topology, request.remaining)
 
     def toward(self, goal: int, along: Collection[int] = ()) -> _Step | None:
-        """Return the drive to the next waypoint toward a goal; None = the goal is too far."""
+        """Return the drive to the next waypoint toward a goal; None = exceeds the budget."""
         if not self.affordable[goal]:
             return None
         at = self.at

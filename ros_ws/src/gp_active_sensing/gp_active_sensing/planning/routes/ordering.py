@@ -85,7 +85,7 @@ def _closed(between: FloatArray, first: FloatArray | None, last: FloatArray | No
 
 
 class _Search:
-    """Search for short closed tours that begin with place 0, by finite distances (m, m)."""
+    """Search for short closed tours that begin with place 0, with finite distances (m, m)."""
 
     def __init__(self, distances: FloatArray, limit: int | None, spent: Callable[[], bool]) -> None:
         self.distances = distances

@@ -28,11 +28,11 @@ from gp_active_sensing.util.ties import by_size, first_best
 _SLACK = 1.0 + 1e-9
 """Factor on the metres and seconds of a route, because the sum of its legs is rounded."""
 _BEGIN = 12
-"""Default number of places in the first tour."""
+"""Default number of places in the first tour that is evaluated."""
 _TRIED = 6
 """Largest number of insertions, and of removals, that one improvement step tries."""
 _WORTH = 1e-6
-"""Smallest relative reduction of the remaining mean variance by a change of a route."""
+"""Smallest relative reduction of the remaining variance for which a changed route is kept."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class RouteDriver:
         return self.valued(self.drive_only(stops))
 
     def valued(self, route: Driven) -> Driven:
-        """Return a route with its value."""
+        """Return the route with its value."""
         self.evaluated += 1
         reads = self.which(route.reads)
         stops = self.which(self.stops_of(route.reads)) if self.field.sampled else reads
@@ -413,8 +413,8 @@ def evenly_spaced(driver: RouteDriver, more: Callable[[], bool]) -> list[Driven]
 def improved(driver: RouteDriver, route: Driven, more: Callable[[], bool]) -> Driven:
     """Improve a route by inserted and replaced stops, and return the new route.
 
-    The gain of a change is estimated from single places. The most promising changes are evaluated
-    exactly while `more` returns True. The first better route is kept.
+    The gain of a change is first estimated for each place alone. The most promising changes are
+    evaluated exactly while `more` returns True. The first better route is kept.
     """
     total = float(driver.field.weights @ driver.field.total)
     while more():
@@ -481,7 +481,7 @@ def _insertions(
 
 
 def _rows(driver: RouteDriver, stops: list[int], places: IntArray) -> FloatArray:
-    """Return the costs (k + 1, m) from the start (unknown: 0) and from each stop to `places`."""
+    """Return the costs (k + 1, m) from the start and each stop to `places`; no start = 0."""
     start = np.zeros(len(places)) if driver.at is None else driver.distances.row(driver.at)[places]
     return np.vstack([start, driver.distances.between(stops, places)])
 
