@@ -110,7 +110,7 @@ class AimForecast:
 
     Under each candidate λ and variance factor c (see `assurance`), the squared error is assumed to
     be proportional to the mean variance of the map. The same is assumed for the squared differences
-    between the candidates' means. The forecast keeps the present weights of λ and c.
+    between the candidates' means. The forecast keeps the current weights of λ and c.
 
     Args:
         aim: largest error of the map.
@@ -143,7 +143,7 @@ class AimForecast:
         self._signed = mean[which] - middle
         self._apart = np.square(self._signed)
         self.total: FloatArray = found.variance[which][:, counted] @ self._places
-        """(L',) present weighted mean variance of the places, after the belief's transform."""
+        """(L',) current weighted mean variance of the places, after the belief's transform."""
 
     def met(self, left: FloatArray) -> bool:
         """Return whether the map will be accurate enough, by the criteria of the function `met`.

@@ -277,7 +277,7 @@ class Belief:
         self._data.steepness = Steepness(points, names)
 
     def move_to(self, fresh: Belief, *, others: bool = False) -> None:
-        """Extend the belief to the places of `fresh`, in which the present places come first.
+        """Extend the belief to the places of `fresh`, in which the existing places come first.
 
         Readings and adapted candidates λ are kept; `amplitude_slopes` are removed. The next query
         recomputes the Cholesky factors.
@@ -512,7 +512,7 @@ class Belief:
         return None
 
     def _allow(self, value: float) -> None:
-        """Select the identity if `value` is outside of the domain of the present logarithm."""
+        """Select the identity if `value` is outside of the domain of the current logarithm."""
         transform, self._lowest = self.transform, min(self._lowest, value)
         if self._chooses and isinstance(transform, Log) and value + transform.offset <= 0.0:
             self._left = f"the readings themselves: {value:g} has no logarithm of the one before"
@@ -567,7 +567,7 @@ class Belief:
     def _evidence_of(self, transform: Transform) -> float:
         """Return the log-evidence of the mixture of all initial candidates, under a transform.
 
-        Adapted candidates would favour the present transform.
+        Adapted candidates would favour the current transform.
         """
         covariance, prior = self._every
         data = self._data.copy()
@@ -773,7 +773,7 @@ class Belief:
         """Return the (L, m) average reading of observed places, after the belief's transform.
 
         Readings are weighted by precision. The average depends on λ only if some readings of a
-        place have their own variance and others do not. With drift, each reading has its present
+        place have their own variance and others do not. With drift, each reading has its current
         weight. With the forgetting kernel, the average includes only readings of the latest time
         slot.
 
@@ -952,7 +952,7 @@ class Belief:
     def leave_one_out(self) -> LeaveOneOut | None:
         """Return predictions of each observed place from the readings of all other places.
 
-        All predictions use the present candidates λ. O(L |D|³). None without readings, or with
+        All predictions use the current candidates λ. O(L |D|³). None without readings, or with
         drift.
         """
         if self._ageing is not None or not self._data.begun:

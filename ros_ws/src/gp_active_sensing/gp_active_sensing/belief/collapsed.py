@@ -107,7 +107,7 @@ class CollapsedReadings:
         stats[0, place] = total
 
     def grow(self, n: int) -> None:
-        """Extend the arrays to n places; the present places come first."""
+        """Extend the arrays to n places; the existing places come first."""
         more = n - self.count.size
         self.count = np.concatenate([self.count, np.zeros(more, dtype=np.int64)])
         self._plain = np.concatenate([self._plain, np.zeros((3, more))], axis=1)

@@ -50,7 +50,7 @@ _EXACT = 1e-6
 
 
 class _Present(NamedTuple):
-    """Readings by place, or by slot under the forgetting kernel, with their present weights.
+    """Readings by place, or by slot under the forgetting kernel, with their current weights.
 
     Args:
         places: (P,) places or slots with readings that affect the belief.
@@ -178,7 +178,7 @@ class Conditioning:
         self.coefficient_covariance: FloatArray = np.tile(np.eye(q), (L, 1, 1))
 
     def move_to(self, covariance: LocationCovariance, mean: PriorMean) -> None:
-        """Extend to more places; the present places come first and keep their readings."""
+        """Extend to more places; the existing places come first and keep their readings."""
         self.mean, self.basis = mean, mean.basis * mean.std
         self._places.grow(covariance.n)
         self._seen = None
@@ -405,7 +405,7 @@ class Conditioning:
     def averages(self, locations: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return average readings of observed places and their noise variances, both (L, m).
 
-        Aged readings have their present weights. Under the forgetting kernel, only the latest slot
+        Aged readings have their current weights. Under the forgetting kernel, only the latest slot
         of a place is used. Variances are at a scale of 1, see `scales`.
         """
         if self._ages:
@@ -419,13 +419,13 @@ class Conditioning:
         return mean, 1.0 / precision
 
     def _cross(self, rows: IntArray, places: IntArray) -> FloatArray:
-        """Return the (L, r, m) present prior covariance of rows of the factor with places."""
+        """Return the (L, r, m) prior covariance of factor rows with places at the current time."""
         if self._slots is None:
             return self.covariance.between(rows, places)
         return self._slots.with_places(rows, places, self.now)
 
     def solved(self, where: IntArray, which: IntArray | None = None) -> FloatArray:
-        """Return the present ``C⁻¹ K_D*`` (L, R, m) for some places; call `update` first.
+        """Return ``C⁻¹ K_D*`` (L, R, m) for some places at the current time; call `update` first.
 
         Indices `which` (W,) restrict the result (W, R, m) to these candidates λ.
         """
@@ -445,7 +445,7 @@ class Conditioning:
         return both[:, len(rows) :].copy(), solved
 
     def with_points(self, points: Points, which: IntArray) -> FloatArray:
-        """Return the (W, R, m) present prior covariance of the factor's rows with points.
+        """Return the (W, R, m) prior covariance of factor rows with points at the current time.
 
         `which` (W,) are indices of candidates λ, ascending.
         """
@@ -479,18 +479,18 @@ class Conditioning:
         return self._everywhere.chunk(self.factor)
 
     def everywhere(self) -> FloatArray:
-        """Return the present ``C⁻¹ K_D*`` (L, R, n) for all places; call `update` first."""
+        """Return ``C⁻¹ K_D*`` (L, R, n) for all places at the current time; call `update` first."""
         if self._slots is not None:
             self._everywhere.fade(self.now, self._slots.time_scale)
         return self._everywhere.of(self.factor, self._cross)
 
     def sums(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the present `PredictionCache.sums` for all places; call `update` first."""
+        """Return `PredictionCache.sums` for all places at the current time; call `update` first."""
         self.everywhere()
         return self._everywhere.sums(self.factor, self._cross)
 
     def collapsed(self) -> _Present:
-        """Return the readings with their present weights; call `update` first."""
+        """Return the readings with their current weights; call `update` first."""
         if self._present is not None:
             return self._present
         slots = np.array(self.order)
@@ -518,7 +518,7 @@ class Conditioning:
         self._everywhere.truncate(rows)
 
     def update(self) -> None:
-        """Update factors, evidence and mean coefficients to the present readings and time."""
+        """Update factors, evidence and mean coefficients to the current readings and time."""
         if self._ages:
             self._update_aged()
         elif self._stale:

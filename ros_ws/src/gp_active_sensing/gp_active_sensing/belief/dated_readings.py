@@ -65,7 +65,7 @@ class DatedReadings:
         return self._time[1, : self.slots]
 
     def grow(self, n: int) -> None:
-        """Extend the arrays to n places; the present places come first."""
+        """Extend the arrays to n places; the existing places come first."""
         more = n - self.count.size
         self.count = np.concatenate([self.count, np.zeros(more, dtype=np.int64)])
         self.latest = np.concatenate([self.latest, np.full(more, -1, dtype=np.int64)])
@@ -251,7 +251,7 @@ class SlotCovariance:
 
 
 class VisitTimes:
-    """Present time, and time of a probe's latest reading at each of n places.
+    """Current time, and time of a probe's latest reading at each of n places.
 
     If time `matters`, a clock that goes back is logged.
     """
@@ -264,7 +264,7 @@ class VisitTimes:
         self._warned = False
 
     def grow(self, n: int) -> None:
-        """Extend the arrays to n places; the present places come first."""
+        """Extend the arrays to n places; the existing places come first."""
         more = n - self.visited.size
         self.visited = np.concatenate([self.visited, np.zeros(more, dtype=np.bool_)])
         self.newest = np.concatenate([self.newest, np.full(more, -math.inf)])

@@ -167,7 +167,7 @@ class Ageing:
 
         Args:
             times: (S,) times of the readings [s].
-            now: present time [s].
+            now: current time [s].
             first: time of the first reading ever [s].
         """
         config, age = self.config, np.maximum(now - times, 0.0)
@@ -182,7 +182,7 @@ class Ageing:
         if config.discard_step is None:
             return np.asarray(self.shares(age) > _LEAST)
         # [Mauduit2025, Algorithm 1, line 4]. The limit of 1 keeps readings in steps 1 and 2, where
-        # log t would drop all of them. Readings of the present step have age 0.
+        # log t would drop all of them. Readings of the current step have age 0.
         length = config.discard_step
         step = 1.0 + math.floor((now - first) / length) if now > first else 1.0
         whole = np.floor(np.minimum(age / length, _OLD)) * length

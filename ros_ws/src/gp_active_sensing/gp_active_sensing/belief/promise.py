@@ -19,7 +19,7 @@ leave a posterior covariance C with
 
 The proof is in docs/theory.md [Bhatia1997, Sec. III.4; Fan1949]. A place of weight zero makes
 :math:`w_{min}` zero, and every :math:`p_i / w_{min}` infinite. The bound is averaged over the
-candidates with their present weights, and summed over blocks of a large map. The variance of a
+candidates with their current weights, and summed over blocks of a large map. The variance of a
 vague mean is limited because of rounding, which only lowers the bound.
 """
 
@@ -86,7 +86,7 @@ class Floor(NamedTuple):
 
 
 def floor_of(data: Conditioning, belief: FloatArray, weights: FloatArray) -> Floor:
-    """Return the lower bound for the number and the precisions of the present readings.
+    """Return the lower bound for the number and the precisions of the current readings.
 
     `belief` (L,) and `weights` (n,) are the weights of the candidates λ and of the places. Call
     `data.update` first. O(L n³), in blocks of bounded size.

@@ -1,1 +1,1 @@
-"""Experts: costly sources of present values at known places, asked before a decision."""
+"""Experts: costly sources of current field values at known places, asked before a decision."""

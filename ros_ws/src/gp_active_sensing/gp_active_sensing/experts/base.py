@@ -1,4 +1,4 @@
-"""Interface and configuration of experts, which are costly sources of present values."""
+"""Interface and configuration of experts, which are costly sources of current field values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Field: TypeAlias = Callable[[IntArray, float], FloatArray]
 
 @runtime_checkable
 class Expert(Protocol):
-    """Costly source of present values at known places: a station, a model, or a second probe.
+    """Costly source of current field values at known places: a station, a model, or a second probe.
 
     An expert is asked before a decision. The decision uses the answers that arrive in time. Times
     are seconds of the driver's clock. An answer is a `Reading` with the source "expert" and a noise

@@ -63,7 +63,7 @@ class QueryLog:
         """Stamps [ns] and values of the used answers, for each place of a question so far."""
 
     def move_to(self, topology: Topology) -> None:
-        """Replace the map; its first places are the present places."""
+        """Replace the map; its first places are the existing places."""
         self._topology = topology
 
     @property

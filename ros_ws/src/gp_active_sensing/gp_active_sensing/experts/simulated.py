@@ -171,7 +171,7 @@ class RevisitExpert(SimulatedExpert):
     """Expert whose probe drives to the places of a question; longer routes delay the answers.
 
     The probe drives a short tour over the places of the newest question. It first finishes the
-    present drive to a place, and cancels the rest of the earlier tour. An unreachable place gets no
+    current drive to a place, and cancels the rest of the earlier tour. An unreachable place gets no
     answer. Arguments that are not listed are as in `SimulatedExpert`.
 
     Args:
@@ -243,7 +243,7 @@ class RevisitExpert(SimulatedExpert):
         ways: WaysFrom = self._topology.ways_from(at, by)
         taken = ways.seconds if self._speed is None else ways.metres / self._speed
         found = taken[list(places)].copy()
-        found[[place == at for place in places]] = 0.0  # no time to the present place
+        found[[place == at for place in places]] = 0.0  # no time to the current place
         return np.asarray(found, dtype=np.float64)
 
 
