@@ -22,7 +22,7 @@ from gp_active_sensing.util.tables import Table
 logger = logging.getLogger(__name__)
 
 MOST = 10_000
-"""Largest number of places whose covariance matrix fits into a usual memory."""
+"""Largest number of places, limited by the memory of the covariance matrix."""
 _FEWEST = 3
 """Smallest number of times at which each place must have a reading."""
 _SHOWN = 5

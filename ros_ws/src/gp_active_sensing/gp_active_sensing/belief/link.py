@@ -42,7 +42,7 @@ from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 AUTO = "auto"
 """Value of `link` for a link to the main quantity, if both quantities can be linked."""
 SHARES = (0.0, 1.0, 10.0)
-"""Candidate variances that the link explains, relative to the variance of r_B."""
+"""Candidate variances that the link explains, relative to the sparse quantity's own variance."""
 _PRIOR = np.array([0.8, 0.1, 0.1])
 """Prior weights of `SHARES`. The absence of a link has a large weight, because a few readings of
 unrelated fields may agree by chance."""
@@ -62,7 +62,7 @@ _ROUNDING = 1e-13
 
 
 class Link(NamedTuple):
-    """Covariance ``a aᵀ + C / s_A²`` in the form ``Z Zᵀ + diag(own)``.
+    """Covariance ``a aᵀ + C / s_A²`` of a link (see the module) as ``Z Zᵀ + diag(own)``.
 
     Args:
         columns: (n, r) Z; a is the first column.
@@ -116,7 +116,9 @@ def link_of(source: Belief) -> Link:
 
 
 class LinkedCovariance:
-    """Covariance ``K_r + s_c² (a aᵀ + C / s_A²)`` for each candidate of r_B and each of `SHARES`.
+    """Covariance ``K_r + s_c² (a aᵀ + C / s_A²)`` of a sparse quantity; see the module.
+
+    Each candidate λ of K_r is combined with each of `SHARES`.
 
     Args:
         rest: K_r under L candidates λ.

@@ -66,11 +66,11 @@ def promise_of(found: Mixture, weights: FloatArray) -> Promise:
 MOST_PLACES = 2000
 """Largest number of places for which the lower bound is computed."""
 _NUMBERS = 8_000_000
-"""Largest number of entries of an array."""
+"""Largest number of entries of an array for the lower bound."""
 _LITTLE = 1e-3
-"""Weight below which a candidate λ is left out."""
+"""Weight below which a candidate λ is left out of the lower bound."""
 _VAGUE = 1e6
-"""Largest variance of the mean, relative to the variance of the field."""
+"""Largest variance of the mean in the lower bound, relative to the variance of the field."""
 
 
 class Floor(NamedTuple):

@@ -21,8 +21,8 @@ _APART = 10.0
 _FEW = 8
 """Smallest number of different values that identify a step above 1 or outside of `_DECIMAL`."""
 _LEAST = 3
-"""Smallest number of different values that identify a step up to 1 of `_DECIMAL`. If the readings
-have fewer different values, all of them must be multiples."""
+"""Smallest number of different values that identify a step of at most 1 in `_DECIMAL`. If the
+readings have fewer different values, all of them must be multiples."""
 _MANY = 256
 """Largest number of different values that are counted."""
 
