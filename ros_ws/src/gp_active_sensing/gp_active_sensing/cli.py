@@ -14,6 +14,7 @@ import click
 
 from gp_active_sensing._version import __version__
 from gp_active_sensing.errors import ActiveSensingError, one_line, printable
+from gp_active_sensing.util.lazy import install_command
 from gp_active_sensing.util.process import one_blas_thread
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ _MODULES = {
 """Module of each command, imported when the command is first used."""
 GROUP = "gp_active_sensing.commands"
 """Entry-point group in which other packages add commands."""
-BESIDE = "the folder beside gp_active_sensing in the sources (pip install FOLDER)"
-"""Hint for messages: folder of an optional package."""
 ELSEWHERE = {
     "experiment": "gp_active_sensing_bench",
     "learn": "gp_active_sensing_learning",
@@ -89,10 +88,8 @@ class _Group(click.Group):
             except Exception as error:  # any error while another package is imported
                 return _broken(entry, error)
         if cmd_name in ELSEWHERE:
-            package = ELSEWHERE[cmd_name]
-            msg = (
-                f"the command `{cmd_name}` is in a package of its own: install {package}, {BESIDE}"
-            )
+            how = install_command(package=ELSEWHERE[cmd_name])
+            msg = f"the command `{cmd_name}` is in a package of its own: {how}"
             raise click.ClickException(msg)
         if cmd_name in REMOVED:
             msg = f"the command `{cmd_name}` is removed: {REMOVED[cmd_name]}"

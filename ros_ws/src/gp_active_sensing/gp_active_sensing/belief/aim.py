@@ -51,7 +51,7 @@ def met(aim: Aim, belief: Belief, topology: Topology, closed: Collection[int] = 
     if promised > aim.error or assurance(belief, topology.weights, aim.error, aim.of) < SURE:
         return ""
     what = "of its worst place" if aim.of == WORST else "of the map"
-    return f"the promised error {what} is {promised:.3g}, at most {aim.error:.6g} was asked for"
+    return f"the expected error {what} is {promised:.3g}, at most {aim.error:.6g} was asked for"
 
 
 def not_seen(

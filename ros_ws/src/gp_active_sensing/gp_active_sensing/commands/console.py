@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any
 from gp_active_sensing.belief.mixture import most_probable
 from gp_active_sensing.errors import one_line
 from gp_active_sensing.kernels import NONE
+from gp_active_sensing.report.payload import scale_labels
 from gp_active_sensing.util.wording import (
     PredictabilityMonitor,
     brief,
     counted,
     describe_predictability,
+    distance,
     fixed,
+    in_words,
     promised,
 )
 
@@ -23,10 +26,12 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from gp_active_sensing.sim.scenario import Scenario
+    from gp_active_sensing.types import Plan
 
 Show = Callable[[Mapping[str, Any]], None]
+ShowHome = Callable[["Plan", str], None]
 
-WIDTH = 100
+WIDTH = 120
 """Largest number of characters in the line of a stage."""
 SLOW = 2.0
 """Smallest planning time that the console shows [s]."""
@@ -37,11 +42,23 @@ _LATENCIES = (
 )
 
 
+_ERRORS = (("promised_error", "expected error"), ("rmspe", "actual"), ("regret", "regret"))
+"""Label of each error in the line of a stage, by its key in the record."""
+
+
+def home_line(plan: Plan, probe: str = "") -> str:
+    """Return the line of a drive to the end place."""
+    whose = f" of {probe}" if probe else ""
+    way = f"{distance(plan.cost.metres)} in {plan.cost.seconds:.0f} s"
+    return f"way home{whose}: {way}, since {plan.reason}"
+
+
 def stage_line(record: Mapping[str, Any], scenario: Scenario) -> str:
     """Return the console line of a stage, with at most `WIDTH` characters.
 
-    The reading is rounded to the first digit of the sensor's noise. Errors have the unit of the
-    reading. A text that does not fit into the line is left out.
+    The reading of the main quantity is rounded to the first digit of the sensor's noise. Errors
+    have the unit of the reading; an unknown error is a dash. A text that does not fit into the
+    line is left out.
     """
     used = [
         f"{_amount(done, total)}/{total:.0f} {unit}"
@@ -49,16 +66,19 @@ def stage_line(record: Mapping[str, Any], scenario: Scenario) -> str:
     ]
     whose = [str(record["probe"])] if record.get("probe") else []
     value = record["value"]
-    reading = "no reading, set aside"
+    unit = _unit(scenario.field.unit)
+    reading = f"{'no reading':<{11 + len(unit)}}"
     if value is not None:
-        reading = f"read {_value(value, scenario.sensor.noise_std)}{_unit(scenario.field.unit)}"
+        reading = f"read {_value(value, scenario.sensor.noise_std):>6}{unit}"
+    if scenario.main:
+        reading = f"{scenario.main} {reading}"
     line = "  ".join(
         [f"stage {record['stage']:>3}", *used, *whose, f"{_cut(record['name']):<8}", reading]
     )
     parts = [
-        f"{what} {brief(record[key])}"
-        for key, what in (("promised_error", "promised"), ("rmspe", "RMSPE"), ("regret", "regret"))
-        if record.get(key) is not None
+        f"{what} {'–' if record[key] is None else brief(record[key]):>6}"
+        for key, what in _ERRORS
+        if key in record and (record[key] is not None or key == "promised_error")
     ]
     if (seconds := float(record["plan_seconds"])) > SLOW:
         parts.append(f"planned in {seconds:.0f} s")
@@ -104,8 +124,7 @@ def _believed(
     if best.kernel == NONE:
         return [("kernel", "none, places do not predict each other", best.kernel_weight)]
     kernel = [("kernel", best.kernel, best.kernel_weight)] if best.kernel else []
-    scales = " × ".join(f"{scale:.3g}" for scale in best.length_scale)
-    return [*kernel, ("length-scale", f"{scales}{_unit(scale_unit)}", best.weight)]
+    return [*kernel, ("length-scale", *scale_labels(scale_unit, [best.length_scale]), best.weight)]
 
 
 def summary_lines(
@@ -128,27 +147,27 @@ def summary_lines(
         lines.append(f"  {what:<17} {text}")
 
     if summary["rejected"]:
-        why = ", ".join(f"{word} {n}" for word, n in summary["rejected_by_reason"].items())
+        why = in_words(summary["rejected_by_reason"])
         add("not used", f"{counted(summary['rejected'], 'message')} ({why})")
     add("driven", _driven_line(summary))
-    further = summary.get("quantities") or {}
+    further, simulated = summary.get("quantities") or {}, bool(summary["errors_against"])
     for name, each in {"": summary, **further}.items():
         if further:
             add("quantity", name or main or "main")
         of_all = {"places": summary["places"], "errors_against": summary["errors_against"], **each}
-        for what, text in _quality_lines(of_all, weighted=weighted):
+        for what, text in _quality_lines(of_all, weighted=weighted, simulated=simulated):
             add(what, text)
     lines += _regret_lines(summary.get("regret") or {}, unit)
     if scales := summary["length_scales"]:
         weighed = ((c.get("kernel", ""), c["length_scale"], c["weight"]) for c in scales)
         of = f" of {main}" if further and main else ""
         for what, text, weight in _believed(weighed, str(summary.get("scale_unit", ""))):
-            add(what, f"{text} with weight {weight:.2f}{of}")
+            add(what, f"{text}{of}, probability {100.0 * weight:.0f} %")
     if expert := summary.get("expert"):
         add("expert", _expert_line(expert))
     if planning := summary["planning"]:
         median, p99 = planning["median_seconds"], planning["p99_seconds"]
-        add("planning", f"median {median:.3f} s, p99 {p99:.3f} s a stage")
+        add("planning", f"median {median:.3f} s a stage, 99 % of the stages below {p99:.3f} s")
     for key, what in _LATENCIES:
         took = summary["latency"].get(key) or {}
         if took.get("median_ms") is not None:
@@ -160,34 +179,40 @@ def summary_lines(
     return lines
 
 
-def _quality_lines(each: Mapping[str, Any], *, weighted: bool) -> Iterator[tuple[str, str]]:
+def _quality_lines(
+    each: Mapping[str, Any], *, weighted: bool, simulated: bool
+) -> Iterator[tuple[str, str]]:
     """Yield the label and text of each line about the map of one quantity."""
     unit = _unit(str(each["unit"]))
     read = counted(each["readings"], "reading")
     if "missed" in each:
         read += f", {counted(each['missed'], 'visit')} without one"
-    yield "places observed", f"{each['observed']} of {each['places']} ({read})"
+    yield "places read", f"{each['observed']} of {each['places']} ({read})"
     if each.get("link_probability") is not None:
         yield "linked", f"with a probability of {100.0 * each['link_probability']:.0f} %"
     if each.get("promised_error") is not None:
-        yield "promised error", promised(each)
-        if each.get("rmse") is not None:
-            over = "all places, by map.weights" if weighted else "all places"
-            yield "actual error", f"{each['rmse']:.3g}{unit} ({over})"
+        yield "expected error", promised(each)
+    errors = []
+    if each.get("promised_error") is not None and each.get("rmse") is not None:
+        over = "all places, by map.weights" if weighted else "all places"
+        errors.append(f"{each['rmse']:.3g}{unit} over {over}")
     if each.get("rmspe") is not None:
-        yield "RMSPE", f"{each['rmspe']:.3g}{unit} (against {each['errors_against']})"
-        yield "NLPD", f"{each['nlpd']:.2f} nat"
+        errors.append(f"RMSPE {each['rmspe']:.3g}{unit} against {each['errors_against']}")
+    if errors:
+        yield "actual error", "; ".join(errors)
+    if each.get("rmspe") is not None:
+        yield "log loss", f"{each['nlpd']:.2f} nat (NLPD; smaller is better)"
     if each.get("coverage_90") is not None:
         yield "intervals", _interval_line(each)
     if each.get("explained") is not None:
-        yield "readings", describe_predictability(each["explained"])
+        yield "readings", describe_predictability(each["explained"], simulated=simulated)
 
 
 def _driven_line(summary: Mapping[str, Any]) -> str:
     probes = summary.get("probes") or []
     seconds = max([probe["seconds"] for probe in probes], default=summary["seconds"])
-    text = f"{summary['metres']:.0f} m in {seconds:.0f} s"
-    each = ", ".join(f"{probe['name']} {probe['metres']:.0f} m" for probe in probes)
+    text = f"{distance(summary['metres'])} in {seconds:.0f} s"
+    each = ", ".join(f"{probe['name']} {distance(probe['metres'])}" for probe in probes)
     return f"{text} ({each})" if each else text
 
 
@@ -197,7 +222,7 @@ def _interval_line(summary: Mapping[str, Any]) -> str:
     def shares(kind: str) -> str:
         return "/".join(f"{100.0 * summary[f'{kind}_{level}']:.0f}" for level in levels)
 
-    text = f"50/90/95 % intervals contain {shares('coverage')} % of the true values"
+    text = f"the 50/90/95 % intervals contain {shares('coverage')} % of the true values"
     if summary.get("reading_coverage_90") is not None:
         text += f", {shares('reading_coverage')} % of new readings"
     return text
@@ -208,7 +233,7 @@ def _expert_line(expert: Mapping[str, Any]) -> str:
     if expert["late"]:
         parts.append(f"{expert['late']} late")
     if expert["rejected"]:
-        parts.append(", ".join(f"{word} {n}" for word, n in expert["rejected"].items()))
+        parts.append(in_words(expert["rejected"]))
     return ", ".join(parts)
 
 
@@ -229,8 +254,9 @@ def _regret_lines(regret: Mapping[str, Any], unit: str) -> list[str]:
 
 
 @contextmanager
-def show_stages(console: Console, scenario: Scenario) -> Iterator[Show]:
-    """Yield a function that shows the record of a stage.
+def show_stages(console: Console, scenario: Scenario) -> Iterator[tuple[Show, ShowHome]]:
+    """Yield functions that show the record of a stage and the drive to the end place.
+
 
     On a terminal a progress bar shows the planning time of decisions longer than `SLOW`.
     """
@@ -249,7 +275,7 @@ def show_stages(console: Console, scenario: Scenario) -> Iterator[Show]:
             seconds = task.get_time() - float(task.fields["since"])
             return Text(f"deciding for {seconds:.0f} s" if seconds > SLOW else "")
 
-    monitor = PredictabilityMonitor()
+    monitor = PredictabilityMonitor(simulated=True)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -270,7 +296,10 @@ def show_stages(console: Console, scenario: Scenario) -> Iterator[Show]:
                 task, completed=share or 0.0, total=total, used=used, since=progress.get_time()
             )
 
-        yield show
+        def show_home(plan: Plan, probe: str) -> None:
+            progress.console.out(one_line(home_line(plan, probe)), highlight=False)
+
+        yield show, show_home
 
 
 def progress_of(record: Mapping[str, Any], scenario: Scenario) -> tuple[float | None, str]:

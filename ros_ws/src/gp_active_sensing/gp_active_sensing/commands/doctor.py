@@ -17,6 +17,7 @@ import click
 from gp_active_sensing._version import __version__
 from gp_active_sensing.errors import ActiveSensingError
 from gp_active_sensing.ros.environment import inspect_ros
+from gp_active_sensing.util.lazy import install_command
 
 if TYPE_CHECKING:
     from gp_active_sensing.registry import Registry
@@ -115,13 +116,13 @@ def examine(*, version: Callable[[str], str] = version_of) -> list[Check]:
 
     for name, extra in sorted(requirements(), key=lambda each: each[1]):
         if not extra:
-            look(name, f"pip install {PACKAGE}  (or: pip install {name})", needed=True)
+            look(name, f"{install_command()}  (or: pip install {name})", needed=True)
         elif extra in EXTRAS:
             pinned = ", or in a checkout: make heavy" if extra in HEAVY else ""
             use = f"(for {EXTRAS[extra]}; the rest works without it)"
-            look(name, f"pip install '{PACKAGE}[{extra}]'{pinned}  {use}")
+            look(name, f"{install_command(extra)}{pinned}  {use}")
     for name, use in PACKAGES.items():
-        look(name, f"pip install ros_ws/src/{name}  (for {use}; a robot does not need it)")
+        look(name, f"{install_command(package=name)}  (for {use}; a robot does not need it)")
     checks.append(_ros())
     if core_works(checks) and _plugin_groups():
         checks += _plugins()

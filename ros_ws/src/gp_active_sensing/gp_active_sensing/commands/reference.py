@@ -30,11 +30,12 @@ def policies(names: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(found, indent=2))
         return
+    if not names:
+        _list_by_purpose(found)
+        return
     for policy in found:
         click.secho(policy["name"], bold=True, nl=False)
         click.echo(f"  {_plain(policy['help'])}")
-        if not names:
-            continue
         for parameter in policy["parameters"]:
             unit = f" {parameter['unit']}" if parameter["unit"] else ""
             bounds = f" ({parameter['bounds']})" if parameter["bounds"] else ""
@@ -42,8 +43,36 @@ def policies(names: tuple[str, ...], as_json: bool) -> None:
             click.echo(
                 f"    {parameter['name']:<14} {default}{unit}{bounds}  {_plain(parameter['help'])}"
             )
-    if not names:
-        click.echo("Parameters: gp-active-sensing policies NAME")
+
+
+_PURPOSES = {
+    "Map the whole area": "tour bal ie ite integrated_variance mutual_information max_entropy apgd",
+    "Find the highest or lowest value": "gp_ucb ei pi est thompson",
+    "Find the highest or lowest value with several robots": "gp_bucb b_est lp_ucb ucb_pe "
+    "ucb_dpp_max ucb_dpp_sample est_dpp_max est_dpp_sample",
+    "Find the highest or lowest value of a field that changes": "tv_gp_ucb sw_gp_ucb r_gp_ucb "
+    "w_gp_ucb sparq_gp_ucb",
+    "Compare with a simple policy": "lawnmower spread random variance_only mean_only",
+}
+"""Names of the built-in policies by their purpose; all other policies come last."""
+
+
+def _list_by_purpose(found: list[dict[str, Any]]) -> None:
+    from gp_active_sensing.planning import DEFAULT_POLICY
+
+    left = {policy["name"]: _plain(policy["help"]) for policy in found}
+    for purpose, names in {
+        **_PURPOSES,
+        "Use a policy of another program or package": " ".join(left),
+    }.items():
+        shown = {name: left.pop(name) for name in names.split() if name in left}
+        if shown:
+            click.echo(f"{purpose}:")
+        for name, text in shown.items():
+            click.secho(f"  {name:<20}", bold=True, nl=False)
+            default = " (default)" if name == DEFAULT_POLICY["name"] else ""
+            click.echo(f" {text}{default}")
+    click.echo("Parameters of a policy: gp-active-sensing policies NAME")
 
 
 def _plain(text: str) -> str:

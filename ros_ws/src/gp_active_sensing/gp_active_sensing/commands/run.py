@@ -75,8 +75,8 @@ def run(
     directory = out or unused(Path("runs") / run_name(loaded, datetime.now(timezone.utc)))
     console = Console(quiet=as_json, soft_wrap=True)
     try:
-        with show_stages(console, loaded) as show:
-            summary = run_scenario(loaded, directory, resume=resume, on_stage=show)
+        with show_stages(console, loaded) as (show, home):
+            summary = run_scenario(loaded, directory, resume=resume, on_stage=show, on_home=home)
     except KeyboardInterrupt:
         msg = f"interrupted; the same command with --out {directory} --resume goes on"
         raise click.ClickException(msg) from None
@@ -257,6 +257,7 @@ def watch(
     RUN_DIR is only read, and may be created later, in a folder that exists. Ctrl-C ends the page,
     not the run.
     """
+    from gp_active_sensing.records.run_directory import check_single
     from gp_active_sensing.web.access import WatchOptions
     from gp_active_sensing.web.serve import serve
 
@@ -270,4 +271,5 @@ def watch(
             "check the path, or make the folder first"
         )
         raise click.ClickException(msg)
+    check_single(run_dir)
     serve(run_dir, WatchOptions(**options), echo)

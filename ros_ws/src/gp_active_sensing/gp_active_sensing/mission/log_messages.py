@@ -34,7 +34,7 @@ def budget_text(budget: Budget, aim: Aim | None = None) -> str:
     found = [shown(limit, unit) for limit, unit in limits if limit is not None]
     if aim is not None:
         what = "of the worst place " if aim.of == WORST else ""
-        found.append(f"until the promised error {what}is {aim.error:.6g}")
+        found.append(f"until the expected error {what}is {aim.error:.6g}")
     return ", ".join(found) or "no limit"
 
 

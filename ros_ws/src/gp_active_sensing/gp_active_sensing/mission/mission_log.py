@@ -83,7 +83,7 @@ class MissionLog:
             return ""
         before, self._uncertainty = self._uncertainty, brief(now)
         change = f"{before} → " if before not in ("", self._uncertainty) else ""
-        return f"; map uncertainty {change}{self._uncertainty}{self._unit}"
+        return f"; expected error {change}{self._uncertainty}{self._unit}"
 
     def budget(self) -> None:
         """Log the remaining budget each time another tenth of the total is spent."""

@@ -268,9 +268,9 @@ class Recorder:
             f"planned in {record['plan_seconds']:.2f} s",
         ]
         if record["promised_error"] is not None:
-            parts.append(f"promised {record['promised_error']:.4g}{unit}")
+            parts.append(f"expected error {record['promised_error']:.4g}{unit}")
         if error is not None:
-            parts.append(f"RMSPE {error:.4g}{unit}")
+            parts.append(f"actual error {error:.4g}{unit}")
         if record.get("regret") is not None:
             parts.append(f"regret {record['regret']:.4g}{unit}")
         return ", ".join(parts)
@@ -468,10 +468,10 @@ def _believed(belief: Belief) -> list[str]:
     candidates = zip(belief.hyperparameters, belief.weights, strict=True)
     best = most_probable((h.kernel, h.length_scales, float(w)) for h, w in candidates)
     if best.kernel == NONE:
-        return [f"places do not predict each other with {best.kernel_weight:.0%}"]
+        return [f"places do not predict each other (probability {best.kernel_weight:.0%})"]
     scale = "/".join(f"{ell:.4g}" for ell in best.length_scale)
-    parts = [f"kernel {best.kernel} with {best.kernel_weight:.0%}"] if best.kernel else []
-    return [*parts, f"length-scale {scale} with {best.weight:.0%}"]
+    parts = [f"kernel {best.kernel} ({best.kernel_weight:.0%})"] if best.kernel else []
+    return [*parts, f"length-scale {scale} ({best.weight:.0%})"]
 
 
 def check_exports(formats: Sequence[str], topology: Topology) -> None:

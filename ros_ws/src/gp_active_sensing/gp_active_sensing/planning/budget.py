@@ -165,13 +165,13 @@ class BudgetConstraint:
         if budget.end is None:
             if budget.metres is None and budget.seconds is None:
                 return "no reachable place is within the budget of readings"
-            return "no reachable place is within the budget of metres or seconds"
+            return "the rest of the budget of metres or seconds is too small for another place"
         name = names[budget.end]
         if budget.metres is None and budget.seconds is None:
             return f"no reachable place has a way to the end place {name!r}"
         return (
-            "no reachable place is within the budget of metres or seconds, with the way from "
-            f"there to the end place {name!r}"
+            "the rest of the budget of metres or seconds is too small for another place and the "
+            f"way to the end place {name!r}"
         )
 
 

@@ -11,13 +11,14 @@ import contextlib
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from gp_active_sensing.belief.run_copy import MODEL
-from gp_active_sensing.errors import ConfigError, RunError
+from gp_active_sensing.errors import ConfigError, RunError, one_line
 from gp_active_sensing.records.held import LockedFiles
 from gp_active_sensing.records.journal import (
     Events,
@@ -38,6 +39,7 @@ from gp_active_sensing.util.files import (
     read_whole,
     write_whole,
 )
+from gp_active_sensing.util.wording import counted
 from gp_active_sensing.util.yaml_files import load_yaml
 
 logger = logging.getLogger(__name__)
@@ -50,6 +52,8 @@ TRUTH = "truth.jsonl"
 PAGE = "report.html"
 MAP = "map"
 """Beginning of the names of map files for other programs."""
+_MOST_LISTED = 20
+"""Largest number of runs in a message."""
 _MOST_OF_START = 1 << 20
 """Largest size of the first event in a journal [bytes]."""
 MOST_OF_SUMMARY = 1 << 28
@@ -127,6 +131,7 @@ class RunDirectory:
             return cls(path, load_yaml(path / CONFIG))
         except ConfigError as error:
             if not (path / CONFIG).exists():
+                check_single(path)
                 msg = f"{path} is not a run directory: it has no {CONFIG}"
                 raise RunError(msg) from None
             raise RunError(str(error)) from error
@@ -338,6 +343,31 @@ class RunDirectory:
         logger.warning("%s: the last line is half-written and is not used", self.path / name)
         if name not in self.cut_short:
             self.cut_short.append(name)
+
+
+def check_single(folder: Path) -> None:
+    """Check that a folder does not hold several runs instead of the files of one.
+
+    Raises:
+        RunError: it does; the message lists the runs with their scenarios and dates.
+    """
+    runs = [(path.stat().st_mtime, path) for path in folder.glob(f"*/{CONFIG}")]
+    if not runs or (folder / CONFIG).exists():
+        return
+    lines = [f"{folder} holds {counted(len(runs), 'run')}, the newest first; name one of them:"]
+    for seconds, path in sorted(runs, reverse=True)[:_MOST_LISTED]:
+        try:
+            config = load_yaml(path)
+        except ConfigError:
+            config = {}
+        policy = config.get("policy")
+        name = policy.get("name") if isinstance(policy, Mapping) else policy
+        what = " with ".join(str(word) for word in (config.get("name"), name) if word)
+        when = datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+        lines.append(f"  {path.parent}  {one_line(what)}, begun {when}")
+    if len(runs) > _MOST_LISTED:
+        lines.append(f"  and {len(runs) - _MOST_LISTED} older ones")
+    raise RunError("\n".join(lines))
 
 
 def _existing(path: Path | str) -> Path:

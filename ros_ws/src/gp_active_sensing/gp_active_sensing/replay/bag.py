@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from gp_active_sensing.errors import ActiveSensingError, MissingDependencyError, ReplayError
 from gp_active_sensing.replay.storage import Salvage, bound_rosbags, check_chunks, defined
+from gp_active_sensing.util.lazy import library
 from gp_active_sensing.util.resources import resource_folders
 from gp_active_sensing.util.wording import moment
 from gp_active_sensing.util.yaml_files import load_yaml
@@ -278,16 +279,9 @@ class Bag:
 
 
 def _reader_class() -> Any:
-    try:
-        from rosbags.rosbag2 import Reader, reader
-    except ImportError as error:
-        msg = (
-            "reading bags needs rosbags, which is not installed: "
-            "pip install 'gp_active_sensing[bag]'"
-        )
-        raise MissingDependencyError(msg) from error
-    bound_rosbags(reader)
-    return Reader
+    found = library("rosbags.rosbag2", "bags are read with rosbags", extra="bag")
+    bound_rosbags(found.reader)
+    return found.Reader
 
 
 def _topics_of(reader: Any) -> tuple[BagTopic, ...]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from gp_active_sensing.records.events import Event, LimitsMoved, ReadingGated, ReadingUsed
 from gp_active_sensing.report.source import RunData
-from gp_active_sensing.util.wording import moment, symbol
+from gp_active_sensing.util.wording import in_words, moment, symbol
 
 Fact = tuple[str, str]
 """Label and value of a fact."""
@@ -97,7 +97,7 @@ def _facts(data: RunData, tally: Tally) -> Iterator[Fact]:
     yield "readings set aside", _gated(tally)
     rejected = data.summary.get("rejected_by_reason")
     if isinstance(rejected, Mapping):
-        yield "messages not used", ", ".join(f"{word} {n}" for word, n in rejected.items())
+        yield "messages not used", in_words(rejected)
     yield "sorties", str(data.summary.get("sorties") or "")
     if aside := data.summary.get("set_aside"):
         yield "places set aside", ", ".join(map(str, aside))

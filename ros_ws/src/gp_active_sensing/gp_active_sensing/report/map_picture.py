@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gp_active_sensing.errors import MissingDependencyError
 from gp_active_sensing.report.frame import VALUES
 from gp_active_sensing.topology.base import GraphTopology, Topology
 from gp_active_sensing.topology.geometry import OCCUPIED, OccupancyGrid
@@ -19,6 +18,7 @@ from gp_active_sensing.topology.roads import parts_of
 from gp_active_sensing.topology.segments import RoadMap, Segment, length_of
 from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.files import write_whole
+from gp_active_sensing.util.lazy import library
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,17 +36,10 @@ _MOST_NAMES = 40
 
 
 def _figure(title: str, low: Sequence[float], high: Sequence[float]) -> tuple[Figure, Axes]:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        msg = (
-            "pictures of maps are drawn with matplotlib, which is not installed: pip install "
-            "'gp_active_sensing[plot]'"
-        )
-        raise MissingDependencyError(msg) from error
+    drawn = library("matplotlib.figure", "pictures of maps are drawn with matplotlib", extra="plot")
     size = np.maximum(np.subtract(high, low), 1e-9)
     width, height = np.maximum(_INCHES * size / size.max(), 0.4 * _INCHES)
-    figure = Figure(figsize=(width, height))
+    figure = drawn.Figure(figsize=(width, height))
     axes = figure.add_subplot()
     margin = 0.03 * float(size.max())
     axes.set(

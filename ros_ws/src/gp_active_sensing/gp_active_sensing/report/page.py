@@ -18,12 +18,12 @@ from gp_active_sensing.records.event_lines import parse_events
 from gp_active_sensing.report.facts import Tally, facts_of, headline, time_of
 from gp_active_sensing.report.finer import finer_map
 from gp_active_sensing.report.frame import PAGE, build_page, tile
-from gp_active_sensing.report.payload import build_payload, floor_of, groups_of
+from gp_active_sensing.report.payload import build_payload, floor_of, scale_labels, scale_unit
 from gp_active_sensing.report.reconstruction import replay
 from gp_active_sensing.report.source import RunData, load_run
 from gp_active_sensing.report.steps import Reconstruction
 from gp_active_sensing.util.files import write_whole
-from gp_active_sensing.util.wording import describe_predictability
+from gp_active_sensing.util.wording import describe_predictability, distance
 
 MOST_BYTES = 5_000_000
 """Largest size of a page [bytes]; the page of a longer run shows fewer maps and candidates."""
@@ -154,7 +154,7 @@ def _notes(
 ) -> Iterator[str]:
     yield from data.notes
     if (share := _explained(data, done)) is not None and share <= 0.0:
-        yield describe_predictability(share)
+        yield describe_predictability(share, simulated=data.truth is not None)
     if done.unused:
         yield (
             f"readings of the journal that could not be used: {done.unused} (not finite, out of "
@@ -228,8 +228,8 @@ def _tiles(data: RunData, done: Reconstruction, payload: Mapping[str, Any]) -> I
     if last.plan is not None and last.plan.waypoint is None:
         metres = float(data.summary.get("metres") or metres)  # including the way home
     if data.records:
-        yield tile(f"{metres / 1000:.1f} km" if metres >= 1000 else f"{metres:.0f} m", "driven")
-    yield from _belief_tiles(done, payload)
+        yield tile(distance(metres), "driven")
+    yield from _belief_tiles(data, done)
     seconds = [float(r["plan_seconds"]) for r in data.records if r.get("plan_seconds") is not None]
     if seconds:
         text = f"median planning time (99th percentile {_time(float(np.percentile(seconds, 99)))})"
@@ -281,18 +281,16 @@ def _percent(share: float) -> str:
     return f"{100.0 * share:.0f} %"
 
 
-def _belief_tiles(done: Reconstruction, payload: Mapping[str, Any]) -> Iterator[str]:
+def _belief_tiles(data: RunData, done: Reconstruction) -> Iterator[str]:
     candidates = zip(done.belief.hyperparameters, done.belief.weights.tolist(), strict=True)
     best = most_probable((h.kernel, h.length_scales, weight) for h, weight in candidates)
     if best.kernel:
         what = "no spatial correlation" if best.kernel == NONE else "kernel"
         yield tile(best.kernel, f"{what}, probability {_percent(best.kernel_weight)}")
     if best.kernel != NONE:
-        masses, groups = done.steps[-1].masses, groups_of(done)
-        shares = [sum(masses.get(scale, 0.0) for scale in group) for group in groups]
-        label = payload["scales"]["labels"][int(np.argmax(shares))]
-        together = ", all kernels together" if len(done.prior_kernels) > 1 else ""
-        yield tile(label, f"length-scale{together}, probability {_percent(max(shares))}")
+        (label,) = scale_labels(scale_unit(data), [best.length_scale])
+        text = "length-scale with this kernel" if best.kernel else "length-scale"
+        yield tile(label, f"{text}, probability {_percent(best.weight)}")
     if isinstance(transform := done.belief.transform, Log):
         offset = f"{transform.offset:+.3g}" if transform.offset else ""
         yield tile("logarithm", f"of the readings{offset} is modelled, since it fits better")

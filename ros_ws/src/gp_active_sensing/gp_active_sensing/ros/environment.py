@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gp_active_sensing.errors import MissingDependencyError
+from gp_active_sensing.util.lazy import install_command
 from gp_active_sensing.util.process import THREAD_VARIABLES
 from gp_active_sensing.util.resources import find_resource
 
@@ -107,7 +108,7 @@ class RosEnvironment:
             "source a ROS 2 installation (Jazzy or newer), e.g. source /opt/ros/jazzy/setup.bash"
         )
         if self.wheels_exist:
-            return f"pip install 'gp_active_sensing[ros]', or {source}"
+            return f"{install_command('ros')}, or {source}"
         return f"{source} (the pip wheels exist for Linux on x86_64 only)"
 
 

@@ -437,7 +437,7 @@ class Publishers:
             problem = recorder.conclude(mission, write_report)
             final = recorder.final_summary(mission)
             if final.promised_error is not None:
-                logger.info(f"promised error of the map: {promised(final.to_mapping())}")
+                logger.info(f"expected error of the map: {promised(final.to_mapping())}")
             if final.explained is not None:
                 logger.info(describe_predictability(final.explained))
             if problem:

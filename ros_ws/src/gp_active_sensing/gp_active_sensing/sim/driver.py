@@ -20,7 +20,7 @@ from gp_active_sensing.records.run_map import as_begun_with
 from gp_active_sensing.records.summary import RunSummary
 from gp_active_sensing.sim.runner import SimulationRunner
 from gp_active_sensing.sim.scenario import Scenario, scenario_from_mapping
-from gp_active_sensing.types import Clock
+from gp_active_sensing.types import Clock, Plan
 from gp_active_sensing.util.files import differences
 
 
@@ -76,6 +76,7 @@ def run_scenario(
     *,
     resume: bool = False,
     on_stage: OnStage | None = None,
+    on_home: Callable[[Plan, str], None] | None = None,
     clock: Clock = time.monotonic,
 ) -> RunSummary:
     """Run a scenario until its budget is spent or no place can be reached.
@@ -86,6 +87,7 @@ def run_scenario(
         resume: continue the run in `out_dir` with the decisions of its journal. If
             `limit.expansions` is set, the result equals an uninterrupted run to the bit.
         on_stage: callback for the record of each stage.
+        on_home: callback for the drive to the end place, with the name of the probe.
         clock: monotonic clock for planning times [s].
 
     Returns:
@@ -122,7 +124,7 @@ def run_scenario(
                     folder.rmdir()
             raise
         stack.callback(runner.close)
-        runner.on_stage = on_stage
+        runner.on_stage, runner.on_home = on_stage, on_home
         try:
             _play(runner, scenario)
             if earlier is not None:

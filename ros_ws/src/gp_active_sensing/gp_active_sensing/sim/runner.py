@@ -202,6 +202,8 @@ class SimulationRunner:
         """Names of probes whose messages are lost in both directions."""
         self.on_stage: Callable[[Mapping[str, Any]], None] | None = None
         """Callback for the record of each stage."""
+        self.on_home: Callable[[Plan, str], None] | None = None
+        """Callback for the drive to the end place, with the name of the probe."""
         sortie, home = scenario.probe.sortie, home_of(world.topology, scenario.probe.end)
         self.batteries = {
             name: SimulatedBattery(sortie, home)
@@ -405,6 +407,8 @@ class SimulationRunner:
                     self._send(job.probe, plan.path[-1], job.at, plan)
                 self._record(job)
                 self._of_stage[job.probe] = self._of_expert()
+                if plan.path and plan.waypoint is None and self.on_home is not None:
+                    self.on_home(plan, job.probe)
 
     def _recorded(self, loop: SensingLoop) -> DecisionTaken | ReturnBegun | None:
         """Replay the journal's limits up to the next decision; return this decision or None."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from gp_active_sensing.belief import BeliefConfig
 from gp_active_sensing.config import (
@@ -21,6 +21,7 @@ from gp_active_sensing.engine.limits import LimitsConfig
 from gp_active_sensing.errors import ConfigError
 from gp_active_sensing.experts.base import ExpertConfig
 from gp_active_sensing.kernels import scale_unit
+from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.names import MOST_PROBES, numbered
 from gp_active_sensing.mission.stream_config import PlannedConfig
 from gp_active_sensing.planning import DEFAULT_POLICY, build_policy, policies
@@ -71,6 +72,8 @@ _ALWAYS_ENDS = 500
 @dataclass(frozen=True)
 class Scenario:
     """A simulated mission."""
+
+    REMOVED: ClassVar[Mapping[str, str]] = ActiveSensingConfig.REMOVED
 
     map: MapConfig = param(help="where the probe may go")  # noqa: RUF009
     field: FieldConfig = param(help="the field to measure")  # noqa: RUF009
@@ -199,7 +202,22 @@ def load_scenario(
     if policy is not None and named != policy:
         msg = f"policy.name: {named!r} was set, and {policy!r} asked for (--policy); give one"
         raise ConfigError(msg)
-    return scenario_from_mapping(mapping, source=str(path), base_dir=path.parent)
+    try:
+        return scenario_from_mapping(mapping, base_dir=path.parent)
+    except ConfigError as error:
+        found = [_with_origin(problem, overrides, str(path)) for problem in error.problems]
+        raise ConfigError(found) from error
+
+
+def _with_origin(problem: str, overrides: Sequence[str], source: str) -> str:
+    """Return a problem with the override that caused it, or with the scenario's file."""
+    path = re.split(r"[:.\[]", problem.partition(": ")[0])
+    for override in overrides:
+        keys = override.partition("=")[0].strip().split(".")
+        shared = min(len(keys), len(path))
+        if path[:shared] == keys[:shared]:
+            return f"{override} (given on the command line): {problem}"
+    return f"{source}: {problem}"
 
 
 def scenario_from_mapping(

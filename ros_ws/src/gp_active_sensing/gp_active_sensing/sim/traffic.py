@@ -18,6 +18,7 @@ from gp_active_sensing.errors import MissingDependencyError, RunError
 from gp_active_sensing.records.ground_truth import GroundTruth
 from gp_active_sensing.registry import Registry
 from gp_active_sensing.types import FloatArray
+from gp_active_sensing.util.lazy import install_command
 
 _SAME_TIME = 1e-6
 live_fields: Registry[Any] = Registry("live field", group="gp_active_sensing.live_fields")
@@ -150,7 +151,8 @@ def find_traffic() -> Callable[..., Any]:
     if "sumo" not in live_fields:
         msg = (
             "field.kind: sumo is run by the package gp_active_sensing_bench, which is not "
-            "installed: pip install gp_active_sensing_bench 'gp_active_sensing[sumo]'"
+            f"installed: {install_command(package='gp_active_sensing_bench')}, and "
+            f"{install_command('sumo')}"
         )
         raise MissingDependencyError(msg)
     return live_fields.factory("sumo")

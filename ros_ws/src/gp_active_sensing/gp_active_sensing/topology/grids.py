@@ -650,11 +650,11 @@ class _AreaLayout:
             reach=places.reach,
         ).over(places.ground)
 
-    def say_spacing(self, spacing: Step, places: int) -> None:
-        """Add a note on a default spacing and the approximate number of places."""
+    def say_spacing(self, spacing: Step) -> None:
+        """Add a note on a default spacing."""
         self.notes.append(
-            f"spacing {in_metres(spacings(spacing))}, for about {places} places; map.spacing "
-            "makes it finer or coarser"
+            f"the spacing of {in_metres(spacings(spacing))} follows from the area of the map; "
+            "map.spacing makes it finer or coarser"
         )
 
 
@@ -672,7 +672,7 @@ def of_areas(config: AreasConfig, path: Path | None, base_dir: Path | None) -> B
         free = shape.buffer(-config.inflation) if config.inflation else shape
         if free.area > 0.0:
             spacing = _near(free.area)[0]
-            layout.say_spacing(spacing, round(free.area / spacing**2))
+            layout.say_spacing(spacing)
     if origin is None and layout.of_file and layout.outline is not None and not sized:
         # Centre the grid in the outline.
         low_x, low_y, high_x, high_y = bounds_of(layout.outline)
@@ -711,7 +711,7 @@ def of_raster(config: RasterConfig, path: Path, base_dir: Path | None) -> Built:
     spacing = config.spacing
     if not spacing:
         spacing = usual_step(cells, _near(max(free, 1) * each)[0])
-        layout.say_spacing(spacing, round(free * each / float(spacings(spacing).prod())))
+        layout.say_spacing(spacing)
     step, origin = spacings(spacing), config.origin or cells.first
     ground = FreeGround(
         shared.pop("outline"),
@@ -754,7 +754,7 @@ def of_occupancy(config: OccupancyConfig, path: Path, base_dir: Path | None) -> 
         places = build(spacing)
     else:
         spacing, places = usual_map(grid, config, build)
-        layout.say_spacing(spacing, places.n)
+        layout.say_spacing(spacing)
     for note in _lost_places(places, spacing, grid.resolution, build):
         logger.warning("map %r: %s", places.name, note)
         notes.append(note)

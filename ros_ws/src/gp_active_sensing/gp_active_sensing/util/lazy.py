@@ -8,8 +8,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
+from gp_active_sensing._version import __version__
 from gp_active_sensing.errors import MissingDependencyError
 
 
@@ -39,6 +41,18 @@ def lazy_names(
     return load, names
 
 
+def install_command(extra: str = "", package: str = "gp_active_sensing") -> str:
+    """Return the command that installs a package of this project, with an extra.
+
+    It names the folder of the sources if the program runs from there, else the wheel of the
+    package.
+    """
+    folder = Path(__file__).resolve().parents[3] / package
+    wheel = f"{package}-{__version__}-py3-none-any.whl"
+    found = folder if (folder / "pyproject.toml").is_file() else wheel
+    return f"pip install '{found}[{extra}]'" if extra else f"pip install {found}"
+
+
 def library(module: str, use: str, *, extra: str = "maps", besides: str = "") -> Any:
     """Import and return an optional module, which an extra installs.
 
@@ -54,7 +68,7 @@ def library(module: str, use: str, *, extra: str = "maps", besides: str = "") ->
     try:
         return import_module(module)
     except ImportError as error:
-        how = f"pip install 'gp_active_sensing[{extra}]'{besides}"
+        how = install_command(extra) + besides
         missing = isinstance(error, ModuleNotFoundError)
         msg = f"{use}, which {'is not installed' if missing else f'fails ({error})'}: {how}"
         raise MissingDependencyError(msg) from error

@@ -37,6 +37,29 @@ def shown(value: object, unit: str = "") -> str:
     return str(value)
 
 
+REASONS = {
+    "gated": "far off the prediction",
+    "no_pose": "no position near its time",
+    "off_map": "off the map",
+    "settling": "the sensor was settling",
+    "partial_visit": "too short a part of the road was driven",
+    "not_finite": "not a finite number",
+    "fill_value": "fill value",
+    "not_valid": "outside the valid range",
+    "too_fast": "above the largest rate",
+    "budget_spent": "the budget was spent",
+    "mission_over": "the mission was over",
+    "unknown_probe": "from an unknown probe",
+}
+"""Displayed words for the reasons of unused readings; other reasons are shown unchanged."""
+
+
+def in_words(counts: Mapping[str, int]) -> str:
+    """Return the number of messages for each reason, in words and with the code of the reason."""
+    codes = {code: f"{REASONS[code]} [{code}]" if code in REASONS else code for code in counts}
+    return ", ".join(f"{codes[code]}: {count}" for code, count in counts.items())
+
+
 _SYMBOLS = {"degC": "\N{DEGREE SIGN}C", "degF": "\N{DEGREE SIGN}F", "deg": "\N{DEGREE SIGN}"}
 
 
@@ -90,18 +113,18 @@ def promised(summary: Mapping[str, Any]) -> str:
     return text
 
 
-def describe_predictability(share: float) -> str:
+def describe_predictability(share: float, *, simulated: bool = False) -> str:
     """Return a sentence on how well readings of neighbouring places predict each other.
 
     `share` is R² of predictions from the readings of other places. At 0 or less, the predictions
-    are not better than the mean.
+    are not better than the mean. With `simulated` the sentence has no advice for the sensor.
     """
     percent = round(100.0 * share)
     if percent <= 0:
-        return (
-            "neighbouring readings do not predict each other (R\u00b2 = 0): take them closer "
-            "together, or check the sensor"
-        )
+        advice = "take them closer together, or check the sensor"
+        if simulated:
+            advice = "the simulated field changes too much between the places read so far"
+        return f"neighbouring readings do not predict each other (R\u00b2 = 0): {advice}"
     how = "well" if percent >= 70 else "partly" if percent >= 30 else "poorly"
     return f"neighbouring readings predict each other {how} (R\u00b2 = {share:.2f})"
 
@@ -113,8 +136,8 @@ class PredictabilityMonitor:
     once.
     """
 
-    def __init__(self) -> None:
-        self._predicting = True
+    def __init__(self, *, simulated: bool = False) -> None:
+        self._predicting, self._simulated = True, simulated
 
     def message(self, record: Mapping[str, Any]) -> str:
         """Return the log message for a stage's record; "" = no message."""
@@ -125,7 +148,8 @@ class PredictabilityMonitor:
         if tell == self._predicting:
             return ""
         self._predicting = tell
-        return f"{places} places read: {describe_predictability(share)}{' now' if tell else ''}"
+        text = describe_predictability(share, simulated=self._simulated)
+        return f"{places} places read: {text}{' now' if tell else ''}"
 
 
 def _number(value: object, unit: str) -> str:

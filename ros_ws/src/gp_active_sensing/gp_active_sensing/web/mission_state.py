@@ -36,23 +36,8 @@ from gp_active_sensing.records.events import (
 from gp_active_sensing.report.steps import Reconstruction
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import Aim, Budget, Plan
-from gp_active_sensing.util.wording import brief, distance
+from gp_active_sensing.util.wording import REASONS, brief, distance
 
-REASONS = {
-    "gated": "far off the prediction",
-    "no_pose": "no position near its time",
-    "off_map": "off the map",
-    "settling": "the sensor was settling",
-    "partial_visit": "too short a part of the road was driven",
-    "not_finite": "not a finite number",
-    "fill_value": "fill value",
-    "not_valid": "outside the valid range",
-    "too_fast": "above the largest rate",
-    "budget_spent": "the budget was spent",
-    "mission_over": "the mission was over",
-    "unknown_probe": "from an unknown probe",
-}
-"""Displayed words for the reasons of unused readings; other reasons are shown unchanged."""
 OVERDRAWN = 1.02
 """Ratio of driven distance to budget that causes an alarm."""
 

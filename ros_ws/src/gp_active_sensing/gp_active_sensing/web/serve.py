@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gp_active_sensing.errors import MissingDependencyError
+from gp_active_sensing.util.lazy import install_command
 from gp_active_sensing.web.access import Command, WatchOptions
 
 if TYPE_CHECKING:
     from gp_active_sensing.web.server import WatchServer
 
 MISSING = (
-    "the live page needs tornado, which is not installed: pip install 'gp_active_sensing[web]' "
+    f"the live page needs tornado, which is not installed: {install_command('web')} "
     "(or sudo apt install python3-tornado)"
 )
 

@@ -31,8 +31,8 @@ def test_each_stage_is_read_before_the_next_is_chosen(
     stages = [(n, word) for n in (1, 2, 3) for word in ("next", "chosen", "read")]
     assert found == stages, order
     first, second = (line for line in order if line.startswith(("stage 1: next", "stage 2: next")))
-    assert re.fullmatch(r"stage 1: next: c0r0 \(here\); map uncertainty [\d.]+ degC", first)
-    assert re.search(r"\(\d+(\.\d)? m\); map uncertainty [\d.]+ → [\d.]+ degC$", second)
+    assert re.fullmatch(r"stage 1: next: c0r0 \(here\); expected error [\d.]+ degC", first)
+    assert re.search(r"\(\d+(\.\d)? m\); expected error [\d.]+ → [\d.]+ degC$", second)
     over = "the mission is over: the budget of readings is spent"
     assert f"{over}; the last waypoint stays published" in told
     assert not [line for line in told if re.search(r"\d{16}|\bns\b", line)]

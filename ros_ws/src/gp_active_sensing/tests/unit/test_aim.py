@@ -26,7 +26,7 @@ from tests.unit.mission.missions import Drive
 from tests.unit.sim.scenarios import GRID, mapping, scenario
 
 WANTED = {"readings": 12, "error": 2.0}
-WHY = "the promised error of the map is"
+WHY = "the expected error of the map is"
 
 
 def aimed(**sections: Any) -> Any:
@@ -70,7 +70,7 @@ def test_a_promise_alone_is_not_enough() -> None:
     assert met(Aim(1e6), loop.belief, loop.topology).startswith(WHY)
     assert met(Aim(promise.error, WORST), loop.belief, loop.topology) == ""
     assert met(Aim(1e6, WORST), loop.belief, loop.topology).startswith(
-        "the promised error of its worst place is"
+        "the expected error of its worst place is"
     )
 
 
@@ -191,7 +191,7 @@ def test_it_may_change_while_a_mission_runs_and_is_known_after_a_restart(tmp_pat
     assert mission.loop.aim is None
     changes.set_budget(mission, Budget(readings=25), Aim(1e6, WORST))
     drive.run()
-    assert mission.reason.startswith("the promised error of its worst place is")
+    assert mission.reason.startswith("the expected error of its worst place is")
 
 
 def test_how_it_is_given() -> None:

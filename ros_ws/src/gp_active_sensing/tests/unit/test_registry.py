@@ -145,8 +145,9 @@ def test_a_built_in_name_is_found_without_a_look_at_what_is_installed(
 def test_policies_are_listed_with_their_origin_and_broken_ones_are_said(kit: Path) -> None:
     done = command(kit, "policies")
     assert done.returncode == 0, done.stderr
-    assert "lucky  At random, by another name. [distribution kit 1.2]" in done.stdout
-    assert "bal  Nonmyopic choice" in done.stdout, "the built-in one stays"
+    listed = {line.split()[0]: line for line in done.stdout.splitlines()}
+    assert "At random, by another name. [distribution kit 1.2]" in listed["lucky"]
+    assert "Nonmyopic choice" in listed["bal"], "the built-in one stays"
     assert "absent" not in done.stdout
     for said in (
         "policy 'bal' of distribution kit 1.2 is not used: the name is built in",
@@ -197,7 +198,7 @@ def test_kernel_and_map_format_of_a_plug_in(kit: Path, tmp_path: Path) -> None:
     )
     done = command(kit, "run", file, "--no-report", "--out", str(tmp_path / "run"))
     assert done.returncode == 0, done.stderr
-    assert "places observed   2 of 2" in done.stdout
+    assert " 2 of 2 " in done.stdout
 
 
 def test_doctor_tries_every_plug_in(kit: Path) -> None:

@@ -16,10 +16,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gp_active_sensing.errors import MissingDependencyError, RunError
+from gp_active_sensing.util.lazy import install_command
 
 logger = logging.getLogger(__name__)
 
-_HOW = "pip install 'gp_active_sensing[sumo]'  (in a checkout: make heavy)"
+_HOW = f"{install_command('sumo')}  (in a checkout: make heavy)"
 _PROJ = ("PROJ_LIB", "PROJ_DATA")
 _running: Session | None = None
 

@@ -86,6 +86,7 @@ def test_bad_input_is_one_clear_message(tmp_path: Path) -> None:
         (["line", "--budget", "0"], ["budget.readings: must be 1 or more"]),
         (["line", "--set", "map"], ["expected KEY=VALUE"]),
         (["line", "--set", "mpa.count=3"], ["mpa: unknown key", "Did you mean 'map'"]),
+        (["line", "--set", "plan_ahead=true"], ["Error: plan_ahead=true", "has no effect"]),
         (["line", "--set", "probe.start=nowhere"], ["probe.start: no place 'nowhere'"]),
     ):
         failed(cli("run", *arguments, "--out", tmp_path / "run"), *expected)
@@ -166,9 +167,10 @@ def test_replay_refuses_with_one_clear_message(tmp_path: Path, rosbags: None) ->
 
 def test_policies_lists_all_with_units() -> None:
     text = cli("policies").stdout
-    assert all(f"\n{name}  " in f"\n{text}" for name in policies.names())
+    listed = [line.split()[0] for line in text.splitlines() if line[0] == " "]
+    assert sorted(listed) == policies.names()
+    assert [line.split()[0] for line in text.splitlines() if "(default)" in line] == ["tour"]
     assert "`" not in text
-    assert len(text.splitlines()) == len(policies.names()) + 1
     text = cli("policies", "bal", "ie").stdout
     assert [line.split()[0] for line in text.splitlines() if line[0] != " "] == ["bal", "ie"]
     failed(cli("policies", "ball"), "Did you mean 'bal'")
@@ -257,3 +259,13 @@ def test_escape_sequences_in_names_are_printed_escaped(tmp_path: Path) -> None:
         for text in (result.stdout, result.stderr):
             assert all(char.isprintable() or char == "\n" for char in text), (words, text)
     assert "\\x1b[2Ja" in cli("run", path, "--out", tmp_path / "again", "--no-report").stdout
+
+
+def test_a_folder_of_several_runs_lists_them(scenario_file: Path, tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        cli("run", scenario_file, *SMALL, "--no-report", "--out", tmp_path / "runs" / name)
+    for command in ("report", "watch"):
+        expected = (
+            f"{tmp_path / 'runs' / name}  small with random" for name in ("first", "second")
+        )
+        failed(cli(command, tmp_path / "runs"), "holds 2 runs", *expected)

@@ -6,7 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from gp_active_sensing.commands.console import WIDTH, progress_of, stage_line, summary_lines
+from gp_active_sensing.commands.console import (
+    WIDTH,
+    home_line,
+    progress_of,
+    stage_line,
+    summary_lines,
+)
 from gp_active_sensing.sim import run_scenario
 from tests.unit.sim.scenarios import GRID, scenario
 
@@ -21,7 +27,7 @@ def test_a_stage_shows_the_used_budget_in_one_short_line() -> None:
     }
     line = stage_line(record, made)
     assert len(line) <= WIDTH
-    for part in ("  90/1200 m", "300/600 s", "read 2.0 ", "promised 12.3", "RMSPE 0.12"):
+    for part in ("  90/1200 m", "300/600 s", "read    2.0 ", "error   12.3", "actual   0.12"):
         assert part in line
     assert progress_of(record, made) == (0.5, "90/1200 m, 300/600 s")
 
@@ -35,3 +41,24 @@ def test_seconds_of_several_probes_are_not_added_up(tmp_path: Path) -> None:
     assert sum(seconds) == pytest.approx(summary["seconds"])
     (line,) = [text for text in summary_lines(summary) if text.startswith("  driven")]
     assert f" {max(seconds):.0f} s " in line
+
+
+def test_the_columns_of_a_stage_stay_where_they_are() -> None:
+    made = scenario(GRID)
+    common = {"name": "a", "plan_seconds": 0.0, "length_scales": [[4.0]], "weights": [1.0]}
+    records = [
+        {"stage": 1, "value": 2.0, "observed": 1, "promised_error": None, "rmspe": 1.5} | common,
+        {"stage": 2, "value": None, "observed": 1, "promised_error": 2.0, "rmspe": 12.5} | common,
+        {"stage": 3, "value": -12.5, "observed": 2, "promised_error": 0.25, "rmspe": 3.0} | common,
+    ]
+    lines = [stage_line(record, made) for record in records]
+    for column in ("expected error", "actual", "length-scale"):
+        assert len({line.index(column) for line in lines}) == 1
+    assert "–" in lines[0]
+
+
+def test_a_way_home_has_a_line(tmp_path: Path) -> None:
+    seen: list[str] = []
+    what = scenario(GRID, probe={"start": 0, "end": 0}, budget={"readings": 2})
+    run_scenario(what, tmp_path / "run", on_home=lambda plan, probe: seen.append(home_line(plan)))
+    assert len(seen) == 1

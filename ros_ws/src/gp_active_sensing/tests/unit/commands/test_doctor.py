@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from gp_active_sensing._version import __version__
 from gp_active_sensing.commands.doctor import (
     EXTRAS,
     Check,
@@ -13,6 +14,8 @@ from gp_active_sensing.commands.doctor import (
     version_of,
 )
 from gp_active_sensing.ros import environment
+from gp_active_sensing.util import lazy
+from gp_active_sensing.util.lazy import install_command
 
 
 def by_name(checks: list[Check]) -> dict[str, Check]:
@@ -56,3 +59,12 @@ def test_ros_wheels_and_a_sourced_ros_together(
     assert str(tmp_path) in check.remedy
     assert "must not be mixed" in check.remedy
     assert core_works(examine())
+
+
+def test_the_install_command_names_what_is_there(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    _, _, folder = install_command("maps").partition("'")
+    assert Path(folder.split("[")[0], "pyproject.toml").is_file()
+    monkeypatch.setattr(lazy, "__file__", str(tmp_path / "a" / "b" / "c" / "lazy.py"))
+    assert f"gp_active_sensing-{__version__}-py3-none-any.whl[maps]" in install_command("maps")

@@ -132,7 +132,7 @@ def test_an_own_speed_turns_seconds_into_metres() -> None:
 @for_each("budget", [Budget(metres=1.0), Budget(seconds=0.1), Budget(metres=3.0, end=0)])
 def test_why_nothing_is_chosen(budget: Budget) -> None:
     found = candidates(asked(belief_of(LINE, [0]), LINE, 0, remaining=budget))
-    assert "within the budget of metres or seconds" in found.reason
+    assert "the budget of metres or seconds is too small" in found.reason
     assert not found.locations.size
     found = candidates(asked(belief_of(LINE, list(range(10))), LINE, 0, remaining=budget))
     assert "every reachable place is observed" in found.reason

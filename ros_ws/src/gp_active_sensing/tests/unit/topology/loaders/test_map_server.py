@@ -193,7 +193,7 @@ def test_the_shipped_house(caplog: pytest.LogCaptureFixture) -> None:
     """Every room with an open door is reached, the closed one and the walls are no places."""
     with caplog.at_level(logging.INFO):
         house = gas.build_topology(gas.MapConfig(file="house", inflation=0.2))
-    assert "spacing 0.4 m" in caplog.text
+    assert "spacing of 0.4 m" in caplog.text
     assert (house.name, house.frame, house.datum) == ("house", "map", None)
     x, y = house.positions.T
     assert not ((x > 4.5) & (y > 4.0)).any()  # the closed room, in the map's frame
