@@ -257,7 +257,6 @@ def _regret_lines(regret: Mapping[str, Any], unit: str) -> list[str]:
 def show_stages(console: Console, scenario: Scenario) -> Iterator[tuple[Show, ShowHome]]:
     """Yield functions that show the record of a stage and the drive to the end place.
 
-
     On a terminal a progress bar shows the planning time of decisions longer than `SLOW`.
     """
     from rich.progress import (
