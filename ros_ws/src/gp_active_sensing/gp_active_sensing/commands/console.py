@@ -124,7 +124,8 @@ def _believed(
     if best.kernel == NONE:
         return [("kernel", "none, places do not predict each other", best.kernel_weight)]
     kernel = [("kernel", best.kernel, best.kernel_weight)] if best.kernel else []
-    return [*kernel, ("length-scale", *scale_labels(scale_unit, [best.length_scale]), best.weight)]
+    (scales,) = scale_labels(scale_unit, [best.length_scale])
+    return [*kernel, ("length-scale", scales, best.weight)]
 
 
 def summary_lines(
