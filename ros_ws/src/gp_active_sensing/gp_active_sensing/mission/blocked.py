@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 class BlockedPlaces:
     """Blocker of places and moves in a `SensingLoop`; used under the mission's lock.
 
-    A place that was blocked more than `mission.retries` times is not used any more. A move is
+    A place that was blocked more than `mission.retries` times is not chosen any more. A move is
     blocked if a probe stalls before it, or if a controller took a far longer way around it.
     """
 
@@ -112,7 +112,7 @@ class BlockedPlaces:
         logger.warning("%s%s cannot be reached (%s); %s", whose, name, why, then)
 
     def replay(self, place: int, until_ns: int, *, set_aside: bool) -> None:
-        """Restore a blocked place after a restart. `set_aside` = the place is not used any more."""
+        """Restore a blocked place after a restart; with `set_aside`, it is not chosen any more."""
         self._times[place] += 1
         if set_aside:
             self._loop.set_aside.add(place)

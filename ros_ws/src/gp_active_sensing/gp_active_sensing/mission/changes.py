@@ -203,7 +203,7 @@ def add_probe(mission: Mission, name: str) -> None:
 
 
 def clock_stepped(mission: Mission, step_ns: int, now_ns: int) -> None:
-    """Pause after a forward jump of the node's clock [ns]; the budget excludes the jump."""
+    """Pause after a forward jump of the node's clock [ns], and exclude the jump from budgets."""
     with mission.lock:
         if step_ns <= 1e9 * CLOCK_TOLERANCE:
             return

@@ -34,7 +34,7 @@ class GoalChecker:
         self._since_ns = None
 
     def left(self, now_ns: int) -> float:
-        """Return the remaining waiting time [s]; before the wait begins, `timeout`."""
+        """Return the remaining waiting time [s], which is `timeout` before the wait begins."""
         waited = 0.0 if self._since_ns is None else 1e-9 * (now_ns - self._since_ns)
         return self.timeout - waited if waited < self.timeout else self.timeout
 

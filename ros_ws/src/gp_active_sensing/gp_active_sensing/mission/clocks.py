@@ -53,7 +53,8 @@ class ClockMonitor:
     """Detector of forward jumps of the node's clock.
 
     The monotonic clock gives an upper bound on the time since the last call. The node's clock has
-    jumped if it advanced by more. Simulated time may run at any speed and is not checked.
+    jumped if it advanced by more than this bound. Simulated time may run at any speed and is not
+    checked.
 
     Args:
         now_ns: returns the time of the node's clock [ns]; 0 = the clock has not started.

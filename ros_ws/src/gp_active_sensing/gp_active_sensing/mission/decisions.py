@@ -41,9 +41,9 @@ class Decisions:
         self.whom = ""
         """Name of the probe for which the newest job plans."""
         self.open: DecisionRequest | None = None
-        """Request that was unfinished when the process was killed. It is repeated first."""
+        """Unfinished request of a killed process, which is repeated first; None = none."""
         self.latency = Latency()
-        """Time from the message that completed a visit to the next waypoint."""
+        """Statistics of the time from the message that completes a visit to the next waypoint."""
         self.round: set[str] = set()
         """Names of the probes without a decision in the present round (`mission.together`)."""
         self.refusal = ""

@@ -22,7 +22,7 @@ _MOST_TRIED = 32
 _DIFFERS = 0.35
 """Largest relative difference between a driven length and the way that explains it."""
 _LONGER = 1.25
-"""Smallest factor by which a way must lengthen without the blocked move."""
+"""Smallest ratio of the way without the blocked move to the planned way."""
 _AHEAD = 3
 """Number of moves ahead of a stalled probe that are searched for a blocked doorway."""
 
@@ -74,9 +74,9 @@ class DriveRecord:
 def move_before(topology: Topology, probe: Any) -> tuple[int, int] | None:
     """Return the move that blocks a stalled probe; None = unknown.
 
-    On the ground of a grid this is the next doorway ahead. Without a doorway it is the first move
-    from the probe's place. If the probe never left the first place of a way of several moves, the
-    move is unknown: perhaps no move reaches the goal.
+    On the ground of a grid the move leads through the next doorway ahead. Without a doorway it is
+    the first move from the probe's place. If the probe never left the first place of a longer way,
+    the move is unknown: perhaps no move reaches the goal.
     """
     here, plan = probe.standing(), probe.plan or probe.stages.home
     if here is None or plan is None or topology.free:
@@ -100,8 +100,8 @@ def move_left_out(
     """Return the planned move whose absence explains a long drive; None = no such move.
 
     Each move after the last passed place is removed from the map in turn. The driven length plus
-    the remaining way is compared with the whole way from the start, both without the move. If the
-    two lengths are about equal, the move counts as blocked.
+    the remaining way is compared with the whole way from the start. Both ways avoid the removed
+    move. If the two lengths are about equal, the move counts as blocked.
     """
     plan, start = drive.plan, drive.start
     if plan is None or start is None or here is None or topology.free:

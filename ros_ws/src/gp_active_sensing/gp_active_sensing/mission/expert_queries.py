@@ -61,7 +61,7 @@ class ExpertQueries:
         """Time at which the wait for answers ends [s]; None = no answer is awaited."""
         self._times_missing = 0
         self._ask_again = False
-        """True after a restart during a query; the places without an answer are asked again."""
+        """True after a restart during a query: places without an answer are in the next query."""
 
     def outgoing(self) -> tuple[int, ...]:
         """Remove and return the places to ask about now; () = none."""
@@ -83,7 +83,7 @@ class ExpertQueries:
     def ready(
         self, now_ns: int, left: int | None = None, spare: Callable[[], float] = lambda: math.inf
     ) -> bool:
-        """Return whether a due decision may be taken; query the expert if this was not done.
+        """Return whether a due decision may be taken; the first call queries the expert.
 
         Args:
             now_ns: time of the node's clock [ns].
@@ -229,5 +229,5 @@ class ExpertQueries:
             self.books.counts[f"rejected_{reason}"] = number
 
     def ask_for_missing(self) -> None:
-        """Repeat the query for places without an answer after a restart."""
+        """After a restart, repeat the query for the places without an answer."""
         self._ask_again = self.books.open and bool(self.books.missing)

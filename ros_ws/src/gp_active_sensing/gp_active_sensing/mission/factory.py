@@ -61,13 +61,13 @@ from gp_active_sensing.util.process import hand_back
 logger = logging.getLogger(__name__)
 
 _LIVE_RADIUS = 0.5
-"""Arrival radius in live traffic [m]. It is small: a car at a red light has not arrived."""
+"""Arrival radius in live traffic [m]; a car that waits at a red light has not arrived."""
 
 SECONDS_OF_QUEUE = 20.0
 """Capacity of each stream's queue, in seconds at the expected rates."""
 
 _FIXED = ("none", "stations")
-"""Kinds of a scenario's expert whose stations the node's parameter may replace."""
+"""Kinds of experts whose stations the parameter `expert.stations` may replace."""
 
 KnowledgeOf = Callable[[Mapping[str, Any]], FieldKnowledge]
 
@@ -102,7 +102,7 @@ def beside(map: MapConfig, folders: Iterable[Path]) -> MapConfig:
 
 
 def plan_limit(seconds: float | None, expansions: int | None) -> PlanLimit:
-    """Return the limit of a decision; without arguments, `DEFAULT_PLAN_SECONDS`."""
+    """Return the limit of a decision; if both arguments are None, `DEFAULT_PLAN_SECONDS`."""
     if seconds is None and expansions is None:
         return PlanLimit(seconds=DEFAULT_PLAN_SECONDS)
     return PlanLimit(seconds, expansions)

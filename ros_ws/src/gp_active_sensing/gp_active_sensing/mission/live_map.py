@@ -110,7 +110,7 @@ class LiveMap:
         return self.places.topology.frame
 
     def take(self, mission: Mission, found: GridMap) -> bool:
-        """Replace the map by a newer one; return whether its places differ.
+        """Replace the map by a newer one; return whether the places have changed.
 
         An unusable map is counted and logged, and the mission keeps its map.
         """
@@ -209,7 +209,7 @@ class MapFeed(Generic[T]):
     def take(self, wait: Callable[[threading.Condition, float], object] | None = None) -> T | None:
         """Wait until a message is due; return the newest message, or None after `close`.
 
-        Tests replace `Condition.wait` by `wait`.
+        `wait` replaces `Condition.wait` in tests.
         """
         waits = wait or (lambda changed, seconds: changed.wait(seconds))
         with self._changed:

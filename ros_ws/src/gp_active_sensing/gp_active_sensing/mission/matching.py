@@ -25,7 +25,7 @@ _WRONG_WAY = 40.0
 
 
 class Match(NamedTuple):
-    """Place of a pose, and the driven fraction of the place's line, 0 at the start to 1."""
+    """Place of a pose, and the driven fraction of the place's line, from 0 at the start to 1."""
 
     place: int
     fraction: float

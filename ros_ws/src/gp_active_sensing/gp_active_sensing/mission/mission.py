@@ -7,8 +7,8 @@
 
 The probes of a mission share one engine and one budget of readings. One decision is computed at a
 time; the engine treats the other probes' waypoints as pending. The module does not import ROS.
-Time and messages are arguments, so that tests need no clock and bags use the code of robots.
-Functions in `mission.changes` change a running mission.
+Time and messages are arguments, so that robots, bags and tests use the same code. Functions in
+`mission.changes` change a running mission.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class GrowingMap(Protocol):
     problem: str
 
     def take(self, mission: Mission, found: GridMap) -> bool:
-        """Replace the map by a newer one; return whether its places differ."""
+        """Replace the map by a newer one; return whether the places have changed."""
 
     def refuse(self, word: str, why: str) -> None:
         """Count an unusable map under `word`, and store the reason `why`."""
@@ -139,7 +139,7 @@ class Mission:
         """Reason of the present state; "" = none."""
         self.decisions = Decisions(loop, self.fleet, clock, journal)
         self.reading_latency = Latency()
-        """Time from the arrival of a reading to its use in the belief."""
+        """Statistics of the time from the arrival of a reading to its use in the belief."""
         for probe in probes:
             probe.ingestion.pipeline.latency = self.reading_latency  # main quantity only
         self.showing = False
@@ -511,7 +511,7 @@ class Mission:
         return [stage for probe in flowing for stage in probe.stages.unrecorded]
 
     def _check_probe(self, probe: ProbeState, received: float | None) -> Iterator[MissionOutput]:
-        """End the probe's stage or drive if it is complete and no missed message is awaited."""
+        """End the probe's complete stage or drive, unless missed messages are awaited."""
         if probe.gone or probe.ingestion.catch_up.going_on:
             return
         driving = probe.plan is not None

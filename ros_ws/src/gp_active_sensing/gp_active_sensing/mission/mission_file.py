@@ -91,7 +91,7 @@ def read_map(
 
 
 def _tried(section: dict[str, Any], *, from_file: bool) -> MissionMap:
-    """Return a map with its computed spacing as a key, so that later runs have the same places."""
+    """Return a map whose section has the computed spacing; later runs then have the same places."""
     config = from_mapping(MapConfig, section, path="map")
     places, settled = build_settled(config)
     spacing = to_mapping(settled).get("spacing")

@@ -10,7 +10,7 @@ from typing import Literal
 
 Added = Literal["newest", "late", "restarted"]
 WRONG_STAMPS = 3
-"""Number of consecutive too old poses after which the newest stamp in the track counts as wrong."""
+"""Number of consecutive outdated poses after which the newest stored stamp counts as wrong."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class PoseTrack:
 
         A single stamp in the far future would make all later poses too old. After `WRONG_STAMPS`
         consecutive old poses in order of their stamps, the track is cleared and restarts with these
-        poses. The track is not cleared if it would accept a pose of the present time `now_ns` [ns].
+        poses. The track is not cleared if a pose with the stamp `now_ns` [ns] would not be too old.
         """
         oldest_ns = self._stamps[-1] - self._history_ns if self._stamps else pose.stamp_ns
         if pose.stamp_ns < oldest_ns:

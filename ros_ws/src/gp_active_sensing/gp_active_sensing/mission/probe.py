@@ -507,7 +507,7 @@ class ProbeState:
     def rest_of(self, plan: Plan) -> float:
         """Return the remaining length of a plan's way [m].
 
-        For a probe off this way, the length is that of the map's way to the plan's last place.
+        For a probe off this way, return the length of the map's way to the plan's last place.
         """
         here = self.standing()
         if here is not None and here not in plan.path:
@@ -518,9 +518,8 @@ class ProbeState:
     def overdrawn(self, now_ns: int) -> str:
         """Return why the probe must not continue to its waypoint; "" = it may continue.
 
-        The probe must turn back if it has used more than planned and the remaining budget is too
-        small for the rest of its way and the way home. Seconds count only for a battery with a
-        limit in seconds.
+        A probe that has used more than planned must turn back when the remaining budget does not
+        cover its way and the way home. Seconds count only for a battery with a limit in seconds.
         """
         plan, drive, left = self.plan, self.drive, self.left
         if plan is None or left.end is None or drive.plan is not plan:

@@ -124,7 +124,7 @@ class Recorder:
     def begin(
         self, earlier: Sequence[Mapping[str, Any]] = (), map: Mapping[str, Any] | None = None
     ) -> None:
-        """Write the first event of a mission; after `earlier` events, an event of its resumption.
+        """Write the event for the start of a mission, or for its resumption after `earlier` events.
 
         `map` has the fields that describe the map in the first event, see `topology.config`.
         """

@@ -1,4 +1,4 @@
-"""Choose the run directory of a mission: a new directory, or that of a resumed mission."""
+"""Create the run directory of a new mission, or open the run directory of a resumed mission."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ def _belief_of(config: Mapping[str, Any]) -> BeliefConfig:
 
 
 def give_back(run: RunDirectory | None, *, begun: bool) -> None:
-    """Release an unused run directory; remove it if the mission created it."""
+    """Release an unused run directory; remove it if it is new (`begun`)."""
     if run is None:
         return
     if begun:

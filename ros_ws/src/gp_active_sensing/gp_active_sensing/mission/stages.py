@@ -17,7 +17,7 @@ from gp_active_sensing.types import Cost, Plan, Reading
 class StageLog:
     """Log of a probe's decisions, drives and readings; used under the mission's lock.
 
-    Time and distance are counted from the first decision on and not during a pause.
+    The counting of time and distance starts at the first decision and stops during a pause.
     """
 
     def __init__(self) -> None:
@@ -203,7 +203,7 @@ class StageRecords:
                 self._unwritten.popleft()
 
     def keep(self, stages: Collection[int]) -> None:
-        """Drop all records but those of `stages`.
+        """Drop the records of all stages that are not in `stages`.
 
         After a power cut, a record may exist without its stage in the journal.
         """

@@ -28,7 +28,7 @@ TWISTS = {
 }
 """Fields that lead to the linear velocity, by message type."""
 LEAST_MAX_RATE = 2000.0
-"""Smallest limit of a stream's message rate [Hz]; further messages are rejected."""
+"""Lower bound on the limit of a stream's message rate [Hz]."""
 MOST_BYTES = {"reading": 1_048_576, "pose": 65_536, "answer": 1_048_576}
 """Largest size of a message that is decoded [bytes], by kind of stream."""
 MOST_ANSWERS = 100.0

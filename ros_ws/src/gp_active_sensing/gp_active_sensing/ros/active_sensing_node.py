@@ -206,7 +206,7 @@ class ActiveSensingNode(GuardedNode):
             self._map.follow(parts.mission)
 
     def _check(self, mapping: dict[str, Any]) -> None:
-        """Check map and policy further than the configuration does; raise ConfigError."""
+        """Check that a map is given and that the policy is valid; raise ConfigError otherwise."""
         found: list[str] = []
         given = mapping.get("map", {})
         has_map = given.get("file") or given.get("topic")

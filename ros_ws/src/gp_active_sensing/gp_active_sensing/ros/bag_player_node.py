@@ -1,8 +1,8 @@
 """Node ``bag_player``: publish a bag on its topics, with the clock of the bag.
 
 ROS parameters: see `BagPlayerConfig`. The node publishes the topics of the bag (raw, of any type)
-and ``/clock``. At rate 0 it plays as fast as possible. It then waits until the node ``listener``
-reports the messages as received, in its journal (at once) or on ``/diagnostics`` (every second).
+and ``/clock``. At rate 0 the node plays as fast as the node ``listener`` receives messages. The
+listener reports received messages in its journal (at once) or on ``/diagnostics`` (every second).
 After the last message the node calls ``~/finish`` of the listener.
 """
 

@@ -114,7 +114,7 @@ def sortie_values(probe: ProbeState) -> dict[str, object]:
 
 
 def rejection_problems(rejected: Mapping[str, int]) -> list[str]:
-    """Return a text on the number of unrequested rejections; [] = none."""
+    """Return a text on the number of rejections that no parameter requests; [] = none."""
     total = sum(count for word, count in rejected.items() if word not in ASKED_FOR)
     return [f"{total} rejected"] if total else []
 
@@ -167,8 +167,8 @@ class Diagnostics:
     ) -> None:
         """Subscribe to a topic and monitor its messages.
 
-        `topic` is the role of the topic, such as ``probe_1/pose``; `name` is its name. `callback`
-        takes the serialised message and its arrival (monotonic seconds).
+        `topic` is the role of the topic, such as ``probe_1/pose``; `name` is the topic's name.
+        `callback` takes the serialised message and its arrival (monotonic seconds).
         """
         events = SubscriptionEventCallbacks(
             incompatible_qos=self._node.guarded(self.incompatible(topic, publishing=False))

@@ -229,7 +229,7 @@ def crashed(code: int) -> bool:
 def ended_in_order(code: int, *, asked: bool) -> bool:
     """Return whether a process ended as expected, by its exit code (-n after signal n).
 
-    A process that was requested to end (`asked`) while it started may be ended by the signal.
+    `asked` = the process was requested to end. An end by the signal itself is then expected.
     """
     return code == 0 or (asked and code in {c for s in _ASKED for c in (-s, 128 + s)})
 

@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 LOOK_SECONDS = 0.25
 """Interval between checks of the action server and the mission [s, real time]."""
 TRIES = 3
-"""Number of attempts for a goal that Nav2 refuses or aborts at once, as during its start."""
+"""Number of attempts for a goal that Nav2 refuses or aborts at once, for example at start-up."""
 PAUSE_SECONDS = 2.0
 """Time between two attempts for the same goal [s]."""
 AT_ONCE_SECONDS = 2.0

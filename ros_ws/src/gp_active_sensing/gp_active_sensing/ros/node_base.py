@@ -67,7 +67,7 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
         self.empty_overrides: set[str] = set()
         """Names of parameters given as empty lists; an empty list has no type in ROS."""
         self.is_configuring = False
-        """True while `configure` runs; a signal may interrupt it."""
+        """True while `configure` runs, which a signal may interrupt."""
         self._owned: list[Any] = []
         super().__init__(name, **options)
         words = [*sys.argv[1:], *(options.get("cli_args") or ())]
@@ -159,7 +159,7 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
     # -- guard: exceptions in transitions ------------------------------------------------------
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Run `configure` with its errors logged."""
+        """Run `configure`; log its errors."""
         self.is_configuring = True
         try:
             result = self._transition(self.configure, "configure")
@@ -419,9 +419,10 @@ class _RosHandler(logging.Handler):
 
 
 def forward_logs(target: Any, clock: Callable[[], float] = time.monotonic) -> Callable[[], None]:
-    """Forward the package's log records to a ROS logger; return a function that stops this.
+    """Forward the package's log records to a ROS logger.
 
-    Equal warnings are forwarded at most once a second.
+    Equal warnings are forwarded at most once a second. Returns a function that stops the
+    forwarding.
     """
     source = logging.getLogger(PACKAGE)
     handler = _RosHandler(target, clock)

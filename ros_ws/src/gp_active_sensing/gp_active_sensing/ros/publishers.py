@@ -253,7 +253,7 @@ class GridPublisher:
         self._publish = publish
         self._config = config
         self._known: tuple[Topology, Lattice | None] | None = None
-        """Newest map and its lattice of square cells; a lattice None = the map has none."""
+        """Newest map, and its lattice of square cells or None."""
 
     def send(
         self, topology: Topology, mean: FloatArray, std: FloatArray, now_ns: int, quantity: str = ""
@@ -299,7 +299,7 @@ TOPICS: tuple[tuple[str, Any, Any], ...] = (
     ("~/length_scale_belief", Float64MultiArray, qos.latched()),
     *GRID_TOPICS,
 )
-"""Name, type and QoS profile of each private topic of the mission; Nav2 has its own /map."""
+"""Name, type and QoS profile of each topic of the mission; private, as Nav2 has a /map."""
 
 PROBES_SECONDS = 0.5
 """Interval between messages with the probes' positions [s, real time]."""

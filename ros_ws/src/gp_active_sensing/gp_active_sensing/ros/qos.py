@@ -78,7 +78,7 @@ def words(profile: QoSProfile) -> str:
 
 
 def advice(policy: str, *, publishing: bool) -> str:
-    """Return advice on an incompatible QoS policy, named as by `policy_name`.
+    """Return advice on an incompatible QoS policy; `policy` is from `policy_name`.
 
     `publishing` True = this node publishes the topic.
     """
@@ -219,7 +219,7 @@ class TopicMonitor:
         self._received_at = time.monotonic()
 
     def look(self) -> None:
-        """Update the rate; the caller does this every second."""
+        """Update the rate; must be called every second."""
         count, now = self.count, time.monotonic()
         if now - self._seen_at >= 0.5:
             self.rate = (count - self._seen) / (now - self._seen_at)

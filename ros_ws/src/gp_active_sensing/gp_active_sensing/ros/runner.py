@@ -1,8 +1,9 @@
 """Start the nodes of a launch without ``ros2 launch``, after an installation by pip.
 
 ``python -m gp_active_sensing.ros.runner traffic_sim policy:=bal`` starts the same nodes with the
-same parameters as ``ros2 launch gp_active_sensing traffic_sim.launch.py policy:=bal``. It prefixes
-the nodes' output with their names and ends the nodes together. Both commands use `launches`.
+same parameters as ``ros2 launch gp_active_sensing traffic_sim.launch.py policy:=bal``. The runner
+prefixes the nodes' output with their names and ends the nodes together. Both commands use
+`launches`.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def command_of(process: Process) -> tuple[str, ...]:
     """Return the command that starts a node's process without ``ros2``.
 
     Raises:
-        MissingDependencyError: the program of another package is not on the path.
+        MissingDependencyError: the node's program is not on the path.
     """
     if process.package == PACKAGE:
         start = [sys.executable, "-m", f"{PACKAGE}.ros.{process.executable}_node"]
@@ -91,8 +92,9 @@ def command_of(process: Process) -> tuple[str, ...]:
 def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment variables of the node processes.
 
-    The ROS wheels restart the interpreter to set LD_LIBRARY_PATH, and mark this in a variable. A
-    child process with the mark but without the path could not load the libraries of the wheels.
+    The ROS wheels restart the interpreter to set LD_LIBRARY_PATH, and record the restart in a
+    variable. A child process with this variable but without the path could not load the libraries
+    of the wheels.
     """
     child = {**environment, **node_environment(environment), "PYTHONUNBUFFERED": "1"}
     if "LD_LIBRARY_PATH" not in child:
@@ -150,8 +152,8 @@ def show_arguments(name: str) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code.
 
-    The code is 0 after a normal end, also by Ctrl-C or SIGTERM. It is 1 if a node failed, and 2 if
-    this command or a node refused its arguments.
+    The code is 0 after a normal end, also by Ctrl-C or SIGTERM. The code is 1 if a node failed, and
+    2 if this command or a node refused its arguments.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     logging.basicConfig(format="[runner] %(message)s", level=logging.INFO)

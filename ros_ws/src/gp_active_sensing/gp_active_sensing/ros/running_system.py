@@ -375,7 +375,7 @@ def _silent(what: str, received: Received) -> str:
 
 
 def _far(at: Any, places: Topology) -> list[str]:
-    """Return a text if the robot is farther from the map than the map is large; otherwise []."""
+    """Return a text if the robot's distance from the map exceeds the map's size; otherwise []."""
     positions = places.positions[:, :2]
     extent = float(np.hypot(*np.ptp(positions, axis=0)))
     away = float(np.hypot(*(positions - (at.x, at.y)).T).min())

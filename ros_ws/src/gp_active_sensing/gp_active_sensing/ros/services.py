@@ -141,7 +141,7 @@ class FleetServices:
         return ""
 
     def change(self, names: Sequence[str]) -> None:
-        """Add and remove probes so that the mission has the probes of this list."""
+        """Add and remove probes, so that the mission has the probes `names`."""
         mission = self._mission
         for name in names:
             if name not in mission.probes:

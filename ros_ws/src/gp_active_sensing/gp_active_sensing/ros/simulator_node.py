@@ -1,12 +1,11 @@
 """Node ``simulator``: simulate the field, sensor, probes and clock of a scenario.
 
-The scenario defines the field, or the field is the traffic in a running SUMO with the probe as a
-car.
+The field is defined by the scenario, or is the traffic in a running SUMO with the probe as a car.
 
 The node publishes ``/clock``, ``pose`` (nav_msgs/Odometry) and ``reading``, and subscribes
 ``next_waypoint``. In a fleet each probe has these topics in its namespace, such as
-``probe_1/pose``. With sorties in the scenario the node publishes ``battery_state``. A probe that
-stands for a minute at its end place then gets another battery. With an expert in the scenario the
+``probe_1/pose``. With sorties in the scenario the node publishes ``battery_state``, and a probe
+that stands for a minute at its end place gets another battery. With an expert in the scenario the
 node answers ``expert/query`` on ``expert/answer`` (sensor_msgs/PointCloud2).
 
 The clock advances by equal steps and does not wait for other nodes. A time is published after all

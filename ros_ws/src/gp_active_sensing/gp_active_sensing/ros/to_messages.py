@@ -99,7 +99,7 @@ def plan_path(
 ) -> Path:
     """Return the way over places as a path along the map's geometry.
 
-    The heading of each pose is the direction to the next pose. The last heading is that of the
+    The heading of each pose is the direction to the next pose. The last pose has the heading of the
     place's waypoint. For a way with curves, `line` (k, 2) [m] replaces the map's geometry.
     """
     path = Path(header=Header(stamp=time_of(stamp_ns), frame_id=topology.frame))
@@ -350,7 +350,7 @@ _ABOVE_HOME = 6
 mavros_msgs/GlobalPositionTarget.
 """
 _POSITION_ONLY = 0b1101_1111_1000
-"""Value of type_mask in these two messages to ignore velocity, acceleration and yaw."""
+"""Bits of type_mask that ignore velocity, acceleration and yaw."""
 _MAP_FRAME = "map"
 """Only frame_id that ArduPilot accepts in a GlobalPosition."""
 

@@ -26,9 +26,10 @@ class Backlog:
     """Queue of a probe's first messages until all missed messages have arrived.
 
     After a restart of the node, publishers with transient local durability send stored messages,
-    one topic after the other and mixed with new messages. The queue sorts the messages by stamp, so
-    that a reading comes after the poses of its time. It releases them in batches, so that commands
-    can take effect between two batches. Later messages are released after the sorted messages.
+    topic by topic. New messages come in between. The queue sorts the messages by stamp, so that a
+    reading comes after the poses of its time. The queue releases messages in batches, so that
+    commands can take effect between two batches. Later messages are released after the sorted
+    messages.
 
     Args:
         clock: monotonic clock [s].
@@ -148,7 +149,7 @@ class DuplicateFilter:
             self.add((reading.stamp_ns, reading.value))
 
     def holds(self, stamp_ns: int, value: float) -> bool:
-        """Return whether a reading is stored; if so, remove it."""
+        """Return whether a reading is stored; if so, remove the reading."""
         if not self._single and not self._windows:
             return False
         left = self._single.get((stamp_ns, value), 0)

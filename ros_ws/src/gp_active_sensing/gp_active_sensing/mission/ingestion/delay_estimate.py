@@ -1,11 +1,11 @@
 r"""Estimate a sensor's delay: the delay with which the readings fit a field best.
 
 If a sensor is slow or stamps its values late, each value is assigned to a later position of the
-probe. On a straight way at constant speed this only shifts the field. Where the probe turns, stops,
-changes its speed or returns, readings of one point disagree. For each candidate delay :math:`\tau`,
-the readings get the positions of the probe at :math:`\tau` before their stamps. A Gaussian process
-gives the likelihood of the readings. It integrates over the field's mean and scale, and averages
-over length-scales and noises:
+probe. On a straight way at constant speed the delay only shifts the field. Where the probe turns,
+stops, changes its speed or returns, readings of one point disagree. For each candidate delay
+:math:`\tau`, the readings get the positions of the probe at :math:`\tau` before their stamps. A
+Gaussian process gives the likelihood of the readings. The likelihood is integrated over the field's
+mean and scale, and averaged over length-scales and noises:
 
 .. math:: p(z | \tau) = \sum_\lambda p(\lambda) \int p(z | x(t - \tau), \lambda, c) p(c)\,dc
 
@@ -76,7 +76,7 @@ def common_delay(likelihoods: Iterable[FloatArray]) -> tuple[float, float, float
 
 
 def _between(profile: FloatArray) -> FloatArray:
-    """Interpolate a profile (K,) at F delays, by parabolas through three candidates."""
+    """Interpolate a log-likelihood (K,) at F finer delays, by parabolas through three delays."""
     nearest = np.round(np.arange(len(_FINE)) / _PARTS).astype(int)
     middle = np.clip(nearest, 1, len(CANDIDATES) - 2)
     before, at, after = profile[middle - 1], profile[middle], profile[middle + 1]

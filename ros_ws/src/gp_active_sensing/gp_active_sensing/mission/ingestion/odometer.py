@@ -38,11 +38,11 @@ _FOLLOWS = 10.0
 _MOST_FOLLOWED = 0.2
 """Largest step of the anchor at rest, as a fraction of the distance to the pose."""
 _RESTS, _RESTS_PER_METRE = 3.0, 20.0
-"""Time without a new anchor before a probe is at rest [s]: minimum, and ratio to noise [s/m]."""
+"""Smallest time without a new anchor at rest [s], and its ratio to the noise [s/m]."""
 _REGULAR = 1.25
 """Largest time between the poses that are used to estimate noise [s]."""
 _LEARNT, _MEMORY = 12, 32
-"""Number of second differences: smallest for an estimate, and averaged in an estimate."""
+"""Smallest number of second differences for an estimate, and largest number averaged."""
 _NONE = 1e-6
 """Largest noise that counts as rounding error [m]."""
 _STANDS, _DRIVES = 0.03, 0.1

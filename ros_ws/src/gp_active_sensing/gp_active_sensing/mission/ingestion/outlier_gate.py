@@ -1,15 +1,15 @@
-"""Set aside readings that are very improbable under the belief, until others agree with them.
+"""Set aside very improbable readings until other readings agree with them.
 
-The predictive mixture at a reading's place gives the probability of a reading at least as far from
-the mean on the same side. The deviation of a reading is the number of standard deviations at which
-a normal distribution has this probability. A reading is gated if its deviation is above the limit.
-A wide component of the mixture counts by its weight, so an uncertain belief gates few readings.
+The predictive mixture at a reading's place gives the tail probability of the reading. The deviation
+of the reading is the number of standard deviations with the same tail probability in a normal
+distribution. A reading is gated if its deviation is above the limit. A wide component of the
+mixture counts by its weight, so an uncertain belief gates few readings.
 
 Gated readings are stored. They are used when `AGREEING` readings of one place agree over at least
 `AGREEING_SECONDS`, without an ungated reading between them. Two readings agree when their
-difference is within the limit. A glitch is shorter, and random values disagree with each other. A
-visit without a used reading is repeated, so that further readings come. A sensor that is stuck for
-longer is not detected, since its readings of one place agree.
+difference is within the limit. A glitch lasts less than `AGREEING_SECONDS`, and random values
+disagree with each other. A visit without a used reading is repeated, so that further readings come.
+A sensor that is stuck for a longer time is not detected, since its readings of one place agree.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class OutlierGate:
     # -- keeping -------------------------------------------------------------------------------
 
     def keep(self, reading: Reading) -> list[Reading]:
-        """Store a gated reading; if enough readings agree with it, remove and return them."""
+        """Store a gated reading; if enough readings agree with it, remove and return all of them."""
         row = self._add(reading)
         if abs(reading.stamp_ns - row.looked_ns) < _LOOK_NS:
             return []
@@ -212,7 +212,7 @@ class OutlierGate:
 
 
 def _deviations(weights: FloatArray, z: FloatArray) -> float:
-    """Convert deviations from a mixture to one deviation from a normal distribution.
+    """Return the normal deviation with the same tail probability as deviations from a mixture.
 
     `weights` and `z` are (L,); all deviations are in standard deviations.
     """

@@ -28,7 +28,7 @@ _NEAR, _PUSH = 5.0, 10.0
 _CALM, _REGULAR = 20, 1.25
 """Number of regular poses in a calm stream, and longest time between two of them [s]."""
 _AGREE, _LASTS = 3, 3.0
-"""Smallest number of poses, and smallest time [s], at another position for a relocation."""
+"""Smallest number of poses and smallest time [s] at a new position that mean a relocation."""
 
 
 class PoseFilter:
@@ -39,7 +39,7 @@ class PoseFilter:
 
     Args:
         max_ahead: largest time by which a pose may be ahead of the node's clock [s]; None = any.
-        jump: smallest distance of a logged jump in a stream that is not calm [m].
+        jump: smallest distance of a logged jump while jumps are not rejected [m].
     """
 
     def __init__(
@@ -56,14 +56,14 @@ class PoseFilter:
         self._speed = 0.0
         """Recent speed [m/s]."""
         self._strange: list[Pose] = []
-        """First and last of the consecutive poses at another position."""
+        """First and last pose of the present series at a suspected new position."""
         self._agree = 0
-        """Number of the consecutive poses at another position."""
+        """Number of poses in the series `_strange`."""
         self.jumps = 0
         self.bad_covariances = 0
-        """Number of poses with an invalid covariance, which is ignored."""
+        """Number of poses that were used without their invalid covariance."""
         self.bad_orientations = 0
-        """Number of poses with an invalid quaternion, used without a heading."""
+        """Number of poses that were used without a heading, for an invalid quaternion."""
         self._lost_logged = False
 
     def unusable(
@@ -106,9 +106,10 @@ class PoseFilter:
     def judge(self, pose: Pose, noise: float) -> Judgement:
         """Compare a pose with the previous pose, and count a jump.
 
-        After a calm stream, a pose is rejected as a jump if the probe cannot have driven to the
-        pose at its speed. If all poses of the next seconds agree with the pose, the jump is a
-        relocation. In a stream that is not calm, all poses are used.
+        A stream of poses is calm if the probe could drive to each recent pose. After a calm stream,
+        a pose that the probe cannot have reached at its speed is rejected as a jump. If all poses
+        of the next seconds agree with the rejected pose, the jump is a relocation. In a stream that
+        is not calm, all poses are used.
 
         `noise` is the standard deviation of a pose [m].
         """

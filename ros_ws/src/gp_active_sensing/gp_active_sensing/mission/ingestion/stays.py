@@ -1,8 +1,8 @@
 """Average the readings of one stay at a place, with a realistic variance.
 
 A place represents a cell of a grid or a segment of a road. The readings of a fast sensor in one
-cell have a common error, since no reading is taken at the place's point. Used as independent
-readings, they would make the belief overconfident. The belief therefore has one reading for each
+cell have a common error, since no reading is taken at the place's point. If these readings counted
+as independent, the belief would be overconfident. The belief therefore has one reading for each
 stay: the average, updated by each further reading.
 """
 
@@ -61,7 +61,7 @@ class NoiseLevel:
 
 
 _SURE = 3.0
-"""Smallest significant deviation of a sample variance from the sensor's [standard errors]."""
+"""Smallest deviation of a sample variance that is significant [standard errors]."""
 
 
 class StayAverage:
@@ -263,8 +263,8 @@ class Stays:
     ) -> Stored:
         """Add a journalled reading after a restart.
 
-        With `gap`, earlier events may be lost, so that an average without a known stay begins a
-        stay. With `begins`, the reading begins a new stay.
+        With `gap`, earlier events may be lost; an average without a known stay then begins a stay.
+        With `begins`, the reading begins a new stay.
 
         Raises:
             RunError: there is no stay at the reading's place, and no gap.
@@ -391,7 +391,7 @@ class Stays:
         return variance, self._written(reading.location, across, up)
 
     def _written(self, place: int | None, across: float, up: float) -> Off:
-        """Round a distance from the place's point [m] to six digits; in 3D (across, up) [m]."""
+        """Round a distance from the place's point [m] to six digits; in 3D, return (across, up)."""
         assert place is not None
         metres = float(f"{across:.6g}")
         return metres if len(self._place_at(place)) == 2 else (metres, float(f"{up:.6g}"))

@@ -146,7 +146,7 @@ class SegmentCoverage:
 
 
 _NEAR = 0.1
-"""Largest distance from a point at which the probe has reached it [spacings of places]."""
+"""Largest distance from a point at which the point counts as reached [spacings of places]."""
 _STEP = 0.02
 """Smallest decrease of the distance that counts as an approach [spacings of places]."""
 _PATIENCE = 1.0
@@ -235,7 +235,7 @@ class ClosestPoint:
         return waiting
 
     def _look(self, place: int, received: float) -> list[PendingReading]:
-        """Return the readings of a place if the probe is near the point, stands or leaves."""
+        """Return the readings of a place if they need not wait any longer."""
         assert self._here is not None
         approach = self._approaches[place]
         here, distance, stamp_ns = self._here
@@ -292,7 +292,7 @@ class SettlingTimer:
             self._there = True
 
     def has_settled(self, place: int, stamp_ns: int) -> bool:
-        """Return whether the probe had been at a place for `seconds` at a stamp [ns]."""
+        """Return whether, at a stamp [ns], the probe had been at a place for `seconds`."""
         if self.seconds <= 0.0:
             return True
         for number, (there, first_ns, last_ns) in enumerate(reversed(self._times)):
@@ -312,7 +312,7 @@ class AveragingWindow:
     """Average of the readings of one place within a time window, in constant memory.
 
     The average counts as one reading. Its noise variance is the mean noise variance of the
-    readings, if all have one. The average has the stamp of its last reading.
+    readings, if each reading has a variance. The average has the stamp of its last reading.
 
     Args:
         seconds: length of the window by stamps [s]; 0 = no averaging.
