@@ -25,7 +25,7 @@ class RawReading:
 
     Args:
         stamp_ns: stamp of the message [ns].
-        value: in the sensor's unit.
+        value: measured value in the sensor's unit.
         noise_variance: noise variance of the value; None = not given.
         source: name of the sensor.
         mount: position of the sensor relative to the pose by tf [m]: x ahead, y to the left, and
@@ -49,7 +49,7 @@ class RawAnswer:
         stamp_ns: time at which the value was valid [ns].
         frame: frame of the position.
         x, y: position [m].
-        value: in the sensor's unit.
+        value: estimated value in the sensor's unit.
         noise_variance: noise variance of the value.
         z: height [m]; used on a map with heights.
     """

@@ -48,7 +48,7 @@ class MissionMap:
     """Map of a mission, built once to check its parameters.
 
     Args:
-        section: keys of the configuration section `map` whose values are not defaults.
+        section: configuration section `map`, without default values.
         places: the places; None = no map has come on the topic yet.
         from_file: True = the map is from a file or a topic and may have a frame and an origin.
     """

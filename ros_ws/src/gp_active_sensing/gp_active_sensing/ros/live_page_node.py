@@ -43,7 +43,7 @@ LOOK_SECONDS = 0.5
 
 
 class LivePageNode(GuardedNode):
-    """Web server of the live page.
+    """Node that serves the live page.
 
     The parameters are in `ros.parameters.LivePageConfig`. The node calls ~/pause, ~/resume and
     ~/finish (std_srvs/Trigger) of the node whose mission is shown.

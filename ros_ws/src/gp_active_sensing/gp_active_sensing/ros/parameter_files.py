@@ -32,7 +32,7 @@ def check_parameter_file(path: Path, namespace: str = "") -> None:
     such sections.
 
     Raises:
-        ConfigError: lines and keys of all problems, with corrections.
+        ConfigError: rcl cannot read the file; the message lists lines, keys and corrections.
     """
     found = set(_aliases(path))
     if not found:

@@ -238,7 +238,7 @@ class ParameterTree:
         `check` raises ConfigError for further problems, such as wrong parameters of the policy.
 
         Raises:
-            ConfigError: all problems, each with the parameter's name.
+            ConfigError: values are wrong; the message lists all problems with the names.
         """
         mapping = self.mapping()
         problems = list(self._problems)

@@ -126,7 +126,7 @@ class OutlierGate:
     # -- keeping -------------------------------------------------------------------------------
 
     def keep(self, reading: Reading) -> list[Reading]:
-        """Store a gated reading; if enough readings agree with it, remove and return all of them."""
+        """Store a gated reading; if enough stored readings agree, remove and return them."""
         row = self._add(reading)
         if abs(reading.stamp_ns - row.looked_ns) < _LOOK_NS:
             return []

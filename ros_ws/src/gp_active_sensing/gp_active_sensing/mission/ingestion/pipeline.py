@@ -32,7 +32,7 @@ class ReadingPipeline:
     """Pipeline from a probe's readings with a place to the belief.
 
     Args:
-        window: averages readings; None = the readings of one stay at a place are averaged.
+        window: average over a time window; None = average over one stay at a place.
         journal: function that writes an event before a reading is used or set aside.
         unit: unit of the readings, for log messages.
     """
@@ -51,7 +51,7 @@ class ReadingPipeline:
         self.gate = gate
         self.window = AveragingWindow(0.0) if window is None else window
         self.by_stay = window is None
-        """True = the readings of one stay at a place are averaged."""
+        """True if the readings of one stay at a place are averaged."""
         self.stays = Stays(
             self._noise_of_one,
             self._place_at,

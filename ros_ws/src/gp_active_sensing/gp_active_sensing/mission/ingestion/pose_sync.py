@@ -241,7 +241,7 @@ class PoseSynchronizer:
     in the inbox is therefore not late.
 
     Args:
-        seconds: longest wait of a reading for a pose with its stamp or later [s, real time].
+        seconds: longest wait for a pose at or after the reading's stamp [s, real time].
         capacity: largest number of waiting readings.
     """
 
