@@ -59,7 +59,6 @@ def _added() -> dict[str, EntryPoint]:
 
 
 def _broken(entry: EntryPoint, error: Exception) -> click.Command:
-    """Return a command that reports why another package's command cannot be used."""
     msg = f"the command `{entry.name}` ({entry.value}) cannot be used: {error}; install it again"
 
     def fail() -> None:
@@ -120,7 +119,6 @@ class _Group(click.Group):
 
 
 def _of_system(error: OSError) -> str:
-    """Return one line with file and reason of an operating system error."""
     name = str(error.filename or "")
     shown = name if len(name) <= _LONGEST else f"{name[:_LONGEST]}… ({len(name)} characters)"
     return one_line(f"{shown}: {error.strerror or error}" if name else str(error))

@@ -82,8 +82,7 @@ def default_of(field: dataclasses.Field[Any]) -> Any:
 def declared(cls: type) -> Iterator[tuple[dataclasses.Field[Any], Any]]:
     """Yield the fields of a configuration class and of its variants, each with its type.
 
-    A class with ``VARIANTS`` has a classmethod ``variant`` that chooses a variant by the given
-    keys.
+    If a class has ``VARIANTS``, its classmethod ``variant`` chooses a variant by the given keys.
     """
     seen: set[str] = set()
     for kind in (cls, *getattr(cls, "VARIANTS", ())):

@@ -88,8 +88,6 @@ class MissingDependencyError(ActiveSensingError, ImportError):
 
 
 class _Brief(reprlib.Repr):
-    """Short representation of a value from its first entries, to a limited depth."""
-
     def __init__(self) -> None:
         super().__init__()
         self.maxlevel, self.maxother = 3, 60

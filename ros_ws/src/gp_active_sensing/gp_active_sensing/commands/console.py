@@ -116,10 +116,7 @@ def _value(value: float, noise_std: float) -> str:
 def _believed(
     candidates: Iterable[tuple[str, Sequence[float], float]], scale_unit: str
 ) -> list[tuple[str, str, float]]:
-    """Return (label, text, weight) of the most probable kernel name and of its length-scale.
-
-    The weights of candidates that differ only in signal or noise are summed.
-    """
+    """Return (label, text, weight) of the most probable kernel name and length-scale."""
     best = most_probable(candidates)
     if best.kernel == NONE:
         return [("kernel", "none, places do not predict each other", best.kernel_weight)]
@@ -256,10 +253,7 @@ def _regret_lines(regret: Mapping[str, Any], unit: str) -> list[str]:
 
 @contextmanager
 def show_stages(console: Console, scenario: Scenario) -> Iterator[tuple[Show, ShowHome]]:
-    """Yield functions that show the record of a stage and the drive to the end place.
-
-    On a terminal a progress bar shows the planning time of decisions longer than `SLOW`.
-    """
+    """Yield functions that show the record of a stage and the drive to the end place."""
     from rich.progress import (
         BarColumn,
         Progress,
@@ -303,10 +297,7 @@ def show_stages(console: Console, scenario: Scenario) -> Iterator[tuple[Show, Sh
 
 
 def progress_of(record: Mapping[str, Any], scenario: Scenario) -> tuple[float | None, str]:
-    """Return the used fraction of the budget (None = no limit), and the used amounts as text.
-
-    With several limits, the largest fraction is returned.
-    """
+    """Return the largest used fraction of the budget (None = no limit), and the used amounts."""
     used = _used(record, scenario)
     texts = [f"{done:.0f}/{total:.0f} {unit}" for done, total, unit in used]
     share = max((min(1.0, done / total) for done, total, _ in used), default=None)

@@ -76,7 +76,6 @@ def _list_by_purpose(found: list[dict[str, Any]]) -> None:
 
 
 def _plain(text: str) -> str:
-    """Return a docstring's text without markup, such as backquotes."""
     return re.sub(r":\w+:(?=`)|`", "", text)
 
 
@@ -84,10 +83,7 @@ logger = logging.getLogger(__name__)
 
 
 def describe_policies() -> list[dict[str, Any]]:
-    """Return name, one-line help and parameters of every policy.
-
-    A plug-in that cannot be used is left out, with a warning.
-    """
+    """Return name, one-line help and parameters of every policy, except unusable plug-ins."""
     from gp_active_sensing.planning import policies
 
     origins = policies.plugins()

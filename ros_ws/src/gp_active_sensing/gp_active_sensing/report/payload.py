@@ -199,10 +199,7 @@ def scale_unit(data: RunData) -> str:
 
 
 def scale_labels(unit: str, scales: Sequence[tuple[float, ...]]) -> list[str]:
-    """Return each length-scale as text with its unit.
-
-    On a map with heights, the text has a horizontal and a vertical length-scale.
-    """
+    """Return each length-scale as text with its unit."""
     return [_group_label(unit, [scale]) for scale in scales]
 
 
@@ -320,7 +317,6 @@ def _went(step: ReportStep, plan: Plan) -> dict[str, Any]:
 
 
 def _way_home(data: RunData, step: ReportStep, plan: Plan) -> dict[str, Any]:
-    """Return the data of the drive to the end place; this step has no decision."""
     end = called(data.topology.names[plan.path[-1]])
     read = len(step.readings)
     return {

@@ -232,10 +232,7 @@ class StepEvents:
 
 
 def masses(belief: Belief, weights: FloatArray) -> dict[tuple[float, ...], float]:
-    """Sum the (L,) candidate weights by length-scale.
-
-    Candidates without spatial correlation are left out.
-    """
+    """Sum by length-scale the (L,) weights of candidates with spatial correlation."""
     total: dict[tuple[float, ...], float] = {}
     for candidate, weight in zip(belief.hyperparameters, weights.tolist(), strict=True):
         if candidate.kernel == NONE:

@@ -130,10 +130,7 @@ class SimulatedProbe:
 
     @property
     def seconds_to_turn(self) -> float:
-        """Time until the next path corner or the next of the `_MARKS` [s]; 0 after arrival.
-
-        The probe drives straight during this time.
-        """
+        """Time until the next path corner or the next of the `_MARKS` [s]; 0 after arrival."""
         return self._seconds_to(self._legs[0].marks) if self._legs else 0.0
 
     def _seconds_to(self, marks: Iterable[float]) -> float:

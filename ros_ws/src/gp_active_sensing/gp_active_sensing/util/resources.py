@@ -110,7 +110,6 @@ def find_resource(kind: str, name: str | os.PathLike[str]) -> Path:
 
 
 def _names(kind: str, folder: Path) -> list[str]:
-    """Return the names of resources below a folder, except hidden and README files."""
     if not folder.is_dir():
         return []
     suffixes = _SUFFIXES.get(kind)

@@ -74,11 +74,7 @@ def whole_bytes(path: Path) -> bytes:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[_Limited]:
-    """Open an XML file or the document in a KMZ archive as a decompressed stream.
-
-    Raises:
-        MapError: the file cannot be read, is damaged, cut short or too large.
-    """
+    """Open an XML file or a KMZ archive's document, decompressed. Raises MapError."""
     name = path.name.lower()
     try:
         file: Any

@@ -62,11 +62,7 @@ Command = Callable[[str], Awaitable[CommandAnswer]]
 
 
 def origin_of_tiles(template: str) -> str:
-    """Return the origin of a map tile URL for a Content-Security-Policy; "" without tiles.
-
-    Raises:
-        RunError: the text is not a URL of map tiles.
-    """
+    """Return the origin of a map tile URL; "" without tiles. Raises RunError for other text."""
     if not template:
         return ""
     host = re.match(r"(https?://[A-Za-z0-9.-]+(?::[0-9]+)?)/[!#$%&()*+,./:;=?@_~{}\w-]+$", template)

@@ -366,10 +366,7 @@ def _duration(seconds: float) -> str:
 
 
 def _first_promise(done: Reconstruction) -> float | None:
-    """Return the first promised error after readings at two places or more.
-
-    After fewer places the promised error reflects only the prior.
-    """
+    """Return the first promised error after readings at two places or more."""
     known = (s.promised for s in done.steps if s.observed > 1 and s.promised is not None)
     return next(known, None)
 
@@ -377,7 +374,6 @@ def _first_promise(done: Reconstruction) -> float | None:
 def _known(
     done: Reconstruction, topology: Topology, unit: str, aim: Aim | None, quantity: str
 ) -> str:
-    """Return sentences on the expected error of the map and on the largest uncertainty."""
     last, std = done.steps[-1], done.std[-1]
     after = f" {unit}" if unit else ""
     read = f"{last.observed} of {topology.n} places are read."
