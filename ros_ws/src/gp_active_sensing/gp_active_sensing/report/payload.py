@@ -245,7 +245,7 @@ def _shares(masses: Mapping[Scale, float], groups: Sequence[Sequence[Scale]]) ->
 def describe_step(
     data: RunData, step: ReportStep, groups: Sequence[Sequence[Scale]], kept: int
 ) -> dict[str, Any]:
-    """Return the data of a step except readings and maps, with at most `kept` candidate places."""
+    """Return the data of a step without readings and maps, with at most `kept` candidate places."""
     found: dict[str, Any] = {
         "n": step.number,
         "observed": step.observed,

@@ -164,7 +164,7 @@ class RunFollower:
         self._reading: Followed | None = None
         """Mission that is being read: `found`, or the mission that will replace `found`."""
         self._goal = 0
-        """Number of journal lines after which the mission being read becomes the followed one."""
+        """Number of journal lines to read before a mission becomes the followed mission."""
         self._clock = clock
         self._config: Stamp | None = None
         self._outgrown = False
