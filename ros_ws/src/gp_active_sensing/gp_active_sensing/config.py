@@ -119,17 +119,12 @@ def is_accepted(cls: type, key: str, value: Any) -> bool:
 
 
 def from_mapping(cls: type[C], mapping: Any, *, path: str = "", source: str = "") -> C:
-    """Build a configuration dataclass from plain data.
+    """Build a configuration dataclass from plain data (YAML or ROS parameters).
 
     A class may have ``REMOVED``, a hint for the error of each removed key. A removed key is
     accepted silently if its value equals ``WERE[key]``. A removed key in ``IGNORED`` is accepted
-    with a warning.
-
-    Args:
-        cls: the dataclass.
-        mapping: data from YAML or from ROS parameters.
-        path: dotted path of `mapping` within the whole data, for error messages.
-        source: file of the data, for error messages.
+    with a warning. Error messages contain `path`, the dotted path of `mapping` within the whole
+    data, and the file `source`.
 
     Raises:
         ConfigError: keys or values are wrong; the error lists all problems with the keys' paths.

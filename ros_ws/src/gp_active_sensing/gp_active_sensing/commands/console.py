@@ -128,12 +128,10 @@ def _believed(
 def summary_lines(
     summary: Mapping[str, Any], main: str = "", *, weighted: bool = False
 ) -> list[str]:
-    """Return the lines for the end of a run.
+    """Return the lines for the end of a run, from the content of ``summary.json`` or {}.
 
-    Args:
-        summary: content of ``summary.json``; {} = no summary.
-        main: name of the main quantity, for a run with several quantities.
-        weighted: True = places have weights (`map.weights`).
+    `main` is the name of the main quantity if there are several. `weighted` is True if places have
+    weights (`map.weights`).
     """
     if not summary:
         return ["There is no summary: the run did not get to its end."]

@@ -28,14 +28,10 @@ LEVELS = 65535
 
 
 def pack(values: FloatArray, low: float, high: float) -> dict[str, Any]:
-    """Compress an array to JSON data: 16-bit differences of rows, deflate, base64.
+    """Compress (rows, columns) values to JSON data: 16-bit row differences, deflate, base64.
 
-    ``assets/decode.js`` unpacks the data. High and low bytes are stored separately.
-
-    Args:
-        values: (rows, columns); values outside the range are clipped.
-        low: start of the range.
-        high: end of the range.
+    Values outside [low, high] are clipped. High and low bytes are stored separately.
+    ``assets/decode.js`` unpacks the data.
     """
     step = (high - low) / LEVELS if high > low else 1.0
     levels = np.rint((np.clip(values, low, max(low, high)) - low) / step).astype(np.uint16)

@@ -223,12 +223,10 @@ def _with_origin(problem: str, overrides: Sequence[str], source: str) -> str:
 def scenario_from_mapping(
     mapping: Mapping[str, Any], *, source: str = "", base_dir: Path | None = None
 ) -> Scenario:
-    """Build a scenario from plain data.
+    """Build a scenario from the sections of a scenario file.
 
-    Args:
-        mapping: sections as in a scenario file.
-        source: origin of the data, for error messages.
-        base_dir: first folder of the search for relative file names.
+    Relative file names are searched first in `base_dir`. Error messages contain `source`, the
+    origin of the data.
 
     Raises:
         ConfigError: keys or values are wrong; the error lists all of them with their paths.

@@ -167,14 +167,10 @@ def drop_damage(path: Path, sound: Callable[[dict[str, Any]], bool] = lambda ite
 
 
 def cut_off(path: Path, rest: int, whole: int | None = None) -> None:
-    """Cut off the half-written last line of a file.
+    """Cut off the half-written last line of a file, which has `rest` bytes.
 
-    A last line with zero bytes, as after a power cut, is first copied to another file.
-
-    Args:
-        path: path of the file.
-        rest: length of the half-written last line [bytes].
-        whole: final length of the file [bytes]; None = up to the half-written line.
+    `whole` is the final size of the file [bytes]; None = the size without the half-written line. A
+    last line with zero bytes, as after a power cut, is first copied to another file.
 
     Raises:
         RunError: the file cannot be read or written.

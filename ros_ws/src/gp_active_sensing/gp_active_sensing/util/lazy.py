@@ -20,10 +20,8 @@ def lazy_names(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return ``__getattr__`` and ``__dir__`` for the ``__init__`` of a package.
 
-    Args:
-        package: ``__name__`` of the package.
-        sources: names by module, relative to the package. A name must not equal a module's name,
-            because importing the module would hide the name.
+    `sources` has the names by module, relative to the package. A name must not equal a module's
+    name, because importing the module would hide the name.
     """
     where = {name: f"{package}.{module}" for module, names in sources.items() for name in names}
 

@@ -62,11 +62,8 @@ def on_cores(
 ) -> Generator[Result]:
     """Yield the results of `work` for each item, in any order.
 
-    Args:
-        work: function of an item, called in processes with one BLAS thread.
-        items: the items, which are sent one at a time.
-        jobs: number of processes.
-        advice: advice in the error for a killed process.
+    The processes have one BLAS thread each and receive one item at a time. The error for a killed
+    process contains `advice`.
 
     Raises:
         MissingDependencyError: joblib is not installed.

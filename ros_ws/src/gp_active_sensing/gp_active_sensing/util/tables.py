@@ -26,7 +26,6 @@ logger = logging.getLogger(__name__)
 MISSING = frozenset({"", "nan", "na", "n/a", "null", "none"})
 """Cell texts that mean a missing value, in lower case."""
 HOUR = 3600.0
-"""Length of an hour [s]."""
 EPOCH = "1970-01-01T00:00:00Z"
 
 _FILLS = (

@@ -243,12 +243,9 @@ def scalar(value: Any) -> str:
 
 
 def check_meaning(text: str, meant: Any, *, what: str) -> None:
-    """Check that a YAML parser reads the intended data from written YAML.
+    """Check that a YAML parser reads the intended data `meant` from written YAML.
 
-    Args:
-        text: the written YAML.
-        meant: the intended data; the YAML has JSON text for a nested list.
-        what: name of the text in the error.
+    The YAML has JSON text for a nested list. `what` is the name of the YAML in the error.
 
     Raises:
         ConfigError: the parser reads other data.

@@ -78,10 +78,7 @@ def served(server: WatchServer) -> Iterator[None]:
 def serve(run_dir: Path, options: WatchOptions, report: Callable[[str], None]) -> None:
     """Serve the page of a run until Ctrl-C or SIGTERM.
 
-    Args:
-        run_dir: run directory, which may not exist yet.
-        options: address and access of the page.
-        report: function that shows a line on the console.
+    The run directory may not exist yet. `report` shows a line on the console.
 
     Raises:
         MissingDependencyError: tornado is not installed.

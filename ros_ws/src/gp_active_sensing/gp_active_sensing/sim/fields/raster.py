@@ -60,15 +60,10 @@ def _count(which: BoolArray, topology: Topology) -> str:
 def read_field_raster(
     path: Path, config: FieldConfig, datum: tuple[float, float] | None = None
 ) -> RasterCells:
-    """Read a raster; its rows are ordered from south to north.
+    """Read a raster (``.asc``, ``.tif`` or ``.tiff``); its rows are ordered from south to north.
 
-    Coordinates are metres of the map if the raster has no coordinate system or the map has no
-    origin.
-
-    Args:
-        path: ``.asc``, ``.tif`` or ``.tiff``.
-        config: settings with the number of the band.
-        datum: longitude and latitude of the map's origin [degree]; None = not known.
+    `datum` is the longitude and latitude of the map's origin [degree]. Coordinates are metres of
+    the map if the raster has no coordinate system or the map has no origin.
 
     Raises:
         MapError: a file that cannot be read, or whose position is not known.

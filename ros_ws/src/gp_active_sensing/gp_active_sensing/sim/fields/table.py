@@ -194,9 +194,8 @@ def is_xml(path: Path) -> bool:
 def read_edgedata(path: Path, attribute: str) -> tuple[tuple[Slot, ...], dict[str, list[float]]]:
     """Return time intervals, and each edge's values of an attribute (NaN = missing).
 
-    Args:
-        path: SUMO's edgeData, ``.xml`` or ``.xml.gz``.
-        attribute: name of an attribute of ``edge`` elements, such as ``speed`` [m/s].
+    The file is SUMO's edgeData, ``.xml`` or ``.xml.gz``. An attribute is for example ``speed``
+    [m/s].
 
     Raises:
         MapError: the file cannot be read, is damaged, or lacks the attribute.
