@@ -74,7 +74,7 @@ class SensingLoop:
 
     Args:
         topology: map of the probes.
-        belief: belief before the first reading. The loop owns and changes it.
+        belief: belief before the first reading. The loop owns and changes this belief.
         policy: policy that chooses the next place.
         budget: budget of the mission, including its end place.
         seed: seed of all random choices; decision i uses a generator seeded with [seed, i].
@@ -88,7 +88,7 @@ class SensingLoop:
         name: name of the main quantity, which `belief` describes; "" = no name.
         weight: weight of the main quantity in the plans.
         quantities: further quantities that the same probes measure, see `engine.quantities`. The
-            loop owns and changes their beliefs.
+            loop owns and changes the beliefs about these quantities.
         clock: monotonic clock [s], for limits in seconds.
 
     Raises:
@@ -135,7 +135,7 @@ class SensingLoop:
         self.shut: frozenset[tuple[int, int]] = frozenset()
         """Moves (from, to) that are impassable at present; see `shut_moves`."""
         self.sorties: Sorties | None = None
-        """Budgets of the next batteries; only snapshots have them. None = one battery."""
+        """Budgets of the next batteries, in a snapshot only; None = one battery."""
         self.belief = belief
         self.name = name
         self.links = QuantityLinks(name, belief, self.quantities)
@@ -176,7 +176,7 @@ class SensingLoop:
         self.clock = clock
         self.limits = limits
         self.declared: frozenset[int] = frozenset()
-        """Places near the starts of probes; they are declared safe."""
+        """Places that are declared safe because a probe started near to them."""
         self.began: frozenset[str] = frozenset()
         """Names of the probes whose starts are declared safe."""
         self.beyond: frozenset[int] = frozenset()
@@ -362,9 +362,9 @@ class SensingLoop:
     def tell(self, readings: Iterable[Reading | PlacedReading], *, lead: str = "") -> TellReport:
         """Use readings in any order. Each reading is either used or rejected, and counted.
 
-        A `PlacedReading` was checked before, and only the budget can reject it. Only readings of
-        the quantity `lead` cost the budget; "" = the main quantity. A newly observed place or a
-        planned revisit costs one reading. Late readings are used, and counted as late.
+        Every `PlacedReading` was checked before, and can be rejected only by the budget. Only
+        readings of the quantity `lead` cost the budget; "" = the main quantity. A newly observed
+        place or a planned revisit costs one reading. Late readings are used, and counted as late.
         """
         accepted = late = 0
         new_places: list[int] = []
@@ -408,7 +408,7 @@ class SensingLoop:
         """Replace a reading by another reading of the same stay at a place.
 
         Args:
-            before: stored reading. After an earlier replacement, it has the first reading's stamp.
+            before: stored reading, with the stamp of the first reading at this stay.
             reading: new reading.
         """
         self.belief_of(reading.reading.quantity).amend_placed(before, reading)
@@ -433,7 +433,7 @@ class SensingLoop:
         return late
 
     def advance(self, now_ns: int) -> None:
-        """Advance the time of all beliefs to `now_ns` [ns], which ages their readings."""
+        """Advance the time of all beliefs to `now_ns` [ns], which ages the stored readings."""
         for belief in (self.belief, *(each.belief for each in self.quantities.values())):
             belief.advance(1e-9 * now_ns)
 
@@ -498,7 +498,7 @@ class SensingLoop:
         return not self.belief.observed[location] or self.reservations.is_due(location)
 
     def _check_stamp(self, reading: Reading) -> None:
-        """Reject a stamp far ahead of the clock, because it would age all other readings."""
+        """Reject a stamp far ahead of the clock, which would age all other readings."""
         if self.clock_ns is None or self.restoring:
             return
         if not self.belief_of(reading.quantity).drift.changing:
@@ -532,7 +532,7 @@ class SensingLoop:
         """Count a visit without a reading.
 
         Returns:
-            True if the place will be visited again; False if it is now set aside.
+            True if the place will be visited again; False if the place is now set aside.
 
         Raises:
             ValueError: the place is not on the map.
@@ -572,7 +572,7 @@ class SensingLoop:
     def queries(self, places: Collection[int] | None = None) -> tuple[int, ...]:
         """Return the places to ask an expert about before the next decision.
 
-        `places` are the places at which the expert can be asked; None = all places.
+        `places` are the places that the expert has values for; None = all places.
         """
         if not isinstance(self.policy, QueriesExpert):
             return ()
@@ -620,7 +620,7 @@ class SensingLoop:
                 reading of the first quantity completes a visit.
 
         Returns:
-            The plan. When the mission is over, it has a reason and no waypoint.
+            The plan. When the mission is over, the plan has a reason and no waypoint.
         """
         n = self.topology.n
         for place in (at, *waiting.values()):
@@ -662,7 +662,7 @@ class SensingLoop:
         return plan
 
     def seen(self, at: int | None, heading: float | None) -> Topology:
-        """Return the map for a probe, with its turning radius if it has one."""
+        """Return the map for a probe, with the probe's turning radius if it is above 0."""
         return turning(self.topology, self.turn_radius, at, heading)
 
     def _choose(
@@ -823,7 +823,7 @@ class SensingLoop:
     ) -> None:
         """Restore a decision from before a restart: policy state, route, and probe.
 
-        `again` is True if the goal was already observed when it was chosen.
+        `again` is True if the goal was already observed before the decision.
         """
         self.decisions += 1
         self.reservations.make(probe, path, self.lead_of(carried), again=again)

@@ -19,15 +19,15 @@ class BudgetReservations:
     """Readings of the budget that are reserved for the last plan of each probe.
 
     A plan has a route and the name of a quantity; "" = the main quantity. Each place on the route
-    without a reading of this quantity reserves a reading. A goal that was already observed when it
-    was chosen also reserves a reading.
+    without a reading of this quantity reserves a reading. The choice of an observed goal also
+    reserves a reading.
     """
 
     def __init__(self) -> None:
         self._ways: dict[str, tuple[str, tuple[int, ...]]] = {}
         """Quantity and route of the last plan with a waypoint, by probe."""
         self._due: dict[str, Visit] = {}
-        """Goals that were already observed when they were chosen, by probe."""
+        """Observed goals that will get another reading, by probe."""
 
     def copy(self) -> BudgetReservations:
         """Return an independent copy."""
@@ -97,7 +97,7 @@ class BudgetReservations:
     ) -> int:
         """Return the number of readings that are reserved for the probes other than `probe`.
 
-        These are readings at the `pending` waypoints, and at unobserved places on the way.
+        The number counts the `pending` waypoints, and unobserved places on the routes to them.
         """
         ways = [each for other, each in self._ways.items() if other != probe]
         visits = {

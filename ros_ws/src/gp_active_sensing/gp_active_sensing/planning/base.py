@@ -39,7 +39,7 @@ class Policy(Protocol):
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
         """Choose the next place to observe.
 
-        The method never changes the belief. It raises no error when the time limit is reached. The
+        The method never changes the belief, and raises no error when the time limit is reached. The
         same request, random generator and `limit.expansions` give the same plan.
 
         Args:
@@ -77,7 +77,7 @@ class Candidates:
         """Return the plan to drive to the candidate at `index`, with the values of all candidates.
 
         `least` and `most` (A,) are lower and upper bounds on the values. If `most` is None, `least`
-        has the exact values. The plan gets the bounds of its candidate; `fields` may replace them.
+        has the exact values. Without bounds in `fields`, the plan gets the bounds of its candidate.
         """
         lower, upper = least.tolist(), (least if most is None else most).tolist()
         values = tuple(map(CandidateValue, self.locations.tolist(), lower, upper))
@@ -156,8 +156,8 @@ class PlansBatch(Protocol):
 class Explains(Protocol):
     """Policy that explains its plans in words.
 
-    Any policy may have the attributes `unit` and `bounded`. `unit` is the unit of the values in its
-    plans, such as "nat". `bounded` is True if these values are bounds.
+    Any policy may have the attributes `unit` and `bounded`. `unit` is the unit of the values in the
+    policy's plans, such as "nat". `bounded` is True if the values in the plans are bounds.
     """
 
     @staticmethod

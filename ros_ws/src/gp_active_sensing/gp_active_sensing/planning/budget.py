@@ -90,7 +90,7 @@ class BudgetConstraint:
         return any(not np.isfinite(ways.seconds).all() for ways in self.ways_home)
 
     def leaves_room(self, horizon: int) -> bool:
-        """Return whether every sequence of `horizon` drives certainly fits into the budget."""
+        """Return True only if every sequence of `horizon` drives fits into the budget."""
         if not self.topology.free:
             return False
         x = self.topology.positions
@@ -301,10 +301,10 @@ class ReachableGoals:
 def reachable_goals(request: PlanRequest) -> ReachableGoals:
     """Find every place that a probe can afford to visit next.
 
-    The route to each place is the fastest, or the shortest if only metres are limited. It may cross
-    any place. The budget must cover the route, the readings on the route, and the route from the
-    goal to the end place. Pending and unavailable places are not goals, and crossing them costs no
-    reading. To observe its present road again, a probe drives a loop.
+    The route to each place is the fastest, or the shortest if only metres are limited. A route may
+    cross any place. The budget must cover the route, the readings on the route, and the route from
+    the goal to the end place. Pending and unavailable places are not goals, and crossing them costs
+    no reading. A probe drives a loop to observe its present road again.
 
     Raises:
         PlanningError: the end place is not on the map.

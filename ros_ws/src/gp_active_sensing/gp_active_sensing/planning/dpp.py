@@ -117,7 +117,7 @@ def sample_kdpp(
     """Draw k of m items with ``Pr(S) = det L_S / e_k(L)``, exactly. [Kulesza2012, Sec. 5.2.2].
 
     The function first draws k eigenvectors with probability proportional to the product of their
-    eigenvalues. It then draws k items by the chain rule of the projection onto the eigenvectors.
+    eigenvalues. Then k items are drawn by the chain rule of the projection onto the eigenvectors.
     The time is O(m³ + m k²).
 
     Args:
@@ -319,7 +319,7 @@ class _BasesExchange:
             self._swap(slot, item, float(residual[item]))
 
     def _swap(self, slot: int, item: int, variance: float) -> None:
-        """Put `item` into `slot`; `variance` is its variance given the other items."""
+        """Put `item` into `slot`; `variance` is the variance of `item` given the other items."""
         column = self.entries(self.everything, np.array([item]))[:, 0]
         ratio = self.inverse[:, slot] / self.inverse[slot, slot]
         row = self.weights[slot].copy()

@@ -150,7 +150,7 @@ def _exact(candidate: CandidateValue) -> bool:
 
 
 def _figure(value: float, digits: int) -> str:
-    """Return a value with `digits` decimals, or with five digits if it is very large."""
+    """Return a value with `digits` decimals, or a very large value with five digits."""
     return f"{value:.{digits}f}" if abs(value) < 1e6 else f"{value:.5g}"
 
 

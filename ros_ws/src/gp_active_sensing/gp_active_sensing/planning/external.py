@@ -239,7 +239,7 @@ class Running:
 
 
 def running_of(policy: object) -> Running:
-    """Return the program of a policy. It ends with the policy, or with this process."""
+    """Return the program of a policy. The program ends with the policy, or with this process."""
     key = (os.getpid(), id(policy))
     with _LOCK:
         found = _RUNNING.get(key)
@@ -250,7 +250,7 @@ def running_of(policy: object) -> Running:
 
 
 def end(policy: object) -> None:
-    """End the program of a policy if it runs. The next question starts it again."""
+    """End the program of a policy if it runs. The next question starts the program again."""
     found = _RUNNING.get((os.getpid(), id(policy)))
     if found is not None:
         found.stop()
@@ -267,11 +267,11 @@ def _forget(key: tuple[int, int]) -> None:
 class External:
     """Policy in which another program chooses the place, from map and belief as JSON.
 
-    The program runs without a shell, with the rights of the user who runs the mission. It receives
-    all data with every decision, so it needs no memory and can be restarted at any time. After a
-    late, missing or invalid answer, the policy chooses the candidate with the largest standard
-    deviation of the prediction. `Plan.reason` and the log report the reason, and the state counts
-    the failures. ``docs/architecture.md`` has the protocol with an example.
+    The program runs without a shell, with the rights of the user who runs the mission. The program
+    receives all data with every decision, and can be restarted at any time. After a late, missing
+    or invalid answer, the policy chooses the candidate with the largest standard deviation of the
+    prediction. `Plan.reason` and the log report the reason, and the state counts the failures.
+    ``docs/architecture.md`` has the protocol with an example.
     """
 
     REMOVED: ClassVar[Mapping[str, str]] = MappingProxyType(
@@ -317,7 +317,7 @@ class External:
             raise PlanningError(msg)
 
     def rest(self) -> None:
-        """End the program. The next question starts it again."""
+        """End the program. The next question starts the program again."""
         end(self)
 
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:

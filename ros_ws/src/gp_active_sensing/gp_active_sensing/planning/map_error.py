@@ -96,8 +96,8 @@ class Part(NamedTuple):
 class MapVariance:
     """Covariances of m places, and their effect on the map error, for L hyperparameter candidates.
 
-    Variances are those of the transformed readings. With several quantities, they are divided by
-    the variance of each quantity over the map.
+    Variances have the unit of the transformed readings. With several quantities, the variances of
+    each quantity are divided by its variance over the map.
 
     Args:
         places: (m,) places that may be observed, sorted.
@@ -347,8 +347,8 @@ def _map_error(
 def _variance_of(belief: Belief, targets: Targets, which: IntArray, weights: FloatArray) -> float:
     r"""Return the expected variance of a field over the map before its readings [sensor's unit²].
 
-    It is :math:`\sum_\lambda b(\lambda) (\operatorname{tr}(W K_\lambda) - w^T K_\lambda w)`, with
-    the prior covariance K_λ. The uncertainty of the mean is not included.
+    The result is :math:`\sum_\lambda b(\lambda) (\operatorname{tr}(W K_\lambda) - w^T K_\lambda w)`
+    with the prior covariance K_λ. The uncertainty of the mean is not included.
     """
     count = len(targets.places)
     some = np.unique(np.linspace(0, count - 1, min(count, _FEW)).round().astype(np.int64))

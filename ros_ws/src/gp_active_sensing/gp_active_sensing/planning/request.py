@@ -67,8 +67,8 @@ class PlanRequest:
         topology: map of the probe.
         at: place of the probe; None = no place yet.
         rng: source of randomness of this decision.
-        pending: waypoints of other probes. Policies treat them as observed with unknown values, and
-            never choose them.
+        pending: waypoints of other probes. Policies treat a pending place as observed with an
+            unknown value, and never choose a pending place.
         passed: pending places that a probe has left before their readings arrived.
         waiting: places of other probes that wait for a decision; None = no place yet.
         limit: limit on the computing of this decision.

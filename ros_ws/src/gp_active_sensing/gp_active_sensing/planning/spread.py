@@ -37,7 +37,7 @@ class FarthestPoints:
 
     Args:
         topology: the map.
-        open_: (n,) places that may be chosen.
+        open_: (n,) mask of the places that may be chosen.
         covered: places that count as already chosen.
         begin: first place of the order; None = the place farthest from `covered`. If `covered` is
             empty, the place nearest to the middle.

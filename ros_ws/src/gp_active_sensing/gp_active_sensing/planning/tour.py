@@ -64,9 +64,9 @@ class Tour:
 
     with the weights W of the places (`map.weights`), the posterior covariance C, and the weights b
     of the hyperparameter candidates λ. The policy compares evenly spaced routes (not on roads), a
-    short tour through greedily chosen places, and the rest of the last route. It then inserts and
-    replaces stops of the best route. After each reading, the policy improves the rest of the route.
-    It searches new routes each time a tenth of a limit has been used.
+    short tour through greedily chosen places, and the rest of the last route. The policy then
+    inserts and replaces stops of the best route. After each reading, the policy improves the rest
+    of the route. New routes are searched each time a tenth of a limit has been used.
 
     Every route, with the drive to the end place, obeys the limits on metres, seconds and readings.
     Without limits, a route has at most 400 readings. Several probes share the readings, and each

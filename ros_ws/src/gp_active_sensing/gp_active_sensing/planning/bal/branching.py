@@ -25,8 +25,8 @@ _CHUNK = 1 << 17
 _LARGE_CHUNK = 2_000_000
 """Largest number of entries of a temporary array."""
 _MEDIANS = 1e-3
-"""Margin added to the bound for two readings, because cells replace a reading by a median [nat]. It
-is four times the largest excess in 24,000 states of `tests/reference/test_bounds_random.py`."""
+"""Margin added to the bound for two readings, because a cell has its median as its reading [nat].
+The margin is four times the largest excess in `tests/reference/test_bounds_random.py`."""
 
 
 class EqualProbabilityCells:
@@ -182,10 +182,10 @@ class RandomDraws:
     Args:
         samples: number S of branches per candidate.
         reference: (L,) entropies of the noise [nat].
-        key: seed of the draws. The draws of a state depend on the key and on its path only.
+        key: seed of the draws. The draws of a state depend only on `key` and the path to the state.
         tau: truncation τ [unit of the readings].
         centre: centre of the truncation interval [unit of the readings].
-        loosening: factor c. The chain-rule bounds are moved apart by c H(b) on both sides.
+        loosening: factor c. Each chain-rule bound is moved outwards by c H(b).
         most: largest entropy of a reading minus the entropy of its noise [nat]. The bounds for k
             readings are 0 and k times `most`. None = chain-rule bounds.
     """
@@ -324,8 +324,8 @@ def last_stage_bounds(
 def two_stage_bounds(block: StateBlock, found: Successors, pairs: Pairs) -> FloatArray:
     r"""Return upper bounds V (r, A, S) on the values after each branch when two readings remain.
 
-    A policy observes x, and then a place y ∈ Y, which it chooses by the reading at x. Var is the
-    variance of the mixture over λ. With Var[Z_y | x] = Var[Z_y] - Cov[Z_x, Z_y]² / Var[Z_x],
+    A policy observes x, and then chooses a place y ∈ Y by the reading at x. Var is the variance of
+    the mixture over λ. With Var[Z_y | x] = Var[Z_y] - Cov[Z_x, Z_y]² / Var[Z_x],
 
     .. math:: V \le \max_x \sum_\lambda b(\lambda) \big(H[Z_x | \lambda] + \max_y
         H[Z_y | Z_x, \lambda]\big) + J(x) + \sum_{y \in Y} J(y | x), \qquad

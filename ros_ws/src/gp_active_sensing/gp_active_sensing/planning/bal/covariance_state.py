@@ -56,7 +56,7 @@ class DecisionProblem:
 
     Args:
         topology: map of the probe.
-        observed: (n,) observed or pending places.
+        observed: (n,) mask of the observed or pending places.
         unavailable: places that must not be chosen.
         noise: (L,) noise variances.
         reference: (L,) entropy of the noise, subtracted from the entropy of every reading [nat].

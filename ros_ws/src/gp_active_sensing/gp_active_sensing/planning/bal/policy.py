@@ -49,8 +49,8 @@ class Bal:
 
     The expectation is over S branches for each candidate place. The search ends at its limit, or
     when the bounds on the value differ by at most α. With `cells`, the bounds always hold for the
-    value of the tree (docs/theory.md). With `draws` (the published truncated sampling, Eq. 8), they
-    bound the value of Eq. 6, and the sampled value may lie outside.
+    value of the tree (docs/theory.md). With `draws` (the published truncated sampling, Eq. 8), the
+    bounds hold for the value of Eq. 6, and the sampled value may lie outside.
 
     Every sequence of places obeys the limits on metres and seconds, with the drive to the end
     place. Readings on the way to a place (`map.reach`) cost the budget, but the value ignores them.

@@ -167,7 +167,7 @@ def gap_directed(tree: Tree, alpha: float, room: Room) -> None:
 
     The optimistic policy chooses the candidate with the largest upper bound in every state. Each
     step expands the unexpanded branches of this policy that have the largest probability-weighted
-    gaps. Then it updates the bounds up to the root.
+    gaps, and then updates the bounds up to the root.
     """
     if tree.gap <= alpha or room() < 1:
         return
@@ -235,9 +235,10 @@ def _frontier(
 def published(tree: Tree, alpha: float, room: Room) -> None:
     """Search by Algorithm 1. [Hoang2014].
 
-    From a state, EXPLORE considers the successors whose gap exceeds α. It follows the successor
-    with the largest lower bound and queues the others. The search continues with the queued state
-    of largest lower bound, until the root's gap is at most α. The upper bound breaks ties.
+    From a state, EXPLORE considers the successors whose gap exceeds α. EXPLORE follows the
+    successor with the largest lower bound, and queues the other successors. The search continues
+    with the queued state of largest lower bound, until the root's gap is at most α. The upper bound
+    breaks ties.
     """
     if tree.gap <= alpha or room() < 1:
         return

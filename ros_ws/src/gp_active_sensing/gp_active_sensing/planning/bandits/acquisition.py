@@ -85,7 +85,7 @@ class Improvement(Incumbent):
 
 
 def safe_std(mean: FloatArray, std: FloatArray) -> FloatArray:
-    """Return standard deviations (m,) above zero, so that they can be used as divisors."""
+    """Return standard deviations (m,) above zero, for use as divisors."""
     span = max(float(np.max(std)), float(np.ptp(mean)))
     return np.asarray(np.maximum(std, _LEAST * span if span > 0.0 else 1.0))
 
@@ -142,8 +142,8 @@ class ProbabilityOfImprovement(Improvement, Bandit):
 def log_exceedance(level: float, mean: FloatArray, std: FloatArray) -> float:
     """Return the log probability that the field exceeds the level w at any of n places.
 
-    It is ``log(1 - Π_x Φ((w - μ(x))/σ(x)))``, as if the places were independent. `std` (n,) is
-    above 0.
+    The result is ``log(1 - Π_x Φ((w - μ(x))/σ(x)))``, as if the places were independent. `std` (n,)
+    is above 0.
     """
     u = (level - mean) / std
     below = float(log_ndtr(u).sum())

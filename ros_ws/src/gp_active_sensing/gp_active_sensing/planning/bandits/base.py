@@ -40,8 +40,8 @@ class View:
         locations: (m,) places to choose from.
         mean: (m,) expectations of the field at `locations`.
         std: (m,) standard deviations of the field, as if pending places had been observed.
-        noise_variance: noise variance of a reading, averaged over the hyperparameter candidates.
-            If the readings are transformed, it is the median over the places.
+        noise_variance: noise variance of a reading, averaged over the hyperparameter candidates; if
+            readings are transformed, the median over the places.
         best: largest average reading of an observed place; None before the first reading.
         stage: number t ≥ 1 of the decision or of the batch, for the confidence width √β_t.
         size: number of places of the map.
@@ -108,9 +108,10 @@ def latent_given_pending(
 ) -> tuple[FloatArray, FloatArray]:
     """Return mean and variance (L, m) of the field, as if each pending place had one more reading.
 
-    Both are in the unit of the transformed readings. The pending values are unknown, so the means
-    stay the same. With the covariance c_p to the pending places p, the variances become
-    ``σ² - c_p (C_pp + σ_n² I)⁻¹ c_pᵀ``. A place that occurs twice in `pending` gets two readings.
+    Mean and variance are in the unit of the transformed readings. The pending values are unknown,
+    so the means stay the same. With the covariance c_p to the pending places p, the variances
+    become ``σ² - c_p (C_pp + σ_n² I)⁻¹ c_pᵀ``. A place that occurs twice in `pending` gets two
+    readings.
     """
     mean, variance = belief.marginals(locations)
     if not pending:

@@ -104,7 +104,7 @@ class Start(NamedTuple):
 
     @property
     def stage(self) -> int:
-        """Number t ≥ 1 of the next member's reading; use it only if t counts readings."""
+        """Number t ≥ 1 of the next member's reading, for policies whose t counts readings."""
         return self.view.stage + len(self.members)
 
     def upper(self) -> FloatArray:
@@ -178,10 +178,10 @@ class _Asked:
         self.policy, self.request, self.belief = policy, request, request.belief
         pending = tuple(request.pending)
         self.members = tuple(dict.fromkeys(pending))
-        """Members of the batch so far. They must not be chosen again."""
+        """Members of the batch so far, which must not be chosen again."""
         lead = None if state is None else state.get("lead")
         self.lead: int | None = lead if lead in self.members else None
-        """First member of the batch while it is pending; None otherwise."""
+        """First member of the batch, as long as this member is pending; None otherwise."""
         rounds = 0 if state is None else int(state.get("round", state["stage"]))
         self.round = rounds + 1 if self.lead is None else max(rounds, 1)
         """Number t ≥ 1 of the batch."""

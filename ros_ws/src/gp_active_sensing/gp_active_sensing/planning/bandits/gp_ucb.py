@@ -1,4 +1,4 @@
-"""GP-UCB, schedules of its confidence width √β_t, and a regret bound. [Srinivas2010; Wang2016]."""
+"""GP-UCB, schedules of the confidence width √β_t, and a regret bound. [Srinivas2010; Wang2016]."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class Schedule:
         return math.sqrt(max(self.unscaled(stage, size, belief), 0.0) / self.scale)
 
     def unscaled(self, stage: int, size: int, belief: Belief) -> float:
-        """Return β_t as in the theorems, before the division by `scale`."""
+        """Return β_t before the division by `scale`."""
         if self.schedule == "finite":
             return finite_beta(stage, size, self.delta)
         if self.schedule == "compact":

@@ -225,7 +225,7 @@ class SparqGpUcb(Stepwise, Bandit):
     )
 
     def drift(self) -> DriftConfig:
-        """Return the drift model that raises the noise of readings with age, and drops old ones."""
+        """Return the drift model that raises the noise of old readings, and drops the oldest."""
         return DriftConfig(kind="injection", doubling=self.step, discard_step=self.step)
 
     def scores(self, view: View, belief: Belief, rng: np.random.Generator) -> FloatArray:

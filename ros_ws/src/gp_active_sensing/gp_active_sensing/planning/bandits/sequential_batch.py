@@ -130,7 +130,7 @@ class LpUcb(BySchedule, Batch):
     """Largest upper bound after local penalisation, ``g(f⁺(x)) Π_j φ(x; x_j)`` for members x_j.
 
     g is the softplus function of the standardised upper bound f⁺. φ(x; x_j) is the probability that
-    the maximum is at least as far from x_j as x. It is ``φ = ½ erfc(-z)`` with
+    the maximum is at least as far from x_j as x. The probability is ``φ = ½ erfc(-z)`` with
     ``z = (S ‖x - x_j‖ - M + μ(x_j)) / √(2σ²(x_j))``. M is the best reading. S is the largest slope
     of the mean between neighbouring places. [Gonzalez2016, Secs. 3-4]
     """

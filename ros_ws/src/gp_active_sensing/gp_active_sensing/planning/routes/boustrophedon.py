@@ -190,10 +190,9 @@ def rows_of(ground: Ground, rows: Rows, by: str = "seconds") -> tuple[int, ...]:
     """Return the places of evenly spaced rows in the order of the visits.
 
     The rows lie symmetrically about the middle of the map. A row contains the places within half a
-    ``ground.pitch`` of a line. With `Rows.along`, it contains the places nearest to evenly spaced
-    points.
-    Obstacles may interrupt the rows. Then the order is row by row, or one side of the obstacle
-    after the other side, whichever costs less in `by` ("metres" or "seconds").
+    ``ground.pitch`` of a line. With `Rows.along`, a row contains the places nearest to evenly
+    spaced points. If obstacles interrupt the rows, two orders are compared by the cost in `by`
+    ("metres" or "seconds"): row by row, and one side of the obstacle after the other side.
     """
     lines = ground.lines(rows)
     if rows.corner in (2, 3):

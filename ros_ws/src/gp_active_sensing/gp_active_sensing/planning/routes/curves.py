@@ -56,7 +56,7 @@ def _part(budget: Budget, share: float) -> Budget:
 
 
 def _over(view: Turning, request: PlanRequest, plan: Plan) -> float:
-    """Return the cost of a route with curves, with the drive to the end place [share of budget]."""
+    """Return the cost of a route with curves and a drive to the end place [fraction of budget]."""
     whole = request.remaining
     nothing = np.zeros(view.n, dtype=np.bool_)
     trip = trip_of(view.straight, plan.waypoints, request.at, nothing, unit_of(whole))

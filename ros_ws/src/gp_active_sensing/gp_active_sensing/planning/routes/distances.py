@@ -306,8 +306,8 @@ def distances_of(topology: Topology, by: str = "seconds") -> Distances:
 class PartDistances:
     """Symmetric distances between places of a map [m].
 
-    Distances follow roads in any direction, and avoid obstacles. On a map without moves, they are
-    straight.
+    Distances follow roads in any direction, and avoid obstacles. On a map without moves, distances
+    are straight.
     """
 
     def __init__(self, topology: Topology) -> None:

@@ -75,8 +75,9 @@ class MoveLattice:
     def metres(self, a: IntArray, b: IntArray) -> FloatArray:
         """Return the lengths (k,) of the shortest routes between places, in closed form [m].
 
-        The closed form needs a free route of two straight lines: a column and a row, or with
-        diagonal moves a diagonal and a column or row. Without such a route the result is infinite.
+        The closed form needs a free route of two straight lines, along a column and a row. With
+        diagonal moves, the lines follow a diagonal, and a column or row. Without such a route the
+        result is infinite.
         """
         offset = self.cells[b] - self.cells[a]
         far, unit = np.abs(offset), np.sign(offset)
