@@ -59,7 +59,7 @@ class MergedCandidates(NamedTuple):
     """Predictions at m places for L hyperparameter candidates.
 
     Args:
-        weights: (L,) weights of the candidates; sum to one.
+        weights: (L,) weights of the candidates; they sum to one.
         mean: (L, m) means.
         covariance: (L, m, m) covariance of the noise-free field.
         noise: (L,) variance of the noise.

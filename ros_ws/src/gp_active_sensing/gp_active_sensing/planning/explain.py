@@ -16,7 +16,7 @@ _SAME = 1e-9
 
 
 def why(plan: Plan, names: Sequence[str], policy: str) -> str:
-    """Return a sentence that explains a plan, by the policy or by the values of the candidates.
+    """Return a sentence that explains a plan, by the policy or by values of candidate places.
 
     Args:
         plan: plan with a waypoint.

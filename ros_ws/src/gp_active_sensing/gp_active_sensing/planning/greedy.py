@@ -103,7 +103,7 @@ def _kernels(belief: Belief) -> list[str]:
 
 
 class Greedy(ABC):
-    """Base class of policies that choose the candidate with the largest score.
+    """Base class of policies that choose the candidate place with the largest score.
 
     A new policy overrides `scores`. A policy with a state also overrides `frozen`.
     """
@@ -355,7 +355,7 @@ class IntegratedVariance:
 
 @dataclass(frozen=True)
 class RandomChoice:
-    """Random choice among the candidates with equal probabilities."""
+    """Random choice among the candidate places with equal probabilities."""
 
     @staticmethod
     def explain(plan: Plan, names: Sequence[str]) -> str:

@@ -70,7 +70,7 @@ class Targets:
     Args:
         places: (T,) target places, sorted.
         weights: (T,) summed weights of the places that each target represents; they sum to one.
-        own: (n,) weights of all single places; they sum to one.
+        own: (n,) weights of the single places; they sum to one.
     """
 
     places: IntArray

@@ -38,7 +38,7 @@ def chain_rule(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:
 
 
 def children_chain_rule(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:
-    """Return `chain_rule` for the state after each candidate: fixed (A, G, L) and best (A, L)."""
+    """Return `chain_rule` after each candidate place: fixed (A, G, L) and best (A, L)."""
     if sequence.children_bounds is None:
         if sequence.problem.free and sequence.sequences is None:
             sequence.children_bounds = _free_children(sequence)
@@ -159,7 +159,7 @@ def _free_children(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:
 
 
 def _free_last(sequence: CovarianceState) -> tuple[FloatArray, FloatArray]:
-    """Return `_free_children` if one reading remains after each candidate."""
+    """Return `_free_children` if one reading remains after each candidate place."""
     problem, A = sequence.problem, len(sequence.candidates)
     L = len(problem.noise)
     own = np.arange(L)

@@ -49,13 +49,13 @@ class EqualProbabilityCells:
         return _chain_rule_root(sequence, weights)
 
     def discretise(self, block: StateBlock) -> Successors:
-        """Return the branches at each candidate."""
+        """Return the branches at each candidate place."""
         sequence = block.sequence
         mean = block.mean[:, :, sequence.candidates]
         return by_cells(block.weights, mean, sequence.variance, sequence.entropy, self.samples)
 
     def last(self, block: StateBlock) -> FloatArray:
-        """Return the (r, A) value of each candidate when one reading remains [nat]."""
+        """Return the (r, A) value of each candidate place when one reading remains [nat]."""
         sequence, weights = block.sequence, block.weights
         mean = block.mean[:, :, sequence.candidates]
         entropy = mixture_entropy(weights[:, None], mean.swapaxes(1, 2), sequence.variance.T)
@@ -80,7 +80,7 @@ class EqualProbabilityCells:
     def _leaf_values(self, block: StateBlock, found: Successors, leaves: Leaves) -> FloatArray:
         """Return the (r, A, S) values of the last reading after each branch [nat].
 
-        Below the root, a candidate that cannot be the best of its state gets an upper bound.
+        Below the root, a place that cannot be the best choice of a state gets an upper bound.
         """
         r, A, S = found.probability.shape
         X, L = len(leaves.where), len(self.reference)
@@ -180,7 +180,7 @@ class RandomDraws:
     """Branching by truncated random observations, as published. [Hoang2014, Eq. 8].
 
     Args:
-        samples: number S of branches per candidate.
+        samples: number S of branches per candidate place.
         reference: (L,) entropies of the noise [nat].
         key: seed of the draws. The draws of a state depend only on `key` and the path to the state.
         tau: truncation τ [unit of the readings].
@@ -219,12 +219,12 @@ class RandomDraws:
         return lower - slack, upper + slack
 
     def discretise(self, block: StateBlock) -> Successors:
-        """Return the branches at each candidate."""
+        """Return the branches at each candidate place."""
         rows = [self._drawn(block, r) for r in range(len(block.row))]
         return Successors(*map(np.stack, zip(*rows, strict=True)))
 
     def last(self, block: StateBlock) -> FloatArray:
-        """Return the (r, A) drawn value of each candidate when one reading remains [nat]."""
+        """Return the (r, A) drawn value of each candidate place when one reading remains [nat]."""
         return np.stack([self._drawn(block, r).reward for r in range(len(block.row))])
 
     def branch_bounds(self, block: StateBlock, found: Successors) -> tuple[FloatArray, FloatArray]:

@@ -22,7 +22,7 @@ from gp_active_sensing.types import BoolArray, Budget, FloatArray, IntArray
 DELICATE = 1e-8
 """Ratio of noise variance to field variance below which covariances are clipped."""
 MOST_LEAVES = 8
-"""Largest number of candidates for the last reading whose entropies are all computed."""
+"""Largest number of places for the last reading whose entropies are all computed."""
 
 
 _ENTRY, _MOVE = 800, 700
@@ -205,7 +205,7 @@ class DecisionProblem:
 
 
 class Leaves(NamedTuple):
-    """Last visits (leaves) after each candidate, for a state with two remaining readings.
+    """Last visits (leaves) after each candidate place, for a state with two remaining readings.
 
     Args:
         owner: (X,) number of the candidate before each leaf.
@@ -223,13 +223,13 @@ class Leaves(NamedTuple):
 
     @property
     def parts(self) -> list[slice]:
-        """Slices of the leaves after each candidate."""
+        """Slices of the leaves after each candidate place."""
         ends = (*self.starts[1:].tolist(), len(self.owner))
         return [slice(*part) for part in zip(self.starts.tolist(), ends, strict=True)]
 
 
 class Pairs(NamedTuple):
-    """Pairs of last visits after each candidate, for a state with three remaining readings.
+    """Pairs of last visits after each candidate place, for a state with three remaining readings.
 
     Predictive variances contain the noise. The entropy of the noise is subtracted from entropies.
 
@@ -408,18 +408,18 @@ class CovarianceState:
         return compute
 
     def _latent_after(self, a: int | IntArray, where: IntArray) -> FloatArray:
-        """Return the (L, k) variances of the field at places, each after a visit of a candidate."""
+        """Return the (L, k) variances of the field at places, each after one candidate place."""
         variance = self.diagonal[:, where] - self._rows[:, a, where] * self.gain[:, a, where]
         return np.asarray(np.maximum(variance, 0.0))
 
     def latent_after(self, part: slice) -> FloatArray:
-        """Return the (L, a, m) variances of all `locations` after a visit of each candidate."""
+        """Return the (L, a, m) variances of `locations` after a visit of each candidate place."""
         self.prepare()
         downdate = self._rows[:, part] * self.gain[:, part]
         return np.asarray(np.maximum(self.diagonal[:, None] - downdate, 0.0))
 
     def allowed_after(self, part: slice) -> BoolArray:
-        """Return the (a, m) mask of the `locations` that may be next after each candidate."""
+        """Return the (a, m) mask of `locations` that may be next after each candidate place."""
         here = range(len(self.candidates))[part]
         allowed = np.zeros((len(here), len(self.locations)), dtype=bool)
         if self.problem.free:
@@ -433,7 +433,7 @@ class CovarianceState:
 
     @cached_property
     def leaves(self) -> Leaves | None:
-        """Last visits of a state with k = 2; None if a candidate has no or too many last visits."""
+        """Last visits of a state with k = 2; None = none, or too many, after a candidate place."""
         self.prepare()
         problem, follow = self.problem, list[IntArray]()
         for x in self.locations[self.candidates].tolist():

@@ -82,9 +82,9 @@ class Tree:
         return self.root
 
     def expand(self, parent: StateBlock, a: int, row: IntArray, i: IntArray) -> StateBlock:
-        """Expand the branches `i` (r,) at candidate `a` of the states `row` (r,) in a block.
+        """Expand the branches `i` (r,) at candidate number `a` of the states `row` (r,) in a block.
 
-        Call `back_up` afterwards to update the bounds of the states above.
+        Call `back_up` afterwards to update the bounds of all states on the path to the root.
 
         Raises:
             ValueError: a block at the last stage has no branches.
@@ -165,9 +165,9 @@ class Tree:
 def gap_directed(tree: Tree, alpha: float, room: Room) -> None:
     """Expand the branches that contribute most to the root's gap, many at a time.
 
-    The optimistic policy chooses the candidate with the largest upper bound in every state. Each
-    step expands the unexpanded branches of this policy that have the largest probability-weighted
-    gaps, and then updates the bounds up to the root.
+    The optimistic policy chooses the candidate place with the largest upper bound in every state.
+    Each step expands the unexpanded branches of this policy that have the largest
+    probability-weighted gaps, and then updates the bounds up to the root.
     """
     if tree.gap <= alpha or room() < 1:
         return

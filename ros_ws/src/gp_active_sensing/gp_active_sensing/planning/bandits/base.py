@@ -22,7 +22,7 @@ from gp_active_sensing.util.groups import nearby_groups
 from gp_active_sensing.util.ties import by_size, first_best, ties
 
 MOST_CANDIDATES = 100
-"""Largest number of candidates in a plan."""
+"""Largest number of candidate places in a plan."""
 MOST_GOALS = 10_000
 """Largest number of goals for which every goal is scored."""
 # More goals are divided into groups, and the goals of the best groups are divided again.
@@ -226,7 +226,7 @@ def plan_to(
         index: index of the goal.
         values: (m,) scores of all goals.
         seconds: computing time of the choice [s].
-        shown: index of a goal that the candidates of the plan must contain.
+        shown: index of a goal that must be among the candidate places of the plan.
     """
     route, value = reach.route(index), float(values[index])
     kept = np.arange(values.size)

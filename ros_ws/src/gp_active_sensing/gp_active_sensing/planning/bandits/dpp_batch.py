@@ -184,7 +184,7 @@ class DppMax(Dpp):
     """Base class of DPP batches that maximise a determinant greedily. [Kathuria2016, Th. 3.3]."""
 
     def explore(self, kernel: RegionKernel, size: int, rng: np.random.Generator) -> IntArray:
-        """Choose, `size` times, the place of largest variance given the places chosen before."""
+        """Choose places one by one, each with the largest variance given the earlier places."""
         return greedy_kdpp(kernel.entries, kernel.diagonal, size)
 
 
