@@ -78,7 +78,7 @@ def noise_entropy(noise_variance: FloatArray) -> FloatArray:
 
 
 def reported_offset(noise_variance: FloatArray, readings: int) -> float:
-    """Return the number that plans add to the information of some readings [nat].
+    """Return the number [nat] that is added to the information of readings for a plan's values.
 
     If all hyperparameter candidates have the same noise, the number is the entropy of the noise.
     Plans then contain joint entropies ``H[Z]``, as in the paper. Otherwise the number is zero.

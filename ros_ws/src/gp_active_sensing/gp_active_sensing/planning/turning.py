@@ -333,8 +333,8 @@ def _view_of(kind: type) -> type:
 def turning(topology: Topology, radius: float, at: int | None, heading: float | None) -> Topology:
     """Return the view of a map for a turning radius [m], a place and a heading of the probe [rad].
 
-    With a radius of 0, and on roads, the result is the map itself. `at` None = not on the map yet;
-    `heading` None = unknown.
+    With a radius of 0, and on roads, the result is the map itself. `at` is None before the probe is
+    on the map. `heading` is None if unknown.
     """
     if radius <= 0.0 or topology.roads:
         return topology

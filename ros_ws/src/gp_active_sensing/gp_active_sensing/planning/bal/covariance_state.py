@@ -433,7 +433,7 @@ class CovarianceState:
 
     @cached_property
     def leaves(self) -> Leaves | None:
-        """Last visits of a state with k = 2; None = none, or too many, after a candidate place."""
+        """Last visits of a state with k = 2; None if there are too many, or a dead end."""
         self.prepare()
         problem, follow = self.problem, list[IntArray]()
         for x in self.locations[self.candidates].tolist():

@@ -192,7 +192,7 @@ class Distances:
         return tuple(places[kept].tolist())
 
     def _on_the_way(self, places: IntArray, moves: MoveArrays) -> int:
-        """Return how many of the first moves of a stretch form a cheapest route."""
+        """Return how many of the first moves through `places` form a cheapest route."""
         a, last = int(places[0]), len(places) - 1
         if self._lattice is not None:
             steps = np.diff(self._lattice.cells[places], axis=0)
