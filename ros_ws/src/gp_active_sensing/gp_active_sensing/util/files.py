@@ -167,7 +167,7 @@ def drop_damage(path: Path, sound: Callable[[dict[str, Any]], bool] = lambda ite
 
 
 def cut_off(path: Path, rest: int, whole: int | None = None) -> None:
-    """Cut off the half-written last line of a file, which has `rest` bytes.
+    """Cut off the half-written last line (`rest` bytes) of a file.
 
     `whole` is the final size of the file [bytes]; None = the size without the half-written line. A
     last line with zero bytes, as after a power cut, is first copied to another file.
