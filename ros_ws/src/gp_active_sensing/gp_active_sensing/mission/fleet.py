@@ -211,7 +211,7 @@ class Fleet:
         self._last_ns = {name: then + step_ns for name, then in self._last_ns.items()}
 
     def replay(self, probe: ProbeState, why: str, now_ns: int) -> None:
-        """Restore after a restart why a probe takes no part; `why` "" = it takes part."""
+        """Restore the reason `why` a probe takes no part; "" = the probe takes part."""
         if not why:
             self._reset(probe, now_ns)
         probe.gone, self._gone_ns[probe.name] = why, now_ns

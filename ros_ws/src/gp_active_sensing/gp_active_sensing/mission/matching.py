@@ -19,7 +19,7 @@ from gp_active_sensing.types import FloatArray
 _NEAR = 0.125
 """Value of `MapMatcher.near` in distances between neighbouring places."""
 _PREFERENCE = 5.0
-"""Largest additional distance at which the last or a planned place is preferred [m]."""
+"""Distance by which the last or a planned place may be farther than the nearest place [m]."""
 _WRONG_WAY = 40.0
 """Distance added for a heading opposite to a road [m]; a right angle adds half."""
 

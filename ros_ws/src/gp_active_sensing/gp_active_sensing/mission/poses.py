@@ -170,7 +170,7 @@ class PoseTrack:
         return _between(before, following, stamp_ns)
 
     def may_come(self, stamp_ns: int) -> bool:
-        """Return whether a pose at or after a stamp [ns] is still expected."""
+        """Return whether all poses are older than a stamp [ns], so that a later pose may come."""
         return not self._stamps or self._stamps[-1] < stamp_ns
 
 

@@ -414,7 +414,7 @@ class Recorder:
         return "; ".join(gaps)
 
     def report(self, write: Callable[[Path], Path]) -> Path | None:
-        """Write the report page; return its path, or None after a failure, which is logged."""
+        """Write the report page; return its path. Log a failure and return None."""
         if self.run is None:
             return None
         try:

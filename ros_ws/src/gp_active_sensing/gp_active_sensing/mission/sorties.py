@@ -12,7 +12,7 @@ from gp_active_sensing.types import Budget, Cost, Plan
 CHANGING = "changes its battery"
 """Prefix of the reason text of a probe that waits for another battery."""
 _MARGIN = 1.5
-"""Factor from the mean excess of past drives over their plans to the expected excess."""
+"""Expected relative excess of future drives over their plans, divided by the past excess."""
 _STEP = 0.005
 """Smallest change of the state of charge (0 to 1) that is recorded."""
 _LEARNT = 0.03
@@ -89,7 +89,7 @@ class Sortie:
         return self._stretched(self.whole, math.inf if math.isnan(self.level) else charge)
 
     def _stretched(self, left: Budget, charge: float) -> Budget:
-        """Convert a remaining budget to planned metres and seconds; `charge` = range by charge."""
+        """Convert a remaining budget to planned metres and seconds, at most the range `charge`."""
         if math.isfinite(charge):
             left = least_of(Budget(metres=charge), left)
         metres = _ratio(self._driven.metres, self._planned.metres - self._rest.metres)

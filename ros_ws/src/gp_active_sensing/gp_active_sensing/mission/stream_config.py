@@ -26,7 +26,7 @@ TWISTS = {
     "geometry_msgs/msg/Twist": ("linear",),
     "nav_msgs/msg/Odometry": ("twist", "twist", "linear"),
 }
-"""Fields that lead to the linear velocity, by message type."""
+"""Nested field names of the linear velocity, by message type."""
 LEAST_MAX_RATE = 2000.0
 """Lower bound on the limit of a stream's message rate [Hz]."""
 MOST_BYTES = {"reading": 1_048_576, "pose": 65_536, "answer": 1_048_576}

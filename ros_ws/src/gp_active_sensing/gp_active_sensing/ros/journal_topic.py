@@ -30,7 +30,7 @@ from gp_active_sensing.util.process import versions
 logger = logging.getLogger(__name__)
 
 DEPTH = 2000
-"""Number of latched messages that a late recorder receives."""
+"""Number of latched messages for a recorder that starts late."""
 PERIOD = 0.1
 """Longest time during which frames are collected into one message [s]."""
 _SOON = ("reading", "status", "moved")

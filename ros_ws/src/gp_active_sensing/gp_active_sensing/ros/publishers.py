@@ -299,7 +299,10 @@ TOPICS: tuple[tuple[str, Any, Any], ...] = (
     ("~/length_scale_belief", Float64MultiArray, qos.latched()),
     *GRID_TOPICS,
 )
-"""Name, type and QoS profile of each topic of the mission; private, as Nav2 has a /map."""
+"""Name, type and QoS profile of each topic of the mission.
+
+The names are private, since Nav2 has a /map and a /plan of other types.
+"""
 
 PROBES_SECONDS = 0.5
 """Interval between messages with the probes' positions [s, real time]."""

@@ -242,7 +242,7 @@ class TopicMonitor:
 
     @property
     def quiet(self) -> bool:
-        """True if earlier messages came, but none for `SILENCE_SECONDS`."""
+        """True if `SILENCE_SECONDS` have passed since the last message."""
         return self.silence > SILENCE_SECONDS
 
 

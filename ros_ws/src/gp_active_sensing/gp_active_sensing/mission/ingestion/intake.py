@@ -204,7 +204,7 @@ class ReadingIntake:
         self.visits.left.clear()
 
     def _come_nearer(self, received: float) -> list[PendingReading]:
-        """Return the readings of points that need not wait any longer."""
+        """Return the waiting readings of points that may be used now."""
         pose, match = self.track.newest, None if self.off_map else self.here
         if self.nearing is None or pose is None:
             return []

@@ -28,9 +28,9 @@ from collections.abc import Callable, Sequence
 from gp_active_sensing.mission.poses import Pose
 
 _CHORD, _START = 6.0, 16.0
-"""Smallest counted distances from the anchor, in motion and at rest [standard deviations]."""
+"""Smallest distances from the anchor that count, in motion and at rest [σ of the noise]."""
 _CLAIMED_CHORD, _CLAIMED_START = 0.5, 2.0
-"""Smallest counted distances, in motion and at rest [published standard deviations]."""
+"""Smallest distances from the anchor that count, in published standard deviations."""
 _GUESS = 0.25
 """White noise before its estimate, as a fraction of the published standard deviation."""
 _FOLLOWS = 10.0
@@ -38,7 +38,7 @@ _FOLLOWS = 10.0
 _MOST_FOLLOWED = 0.2
 """Largest step of the anchor at rest, as a fraction of the distance to the pose."""
 _RESTS, _RESTS_PER_METRE = 3.0, 20.0
-"""Smallest time without a new anchor at rest [s], and its ratio to the noise [s/m]."""
+"""Time without a new anchor that means rest: minimum [s] and factor on the noise [s/m]."""
 _REGULAR = 1.25
 """Largest time between the poses that are used to estimate noise [s]."""
 _LEARNT, _MEMORY = 12, 32

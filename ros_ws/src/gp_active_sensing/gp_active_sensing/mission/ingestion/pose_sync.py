@@ -63,7 +63,7 @@ class PoseFilter:
         self.bad_covariances = 0
         """Number of poses that were used without their invalid covariance."""
         self.bad_orientations = 0
-        """Number of poses that were used without a heading, for an invalid quaternion."""
+        """Number of poses without a heading because of an invalid quaternion."""
         self._lost_logged = False
 
     def unusable(

@@ -267,7 +267,7 @@ class Stays:
         With `begins`, the reading begins a new stay.
 
         Raises:
-            RunError: there is no stay at the reading's place, and no gap.
+            RunError: `gap` is False, and there is no stay at the reading's place.
         """
         reading, average = event.reading, self._place(event.average)
         count = 1 if event.stay is None else event.stay.count

@@ -181,7 +181,7 @@ class ClosestPoint:
         self._step = _STEP * spacing
         self._approaches: dict[int, _Approach] = {}
         self._here: tuple[int | None, float, int] | None = None
-        """Place of the newest pose, its distance from the point [m] and its stamp [ns]."""
+        """Place of the newest pose, distance from the place's point [m] and stamp [ns]."""
 
     def __len__(self) -> int:
         return sum(len(approach.queued) for approach in self._approaches.values())
