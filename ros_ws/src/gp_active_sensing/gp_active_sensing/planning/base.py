@@ -193,7 +193,7 @@ def check_fit(
 
 
 def rest(policy: Policy) -> None:
-    """Release the resources of a policy, if no decision is expected soon."""
+    """Release the resources of a policy. Call this when no decision is expected soon."""
     if give_back := getattr(policy, "rest", None):
         give_back()
 

@@ -84,7 +84,7 @@ def joined(candidates: MergedCandidates, most: int) -> MergedCandidates:
 
     with weights w, and with means μ, variances v and correlations ρ of readings [Ward1963]. The
     cost approximates the divergence of two similar Gaussians. The merged candidate has the sum of
-    both weights, and the mean and covariance of the mixture. Noise and reference are averages.
+    both weights, and the mean and covariance of the mixture. Noise and reference are averaged.
     """
     weights = candidates.weights
     if len(weights) <= most:

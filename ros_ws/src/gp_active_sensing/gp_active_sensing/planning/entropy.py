@@ -281,7 +281,7 @@ def _wide(
     low: FloatArray,
     high: FloatArray,
 ) -> FloatArray:
-    """Return ``-∫ p log p`` of K mixtures (K, L) whose components differ much in deviation."""
+    """Return ``-∫ p log p`` of K mixtures (K, L) whose standard deviations differ much."""
     value, least = np.empty(len(b)), 0
     narrow = np.where(live, std, np.inf).argmin(axis=1)[:, None]
     centre = np.take_along_axis(m, narrow, axis=1)[:, 0]

@@ -203,7 +203,7 @@ class Running:
         Args:
             policy: policy with the command of the program, and the additional wait after a start.
             topology: map of the question.
-            question: function from the time limit of the answer [s] to the question.
+            question: function that returns the question, given the time limit for the answer [s].
             seconds: longest wait for the answer [s].
 
         Raises:

@@ -256,7 +256,7 @@ class RandomDraws:
 
 
 Branching: TypeAlias = EqualProbabilityCells | RandomDraws
-"""Method that branches the states of a block and computes their values."""
+"""Method that divides possible readings into branches, and computes values of states."""
 
 
 def _chain_rule_root(sequence: CovarianceState, weights: FloatArray) -> tuple[float, float]:

@@ -20,7 +20,7 @@ _INSETS = (0.5, 0.25, 0.0)
 _SAME_AXIS = 5.0
 """Largest angle between the map's long axis and the x or y axis that counts as 0 [degrees]."""
 _SQUARE = 1.2
-"""Smallest ratio of length to width of a map with a long axis."""
+"""Smallest ratio of length to width for which a map has a long axis."""
 _OBLONG = 1.35
 """Largest ratio of the place distances along and across rows in an even layout."""
 _PLACES, _PIECES = 3000, 60

@@ -26,7 +26,7 @@ from gp_active_sensing.types import BoolArray, Budget, Cost, FloatArray, IntArra
 from gp_active_sensing.util.ties import by_size, first_best
 
 _SLACK = 1.0 + 1e-9
-"""Factor on the metres and seconds of a route, because the sum of its legs is rounded."""
+"""Factor that raises the metres and seconds of a route, because sums of costs are rounded."""
 _BEGIN = 12
 """Default number of places in the first tour that is evaluated."""
 _TRIED = 6
