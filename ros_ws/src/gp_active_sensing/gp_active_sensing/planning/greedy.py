@@ -199,9 +199,10 @@ class MutualInformation(Greedy):
         - H[Z_x | Z_{X \setminus (D \cup x)}, \lambda] \big)
 
     The first term alone (`ie`) prefers the edge of the map. The second term subtracts the
-    uncertainty that readings at all other places would leave. The score ignores information about
-    the hyperparameters λ, and may be negative. On a large map, the second term uses only the
-    `neighbourhood` places that are most correlated with x. The score is then a lower bound.
+    uncertainty that readings at all other unobserved places would leave. The score ignores
+    information about the hyperparameters λ, and may be negative. On a large map, the second term
+    uses only the `neighbourhood` places that are most correlated with x. The score is then a lower
+    bound.
     """
 
     unit = "nat"
