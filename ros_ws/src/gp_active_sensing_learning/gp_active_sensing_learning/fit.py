@@ -36,7 +36,7 @@ _STEP = 1e-3
 _SIGNAL = (math.log(1e-2), math.log(30.0))
 _NOISE = (math.log(1e-3), math.log(5.0))
 _OWN = (math.log(1e-3), math.log(5.0))
-"""Limits of log `place_std`, in standard deviations of the readings."""
+"""Limits of the logarithm of `place_std`, which is in standard deviations of the readings."""
 _LEAST_GAIN = 3.0
 """Smallest gain in log-evidence for accepting `place_std` [nat]."""
 

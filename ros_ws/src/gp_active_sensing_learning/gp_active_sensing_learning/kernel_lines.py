@@ -159,7 +159,7 @@ def lengths_of(fit: KernelFit, scaling: Scaling) -> tuple[float, ...] | None:
 
 
 def model_lines(model: KernelModel, top: int = SHOWN) -> list[str]:
-    """Return lines on the data, the `top` most probable kernels, and the optimisation."""
+    """Return text lines on the data, the `top` most probable kernels, and the optimisation."""
     inputs = ", ".join(_few(model.input_names))
     head = f"{model.output_name} of {inputs}, {model.rows} rows of {model.source}"
     lines = [head, "", *_table(model, top)]

@@ -211,7 +211,7 @@ class ProbeVehicle:
     def _leave(
         self, now: float, dt: float, seen: tuple[float, str, float, float] | None, speed: float
     ) -> Visit:
-        """Return the current edge as completed, with the time within the last step."""
+        """Complete the current edge, whose end the vehicle passed during the last step."""
         edge = self._path[self._next]
         length = self._lengths[edge]
         left = now

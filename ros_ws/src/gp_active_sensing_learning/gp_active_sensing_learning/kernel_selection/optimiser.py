@@ -215,7 +215,7 @@ class Optimiser:
     # -- the curvature of q(θ) -------------------------------------------------------------------
 
     def settle(self, state: State, X: Any, y: Any, weight: float, total: Sums) -> None:
-        """Set the covariance of q(θ) from the curvature of the bound at its mean, given q(u).
+        """Set the covariance of q(θ) from the curvature of the bound, given q(u).
 
         The best Gaussian q(θ) has a precision of minus the expected second derivative of the bound
         [Opper2009, Eq. 14]. Finite differences of the gradient at the mean approximate this

@@ -109,7 +109,7 @@ class Restart:
         kernel: index of the kernel in the group.
         start: number of the restart, which determines its initial θ.
         iterations: number of steps taken.
-        outcome: reason for the end of the optimisation; "" = not at its end.
+        outcome: reason for the end of the optimisation; "" = not finished.
         trace: (iterations, rows, bound [nat]) of each estimate.
     """
 

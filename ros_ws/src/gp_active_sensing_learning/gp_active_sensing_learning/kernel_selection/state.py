@@ -26,7 +26,7 @@ _NOISE = math.log(0.3)
 
 @dataclass
 class State:
-    """Variables of K restarts, which are the first axis of each tensor.
+    """Variables of K restarts. The first axis of each tensor is the restart.
 
     A restart is a kernel with its own initial θ. C_θ is the Cholesky factor of the covariance of
     q(θ).
