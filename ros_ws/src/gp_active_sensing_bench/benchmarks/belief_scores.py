@@ -66,7 +66,7 @@ class Mixture:
         return np.asarray(logsumexp(each, axis=0, b=self.weights[:, None]) + slopes)
 
     def _deviation(self, values: np.ndarray) -> np.ndarray:
-        """Return standard deviations (L, m) that are at least slightly above 0."""
+        """Return standard deviations (L, m) with a positive lower limit."""
         expected = self.weights @ self.mean
         apart = self.transform.seen(values) - expected
         floor = _TINY * float(np.mean(apart[np.isfinite(apart)] ** 2)) + np.finfo(float).tiny

@@ -96,11 +96,7 @@ SHOWN = 10
 
 
 class TrialDisplay:
-    """Console display of the progress of an experiment.
-
-    Args:
-        bar: progress bar for a terminal; None = print a line for each trial.
-    """
+    """Console display of an experiment, with a progress bar or a line for each trial."""
 
     def __init__(self, console: Console, bar: Bar | None) -> None:
         self._console = console
@@ -149,7 +145,7 @@ def trial_line(progress: Progress, outcome: Outcome) -> str:
 
 @contextmanager
 def show_trials(console: Console) -> Iterator[TrialDisplay]:
-    """Provide the display of an experiment."""
+    """Provide the display for a terminal or another output."""
     if not console.is_terminal:
         yield TrialDisplay(console, None)
         return

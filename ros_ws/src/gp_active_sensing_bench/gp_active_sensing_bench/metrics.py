@@ -107,11 +107,7 @@ def metrics_of(names: Sequence[str], records: Sequence[Record]) -> tuple[str, ..
 def true_weight_indices(scenario: Mapping[str, Any]) -> tuple[int, ...]:
     """Return the indices of the belief's candidates that have the true length-scale.
 
-    Args:
-        scenario: complete mapping, as ``Scenario.to_mapping`` returns it.
-
-    Returns:
-        Indices into the weights of the belief; () if the field has no true length-scale.
+    `scenario` is a complete mapping. The result is () if the field has no true length-scale.
     """
     field, belief = scenario["field"], scenario["belief"]
     if field["kind"] != "gp" or belief.get("model") or belief["length_scales"] is None:

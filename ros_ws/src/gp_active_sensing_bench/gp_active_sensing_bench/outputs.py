@@ -108,11 +108,8 @@ def _finite(value: float) -> float | None:
 def write_outputs(directory: Path | str, loaded: Loaded | None = None) -> ExperimentOutputs:
     """Write ``tables.md``, ``tables.csv``, ``figures/`` and ``report.html`` of an experiment.
 
-    The files report missing trials.
-
-    Args:
-        directory: directory of the experiment, which may be incomplete.
-        loaded: content of the directory; None = read the directory.
+    The experiment may be incomplete: the files report missing trials. `loaded` is the content of
+    the directory; None = read the directory.
 
     Raises:
         RunError: the directory belongs to no experiment, or cannot be written.

@@ -121,10 +121,7 @@ def do_trial(
 ) -> Outcome:
     """Run a trial. Return an error as a failure, so that other trials continue.
 
-    Args:
-        spec: the trial.
-        source: commit for the record; None = commit of the running source tree.
-        clock: monotonic clock for planning times [s].
+    `source` is the commit for the record; None = commit of the running source tree.
     """
     started = clock()
     try:
@@ -197,9 +194,7 @@ def cores() -> int:
 def run_local(trials: Sequence[TrialSpec], jobs: int) -> Generator[Outcome]:
     """Yield the outcomes of trials in any order.
 
-    Args:
-        trials: the trials.
-        jobs: number of worker processes with one BLAS thread each; 1 = run in this process.
+    A single job runs in this process. Several jobs are processes with one BLAS thread each.
 
     Raises:
         MissingDependencyError: `jobs` is above 1, and joblib is not installed.

@@ -105,11 +105,7 @@ def differences(
 ) -> MetricTable:
     """Return a table of mean differences to a baseline policy on the same seeds.
 
-    Args:
-        records: records of an experiment.
-        metric: name of the metric.
-        at: numbers of readings for the columns.
-        baseline: label of the baseline policy, which has no row.
+    `at` has the numbers of readings for the columns. The baseline policy has no row.
 
     Raises:
         UnknownNameError: no metric has this name.

@@ -220,8 +220,8 @@ def _moments(L: FloatArray, mean: FloatArray, root: FloatArray, points: FloatArr
         \nabla^2 p_i = p_i [(e_i - p)(e_i - p)^T + p p^T - diag(p)]
 
     Few values of g dominate E[p_i L_i] if p_i is small and L_i is large. Importance sampling
-    therefore shifts the points by τ Σ a, with ``a = ∇ log p_i`` at the mean. The weights are
-    ``exp(-τ aᵀ C ε - ½ τ² aᵀ Σ a)``.
+    therefore shifts the points by τ Σ a, with ``a = ∇ log p_i`` at the mean, C = `root` and Σ = C
+    Cᵀ. A point ε has the weight ``exp(-τ aᵀ C ε - ½ τ² aᵀ Σ a)``.
     """
     K, N = L.size, len(points)
     middle = log_softmax(mean)

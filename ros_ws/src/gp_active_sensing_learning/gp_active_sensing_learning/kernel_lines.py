@@ -21,11 +21,7 @@ _PARTS = 4
 
 
 class LearningDisplay:
-    """Console display of the progress of learning.
-
-    Args:
-        bars: progress bars for a terminal; None = print lines.
-    """
+    """Console display of the progress of learning, with progress bars or lines."""
 
     def __init__(self, console: Console, bars: Any = None) -> None:
         self._console = console

@@ -157,13 +157,8 @@ def prune(
 ) -> KernelModel:
     """Return the model of the `top` most probable kernels.
 
-    Each kernel keeps its fit. The belief over the kernels is computed again.
-
-    Args:
-        model: the model to prune.
-        top: number of remaining kernels, at least 1.
-        samples: number of samples for the belief over kernels; None = as stored in the model.
-        seed: seed of the samples; None = as stored in the model.
+    Each kernel keeps its fit. The belief over the kernels is computed again, from random samples.
+    `samples` and `seed` have the stored values if they are None.
 
     Raises:
         ValueError: `top` is below 1.

@@ -78,11 +78,7 @@ class RowRequest:
 
 @dataclass(frozen=True, eq=False)
 class DataRequest:
-    """Data and configuration for learning.
-
-    Args:
-        config: kernel, mean and transform.
-    """
+    """Data and configuration for learning."""
 
     config: BeliefConfig
     topology: Topology

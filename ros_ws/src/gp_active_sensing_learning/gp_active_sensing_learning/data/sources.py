@@ -130,12 +130,8 @@ def is_table(data: str) -> bool:
 def transform_override(overrides: Sequence[str], *, alone: bool = False) -> str | None:
     """Return the transform that `overrides` set; None = no override sets a transform.
 
-    Args:
-        overrides: overrides of the form ``a.b=value``.
-        alone: True to reject overrides of keys other than the transform.
-
     Raises:
-        ConfigError: the transform is unknown, or `alone` forbids a key.
+        ConfigError: the transform is unknown, or `alone` is True and an override sets another key.
     """
     for text in overrides:
         key = text.partition("=")[0].strip()

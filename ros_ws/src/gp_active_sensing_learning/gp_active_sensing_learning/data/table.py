@@ -58,12 +58,7 @@ def value_column(table: Table, given: str, taken: Collection[str]) -> str:
 
 
 class WholeRows:
-    """Filter for complete rows of a table. A complete row has a number in each of `columns`.
-
-    Args:
-        table: the table.
-        columns: (c,) names of the columns.
-    """
+    """Filter for complete rows of a table. A complete row has a number in each of `columns`."""
 
     def __init__(self, table: Table, columns: Sequence[str]) -> None:
         self._table, self._columns = table, columns

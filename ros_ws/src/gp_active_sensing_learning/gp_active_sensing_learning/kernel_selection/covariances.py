@@ -38,10 +38,7 @@ class Covariances:
     """Differentiable covariances of K kernels.
 
     P is the largest number of hyper-parameters of a kernel. The vectors θ of all other kernels are
-    padded to length P.
-
-    Args:
-        composites: kernels in the order of `order_by_shape`, all over the same inputs.
+    padded to length P. The kernels must be in the order of `order_by_shape`.
     """
 
     def __init__(self, composites: Sequence[Composite], device: Any) -> None:

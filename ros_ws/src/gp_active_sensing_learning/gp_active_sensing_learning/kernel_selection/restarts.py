@@ -87,14 +87,7 @@ def restore(state: State) -> None:
 
 
 def leaving(state: State, bound: Any, *, first: bool, full: bool) -> tuple[Any, Any]:
-    """Return masks (K,) of the converged restarts, and of the restarts to drop.
-
-    Args:
-        state: state after `judge`.
-        bound: (K,) estimates of the local ELBOs.
-        first: True for the first estimate of a phase.
-        full: True if q(θ) is a Gaussian, False for a point.
-    """
+    """Return masks (K,) of the converged restarts, and of the restarts to drop."""
     given_up = state.faults >= FAULTS
     if first:
         given_up = given_up & ~torch.isfinite(bound)

@@ -124,14 +124,9 @@ def begin(
     config: VbksConfig,
     device: Any,
 ) -> State:
-    """Return the initial state.
+    """Return the initial state, with initial inducing inputs (M, d) for all kernels.
 
-    Args:
-        composites: kernels of the group.
-        starts: (index of the kernel, number of its restart) for each row of the state.
-        inducing: (M, d) initial inducing inputs of all kernels.
-        config: seed and rate.
-        device: device of torch.
+    `starts` has (index of the kernel, number of the restart) for each row of the state.
     """
     size = max(c.size for c in composites)
     K, M = len(starts), len(inducing)
@@ -250,14 +245,8 @@ def best_starts(
 ) -> list[int]:
     """Return the numbers of the best restarts in descending order of their bounds.
 
-    The bound is the collapsed bound at the initial θ, which `start_of` returns for a number.
-
-    Args:
-        composite: the kernel.
-        rows: inputs (b, d) and outputs (b,).
-        inducing: (M, d) inducing inputs.
-        config: restarts, seed and noise_floor.
-        device: device of torch.
+    The bound is the collapsed bound at the initial θ, for `rows` of inputs (b, d) and outputs (b,)
+    and inducing inputs (M, d).
     """
     rng = np.random.default_rng([config.seed, 0x57A7])
     few = np.sort(rng.permutation(len(rows[1]))[:_ROWS])

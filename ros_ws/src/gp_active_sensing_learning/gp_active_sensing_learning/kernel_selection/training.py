@@ -54,11 +54,7 @@ _FEW, _MOST = 20_000, 256
 
 
 class Training:
-    """Optimisation of a group of kernels.
-
-    Args:
-        progress: callback that is called after each estimate of the bounds.
-    """
+    """Optimisation of a group of kernels. Each estimate of the bounds calls `progress`."""
 
     def __init__(
         self,

@@ -93,14 +93,9 @@ class ModelCheck:
 def check(
     model: KernelModel, rows: Dataset, kernels: list[int] | None = None, *, samples: int, seed: int
 ) -> ModelCheck:
-    """Predict at most `MOST_ROWS` random rows.
+    """Predict at most `MOST_ROWS` random rows with an average over `kernels`; None = all.
 
-    Args:
-        model: the model.
-        rows: data set with the test rows.
-        kernels: indices of the averaged kernels; None = all.
-        samples: number of samples of θ.
-        seed: seed of the rows and the samples.
+    `seed` determines the rows and the samples of θ.
 
     Raises:
         ConfigError: the names of the inputs differ from those of the model, or no row can be used.

@@ -42,12 +42,7 @@ def write_kernel_page(model: KernelModel, path: Path | str, rows: Dataset | None
     """Write the page of a model and return its path.
 
     The page is one HTML file that needs no network. With many rows or kernels the page shows a
-    stated subset.
-
-    Args:
-        model: the model.
-        path: HTML file to write.
-        rows: test rows that are compared with predictions; None = no comparison.
+    stated subset. If test rows are given, the page compares them with predictions.
 
     Raises:
         ConfigError: the inputs of the rows differ from those of the model, or no row can be used.
