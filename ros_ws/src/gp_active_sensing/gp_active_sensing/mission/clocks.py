@@ -58,7 +58,6 @@ class ClockMonitor:
 
     Args:
         now_ns: returns the time of the node's clock [ns]; 0 = the clock has not started.
-        clock: monotonic clock [s].
         simulated: returns whether the node's clock follows a simulation or a bag.
     """
 

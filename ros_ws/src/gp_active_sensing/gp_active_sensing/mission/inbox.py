@@ -27,7 +27,6 @@ class RawReading:
         stamp_ns: stamp of the message [ns].
         value: measured value in the sensor's unit.
         noise_variance: noise variance of the value; None = not given.
-        source: name of the sensor.
         mount: position of the sensor relative to the pose by tf [m]: x ahead, y to the left, and
             perhaps z upwards; None = tf does not give it.
         quantity: name of a further quantity; "" = the main quantity.
@@ -47,10 +46,8 @@ class RawAnswer:
 
     Args:
         stamp_ns: time at which the value was valid [ns].
-        frame: frame of the position.
-        x, y: position [m].
+        x, y: position in `frame` [m].
         value: estimated value in the sensor's unit.
-        noise_variance: noise variance of the value.
         z: height [m]; used on a map with heights.
     """
 

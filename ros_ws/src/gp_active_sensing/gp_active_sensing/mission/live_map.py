@@ -110,10 +110,7 @@ class LiveMap:
         return self.places.topology.frame
 
     def take(self, mission: Mission, found: GridMap) -> bool:
-        """Replace the map by a newer one; return whether the places have changed.
-
-        An unusable map is counted and logged, and the mission keeps its map.
-        """
+        """Use a newer map, unless it is unusable; return whether the places have changed."""
         with self._lock:
             self.received += 1
             if problem := frame_problem(found.frame, self.frame):
@@ -188,7 +185,6 @@ class MapFeed(Generic[T]):
 
     Args:
         period: smallest time between two returned messages [s].
-        clock: monotonic clock [s].
     """
 
     def __init__(self, period: float, clock: Clock) -> None:

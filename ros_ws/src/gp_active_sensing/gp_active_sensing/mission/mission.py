@@ -88,7 +88,7 @@ class GrowingMap(Protocol):
     problem: str
 
     def take(self, mission: Mission, found: GridMap) -> bool:
-        """Replace the map by a newer one; return whether the places have changed."""
+        """Use a newer map, unless it is unusable; return whether the places have changed."""
 
     def refuse(self, word: str, why: str) -> None:
         """Count an unusable map under `word`, and store the reason `why`."""
@@ -535,7 +535,6 @@ class Mission:
             yield MissionOutput(job)
 
     def _end_if_done(self) -> bool:
-        """End the mission if no probe has anything left to do; return whether the mission ended."""
         present = self.fleet.present
         if any(self._has_more(probe) or probe.sortie.due for probe in present):
             return False

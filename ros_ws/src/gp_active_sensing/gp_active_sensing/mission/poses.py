@@ -40,17 +40,13 @@ class Pose:
 def mounted(pose: Pose, mount: Sequence[float]) -> Pose:
     r"""Return the pose of a sensor that is mounted on a probe.
 
-    An uncertain heading ψ of variance :math:`\sigma_\psi^2` adds the mean square error
+    `mount` is the sensor's position m relative to the pose [m]: x ahead, y to the left, and perhaps
+    z upwards. An uncertain heading ψ of variance :math:`\sigma_\psi^2` adds the mean square error
 
     .. math:: E|R(\psi + \epsilon)\,m - R(\psi)\,m|^2 = 2|m|^2 (1 - e^{-\sigma_\psi^2/2})
 
     to the variance of the pose. Without a heading the probe's position is returned, and |m|² is
     added to its variance. Roll and pitch are taken as 0.
-
-    Args:
-        pose: pose of the probe.
-        mount: position m of the sensor relative to the pose [m]: x ahead, y to the left, and
-            perhaps z upwards.
     """
     ahead, left, *up = mount
     if any(up):

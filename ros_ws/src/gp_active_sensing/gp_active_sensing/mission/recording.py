@@ -106,7 +106,6 @@ class Recorder:
         """Newest events of earlier processes, at most `TAIL`."""
         self._writing = threading.RLock()
         self._unwritten: deque[Mapping[str, Any]] = deque()
-        """Events that wait to be written."""
         self._forgotten = 0
         """Number of dropped events; the journal reports it in an event ``gap``."""
         self._forgotten_readings = 0
@@ -119,7 +118,6 @@ class Recorder:
         self._sampled: tuple[int, IntArray | None] | None = None
         """Number of places of the map, and the places used to score stages (None = all)."""
         self._final_summary: RunSummary | None = None
-        """Summary of the mission after its end; None before the end."""
 
     def begin(
         self, earlier: Sequence[Mapping[str, Any]] = (), map: Mapping[str, Any] | None = None

@@ -15,7 +15,6 @@ class Stage:
 
     Args:
         number: 1 for the first stage of the mission.
-        plan: the decision.
         value: mean of the readings at the place (or at `went`); None = there was no reading.
         driven: cost of all drives of the probe since the start of the mission.
         stamp_ns: end of the stage on the node's clock [ns].
@@ -41,14 +40,12 @@ class DecisionRequest:
     """Job for the planner thread: compute a decision or show the belief, on a copy of the engine.
 
     Args:
-        loop: copy of the engine, used by the planner thread only.
         at: place of the probe; None = not on the map.
         number: number of the job; the plan of an outdated job is not used.
         finished: stage that ended before the job; the belief of `loop` includes its readings.
         since: arrival of the message that caused the decision (monotonic seconds).
         decide: True = compute a decision; False = show the belief.
         last: True = the mission is over after this display of the belief.
-        probe: name of the probe.
         pending: waypoints of the other probes, and the places in `passed`.
         passed: places that a probe has left before their readings came.
         waiting: places of the other probes that wait for a decision, by the probe's name.

@@ -63,10 +63,7 @@ _ONCE = frozenset(
         *(MissionStopped, MissionEnded),
     )
 )
-"""Kinds of events that never occur twice in a row with the same content.
-
-`MissionResumed` may occur twice, after a kill directly after a restart.
-"""
+"""Kinds of events that a journal never has twice in a row, unlike `MissionResumed`."""
 
 
 def is_over(events: Sequence[Mapping[str, Any]]) -> str:

@@ -28,7 +28,6 @@ class StageLog:
         """Plan of the present drive to the end place; None = none."""
         self.driven = Cost(0.0, 0.0)
         self._values: dict[int, list[float]] = {}
-        """Values read in the present stage, by place."""
         self._charged: tuple[int, float] | None = None
         self._unrecorded: list[Stage] = []
 

@@ -62,13 +62,6 @@ class ActiveSensingNode(GuardedNode):
     """Lifecycle node of a mission.
 
     The topics, actions, services and parameters are in ``docs/ros.md``.
-
-    Attributes:
-        mission: the mission; None while the node is not configured. Hold ``mission.lock`` to read
-            several consistent values.
-        results: the publishers; None while the node is not configured.
-        is_active: True while readings are used and decisions are taken.
-        parameters: the parameters.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -93,7 +86,10 @@ class ActiveSensingNode(GuardedNode):
 
     @property
     def mission(self) -> Mission | None:
-        """Mission; None while the node is not configured."""
+        """Mission; None while the node is not configured.
+
+        Hold ``mission.lock`` to read several consistent values.
+        """
         return None if self._parts is None else self._parts.mission
 
     @property
@@ -103,7 +99,7 @@ class ActiveSensingNode(GuardedNode):
 
     @property
     def is_active(self) -> bool:
-        """True if the node is active and its threads run."""
+        """True while readings are used and decisions are taken."""
         return super().is_active and self._worker is not None and self._worker.is_running
 
     def _declare(self) -> None:

@@ -56,7 +56,6 @@ class BagPlayer(GuardedNode):
     damaged bag is played up to the damage, and the exit code is 1.
 
     Attributes:
-        settings: the parameters.
         played: number of published messages by topic.
         left_out: number of skipped messages by topic.
     """

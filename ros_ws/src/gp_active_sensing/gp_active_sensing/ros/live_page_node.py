@@ -47,9 +47,6 @@ class LivePageNode(GuardedNode):
 
     The parameters are in `ros.parameters.LivePageConfig`. The node calls ~/pause, ~/resume and
     ~/finish (std_srvs/Trigger) of the node whose mission is shown.
-
-    Attributes:
-        server: web server of the page.
     """
 
     def __init__(self, **options: Any) -> None:

@@ -58,7 +58,6 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
     Attributes:
         callback_errors: number of failures of each callback.
         exit_code: exit code of the process; None = the process continues.
-        is_active: True in the lifecycle state active.
     """
 
     def __init__(self, name: str, **options: Any) -> None:
@@ -297,9 +296,7 @@ def run_node(factory: Callable[[], GuardedNode], args: Sequence[str] | None = No
     normal end. After the first SIGTERM the previous handler is restored, so that a second SIGTERM
     ends the process.
 
-    Args:
-        factory: creates the node; called after the initialisation of rclpy.
-        args: command line arguments; None = the arguments of this process.
+    `factory` creates the node after the initialisation of rclpy.
 
     Returns:
         Exit code: 0 after a signal or a finished mission; `REFUSED` for invalid parameters or
@@ -445,7 +442,6 @@ class Throttle:
 
     Args:
         period: smallest time between two messages of one kind [s].
-        clock: monotonic clock [s].
     """
 
     def __init__(self, period: float, clock: Callable[[], float]) -> None:

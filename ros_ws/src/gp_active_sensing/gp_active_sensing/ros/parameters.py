@@ -307,7 +307,6 @@ class ParameterTree:
                 self._node.get_logger().warning(f"{text} It is not used")
 
     def _of_right_type(self, parameters: list[Parameter]) -> list[Parameter]:
-        """Convert the numbers of parameters to the declared types, if the conversion is exact."""
         return [self._leaves[p.name].typed(p) if p.name in self._leaves else p for p in parameters]
 
     def _on_set(self, parameters: list[Parameter]) -> SetParametersResult:
@@ -339,7 +338,6 @@ class ParameterTree:
 
 
 def _quantities(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[str]:
-    """Return the names of the quantities in the defaults and the given parameters."""
     parts = [key.split(".") for key in given if key.startswith("readings.")]
     own = (part[1] for part in parts if len(part) > 2)
     return list(dict.fromkeys([*defaults.get("readings", {}), *own]))

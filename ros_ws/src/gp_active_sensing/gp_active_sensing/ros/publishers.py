@@ -85,7 +85,6 @@ class Waypoints:
         self._config = config
         self._incompatible = incompatible
         self._last: dict[str, PoseStamped | Path] = {}
-        """Newest message of each topic, by the topic's name."""
         self._publishers: dict[str, Any] = {}
         self._timer: Any = None
         self.navigator: Navigator | None = None
@@ -299,10 +298,7 @@ TOPICS: tuple[tuple[str, Any, Any], ...] = (
     ("~/length_scale_belief", Float64MultiArray, qos.latched()),
     *GRID_TOPICS,
 )
-"""Name, type and QoS profile of each topic of the mission.
-
-The names are private, since Nav2 has a /map and a /plan of other types.
-"""
+"""Name, type and QoS profile of each topic, private since Nav2 has another /map and /plan."""
 
 PROBES_SECONDS = 0.5
 """Interval between messages with the probes' positions [s, real time]."""

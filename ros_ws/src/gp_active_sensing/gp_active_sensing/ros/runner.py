@@ -241,8 +241,7 @@ class ProcessGroup:
     def run(self, tick: Callable[[], bool] | None = None) -> int:
         """Run until a required child ends, a signal comes or `tick` returns True; then end all.
 
-        Args:
-            tick: called about twenty times a second; True ends the group.
+        `tick` is called about twenty times a second.
 
         Returns:
             0 after a normal end; 1 if a child failed or had to be killed; 128 + n after signal n.

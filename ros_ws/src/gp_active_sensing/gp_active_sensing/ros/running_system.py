@@ -83,9 +83,7 @@ class RunningSystem:
     ) -> dict[str, Received]:
         """Receive messages until all rates are known, at most for `LISTEN_SECONDS`.
 
-        Args:
-            types: message type of each topic.
-            slow: called once with the topics that need longer than `RECEIVE_SECONDS`.
+        `slow` is called once with the topics that need longer than `RECEIVE_SECONDS`.
 
         Raises:
             ConfigError, MissingDependencyError: a type does not exist.

@@ -1,16 +1,14 @@
 """Node ``simulator``: simulate the field, sensor, probes and clock of a scenario.
 
-The field is defined by the scenario, or is the traffic in a running SUMO with the probe as a car.
-
 The node publishes ``/clock``, ``pose`` (nav_msgs/Odometry) and ``reading``, and subscribes
 ``next_waypoint``. In a fleet each probe has these topics in its namespace, such as
 ``probe_1/pose``. With sorties in the scenario the node publishes ``battery_state``, and a probe
 that stands for a minute at its end place gets another battery. With an expert in the scenario the
 node answers ``expert/query`` on ``expert/answer`` (sensor_msgs/PointCloud2).
 
-The clock advances by equal steps and does not wait for other nodes. A time is published after all
-messages with earlier stamps. Under load the clock is slower than ``speed_factor``, but skips no
-step.
+The field may be the traffic in a running SUMO, with the probe as a car. The clock advances by equal
+steps and does not wait for other nodes. A time is published after all messages with earlier stamps.
+Under load the clock is slower than ``speed_factor``, but skips no step.
 
 The readings are ``sensor_msgs/msg/Temperature`` for any unit of the field: the smallest standard
 message with a stamp, a value and a variance.
@@ -60,8 +58,6 @@ MOST_STEPS = 100.0
 
 @dataclass
 class _Simulated:
-    """Simulated probe with its topics."""
-
     name: str
     player: SimulatedRobot
     pose_out: Any
@@ -77,14 +73,7 @@ class _Simulated:
 
 
 class SimulatorNode(GuardedNode):
-    """Simulator node that configures and activates itself; the module docstring lists its topics.
-
-    Attributes:
-        players: simulated probes by name ("" = without a namespace); {} while the node is not
-            configured. The probes move in the node's thread.
-        batteries: batteries of the probes by name; None = the scenario has no sorties.
-        is_active: True while the simulated time advances.
-    """
+    """Simulator node that configures and activates itself; for its topics see the module."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(
@@ -101,7 +90,7 @@ class SimulatorNode(GuardedNode):
 
     @property
     def players(self) -> dict[str, SimulatedRobot]:
-        """Simulated probes by name."""
+        """Simulated probes by name ("" = without a namespace); they move in the node's thread."""
         return {name: probe.player for name, probe in self._probes.items()}
 
     @property

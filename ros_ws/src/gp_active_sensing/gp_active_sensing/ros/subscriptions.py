@@ -68,7 +68,6 @@ class Subscriptions:
             "twist": config.pose.twist_topic,
         }
         self._twists: dict[str, Twists] = {}
-        """Velocities from the topic of twists, by probe."""
         pose = config.pose
         topology = parts.mission.loop.topology
         self._frame = frame = topology.frame
@@ -221,7 +220,6 @@ class Subscriptions:
     def _on_reading(
         self, topic: str, carried: Sequence[_Quantity], probe: str, message: Any, received: float
     ) -> None:
-        """Put the readings of all quantities in a message into the inbox."""
         for each in carried:
             try:
                 value = each.reader.read(message)

@@ -346,9 +346,7 @@ def _spacing(topology: Topology) -> float:
 _EITHER = ("geographic_msgs/msg/GeoPoseStamped", "sensor_msgs/msg/NavSatFix")
 """Candidate message types for `GEOGRAPHIC`; the first installed type is chosen."""
 _ABOVE_HOME = 6
-"""Value of FRAME_GLOBAL_REL_ALT in ardupilot_msgs/GlobalPosition and
-mavros_msgs/GlobalPositionTarget.
-"""
+"""Value of FRAME_GLOBAL_REL_ALT in the messages of ArduPilot and MAVROS."""
 _POSITION_ONLY = 0b1101_1111_1000
 """Bits of type_mask that ignore velocity, acceleration and yaw."""
 _MAP_FRAME = "map"

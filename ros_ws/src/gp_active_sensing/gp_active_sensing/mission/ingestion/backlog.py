@@ -32,7 +32,6 @@ class Backlog:
     messages.
 
     Args:
-        clock: monotonic clock [s].
         wanted: True = messages may have been missed.
     """
 

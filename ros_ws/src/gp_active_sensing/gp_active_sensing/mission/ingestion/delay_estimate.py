@@ -85,7 +85,6 @@ def _between(profile: FloatArray) -> FloatArray:
 
 
 def _log_sum(logs: FloatArray) -> FloatArray:
-    """Return the logarithm of the sum of exponentials over the first axis."""
     top = logs.max(axis=0)
     return np.asarray(top + np.log(np.exp(logs - top).sum(axis=0)))
 
@@ -125,7 +124,6 @@ class DelayEstimate:
         seconds: delay in addition to the configured `reading.delay` [s].
         error: standard error of the delay, including the scatter of blocks [s].
         evidence: log-likelihood ratio of the delay to the delay 0 [nat].
-        samples: number of readings.
     """
 
     seconds: float
@@ -186,7 +184,6 @@ class DelayEvidence:
     def __init__(self) -> None:
         self.samples = 0
         self._likelihoods: deque[FloatArray] = deque(maxlen=KEPT)
-        """Result of `log_likelihood` for each of the newest blocks."""
         self._block: Block | None = None
         self._found: list[float] = []
         self._parts: list[float] = []

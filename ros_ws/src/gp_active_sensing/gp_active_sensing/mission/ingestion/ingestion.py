@@ -33,7 +33,6 @@ class Ingestion(ReadingIntake):
     """Receiver of the poses of a probe and of the readings of its main quantity.
 
     Args:
-        coverage: fraction of a road segment that must be driven for its readings to count.
         clock: monotonic clock that may stand still during a step [s].
         running: monotonic clock that never stands still, for latencies [s]; None = `clock`.
     """

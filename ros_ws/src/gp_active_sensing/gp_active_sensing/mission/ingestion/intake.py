@@ -297,7 +297,6 @@ class ReadingIntake:
         return [PendingReading(placed, pending.received)]
 
     def _has_settled(self, place: int, pose: Pose, sensor: Pose) -> bool:
-        """Return whether the probe had settled at the place when the reading was taken."""
         if self.dwelling.seconds > 0.0 and sensor is not pose:
             at = self._match(pose)
             place = place if at is None else at.place

@@ -136,7 +136,8 @@ class StayAverage:
 def noise_of(count: float, sample: float, noise: float) -> float:
     r"""Return the noise variance of the average of `count` readings of one stay.
 
-    With the sensor's variance :math:`\sigma^2` and the sample variance :math:`s^2`, the result is
+    With n = `count`, the sensor's variance :math:`\sigma^2` (`noise`) and the sample variance
+    :math:`s^2` (`sample`), the result is
 
     .. math:: v = c + \frac{\sigma^2 - c}{n} + e
 
@@ -148,11 +149,6 @@ def noise_of(count: float, sample: float, noise: float) -> float:
     A sample variance of n readings has a relative standard deviation of :math:`\sqrt{2/(n-1)}`.
     Deviations of :math:`s^2` from :math:`\sigma^2` below three of these standard deviations are
     ignored. The result is rounded to six digits, so that it is equal on all processors.
-
-    Args:
-        count: n, at least 1.
-        sample: s².
-        noise: σ².
     """
     common = excess = 0.0
     if count > 1.0:
@@ -230,10 +226,7 @@ class Stays:
         self._place, self._parts = place, parts
         self._place_at = place_at
         self.near: Callable[[int], float] = lambda place: math.inf
-        """Function from a place to the distance at which a reading has a quarter of its weight [m].
-
-        The distance is inf if all weights are equal, as on a road, whose value is an average.
-        """
+        """Function from a place to the distance at which a reading has a quarter of its weight [m]."""
         self.stretch = 1.0
         """Factor on heights, from vertical to equivalent horizontal metres."""
         self._longest = longest

@@ -321,7 +321,6 @@ class AveragingWindow:
     def __init__(self, seconds: float) -> None:
         self.length_ns = round(1e9 * seconds)
         self._open: PendingReading | None = None
-        """Average of the present window; None = no readings."""
 
     def __len__(self) -> int:
         return 0 if self._open is None else self._open.count
