@@ -226,7 +226,7 @@ class Stays:
         self._place, self._parts = place, parts
         self._place_at = place_at
         self.near: Callable[[int], float] = lambda place: math.inf
-        """Function from a place to the distance at which a reading has a quarter of its weight [m]."""
+        """Distance from a place's point at which a reading has a quarter of its weight [m]."""
         self.stretch = 1.0
         """Factor on heights, from vertical to equivalent horizontal metres."""
         self._longest = longest
