@@ -137,10 +137,10 @@ class _ClickHandler(logging.Handler):
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="gp-active-sensing")
-@click.option("--debug", is_flag=True, help="Show where an error came from.")
-@click.option("-v", "--verbose", is_flag=True, help="Log more.")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.option("-v", "--verbose", is_flag=True, help="Show more log messages.")
 def cli(debug: bool, verbose: bool) -> None:
-    """Choose where to measure next: Gaussian-process active sensing."""
+    """Choose where a robot measures next, with Gaussian processes."""
     level = logging.DEBUG if debug else logging.INFO if verbose else logging.WARNING
     for package in ("gp_active_sensing", "gp_active_sensing_learning", "gp_active_sensing_bench"):
         root = logging.getLogger(package)

@@ -22,15 +22,22 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("file")
 @click.option(
-    "--out", type=click.Path(path_type=Path), metavar="DIR", help="Directory of the experiment."
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder for the records of the experiment.",
 )
-@click.option("--resume", is_flag=True, help="Go on with the experiment that --out holds.")
-@click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes; default: cores.")
-@click.option("--seeds", type=click.IntRange(min=1), metavar="N", help="Seeds 0 … N-1 only.")
+@click.option("--resume", is_flag=True, help="Continue the experiment in the folder --out.")
 @click.option(
-    "--baseline", metavar="LABEL", help="Show paired differences to this policy, not the file's."
+    "--jobs", type=click.IntRange(min=1), metavar="N", help="Processes. Default: all cores."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON, nothing else.")
+@click.option("--seeds", type=click.IntRange(min=1), metavar="N", help="Only the seeds 0 … N-1.")
+@click.option(
+    "--baseline",
+    metavar="LABEL",
+    help="Show paired differences to this policy, in place of the baseline in the file.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print only the outcome, as JSON.")
 def experiment(
     file: str,
     out: Path | None,

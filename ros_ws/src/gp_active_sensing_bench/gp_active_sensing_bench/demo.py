@@ -224,11 +224,15 @@ def _report(run_dir: Path, say: Show) -> None:
 @click.option("--budget", type=click.IntRange(min=1), help="Places to observe.")
 @click.option("--out", type=click.Path(path_type=Path), help="Run directory; must be new.")
 @click.option(
-    "--speed", type=float, default=SPEED, help="Simulated seconds per second.", show_default=True
+    "--speed",
+    type=float,
+    default=SPEED,
+    help="Simulated seconds per real second.",
+    show_default=True,
 )
-@click.option("--no-ros", is_flag=True, help="Run the engine without nodes.")
+@click.option("--no-ros", is_flag=True, help="Simulate without ROS nodes.")
 @click.option(
-    "--timeout", type=float, default=600.0, help="End after so many seconds.", show_default=True
+    "--timeout", type=float, default=600.0, help="Longest time in seconds.", show_default=True
 )
 def _command(
     scenario: str,

@@ -38,25 +38,25 @@ class ExperimentConfig:
     )
     policies: dict[str, Any] = param(  # noqa: RUF009
         {},
-        help="label: policy and its parameters, as in a scenario. `name` may be left out if the "
+        help="policy and parameters of each label, as in a scenario. `name` may be left out if the "
         "label is the name. Empty = the scenario's own policy",
     )
     configurations: dict[str, Any] = param(  # noqa: RUF009
         {},
-        help="label: keys of the scenario that differ, as `a.b: value` or nested. Empty = the "
-        "scenario as it is, labelled `default`",
+        help="changed keys of the scenario for each label, as `a.b: value` or nested. Empty = the "
+        "unchanged scenario, with label `default`",
     )
     budgets: tuple[int, ...] = param(
         (),
-        help="newly observed places. Each number is a mission of its own, since policies plan "
-        "with the remaining budget",
+        help="newly observed places. Each number is a mission of its own, since policies plan with "
+        "the remaining budget",
         unit="readings",
         low=1,
     )
     checkpoints: tuple[int, ...] = param(
         (),
-        help="numbers of observed places at which one mission is evaluated, in place of "
-        "`budgets`. Without both, the end of the scenario's own budget",
+        help="numbers of observed places at which one mission is evaluated, in place of `budgets`. "
+        "Without both keys a mission is evaluated at the end of the scenario's budget",
         unit="readings",
         low=1,
     )

@@ -134,8 +134,8 @@ class BeliefConfig:
 
     length_scales: tuple[float | tuple[float, ...], ...] | None = param(
         None,
-        help="candidate length-scales. Each may be a list with one value per feature, such as x, "
-        "y and z. null = derived from the map's spacing and extent, and adapted to the readings",
+        help="candidate length-scales. Each may be a list with one value per feature, such as x, y "
+        "and z. null = derived from the map's spacing and extent, and adapted to the readings",
         unit="feature units, metres on a map",
         above=0.0,
         min_items=1,
@@ -151,18 +151,18 @@ class BeliefConfig:
     )
     model: str | None = param(
         None,
-        help="file of a belief over kernels, as `learn --kernels` writes it. Kernels, "
-        "length-scales, signal, noise, weights and mean then come from that file",
+        help="file that `learn --kernels` wrote. It sets kernels, length-scales, signal, noise, "
+        "weights and mean",
     )
     model_mark: str | None = param(
         None,
-        help="model: word that the file must contain. A run writes it into its own configuration. "
-        "null = no check",
+        help="word that the file in `model` must contain. A run writes this word into its own "
+        "configuration. null = no check",
     )
     history: str | None = param(
         None,
-        help="empirical: CSV table of earlier readings, a line for each time and a column for "
-        "each place, named after it. Covariance and mean of the field come from that table",
+        help="empirical: CSV table of earlier readings. Each line is a time, and each column has "
+        "the name of a place. The table gives the covariance and the mean of the field",
     )
     signal_std: tuple[float, ...] | None = param(
         None,
@@ -174,17 +174,17 @@ class BeliefConfig:
     )
     noise_std: tuple[float, ...] | None = param(
         None,
-        help="candidate standard deviations of a reading's noise. null = unknown: several "
-        "fractions of the field's standard deviation are weighed",
+        help="candidate standard deviations of a reading's noise. null = several fractions of the "
+        "field's standard deviation",
         unit="unit of the readings",
         above=0.0,
         min_items=1,
     )
     place_std: tuple[float, ...] | None = param(
         None,
-        help="candidate standard deviations of the part of the field that is independent from "
-        "place to place. null = several fractions of the field's are weighed, or [0] if "
-        "signal_std and noise_std are given. [0] = no such part",
+        help="candidate standard deviations of variation that is not correlated between places. "
+        "null = several fractions of the field's standard deviation, or [0] if signal_std and "
+        "noise_std are given. [0] = no such variation",
         unit="unit of the readings",
         low=0.0,
         min_items=1,
@@ -197,8 +197,8 @@ class BeliefConfig:
     )
     mean_features: tuple[str, ...] | None = param(
         None,
-        help="linear: columns of the map that the mean depends on, such as speed_limit. null = "
-        "the features of the map",
+        help="linear mean: columns of the map that the mean depends on, such as speed_limit. null "
+        "= the features of the map",
         min_items=1,
     )
     attributes: tuple[str, ...] | None = param(
@@ -208,7 +208,7 @@ class BeliefConfig:
         "given or the mean is linear. [] = none",
     )
     mean_value: float = param(
-        0.0, help="prior expectation of the mean", unit="unit of the readings"
+        0.0, help="prior expectation of the field's mean", unit="unit of the readings"
     )
     mean_std: float | None = param(
         None,
@@ -220,8 +220,8 @@ class BeliefConfig:
     transform: str | None = param(
         None,
         help="transform that is applied to the readings first. The other keys then describe the "
-        "transformed readings. null = the logarithm of the reading plus an offset, if the "
-        "readings fit it better and signal_std, noise_std and drift are not given",
+        "transformed readings. null = the logarithm of the reading plus an offset, if the readings "
+        "fit it better and signal_std, noise_std and drift are not given",
         choices=tuple(TRANSFORMS),
     )
     drift: DriftConfig = param(  # noqa: RUF009

@@ -55,8 +55,8 @@ class DriftConfig:
     )
     doubling: float | None = param(
         None,
-        help="injection: age at which a reading's noise variance has doubled. It needs no unit, "
-        "so it works while the scale of the readings is unknown",
+        help="injection: age at which a reading's noise variance has doubled. It needs no unit, so "
+        "it works while the scale of the readings is unknown",
         unit="s",
         above=0.0,
     )
@@ -76,14 +76,15 @@ class DriftConfig:
     )
     discard_step: float | None = param(
         None,
-        help="injection: length of a step t, counted from the first reading. Readings whose "
-        "variance has grown by more than log t are dropped, except the newest",
+        help="injection: length of a time step. At step t after the first reading, readings are "
+        "dropped if their noise variance has grown by more than log t. The newest reading always "
+        "stays",
         unit="s",
         above=0.0,
     )
     forget_after: float | None = param(
         None,
-        help="a place counts as not observed when its newest reading has this age, so that it is "
+        help="age of a place's newest reading at which the place counts as unread and may be "
         "visited again. null = never",
         unit="s",
         above=0.0,

@@ -43,7 +43,7 @@ HEAVY = frozenset({"sumo"})
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def doctor(as_json: bool) -> None:
-    """List what is installed and how to install the rest."""
+    """List what is installed, and how to install what is missing."""
     checks = examine()
     works = core_works(checks)
     if as_json:

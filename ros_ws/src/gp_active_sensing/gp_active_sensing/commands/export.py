@@ -17,59 +17,62 @@ from gp_active_sensing.commands import echo
     "format",
     required=True,
     metavar="FORMAT",
-    help="csv, geojson, asc (ESRI grid), pgm (map_server) or geotiff; or the remaining route: "
-    "plan (QGroundControl) or waypoints (Mission Planner).",
+    help="Format of the map: csv, geojson, asc (ESRI grid), pgm (map_server) or geotiff. Format of "
+    "the remaining route: plan (QGroundControl) or waypoints (Mission Planner).",
 )
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Default: the run's name, in this folder.",
+    help="File to write. Default: the name of the run, in this folder.",
 )
-@click.option("--stage", type=int, metavar="N", help="The map after stage N, not the last one.")
+@click.option("--stage", type=int, metavar="N", help="Map after stage N. Default: the last map.")
 @click.option(
     "--layer",
     type=float,
     metavar="Z",
-    help="Only the layer at this height in metres, upwards. Default: all layers.",
+    help="Only the layer at this height in metres; depths are negative. Default: all layers.",
 )
 @click.option(
     "--quantity",
     default="",
     metavar="NAME",
-    help="Only this quantity. Default: all in csv, geojson and geotiff, else the main one.",
+    help="Only this quantity. Default: all quantities in csv, geojson and geotiff, the main "
+    "quantity in other formats.",
 )
 @click.option(
     "--spacing",
     type=click.FloatRange(min=0.0, min_open=True),
     metavar="METRES",
-    help="Distance of the points of a finer map. Default: the places of the mission.",
+    help="Distance between the points of a finer map. Default: the map has the places of the "
+    "mission.",
 )
 @click.option(
     "--above",
     type=float,
     multiple=True,
     metavar="LIMIT",
-    help="Add the probability that the value is above LIMIT (may be given several times).",
+    help="Add the probability that the value is above LIMIT. May be repeated.",
 )
 @click.option(
     "--below",
     type=float,
     multiple=True,
     metavar="LIMIT",
-    help="Add the probability that the value is below LIMIT (may be given several times).",
+    help="Add the probability that the value is below LIMIT. May be repeated.",
 )
 @click.option(
     "--contours",
     metavar="LEVELS",
-    help="Write contour lines at these levels as GeoJSON too, such as 5,10,15.",
+    help="Also write contour lines at these levels as GeoJSON, such as 5,10,15.",
 )
 @click.option(
     "--altitude",
     type=float,
     default=0.0,
     metavar="METRES",
-    help="Height above home of a route's waypoints. Default: 0, or the map's heights.",
+    help="Altitude of the waypoints above the home position. Default: 0, or the heights of the "
+    "map.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace existing files.")
 def export(
@@ -86,17 +89,18 @@ def export(
     altitude: float,
     overwrite: bool,
 ) -> None:
-    """Write the map of the run directory RUN for other programs.
+    """Write the map of a run for other programs.
 
-    Writes estimate, standard deviation, number and average of the readings of every place. RUN may
-    be a simulation, a mission or a replay, finished or under way.
+    RUN is the folder of a simulation, a mission or a replay, which may still be under way. For each
+    place the map has the estimate, its standard deviation, and the number and average of readings.
 
-    The formats asc and pgm write FILE_mean and FILE_std, and a file for each limit. On a map in
-    layers they write files for each layer, such as FILE_z-3m_mean. The option --contours adds
-    FILE_contours.geojson with lines of the estimate. For each limit this file also has the areas
-    beyond the limit with a probability of at least 0.5, 0.9 and 0.99. The formats plan and
-    waypoints write the remaining places of a mission under way, on a map in degrees. With several
-    robots they write a file for each.
+    The formats asc and pgm write FILE_mean and FILE_std, one more file for each limit, and separate
+    files for each layer, such as FILE_z-3m_mean. The option --contours adds FILE_contours.geojson
+    with contour lines of the estimate. With --above or --below that file also has the areas beyond
+    the limit with a probability of at least 0.5, 0.9 and 0.99.
+
+    The formats plan and waypoints write the remaining route of a mission under way, with one file
+    for each robot. They need a map in degrees.
     """
     from gp_active_sensing.export import check_out, export_map, format_of
     from gp_active_sensing.export.field_map import Limit

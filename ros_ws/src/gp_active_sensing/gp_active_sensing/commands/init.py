@@ -23,38 +23,42 @@ _NEEDED = ("map", "reading", "pose", "budget")
 
 
 @click.command()
-@click.option("--map", metavar="MAP", help="A file, a shipped map, WxH or X0,Y0,X1,Y1 [m].")
+@click.option(
+    "--map", metavar="MAP", help="A file, a shipped map, or WxH or X0,Y0,X1,Y1 in metres."
+)
 @click.option(
     "--map-topic",
     default="",
     metavar="TOPIC",
-    help="In place of --map: a nav_msgs/msg/OccupancyGrid that a SLAM or map server publishes.",
+    help="Topic of a nav_msgs/msg/OccupancyGrid from SLAM or a map server, in place of --map.",
 )
-@click.option(
-    "--radius", type=float, metavar="M", help="Radius of the robot: its distance from walls."
-)
+@click.option("--radius", type=float, metavar="M", help="Smallest distance from walls.")
 @click.option("--spacing", type=float, metavar="M", help="Distance between neighbouring places.")
-@click.option("--frame", default="", help="Frame of the map's positions, if its file names none.")
+@click.option("--frame", default="", help="Frame of the map, if its file names none.")
 @click.option(
     "--speed",
     type=float,
     metavar="M/S",
-    help="Speed of the robot where the map has no limit; needed for a budget in time.",
+    help="Speed of the robot where the map has no speed limit. A budget in time needs it.",
 )
 @click.option("--reading", metavar="TOPIC", help="Topic of the readings.")
-@click.option("--reading-type", default="", metavar="TYPE", help="package/msg/Name.")
+@click.option("--reading-type", default="", metavar="TYPE", help="Message type: package/msg/Name.")
 @click.option("--field", default="", metavar="PATH", help="Path of the value in the message.")
 @click.option(
     "--further",
     multiple=True,
     metavar="NAME=TOPIC[,TYPE[,FIELD]]",
-    help="A further quantity, such as chlorophyll=/sonde/chl; then --reading may be NAME=TOPIC.",
+    help="Another quantity, such as chlorophyll=/sonde/chl. May be repeated. To name the first "
+    "quantity too, write --reading NAME=TOPIC.",
 )
-@click.option("--pose", metavar="TOPIC", help="Topic of the pose, or tf.")
-@click.option("--pose-type", default="", metavar="TYPE", help="package/msg/Name.")
-@click.option("--datum", default="", metavar="LAT,LON", help="The map's origin, for NavSatFix.")
+@click.option("--pose", metavar="TOPIC", help="Topic of the pose, or tf for the transforms.")
+@click.option("--pose-type", default="", metavar="TYPE", help="Message type: package/msg/Name.")
+@click.option("--datum", default="", metavar="LAT,LON", help="Origin of the map, for NavSatFix.")
 @click.option(
-    "--delay", type=float, metavar="S", help="Delay of the sensor: age of a reading at its stamp."
+    "--delay",
+    type=float,
+    metavar="S",
+    help="Delay of the sensor: how much older a reading is than its stamp.",
 )
 @click.option(
     "--probes",
@@ -63,39 +67,44 @@ _NEEDED = ("map", "reading", "pose", "budget")
     help="Several robots: a number, or names such as boat_1,boat_2.",
 )
 @click.option(
-    "--waypoint", default="", metavar="TOPIC", help="Topic of the waypoints: goal_pose, …"
+    "--waypoint",
+    default="",
+    metavar="TOPIC",
+    help="Topic on which the waypoints are published, such as goal_pose.",
 )
-@click.option("--budget", metavar="N", help="40 (places), 2 km, 30 min; several with commas.")
+@click.option("--budget", metavar="N", help="40 (places), 2 km, 30 min; or several with commas.")
 @click.option(
     "--return-home/--no-return-home",
     default=None,
-    help="End at the start place, within the budget.",
+    help="Return to the start place within the budget.",
 )
 @click.option("--sortie", metavar="N", help="Range of one battery: 2 km, 30 min, or both.")
 @click.option("--unit", metavar="UNIT", help="Unit of the readings, such as degC.")
 @click.option(
-    "--settle", type=float, metavar="S", help="Wait at each place, for a slow sensor.  [default: 0]"
+    "--settle",
+    type=float,
+    metavar="S",
+    help="Waiting time at each place, for a slow sensor.  [default: 0]",
 )
-@click.option("--export", metavar="FORMATS", help="Formats of the map at the end: csv,geojson.")
-@click.option("--name", default="", help="Name of the mission, on its pages.")
+@click.option("--export", metavar="FORMATS", help="Formats of the final map, such as csv,geojson.")
+@click.option("--name", default="", help="Name of the mission on its pages.")
 @click.option("--run-dir", metavar="DIR", help="Folder for the records.  [default: auto]")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
     default="mission.yaml",
     show_default=True,
-    help="The file to write.",
+    help="File to write.",
 )
 @click.option("--force", is_flag=True, help="Replace the file if it exists.")
 @click.option("--offline", is_flag=True, help="Do not check the running ROS system.")
 def init(out: Path, force: bool, offline: bool, **given: Any) -> None:
-    """Write the parameter file of a mission of your own robot.
+    """Write the parameter file of a mission for your own robot.
 
-    The command asks for what is not given: map, readings, their field and unit, pose, budget,
-    battery, return, settling time, formats and the folder of the records. It compares the answers
-    with the running ROS system, and listens to slow topics for up to 12 s. The file is also written
-    when an answer does not fit that system; the exit code is 1 then. It is not written when an
-    answer cannot be read, such as a map that does not exist, or when it exists without --force.
+    The command asks for the settings that the options do not give. It compares all answers with the
+    running ROS system, and listens to slow topics for up to 12 s. If an answer does not fit the
+    running system, the file is written and the exit code is 1. If an answer cannot be used, such as
+    a map that does not exist, nothing is written.
     """
     from gp_active_sensing.commands.mission_draft import MissionDraft
     from gp_active_sensing.util.files import write_whole

@@ -20,7 +20,7 @@ _crs = click.option(
     "--crs",
     default="",
     metavar="NAME",
-    help='Coordinate system of the file, where it does not say: "local" (metres), EPSG:4326 '
+    help='Coordinate system, if the file does not name one: "local" (metres), EPSG:4326 '
     "(longitude, latitude), EPSG:32648, …",
 )
 
@@ -30,9 +30,8 @@ _set = click.option(
     "overrides",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Key of section map, for a grid or a table of places, such as spacing=0.5, "
-    "inflation=0.2, distances=ways.csv or 'columns_of=[x=E, y=N]'; may be "
-    "repeated.",
+    help="Key of the configuration section map, for a grid or a table of places. Examples: "
+    "spacing=0.5, inflation=0.2, distances=ways.csv, 'columns_of=[x=E, y=N]'. May be repeated.",
 )
 
 
@@ -40,9 +39,10 @@ _set = click.option(
 def maps() -> None:
     """Import, inspect, check and draw maps.
 
-    A map is a file, or the name of one that ships with the package. Roads: GeoJSON, a Nav2 route
-    graph, GraphML of osmnx, OpenStreetMap, a SUMO network, CSV. Grids: map_server's YAML, a raster,
-    areas in KML, in a plan of QGroundControl or in GeoJSON. Places: a CSV table.
+    A map is a file, or the name of a map that ships with the package. Files of roads: GeoJSON, a
+    Nav2 route graph, GraphML of osmnx, OpenStreetMap, a SUMO network, CSV. Files of grids:
+    map_server's YAML, a raster, areas in KML, GeoJSON or a plan of QGroundControl. Files of places:
+    a CSV table.
     """
 
 
@@ -52,11 +52,11 @@ def maps() -> None:
 @click.option(
     "--largest-component",
     is_flag=True,
-    help="Keep only the largest part with a way from each segment to each.",
+    help="Keep only the largest set of segments that can all be reached from each other.",
 )
 @_crs
 def import_map(source: str, out: Path, largest_component: bool, crs: str) -> None:
-    """Turn the map SRC into the GeoJSON file OUT, in metres."""
+    """Convert the map SRC to the GeoJSON file OUT, in metres."""
     from gp_active_sensing.commands.map_survey import survey_roads
     from gp_active_sensing.errors import MapError
     from gp_active_sensing.export.geojson import text_of
@@ -84,7 +84,7 @@ def import_map(source: str, out: Path, largest_component: bool, crs: str) -> Non
 @_set
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def inspect(file: str, crs: str, overrides: tuple[str, ...], as_json: bool) -> None:
-    """Print what a map holds: places, parts, units, extent."""
+    """Print places, parts, units and extent of a map."""
     path, found = _surveyed(file, crs, overrides)
     if as_json:
         data = {"file": str(path), **found.to_mapping()}
@@ -123,7 +123,7 @@ def _unsaid() -> Iterator[None]:
 @_crs
 @_set
 def validate(file: str, crs: str, overrides: tuple[str, ...]) -> None:
-    """Check a map: exit code 0 when a probe can drive on it, else 1."""
+    """Check a map. The exit code is 0 if a robot can drive on it, else 1."""
     path, found = _surveyed(file, crs, overrides)
     echo(f"{path}: valid, {found.short}")
     _print(found)
@@ -135,15 +135,15 @@ def validate(file: str, crs: str, overrides: tuple[str, ...]) -> None:
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="PICTURE",
-    help="Name that ends in .svg or .png; default: NAME.svg.",
+    help="Picture to write, .svg or .png. Default: the name of the map, .svg.",
 )
 @_crs
 @_set
 def show(file: str, out: Path | None, crs: str, overrides: tuple[str, ...]) -> None:
     """Draw a map as a picture.
 
-    Roads have limits and directions; places have moves, walls and shores. Unreachable parts are
-    red. Drawing needs matplotlib (extra [plot]).
+    Roads are shown with speed limits and directions, places with moves, walls and shores.
+    Unreachable parts are red. The picture is drawn with matplotlib (extra [plot]).
     """
     from gp_active_sensing.commands.map_survey import survey_places
     from gp_active_sensing.report.map_picture import place_picture, road_picture, save_picture

@@ -21,7 +21,7 @@ from gp_active_sensing.config import Param, declared, default_of, param_of, plai
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON, with all parameters.")
 def policies(names: tuple[str, ...], as_json: bool) -> None:
-    """List the policies, or those of NAME with their parameters."""
+    """List all policies. With names, show their parameters."""
     from gp_active_sensing.planning import policies as known
 
     for name in names:

@@ -3,39 +3,64 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from gp_active_sensing.commands import echo
 from gp_active_sensing.errors import RunError
 
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def _shared(keys: str) -> Callable[[Command], Command]:
+    """Return a decorator that adds the options of both `run` and `replay`.
+
+    Args:
+        keys: examples of keys, for the help of --set.
+    """
+    options = (
+        click.option("--budget", type=int, metavar="N", help="Number of places to read."),
+        click.option("--seed", type=int, metavar="N", help="Seed of all random draws."),
+        click.option(
+            "--expansions",
+            type=int,
+            metavar="N",
+            help="Largest number of planner expansions for a decision, in place of the time limit.",
+        ),
+        click.option(
+            "--set",
+            "overrides",
+            metavar="KEY=VALUE",
+            multiple=True,
+            help=f"{keys}. May be repeated.",
+        ),
+        click.option(
+            "--out",
+            type=click.Path(path_type=Path),
+            metavar="DIR",
+            help="Folder for the records. Default: a new folder in runs.",
+        ),
+        click.option("--json", "as_json", is_flag=True, help="Print only the summary, as JSON."),
+        click.option("--no-report", is_flag=True, help="Do not write the report page."),
+    )
+
+    def add(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
 
 @click.command()
 @click.argument("scenario")
-@click.option("--policy", metavar="NAME", help="Another policy than the scenario's.")
-@click.option(
-    "--set",
-    "overrides",
-    metavar="KEY=VALUE",
-    multiple=True,
-    help="Any key, e.g. sensor.noise_std=3",
-)
-@click.option("--budget", type=int, metavar="N", help="Number of places to read.")
-@click.option("--seed", type=int, metavar="N", help="Seed of all random draws.")
-@click.option(
-    "--expansions",
-    type=int,
-    metavar="N",
-    help="Largest number of expansions of a decision; replaces the time limit.",
-)
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Run directory.")
-@click.option("--resume", is_flag=True, help="Go on with the run that --out holds.")
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON, nothing else.")
-@click.option("--no-report", is_flag=True, help="Write no report page.")
+@click.option("--policy", metavar="NAME", help="Policy in place of the scenario's.")
+@click.option("--resume", is_flag=True, help="Continue the run in the folder --out.")
+@_shared("Any key of the scenario, such as sensor.noise_std=3")
 def run(
     scenario: str,
     policy: str | None,
@@ -62,7 +87,7 @@ def run(
     from gp_active_sensing.util.files import unused
 
     if resume and out is None:
-        msg = "--resume needs --out DIR, the directory of the run to go on with"
+        msg = "--resume needs --out DIR, the folder of the run to continue"
         raise click.UsageError(msg)
     given = list(overrides)
     if budget is not None:
@@ -78,7 +103,7 @@ def run(
         with show_stages(console, loaded) as (show, home):
             summary = run_scenario(loaded, directory, resume=resume, on_stage=show, on_home=home)
     except KeyboardInterrupt:
-        msg = f"interrupted; the same command with --out {directory} --resume goes on"
+        msg = f"interrupted; to continue, add --out {directory} --resume to the command"
         raise click.ClickException(msg) from None
     mapping = summary.to_mapping()
     weights = loaded.map.weights
@@ -112,7 +137,8 @@ def _conclude(
 def report(directory: Path) -> None:
     """Write the report page of a run or an experiment.
 
-    The run may have been interrupted. An experiment also gets its tables and figures.
+    The run may be interrupted or still under way. For an experiment, tables and figures are
+    written too.
     """
     from gp_active_sensing.report import write_report
 
@@ -130,8 +156,8 @@ def report(directory: Path) -> None:
 
 @click.command()
 @click.argument("bag", metavar="BAG", type=click.Path(path_type=Path))
-@click.option("--salvage", is_flag=True, help="Read what can be read of a damaged bag.")
-@click.option("--belief-only", is_flag=True, help="Estimate the map without planning.")
+@click.option("--salvage", is_flag=True, help="Read the intact parts of a damaged bag.")
+@click.option("--belief-only", is_flag=True, help="Estimate the map, and plan nothing.")
 @click.option(
     "--scenario", default="", metavar="NAME", help="Scenario with the map, belief and policy."
 )
@@ -139,36 +165,23 @@ def report(directory: Path) -> None:
     "--params",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="ROS parameter file of the robot, as config/probe.yaml.",
+    help="ROS parameter file of the robot, such as config/probe.yaml.",
 )
-@click.option("--map", "map_file", default="", metavar="FILE", help="A road map.")
-@click.option("--policy", default="", metavar="NAME", help="Another policy.")
-@click.option("--budget", type=int, metavar="N", help="Number of places to read.")
+@click.option("--map", "map_file", default="", metavar="FILE", help="File of a road map.")
+@click.option("--policy", default="", metavar="NAME", help="Policy in place of the recorded one.")
 @click.option(
-    "--expansions",
-    type=int,
-    metavar="N",
-    help="Largest number of expansions of a decision; replaces the time limit.",
+    "--reading-topic", default="", metavar="TOPIC", help="Topic of the readings. Default: /reading."
 )
-@click.option("--seed", type=int, metavar="N", help="Seed of all random draws.")
-@click.option("--reading-topic", default="", metavar="TOPIC", help="Default: /reading.")
-@click.option("--reading-type", default="", metavar="TYPE", help="Default: the topic's own.")
-@click.option("--reading-field", default="", metavar="PATH", help="Such as twist.twist.linear.x")
+@click.option("--reading-type", default="", metavar="TYPE", help="Default: the type of the topic.")
+@click.option("--reading-field", default="", metavar="PATH", help="Path of the value in a message.")
 @click.option(
     "--reading-variance-field", metavar="PATH", help="Path of the noise variance in the message."
 )
-@click.option("--pose-topic", default="", metavar="TOPIC", help="Default: /pose.")
-@click.option("--pose-type", default="", metavar="TYPE", help="Default: the topic's own.")
 @click.option(
-    "--set",
-    "overrides",
-    metavar="KEY=VALUE",
-    multiple=True,
-    help="Any parameter of the node, e.g. reading.scale=3.6",
+    "--pose-topic", default="", metavar="TOPIC", help="Topic of the poses. Default: /pose."
 )
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Run directory.")
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON, nothing else.")
-@click.option("--no-report", is_flag=True, help="Write no report page.")
+@click.option("--pose-type", default="", metavar="TYPE", help="Default: the type of the topic.")
+@_shared("Any parameter of the node, such as reading.scale=3.6")
 def replay(
     bag: Path,
     salvage: bool,
@@ -184,11 +197,10 @@ def replay(
 ) -> None:
     """Replay a recorded bag, without ROS.
 
-    BAG is a rosbag2 folder, .mcap or .db3 file. A recorded mission of active_sensing is computed
-    again, and its decisions are compared. Equal decisions have the same place, and bounds that
-    agree to 1e-9. With the same processor and versions they agree to the bit. For any other bag (or
-    with another --policy, --scenario, …) the planner's choice at each stage is compared with the
-    place where the probe went.
+    BAG is a rosbag2 folder, or a file .mcap or .db3. If the bag has a mission of this package, its
+    decisions are computed again and compared with the recorded ones. Two decisions are equal if
+    they have the same place, and bounds that differ by at most 1e-9. For any other bag, or with
+    another policy or scenario, each decision is compared with the place where the robot went.
     """
     from datetime import datetime, timezone
 
@@ -230,23 +242,34 @@ def replay(
 @click.command()
 @click.argument("run_dir", metavar="RUN_DIR", type=click.Path(path_type=Path))
 @click.option(
-    "--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 = all."
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen on. 0.0.0.0 = all addresses of this machine.",
 )
 @click.option(
-    "--port", default=0, type=click.IntRange(0, 65535), metavar="N", help="Port; 0 = any free one."
+    "--port", default=0, type=click.IntRange(0, 65535), metavar="N", help="Port. 0 = any free port."
 )
-@click.option("--private", is_flag=True, help="Show nothing without the token.")
+@click.option("--private", is_flag=True, help="Viewers need the token that is printed.")
 @click.option(
-    "--viewers", default=50, type=click.IntRange(1), metavar="N", help="Largest number of viewers."
+    "--viewers",
+    default=50,
+    type=click.IntRange(1),
+    metavar="N",
+    help="Largest number of viewers at the same time.",
 )
 @click.option(
-    "--allow-host", "names", multiple=True, metavar="NAME", help="Another name of this server."
+    "--allow-host",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="Another host name of this machine.",
 )
 @click.option(
     "--tiles",
     default="",
     metavar="URL",
-    help="Base map, such as https://tile.example.org/{z}/{x}/{y}.png; viewers load it.",
+    help="Base map, such as https://tile.example.org/{z}/{x}/{y}.png. Browsers load it.",
 )
 def watch(
     run_dir: Path,
@@ -254,8 +277,8 @@ def watch(
 ) -> None:
     """Serve the live page of a run.
 
-    RUN_DIR is only read, and may be created later, in a folder that exists. Ctrl-C ends the page,
-    not the run.
+    RUN_DIR is only read. The run may begin later, if the folder above RUN_DIR exists. Ctrl-C ends
+    the page. The run continues.
     """
     from gp_active_sensing.records.run_directory import check_single
     from gp_active_sensing.web.access import WatchOptions

@@ -35,9 +35,8 @@ class TripConfig:
 
     end: int | str | None = param(
         None,
-        help="place where the probe must be at the end of the mission, within the budget of "
-        "metres and seconds: a name in quotes, an index, or start (where it began). null = "
-        "anywhere",
+        help="place where the probe must be at the end of the mission, within the budget of metres "
+        "and seconds: a name in quotes, an index, or start (where it began). null = anywhere",
     )
     speed: float | str = param(
         "limit",
@@ -79,7 +78,8 @@ class BudgetConfig:
     error: float | dict[str, float] | None = param(  # noqa: RUF009
         None,
         help="the mission ends when the error of the map is at most this value with 95 % "
-        "probability. With several quantities it is a mapping {name: error}, and each must hold",
+        "probability. For several quantities: a mapping {name: error}; the mission ends when all "
+        "errors are reached",
         unit="field unit",
         above=0.0,
     )

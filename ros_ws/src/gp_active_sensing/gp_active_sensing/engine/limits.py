@@ -40,8 +40,8 @@ class LimitsConfig:
     )
     probability: float = param(
         0.99,
-        help="a place without a reading is open if it keeps the limits with at least this "
-        "probability",
+        help="smallest probability of a value within the limits at which a probe may enter a place "
+        "without a reading",
         low=0.5,
         high=0.9999,
     )

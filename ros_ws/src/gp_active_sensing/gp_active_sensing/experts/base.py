@@ -80,9 +80,8 @@ class ExpertConfig(AnswersConfig):
 
     kind: str = param(
         "none",
-        help="stations: fixed stations, which answer at their own places. model: answers "
-        "anywhere. probe: a second probe, which drives to the places and reads there. none = no "
-        "expert",
+        help="stations: fixed stations, which answer at their own places. model: answers anywhere. "
+        "probe: a second probe, which drives to the places and reads there. none = no expert",
         choices=KINDS,
     )
     noise_std: float = param(
@@ -94,8 +93,8 @@ class ExpertConfig(AnswersConfig):
     )
     delay: float = param(
         0.0,
-        help="time from the question to the answer, or of a second probe from its reading. The "
-        "value is that of the earlier time",
+        help="time between question and answer; for a second probe, between reading and answer. An "
+        "answer has the value at the beginning of this time",
         unit="s",
         low=0.0,
     )

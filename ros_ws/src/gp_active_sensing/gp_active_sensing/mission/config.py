@@ -69,12 +69,13 @@ class MissionConfig:
         above=0.0,
     )
     reading_timeout: float = param(
-        10.0, help="how long to wait for a reading after arriving", unit="s", above=0.0
+        10.0, help="longest wait for a reading after the arrival", unit="s", above=0.0
     )
     settle: float = param(
         0.0,
-        help="for a slow sensor: readings of a place count once the probe has been within "
-        "arrival_radius, or on the road, for this time. reading_timeout begins after it",
+        help="waiting time for a slow sensor. Readings of a place count after the probe has been "
+        "within arrival_radius, or on the road segment, for this time. reading_timeout begins "
+        "afterwards",
         unit="s",
         low=0.0,
         high=3600.0,
@@ -84,14 +85,15 @@ class MissionConfig:
     )
     wait_for_reading: bool = param(
         True,
-        help="the first waypoint is sent after a first reading, taken anywhere. Set it to false "
-        "for a sensor that measures only at waypoints (the default of scenarios)",
+        help="true = the first waypoint is sent after the first reading, which may be at any "
+        "place. false = it is sent at once, for a sensor that measures only at waypoints (default "
+        "of scenarios)",
     )
     silent_places: int = param(
         3,
         help="the mission pauses after this number of successive places without a reading. With "
-        "several probes only that probe stops, until its next reading. 0 = never (default of "
-        "scenarios)",
+        "several probes, only the probe without readings stops, until its next reading. 0 = never "
+        "(default of scenarios)",
         low=0,
     )
     coverage: float = param(
@@ -103,7 +105,7 @@ class MissionConfig:
     first_leg: float | None = param(
         None,
         help="longest way from a probe's position at its first decision to its first waypoint. A "
-        "longer one pauses the mission, since map, frame or datum may be wrong. Unset = the "
+        "longer way pauses the mission, since map, frame or datum may be wrong. Unset = the "
         "diagonal of the map's bounding box plus snap_distance",
         unit="m",
         above=0.0,
@@ -117,8 +119,8 @@ class MissionConfig:
     )
     block_seconds: float = param(
         300.0,
-        help="time for which a blocked place is not chosen and a shut move is not used. A place "
-        "blocked more than retries times is set aside",
+        help="time for which a blocked place is not chosen, and a blocked way is not used. A place "
+        "that is blocked more often than `retries` is set aside until the end of the mission",
         unit="s",
         low=0.0,
     )
@@ -131,34 +133,34 @@ class MissionConfig:
     )
     lost_after: float = param(
         30.0,
-        help="several probes: a probe that sends no pose for this time is given up until its next "
-        "pose",
+        help="several probes: a probe that sends no pose for this time counts as lost until its "
+        "next pose",
         unit="s",
         above=0.0,
     )
     wait_for_absent: float = param(
         600.0,
-        help="several probes: time that idle probes wait for an absent one that has places and "
-        "budget left. Then the mission ends. 0 = they do not wait",
+        help="several probes: time that idle probes wait for a lost probe with places and budget "
+        "left, before the mission ends. 0 = idle probes do not wait",
         unit="s",
         low=0.0,
     )
     together: bool = param(
         False,
-        help="several probes: decide in rounds, when all active probes wait for a decision. A "
-        "batch policy then chooses for all at once. The first round waits for all listed probes, "
-        "at most lost_after",
+        help="several probes: true = decide when all active probes wait for a decision. A batch "
+        "policy then chooses their places together. The first decision waits for all listed "
+        "probes, but at most lost_after",
     )
     follow: str = param(
         "waypoint",
-        help="waypoint: the probe is expected to drive to each waypoint. probe: it drives where "
-        "it likes, and each newly observed place brings a new waypoint",
+        help="waypoint: the probe is expected to drive to each waypoint. probe: it drives where it "
+        "likes, and each newly observed place brings a new waypoint",
         choices=("waypoint", "probe"),
     )
     wait_for_plan: bool = param(
         False,
-        help="messages wait in the inbox while a decision is computed (for replay). The same "
-        "messages then give the same decisions",
+        help="true = messages wait while a decision is computed. A replay of the same messages "
+        "then gives the same decisions",
     )
     begin: bool = param(
         True,
@@ -209,15 +211,15 @@ class WaypointConfig:
     pause: str = param(
         "hold",
         help="output on the waypoint topic during a pause: hold = the probe's position, so that "
-        "it stops; none = nothing, so that it drives on to its waypoint",
+        "the probe stops; none = nothing, so that the probe drives on to its waypoint",
         choices=("hold", "none"),
     )
     ahead: int = param(
         1,
-        help="number of places that a robot is sent to in advance. 1 = it is sent on when a place "
-        "is read. 2 or more, for robots that need not stop: it is sent on within "
-        "mission.arrival_radius, and next_path has this number of places (with action: a goal of "
-        "NavigateThroughPoses)",
+        help="number of waypoints that are given in advance. 1 = the next waypoint is sent when a "
+        "place is read. 2 or more = the next waypoint is sent when the probe is within "
+        "mission.arrival_radius, for robots that need not stop. Topic next_path (with action: a "
+        "goal of NavigateThroughPoses) then has this number of places",
         low=1,
         high=50,
     )

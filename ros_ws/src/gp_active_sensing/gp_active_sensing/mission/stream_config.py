@@ -51,8 +51,8 @@ class StreamConfig:
 
     reliable: bool = param(
         False,
-        help="request every message. Best-effort publishers, such as drivers, are then not "
-        "received",
+        help="true = subscribe with reliable quality of service, so that no message is lost. "
+        "Best-effort publishers, such as drivers, are then not received",
     )
     catch_up: bool = param(
         False,
@@ -89,8 +89,8 @@ class ReadingConfig(StreamConfig):
     )
     delay: float = param(
         0.0,
-        help="time by which a reading is older than its stamp. The reading is placed where the "
-        "probe was then",
+        help="delay of the sensor: how much older a reading is than its stamp. The reading is "
+        "placed where the probe was at that earlier time",
         unit="s",
         low=0.0,
         high=60.0,
@@ -112,24 +112,25 @@ class ReadingConfig(StreamConfig):
     )
     unit: str = param(
         "",
-        help="unit of the readings after scaling, for log, records and report. Empty = none "
-        "is shown",
+        help="unit of the readings after scaling, for log, records and report. Empty = none is "
+        "shown",
     )
     gate: float = param(
         6.0,
-        help="a reading farther than this from its prediction is set aside. It is used later if "
-        "others agree with it, or by ~/accept_gated. 0 = no reading is set aside",
+        help="a reading that is farther than this from its prediction is set aside. It is used "
+        "later if other readings agree with it, or after a call of ~/accept_gated. 0 = no reading "
+        "is set aside",
         unit="standard deviations",
         low=0.0,
     )
     gate_places: int = param(
-        10, help="number of observed places from which readings may be set aside", low=1
+        10, help="no reading is set aside before this number of places is observed", low=1
     )
     window: float | None = param(
         None,
         help="readings of one place within this time are averaged. 0 = no average. Unset = one "
-        "average for each stay at the place, whose variance includes the variation of the field "
-        "along the way",
+        "average for each stay at the place. The variance of that average includes the variation "
+        "of the field along the way",
         unit="s",
         low=0.0,
         high=3600.0,
@@ -169,12 +170,15 @@ class PlannedConfig:
 
     weight: float = param(
         1.0,
-        help="weight of its relative map error in the plans. 0 = it is mapped, but plans ignore it",
+        help="weight of the quantity's relative map error in the plans. 0 = the quantity is "
+        "mapped, but plans ignore it",
         low=0.0,
         high=1e6,
     )
     sampled: bool = param(
-        False, help="true = it is read only where the probe stops for it, such as a water sample"
+        False,
+        help="true = the quantity is read only where the probe stops for it, such as a water "
+        "sample",
     )
     link: str = param(
         AUTO,
@@ -193,7 +197,7 @@ class QuantityConfig(ReadingConfig, PlannedConfig):
     """Configuration of one of several quantities: its readings, its belief and its probes."""
 
     probes: tuple[str, ...] = param(
-        (), help="names of the probes that carry its sensor. Empty = all probes"
+        (), help="names of the probes that carry the sensor of the quantity. Empty = all probes"
     )
 
     def reading(self) -> ReadingConfig:
@@ -220,15 +224,15 @@ class PoseConfig(StreamConfig):
     )
     child_frame: str = param(
         "base_link",
-        help="tf: frame of the sensor. With several probes each has its name before it, such as "
-        "probe_1/base_link. With reading.mount_from: tf, the frame of the pose if the message "
-        "does not name one",
+        help="tf: frame of the sensor. With several probes the name of the probe precedes the "
+        "frame, such as probe_1/base_link. With reading.mount_from tf: frame of the pose, if the "
+        "message names no frame",
     )
     covariance: str = param(
         "use",
         help="covariance of poses in Odometry, PoseWithCovarianceStamped and NavSatFix. use = an "
-        "uncertain position adds noise to a reading, as much as the field varies over it. ignore "
-        "= poses are exact",
+        "uncertain position adds the variation of the field around it to the noise of a reading. "
+        "ignore = poses are exact",
         choices=("use", "ignore"),
     )
     twist_topic: str = param(
@@ -237,9 +241,7 @@ class PoseConfig(StreamConfig):
         "m/s no metres are charged. Empty = the twist in Odometry, if any",
     )
     twist_type: str = param(
-        "geometry_msgs/msg/TwistStamped",
-        help="message type of twist_topic",
-        choices=tuple(TWISTS),
+        "geometry_msgs/msg/TwistStamped", help="message type of twist_topic", choices=tuple(TWISTS)
     )
     rate: float = param(
         50.0,
@@ -271,16 +273,16 @@ class PoseConfig(StreamConfig):
     )
     off_map: float | None = param(
         None,
-        help="a probe is off the map (see mission.off_map) after 3 s at a larger distance than "
-        "this from the ground: from the shore, or from the nearest road. Unset = the distance "
-        "between neighbouring places, 30 m on roads",
+        help="largest distance from the area or the nearest road of the map. A probe that is "
+        "farther away for 3 s is off the map, see mission.off_map. Unset = the distance between "
+        "neighbouring places, or 30 m on roads",
         unit="m",
         above=0.0,
     )
     datum: tuple[float, ...] | None = param(
         None,
-        help="NavSatFix: latitude and longitude of the map's origin (x east, y north). Unset = "
-        "the origin of the map file",
+        help="NavSatFix: latitude and longitude of the map's origin (x east, y north). Unset = the "
+        "origin of the map file",
         unit="degree",
         low=-180.0,
         high=180.0,
@@ -335,10 +337,7 @@ class BatteryConfig:
 
     topic: str = topic_param("", "; the probe comes home while the charge lasts; empty = none")
     reserve: float = param(
-        0.2,
-        help="fraction of a full charge that is left when the probe is home",
-        low=0.0,
-        high=0.9,
+        0.2, help="fraction of a full charge that is left when the probe is home", low=0.0, high=0.9
     )
 
 
@@ -348,8 +347,9 @@ class ExpertTopicsConfig(AnswersConfig):
 
     ask: bool = param(
         True,
-        help="request fresh values on topic expert/query where the policy wants them "
-        "(sparq_gp_ucb does), and use the answers on expert/answer. false = decide without",
+        help="true = request fresh values on topic expert/query if the policy asks for them "
+        "(sparq_gp_ucb does), and use the answers on expert/answer. false = decide without an "
+        "expert",
     )
 
 

@@ -55,8 +55,8 @@ class ImplicitExploration(Greedy):
     unit = "nat"
     switch: float | None = param(
         0.5,
-        help="continue as apgd when the remaining readings cannot gain more than this over apgd. "
-        "null = never",
+        help="the policy continues as apgd when its remaining readings cannot gain more than this "
+        "over apgd. null = it never does",
         unit="nat",
         low=0.0,
     )

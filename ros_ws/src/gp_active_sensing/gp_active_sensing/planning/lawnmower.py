@@ -197,8 +197,8 @@ class Lawnmower(RoutePolicy):
     )
     inset: float | None = param(
         None,
-        help="smallest distance from the edge to the outermost rows and to the ends of rows. null "
-        "= the best of half, a quarter and none of the spacing",
+        help="smallest distance from the edge of the map to the outermost rows and to the ends of "
+        "the rows. null = the best of 0, a quarter and half of the spacing",
         unit="m",
         low=0.0,
     )

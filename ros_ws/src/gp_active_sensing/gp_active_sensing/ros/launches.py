@@ -100,7 +100,7 @@ class Process:
 
 
 def _file(name: str | None) -> Any:
-    return param(name, help="ROS parameter file; arguments go before it")
+    return param(name, help="ROS parameter file. Launch arguments replace its values")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,15 +115,17 @@ class Arguments:
     )
     budget: int | None = _sets("budget.readings", help="number of places to observe")
     run_dir: str | None = _sets(
-        "run_dir", help="folder for journal and records: new, or of a mission to resume; or auto"
+        "run_dir",
+        help="folder for journal and records: a new folder, the folder of a mission to continue, "
+        "or auto",
     )
     web: bool | None = param(
         False, help="serve a live page of the mission; its address is printed at the start"
     )
     web_host: str | None = param(
         None,
-        help="address of the live page. Empty = this machine only; 0.0.0.0 = reachable from "
-        "all machines",
+        help="address of the live page. Empty = this machine only; 0.0.0.0 = reachable from all "
+        "machines",
     )
     web_port: int | None = param(None, help="port of the live page. Empty = any free one")
     rviz: bool | None = param(False, help="show the field, the map and the plan in RViz")
@@ -339,7 +341,7 @@ class Replay(SensorArguments):
     )
     decisions: bool | None = _sets(
         "mission.begin",
-        help="take decisions: where the planner would have sent the probe from where it was",
+        help="true = compute where the planner would have sent the probe",
     )
     params_file: str | None = _file("replay.yaml")
 
@@ -366,7 +368,7 @@ class TrafficSim(MissionArguments):
 
     scenario: str | None = param("town", help=f"scenario: a path, {SCENARIOS}")
     seed: int | None = _sets("seed")
-    speed_factor: float | None = param(None, help="simulated seconds per second")
+    speed_factor: float | None = param(None, help="simulated seconds per real second")
     params_file: str | None = _file("traffic_sim.yaml")
 
     def processes(self) -> list[Process]:

@@ -47,8 +47,8 @@ class SimulatorConfig:
     map_frame: str = param("", help="frame of the poses and waypoints. Empty = the map's own")
     policy_name: str = param(
         "",
-        help="policy that sends the probe. Some policies need a simulator that reads places on "
-        "the way. Empty = the scenario's",
+        help="policy that sends the probe. Some policies need a simulator that reads places on the "
+        "way. Empty = the scenario's policy",
     )
     probes: tuple[str, ...] = param(
         (),
@@ -65,7 +65,9 @@ class SimulatorConfig:
         help="names of probes without radio, separated by commas. They neither send nor receive, "
         "and drive on to their last waypoint. May change at any time",
     )
-    speed_factor: float = param(1.0, help="simulated seconds per second", above=0.0, high=1000.0)
+    speed_factor: float = param(
+        1.0, help="simulated seconds per real second", above=0.0, high=1000.0
+    )
     keep: bool = param(
         False,
         help="keep the last 1000 readings and poses of each probe for a restarted node that "
@@ -89,14 +91,14 @@ class BagPlayerConfig:
     )
     topics: tuple[str, ...] = param(
         (),
-        help="topics of the bag to play. Each needs a subscriber before the first message. Empty "
-        "= all topics, and one subscriber of any suffices",
+        help="topics of the bag to play. The player first waits for a subscriber of each topic. "
+        "Empty = all topics; the player first waits for one subscriber of any topic",
     )
     wait: float = param(30.0, help="how long to wait for subscribers", unit="s", low=0.0)
     listener: str = param(
         "",
-        help="name of the node that processes the messages, such as active_sensing. Its ~/journal "
-        "paces rate 0 (otherwise its /diagnostics, every second), and its ~/finish is called at "
+        help="name of the node that processes the messages, such as active_sensing. With rate 0 "
+        "its ~/journal sets the pace, or its /diagnostics every second. Its ~/finish is called at "
         "the end",
     )
 
@@ -106,15 +108,12 @@ class LivePageConfig:
     """Parameters of the node ``live_page``."""
 
     node: str = param("active_sensing", help="name of the node whose mission is shown")
-    run_dir: str = param(
-        "",
-        help="run directory to show. Empty or auto = the node's",
-    )
+    run_dir: str = param("", help="run directory to show. Empty or auto = that of the node")
     host: str = param(
         "127.0.0.1", help="address to listen on: this machine only, or 0.0.0.0 for all"
     )
     port: int = param(0, help="port. 0 = any free one, printed at the start", low=0, high=65535)
-    private: bool = param(False, help="show nothing without the token")
+    private: bool = param(False, help="viewers need the token that is printed")
     allow_hosts: tuple[str, ...] = param((), help="further host names of the page")
     tiles: str = param(
         "",

@@ -51,8 +51,8 @@ class ProbeConfig(TripConfig):
     start: int | str | tuple[float, float] | None = param(
         None,
         help="first place of the probe: a name in quotes, an index, [x, y] for the nearest place "
-        "(metres of the map, or longitude and latitude), or random = drawn by the seed. null = "
-        "any place may be first",
+        "(metres of the map, or longitude and latitude), or random = drawn by the seed. null = any "
+        "place may be first",
     )
 
 
@@ -78,7 +78,7 @@ class Scenario:
     map: MapConfig = param(help="where the probe may go")  # noqa: RUF009
     field: FieldConfig = param(help="the field to measure")  # noqa: RUF009
     belief: BeliefConfig = param(  # noqa: RUF009
-        UNKNOWN, help="prior knowledge about the field. Left out = none"
+        UNKNOWN, help="prior knowledge about the field. Left out = no prior knowledge"
     )
     name: str = param("scenario", help="used in the name of the run directory")
     description: str = param("", help="one or two sentences, for reports")
@@ -98,9 +98,9 @@ class Scenario:
     drive: DriveConfig = dataclasses.field(default_factory=DriveConfig)
     probes: int = param(
         1,
-        help="number of probes that share the mission and its budget of readings. The first "
-        "begins at probe.start, the others are drawn by the seed. Each has its own budget.metres "
-        "and budget.seconds",
+        help="number of probes that share the mission and its budget of readings. The first begins "
+        "at probe.start, the others are drawn by the seed. Each has its own budget.metres and "
+        "budget.seconds",
         low=1,
         high=MOST_PROBES,
     )
@@ -113,8 +113,8 @@ class Scenario:
     )
     seek: str | None = param(
         None,
-        help="maximise or minimise: the records then contain the regret of each choice. null = "
-        "the policy's objective, if it has one",
+        help="maximise or minimise: the records then contain the regret of each choice. null = the "
+        "policy's objective, if it has one",
         choices=OBJECTIVES,
     )
     budget: BudgetConfig = dataclasses.field(default_factory=BudgetConfig)

@@ -31,22 +31,20 @@ class SensorConfig:
     noise_std: float = param(
         0.1, help="standard deviation of the noise", unit="field unit", low=0.0, high=HUGE
     )
-    bias: float = param(0.0, help="added to every reading", unit="field unit", low=-HUGE, high=HUGE)
-    dropout: float = param(0.0, help="probability of no reading", low=0.0, high=1.0)
+    bias: float = param(
+        0.0, help="constant error of every reading", unit="field unit", low=-HUGE, high=HUGE
+    )
+    dropout: float = param(0.0, help="probability that a reading does not come", low=0.0, high=1.0)
     outlier: float = param(0.0, help="probability that a reading is an outlier", low=0.0, high=1.0)
     outlier_size: float = param(
-        0.0,
-        help="added to an outlier, or subtracted from it",
-        unit="field unit",
-        low=0.0,
-        high=HUGE,
+        0.0, help="error of an outlier, with either sign", unit="field unit", low=0.0, high=HUGE
     )
     readings: int = param(1, help="number of readings at each visit", low=1, high=10_000)
-    on_the_way: bool = param(True, help="also read the places that are crossed")
+    on_the_way: bool = param(True, help="true = also read the places on the way")
     seconds: float = param(
         0.0,
-        help="time that the probe stops at its goal for the readings of a visit. They are taken "
-        "at the end of that time, which counts as time driven",
+        help="time that the probe stops at its goal for the readings of a visit. They are taken at "
+        "the end of that time, which counts as time driven",
         unit="s",
         low=0.0,
         high=HUGE,

@@ -51,15 +51,16 @@ class TrafficConfig:
     )
     begin: float | None = param(
         None,
-        help="SUMO's time when the mission begins. Traffic fills the streets before it. null = "
-        "the begin of SUMO's own time",
+        help="SUMO's time when the mission begins. Traffic fills the streets before that time. "
+        "null = the start of SUMO's simulation",
         unit="s",
         low=0.0,
         high=1e9,
     )
     window: float = param(
         300.0,
-        help="the true value of an edge is the mean speed of its cars within this time before",
+        help="averaging time. The true value of an edge is the mean speed of its cars within this "
+        "time",
         unit="s",
         above=0.0,
         high=1e6,

@@ -57,8 +57,8 @@ class WeightsConfig:
 
     column: str = param(
         "",
-        help="number of each place in the map that its weight is proportional to, such as length. "
-        '"" = none',
+        help="column of the map to which the weights of the places are proportional, such as "
+        'length. "" = none',
     )
     areas: tuple[AreaConfig, ...] = param(
         (),
@@ -110,8 +110,8 @@ class MapConfig:
     )
     reach: float = param(
         0.0,
-        help="places within this driving distance may be next, whatever is crossed on the way. 0 "
-        "= adjacent places only, and those behind observed ones",
+        help="largest driving distance to the next place, across any other places. 0 = the next "
+        "place is adjacent, or only observed places are between",
         unit="m",
         low=0.0,
     )
@@ -219,7 +219,9 @@ class _WithFeatures(MapConfig):
 @dataclass(frozen=True)
 class _WithLargest(MapConfig):
     largest_component: bool = param(
-        False, help="roads, grid: keep only the largest part with a way from each place to each"
+        False,
+        help="roads, grid: keep only the largest set of places that can all be reached from each "
+        "other",
     )
 
 
@@ -227,8 +229,8 @@ class _WithLargest(MapConfig):
 class _WithClimb(MapConfig):
     climb_speed: float | None = param(
         None,
-        help="grid with heights, points of a file: largest vertical speed, up or down. null = "
-        "speed, which is that along the way",
+        help="grid with heights, points of a file: largest vertical speed, up or down. null = only "
+        "`speed` limits it, along the way",
         unit="m/s",
         above=0.0,
     )
@@ -261,9 +263,9 @@ class _Regular(MapConfig):
     )
     origin: tuple[float, float] | None = param(
         None,
-        help="line, grid: position of one place. The others are multiples of the spacing away. "
-        "null = [0, 0], the lower left corner of an outline, or the south-west cell of a raster. "
-        "Areas of a file are centred",
+        help="line, grid: position of one place. The other places are multiples of the spacing "
+        "away. null = [0, 0], the lower left corner of an outline, or the south-west cell of a "
+        "raster. Areas of a file are centred",
         unit="m",
     )
     moves: str = param(
@@ -319,7 +321,9 @@ class PointsConfig(_WithCount):
     KIND: ClassVar = "points"
 
     low: tuple[float, ...] = param(
-        (), help="points: lower corner of the box that they are drawn in, one entry per dimension"
+        (),
+        help="points: lower corner of the box in which random places are drawn, one entry per "
+        "dimension",
     )
     high: tuple[float, ...] = param((), help="points: upper corner of the box")
     seed: int = param(0, help="points: key of the draw", low=0)
@@ -346,8 +350,8 @@ class StationsConfig(_WithFeatures, _WithClimb, _OfFile):
 
     columns_of: tuple[str, ...] = param(
         (),
-        help="points of a file: names of its columns, such as [name=ID, x=E, y=N]. Known are "
-        "name, x, y, longitude, latitude, height, depth",
+        help="points of a file: names of its columns, such as [name=ID, x=E, y=N]. Known are name, "
+        "x, y, longitude, latitude, height, depth",
     )
     distances: str = param(
         "",
@@ -373,9 +377,9 @@ class RoadsConfig(_WithFeatures, _WithLargest, _OfFile):
 
     anchor: float = param(
         MIDDLE,
-        help="roads: position of a segment's value along the segment, for features and kernels. 0 "
-        "= its start, 0.5 = its middle, 1 = its end (for speeds, which queues before junctions "
-        "cause)",
+        help="roads: position on a segment that stands for the segment, for features and kernels. "
+        "0 = its start, 0.5 = its middle, 1 = its end (for speeds, which depend on the queue "
+        "there)",
         low=0.0,
         high=1.0,
     )
@@ -393,17 +397,20 @@ class GridConfig(_Regular, _WithLargest, _OfFile):
 
     KIND: ClassVar = "grid"
 
-    neighbours: int = param(4, help="grid: 4 or 8 (with diagonals)", low=4, high=8)
+    neighbours: int = param(
+        4, help="grid: number of neighbours of a place, 4 or 8 (with diagonals)", low=4, high=8
+    )
     outline: str | tuple[tuple[float, float], ...] | None = param(
         None,
-        help="grid: cells outside the outline are no places, also those of a file. Two opposite "
-        "corners of a rectangle, the corners of a polygon, or a file of areas. null = no outline",
+        help="grid: area of the places: two opposite corners of a rectangle, the corners of a "
+        "polygon, or a file of areas. Cells outside are no places, even if the map's file has "
+        "them. null = no outline",
         unit="m",
     )
     obstacles: str | tuple[str | tuple[tuple[float, float], ...], ...] = param(
         (),
-        help="grid: list of obstacles. Each has two opposite corners of a rectangle or the "
-        "corners of a polygon, or is a file of areas",
+        help="grid: list of obstacles. Each has two opposite corners of a rectangle or the corners "
+        "of a polygon, or is a file of areas",
         unit="m",
     )
     datum: tuple[float, float] | None = param(
@@ -509,8 +516,8 @@ class OccupancyConfig(GridConfig):
     )
     unknown: str = param(
         "blocked",
-        help="grid from an occupancy map: treatment of unknown cells. Cells beyond its edge are "
-        "blocked",
+        help="grid from an occupancy map: treatment of unknown cells. Cells beyond the edge of "
+        "that map are blocked",
         choices=UNKNOWN,
     )
 

@@ -80,9 +80,13 @@ def distance(
 _positive = click.IntRange(min=1)
 _file = click.Path(path_type=Path, dir_okay=False)
 _OF_BAG = (
-    click.option("--reading-topic", metavar="TOPIC", help="Topic in a bag; default: /reading."),
-    click.option("--reading-field", metavar="PATH", help="Such as twist.twist.linear.x"),
-    click.option("--pose-topic", metavar="TOPIC", help="Default: /pose."),
+    click.option("--reading-topic", metavar="TOPIC", help="Topic of a bag. Default: /reading."),
+    click.option(
+        "--reading-field",
+        metavar="PATH",
+        help="Path of the value in the message, such as twist.twist.linear.x",
+    ),
+    click.option("--pose-topic", metavar="TOPIC", help="Topic of a bag. Default: /pose."),
 )
 _OPTIONS = (
     click.option(
@@ -93,8 +97,8 @@ _OPTIONS = (
     click.option(
         "--inputs",
         metavar="COLUMNS",
-        help="Columns of a CSV file, such as x,y,hours. No map is used then, unless the file has "
-        "a column for each place.",
+        help="Input columns of a CSV file, such as x,y,hours. A map is then used only if the file "
+        "has a column for each place.",
     ),
     click.option("--inducing", type=_positive, metavar="N", help="Inducing points of each kernel."),
     click.option("--batch", type=_positive, metavar="N", help="Rows of a mini-batch."),
@@ -105,24 +109,25 @@ _OPTIONS = (
     click.option(
         "--hyperparameters",
         type=click.Choice(("full", "point")),
-        help="A distribution (full), or one value each (point).",
+        help="Learn a distribution (full) or one value (point) for each hyperparameter.",
     ),
     click.option(
         "--stages",
         metavar="SHARES",
-        help="Compute the belief after these shares of the rows, such as 0.1,0.3,1.",
+        help="Compute the belief after these fractions of the rows, such as 0.1,0.3,1.",
     ),
     click.option("--top", type=_positive, metavar="N", help="Kernels that the model keeps."),
     click.option(
         "--refit",
         type=_positive,
         metavar="N",
-        help="Fit the --top kernels (10) again, with N inducing points.",
+        help="Fit the best kernels again with N inducing points. --top is their number (default: "
+        "10).",
     ),
-    click.option("--jobs", type=_positive, metavar="N", help="Processes; default: 1."),
-    click.option("--device", type=click.Choice(("auto", "cpu", "cuda")), help="Where to compute."),
-    click.option("--resume", is_flag=True, help="Continue after Ctrl-C; give the same --out."),
-    click.option("--report", type=_file, metavar="PAGE", help="Write a page about it, .html"),
+    click.option("--jobs", type=_positive, metavar="N", help="Processes. Default: 1."),
+    click.option("--device", type=click.Choice(("auto", "cpu", "cuda")), help="Processor or GPU."),
+    click.option("--resume", is_flag=True, help="Continue an interrupted run with the same --out."),
+    click.option("--report", type=_file, metavar="PAGE", help="Page about the model, .html"),
 )
 
 KERNEL_OPTIONS = tuple(KernelOptions.__dataclass_fields__)

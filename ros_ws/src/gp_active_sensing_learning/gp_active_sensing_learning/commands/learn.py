@@ -41,17 +41,21 @@ def _deviation(context: click.Context, parameter: click.Parameter, value: float 
 @click.option(
     "--scenario", metavar="NAME", help="Scenario with map and belief: a shipped one or a YAML file."
 )
-@click.option("--map", "map_file", metavar="FILE", help="A road map, in place of a scenario.")
+@click.option("--map", "map_file", metavar="FILE", help="Road map, in place of a scenario.")
 @click.option(
     "--set",
     "overrides",
     metavar="KEY=VALUE",
     multiple=True,
-    help="Any key, e.g. belief.kernel=graph_matern32 or map.features=[relational]",
+    help="Any key of the scenario, such as belief.kernel=graph_matern32 or "
+    "map.features=[relational]. May be repeated.",
 )
 @click.option("--place", default="", metavar="COLUMN", help="Column with the names of the places.")
 @click.option(
-    "--value", default="", metavar="COLUMN", help="Column with the values; for a run, the quantity."
+    "--value",
+    default="",
+    metavar="COLUMN",
+    help="Column with the values. For a run: name of the quantity.",
 )
 @click.option(
     "--scale",
@@ -66,7 +70,7 @@ def _deviation(context: click.Context, parameter: click.Parameter, value: float 
     type=float,
     callback=distance,
     metavar="M",
-    help="Farthest of x, y from a place; default: 50.",
+    help="Largest distance between x, y and a place. Default: 50.",
 )
 @click.option(
     "--lambda",
@@ -76,27 +80,27 @@ def _deviation(context: click.Context, parameter: click.Parameter, value: float 
     show_default=True,
     help="Candidates around the estimate ℓ*: log-spaced (grid); 1, 4, … 14 ℓ* (paper); ℓ* (point).",
 )
-@click.option("--per-feature", is_flag=True, help="A length-scale for each feature.")
+@click.option("--per-feature", is_flag=True, help="Learn a length-scale for each feature.")
 @click.option(
     "--starts",
     type=click.IntRange(min=1),
     default=4,
     show_default=True,
-    help="Starting points of the search.",
+    help="Number of starting points of the search.",
 )
 @click.option(
     "--subset",
     type=click.IntRange(min=8),
     default=1000,
     show_default=True,
-    help="Largest number of places.",
+    help="Largest number of places that are used.",
 )
 @click.option(
     "--noise",
     type=float,
     callback=_deviation,
     metavar="STD",
-    help="Noise of the sensor, if known: how much two readings of one place differ.",
+    help="Standard deviation of the sensor's noise, if it is known.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of every random draw.")
 @kernel_options
@@ -104,9 +108,9 @@ def _deviation(context: click.Context, parameter: click.Parameter, value: float 
     "--out",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Write the YAML; with --kernels the model, .npz",
+    help="File to write: YAML, or with --kernels the model, .npz",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON, nothing else.")
+@click.option("--json", "as_json", is_flag=True, help="Print only the result, as JSON.")
 def learn(
     data: str,
     scenario: str | None,
@@ -129,14 +133,14 @@ def learn(
     """Learn length-scales, or kernels, from earlier readings.
 
     The command prints a section `belief:` with length-scales, signal and noise. If places were read
-    several times, or --noise is given, it also learns the variance that each place has on its own.
+    several times, or --noise is given, it also learns the variation without spatial correlation.
 
-    With --kernels it learns a belief over kernels, and writes it as a model for the key
-    belief.model. The commands `model …` show it and predict with it.
+    With --kernels the command learns a belief over kernels, and writes a model for the key
+    belief.model. The commands `model …` show this model and predict with it.
 
-    DATA is a run directory, a scenario (its field is read), or a CSV file with places (or x, y) and
-    values for the map of --scenario or --map. With --kernels it may also be a bag on such a map, a
-    CSV file without a map (--inputs), or a CSV file with a column for each place of the map.
+    DATA is a run directory, a scenario whose field is read, or a CSV file with values at places, or
+    at x and y, of the map of --scenario or --map. With --kernels, DATA may also be a bag on such a
+    map, a CSV file without a map (--inputs), or a CSV file with a column for each place of the map.
     """
     options = KernelOptions(**kernel_words)
     options_given: dict[str, Any] = {

@@ -32,7 +32,7 @@ _OF_PLACES = (
         "overrides",
         metavar="KEY=VALUE",
         multiple=True,
-        help="Key of the map, e.g. map.features=[relational]",
+        help="Key of the map, such as map.features=[relational]. May be repeated.",
     ),
     click.option(
         "--place", default="", metavar="COLUMN", help="Column with the names of the places."
@@ -55,11 +55,11 @@ def model() -> None:
 @model.command()
 @_model
 @click.option(
-    "--top", type=click.IntRange(min=1), metavar="N", help="Kernels that are listed; default: 12."
+    "--top", type=click.IntRange(min=1), metavar="N", help="Kernels in the list. Default: 12."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON: all of it.")
+@click.option("--json", "as_json", is_flag=True, help="Print the whole model, as JSON.")
 def show(file: Path, top: int | None, as_json: bool) -> None:
-    """Print kernels, noise and lengths of a model."""
+    """Print the kernels, noise and length-scales of a model."""
     from gp_active_sensing_learning.kernel_lines import SHOWN, model_lines, model_mapping
     from gp_active_sensing_learning.learned_file import read_model
 
@@ -74,7 +74,7 @@ def show(file: Path, top: int | None, as_json: bool) -> None:
 @model.command()
 @_model
 @click.argument("rows", metavar="ROWS", type=_file)
-@click.option("--out", type=_file, metavar="FILE", required=True, help="The table, .csv")
+@click.option("--out", type=_file, metavar="FILE", required=True, help="Table to write, .csv")
 @_places
 def predict(
     file: Path,
@@ -85,10 +85,10 @@ def predict(
     overrides: tuple[str, ...],
     place: str,
 ) -> None:
-    """Predict at the rows of a CSV file.
+    """Predict the field at the rows of a CSV file.
 
-    ROWS has the model's inputs as columns. The output adds the columns mean and std of the field,
-    and reading_std of a reading.
+    ROWS has a column for each input of the model. The table in --out adds the columns mean and std
+    of the field, and reading_std of a new reading.
     """
     from rich.console import Console
 
@@ -141,9 +141,9 @@ def _map(
 @model.command()
 @_model
 @click.option(
-    "--top", type=click.IntRange(min=1), metavar="N", required=True, help="Kernels that stay."
+    "--top", type=click.IntRange(min=1), metavar="N", required=True, help="Kernels to keep."
 )
-@click.option("--out", type=_file, metavar="FILE", required=True, help="The smaller model, .npz")
+@click.option("--out", type=_file, metavar="FILE", required=True, help="Smaller model, .npz")
 def prune(file: Path, top: int, out: Path) -> None:
     """Keep the most probable kernels of a model."""
     from gp_active_sensing_learning.kernel_predictor import prune as pruned
@@ -165,28 +165,31 @@ def prune(file: Path, top: int, out: Path) -> None:
 @click.option(
     "--data",
     metavar="DATA",
-    help="Rows to be predicted and compared: a CSV file, a run, a scenario or a bag, as for learn.",
+    help="Rows to predict and compare: a CSV file, a run, a scenario or a bag, as for `learn`.",
 )
 @click.option(
-    "--value", default="", metavar="COLUMN", help="Column with the values; for a run, the quantity."
+    "--value",
+    default="",
+    metavar="COLUMN",
+    help="Column with the values. For a run: name of the quantity.",
 )
 @click.option(
     "--scale",
     type=float,
     callback=factor,
     metavar="X",
-    help="Factor on the values; default: the model's",
+    help="Factor on the values. Default: that of the model.",
 )
 @click.option(
     "--snap",
     type=float,
     callback=distance,
     metavar="M",
-    help="Farthest of x, y from a place; default: the model's",
+    help="Largest distance between x, y and a place. Default: that of the model.",
 )
 @_places
 @bag_options
-@click.option("--out", type=_file, metavar="PAGE", required=True, help="The page, .html")
+@click.option("--out", type=_file, metavar="PAGE", required=True, help="Page to write, .html")
 def report(file: Path, data: str | None, out: Path, **given_options: Any) -> None:
     """Write a page about a model.
 

@@ -29,7 +29,8 @@ class VbksConfig:
     )
     batch: int = param(
         512,
-        help="rows of a mini-batch. With at least the number of all rows, each step uses all rows",
+        help="number of rows in a mini-batch. If there are no more rows than this, each step uses "
+        "all",
         low=1,
     )
     iterations: int = param(2000, help="largest number of steps in each stage", low=1)
@@ -62,8 +63,8 @@ class VbksConfig:
     samples: int = param(2000, help="samples of q(g), for the kernel belief", low=2)
     theta_samples: int = param(
         16,
-        help="samples of q(θ) for a local ELBO. Few rows get more samples. Samples times rows "
-        "stay below a million",
+        help="samples of q(θ) for a local ELBO. Few rows get more samples. Samples times rows stay "
+        "below a million",
         low=2,
     )
     evaluate_every: int = param(100, help="steps between estimates of the bound", low=1)
@@ -72,8 +73,8 @@ class VbksConfig:
     )
     patience: int = param(
         3,
-        help="estimates without a gain before the step is divided by four. A kernel has converged "
-        "the third time, or the first time if q(θ) is a Gaussian",
+        help="number of estimates without a gain before the step is divided by four. A kernel has "
+        "converged at the third division, or at the first if q(θ) is a Gaussian",
         low=1,
     )
     stages: tuple[float, ...] = param(
@@ -83,7 +84,9 @@ class VbksConfig:
         above=0.0,
     )
     centre: bool = param(
-        True, help="False: inputs and outputs are scaled and not shifted, if 0 has a meaning"
+        True,
+        help="true = inputs and outputs are shifted and scaled. false = they are only scaled, if 0 "
+        "has a meaning",
     )
     memory: float = param(
         1.0, help="approximate limit of all arrays together", unit="GB", above=0.0

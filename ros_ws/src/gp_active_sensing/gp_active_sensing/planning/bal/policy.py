@@ -71,17 +71,18 @@ class Bal:
     }
     WERE: ClassVar[Mapping[str, Any]] = {"max_sequences": 2000, "memory": 1000.0}
     horizon: int = param(4, help="readings to look ahead", unit="readings", low=1)
-    samples: int = param(5, help="branches of each candidate place", low=1)
+    samples: int = param(
+        5,
+        help="number of possible readings that the search considers at each candidate place",
+        low=1,
+    )
     alpha: float = param(
-        0.1,
-        help="gap between the bounds at which the search ends",
-        unit="nat",
-        low=0.0,
+        0.1, help="gap between the bounds at which the search ends", unit="nat", low=0.0
     )
     discretisation: str = param(
         "cells",
-        help="branches of a place: cells of equal probability, or the published truncated random "
-        "draws",
+        help="possible readings at a place: cells of equal probability, or truncated random draws "
+        "as published",
         choices=("cells", "draws"),
     )
     tau: float | None = param(
@@ -92,22 +93,22 @@ class Bal:
     )
     search: str = param(
         "gap",
-        help="order in which states are expanded: gap = the state that causes the gap at the "
-        "root; published = the largest lower bound; exhaustive = every state (slow, for reference)",
+        help="order in which states are expanded: gap = the state that causes the gap at the root; "
+        "published = the largest lower bound; exhaustive = every state (slow, for reference)",
         choices=tuple(SEARCHES),
     )
     bounds: str = param(
         "tight",
-        help="bounds of states before their expansion. With cells: chain = by the chain rule; "
-        "tight = also by the variance before the last reading. With draws: chain (with "
-        "`loosening`), or constant = between the entropies of noise and prior",
+        help="bounds of a state before its expansion: chain = by the chain rule; tight = also by "
+        "the variance before the last reading (cells only); constant = between the entropies of "
+        "noise and prior (draws only)",
         choices=("tight", "chain", "constant"),
     )
     loosening: float = param(
         0.0,
-        help="draws: the bounds of the chain rule are moved apart by this multiple of the entropy "
-        "of the belief's weights, each way. About 2 makes an early-stopped search explore places "
-        "that discriminate between the candidates of the belief",
+        help="draws: each bound of the chain rule is moved outwards by this multiple of the "
+        "entropy of the belief's weights. With about 2, a search that is stopped early explores "
+        "places that distinguish between the candidates of the belief",
         low=0.0,
         high=100.0,
     )
@@ -115,8 +116,8 @@ class Bal:
     """Probability mass of the hyperparameter candidates that a decision with `cells` uses."""
     candidates: int = param(
         8,
-        help="cells: largest number of candidates of the belief in a plan. Candidates with equal "
-        "predictions are joined",
+        help="cells: largest number of candidates of the belief that a plan uses. Candidates with "
+        "equal predictions are joined",
         low=1,
     )
     max_sequences: ClassVar[int] = 2000

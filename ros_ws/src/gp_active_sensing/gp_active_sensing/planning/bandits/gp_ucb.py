@@ -70,8 +70,8 @@ class Schedule:
 
     schedule: str = param(
         "finite",
-        help="β_t for: a finite set of places; a compact convex region; functions of bounded norm "
-        "(rkhs); or a constant β",
+        help="assumption behind β_t: finite = a finite set of places; compact = a compact convex "
+        "region; rkhs = functions of bounded norm; constant = a constant β_t",
         choices=("finite", "compact", "rkhs", "constant"),
     )
     delta: float = param(

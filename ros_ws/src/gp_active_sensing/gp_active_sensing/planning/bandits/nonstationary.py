@@ -45,7 +45,8 @@ class Stepwise:
     )
     query_factor: float = param(
         0.0,
-        help="an expert is asked about ⌈c log^d t⌉ visited places; this is c. 0 = it is not asked",
+        help="factor c in ⌈c log^d t⌉, the number of visited places that an expert is asked about "
+        "at decision t. 0 = no expert is asked",
         low=0.0,
     )
     query_power: float = param(
@@ -221,7 +222,9 @@ class SparqGpUcb(Stepwise, Bandit):
         1.0, help="divisor of β_t². The theory needs 1; 5 does well in experiments", above=0.0
     )
     query_factor: float = param(
-        6.0, help="an expert is asked about ⌈c log^d t⌉ places; this is c", low=0.0
+        6.0,
+        help="factor c in the number ⌈c log^d t⌉ of places that an expert is asked about",
+        low=0.0,
     )
 
     def drift(self) -> DriftConfig:

@@ -81,8 +81,8 @@ class FieldConfig:
     )
     time_scale: float | None = param(
         None,
-        help="the draw changes in time: values this far apart in time have correlation 0.61. null "
-        "= it does not change (gp)",
+        help="time after which values of the draw have a correlation of 0.61. null = the draw does "
+        "not change in time (gp)",
         unit="s",
         above=0.0,
     )
@@ -94,8 +94,8 @@ class FieldConfig:
     )
     file: str | None = param(
         None,
-        help="CSV file or SUMO's edgeData as .xml, .xml.gz (table), or .asc or .tif file "
-        "(raster). It ships with the maps, or is a path",
+        help="CSV file or SUMO's edgeData as .xml, .xml.gz (table), or .asc or .tif file (raster). "
+        "It ships with the maps, or is a path",
     )
     id_column: str = param("id", help="column with the names of the places (table)")
     value_column: str = param(
@@ -104,30 +104,31 @@ class FieldConfig:
     )
     value_columns: tuple[str, ...] = param(
         (),
-        help="columns of a table whose values change with time, in place of value_column. Each is "
-        "a time slot and has it in its name (v_900_1800). * stands for any text: [v_*_mps]",
+        help="columns of a table whose values change with time, in place of value_column. The name "
+        "of each column has its time slot (v_900_1800). * stands for any text: [v_*_mps]",
     )
     time_column: str = param(
         "",
         help="column with the times, in seconds or as dates (2026-05-01T12:00:00Z), of a table "
-        'with a line per time and a column per place. "" = a line per place (table)',
+        'with a line for each time and a column for each place. "" = the table has a line for each '
+        "place (table)",
     )
     between: str = param(
         "step",
-        help="value between two slots (table): step = that of the slot; linear = linear from "
-        "middle to middle. With a time_column, from line to line",
+        help="change of the values with time (table): step = constant within a time slot; linear = "
+        "linear between the middles of two slots, or between two lines with a time_column",
         choices=("step", "linear"),
     )
     start_time: float | None = param(
         None,
-        help="time of the table when the mission begins. null = the begin of the first slot",
+        help="time of the table when the mission begins. null = the start of the first slot",
         unit="s of the table's clock",
         low=-HUGE,
         high=HUGE,
     )
     fill: float | None = param(
         None,
-        help="value of places without one in the table. null = such a place is an error",
+        help="value of places that are not in the table. null = a missing place is an error",
         unit="field unit",
         low=-HUGE,
         high=HUGE,
@@ -141,7 +142,7 @@ class FieldConfig:
     )
     offset: float = param(
         0.0,
-        help="added after scaling (all kinds but gp)",
+        help="constant added after scaling (all kinds but gp)",
         unit="field unit",
         low=-HUGE,
         high=HUGE,
@@ -149,8 +150,8 @@ class FieldConfig:
     layer: int | None = param(None, help="number of the band of a .tif, from 0 (raster)", low=0)
     formula: str | None = param(
         None,
-        help="expression in x and y [m], t [s of the mission] and the map's features, such as "
-        "20 + exp(-((x - 2*t)**2 + y**2) / 800) (formula)",
+        help="expression in x and y [m], t [s of the mission] and the map's features, such as 20 + "
+        "exp(-((x - 2*t)**2 + y**2) / 800) (formula)",
     )
     plume: PlumeConfig = dataclasses.field(default_factory=PlumeConfig)
 

@@ -53,7 +53,7 @@ class PlumeConfig:
     )
     rate: float = param(
         1.0,
-        help="emission of the source, for each metre of the depth of mixing",
+        help="emission of the source for each metre of mixing depth",
         unit="field unit · m²/s",
         above=0.0,
         high=1e12,
