@@ -506,8 +506,8 @@ class Belief:
         if not self._variance_warned:
             self._variance_warned = True
             logger.warning(
-                "readings bring a noise variance of their own, which cannot be used while the "
-                "scale of a field that changes is unknown; give belief.signal_std (said once)"
+                "the noise variances of readings are not used, since the scale of this changing "
+                "field is unknown; set belief.signal_std (reported once)"
             )
         return None
 

@@ -382,8 +382,8 @@ def _warn_of_scales(given: Sequence[float | tuple[float, ...]], fitting: LengthS
     else:
         return
     logger.warning(
-        "belief.length_scales: all of %.3g … %.3g are much %s; length-scales between about %.3g "
-        "and %.3g fit the map's features or graph, null finds them",
+        "belief.length_scales: all values (%.3g … %.3g) are much %s; values of about %.3g to %.3g "
+        "fit the map, and null derives them",
         low,
         high,
         what,

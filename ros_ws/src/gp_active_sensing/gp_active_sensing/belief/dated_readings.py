@@ -172,8 +172,8 @@ class DatedReadings:
             if not self._most_warned:
                 self._most_warned = True
                 logger.info(
-                    "under the forgetting kernel %d times and places are kept, the oldest go, from "
-                    "an age of %.3g s on (said once)",
+                    "the forgetting kernel keeps %d pairs of time and place; the oldest pairs, "
+                    "from an age of %.3g s, are dropped (reported once)",
                     most,
                     self.newest - self._cutoff,
                 )
@@ -294,8 +294,8 @@ class VisitTimes:
         if seconds < self.now and self._matters and not self._warned:
             self._warned = True
             logger.info(
-                "the time given is %.3g s behind the newest reading, or behind what it was: it is "
-                "taken as standing still until then (said once)",
+                "the given time is %.3g s earlier than the newest reading or an earlier given "
+                "time: that later time is used (reported once)",
                 self.now - seconds,
             )
         self.now = max(self.now, seconds)

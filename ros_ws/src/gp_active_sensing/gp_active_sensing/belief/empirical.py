@@ -112,7 +112,8 @@ def empirical(
     if not varies.all():
         still = [places[i] for i in np.flatnonzero(~varies).tolist()]
         logger.warning(
-            "history: %d places never changed (%s); they get the least variance of the others",
+            "history: %d places never changed (%s); they get the smallest variance of the other "
+            "places",
             len(still),
             listed(still, _SHOWN),
         )

@@ -172,8 +172,8 @@ class Factor:
             if not self._floor_warned:
                 self._floor_warned = True
                 logger.warning(
-                    "readings of place %d are more exact than can be computed with: their noise "
-                    "variance is taken as %.0e of the prior variance (said once)",
+                    "the noise variance of readings at place %d is too small to compute with: it "
+                    "is raised to %.0e of the prior variance (reported once)",
                     self._named(places[low])[0],
                     LEAST_NOISE,
                 )

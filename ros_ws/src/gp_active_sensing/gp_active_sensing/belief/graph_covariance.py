@@ -86,8 +86,8 @@ def laplacian_spectrum(links: Links, *, exact: int = EXACT) -> Spectrum:
     spacing, extent = kept["size"].tolist()
     if kept["values"].size < links.n:
         logger.info(
-            "graph of %d places: the %d smoothest eigenvectors are used; detail of less than "
-            "about %.3g m is taken as independent from place to place",
+            "graph of %d places: the %d smoothest eigenvectors are used; variation over less than "
+            "about %.3g m counts as uncorrelated",
             links.n,
             kept["values"].size,
             1.0 / np.sqrt(kept["values"][-1]),

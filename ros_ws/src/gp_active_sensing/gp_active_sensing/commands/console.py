@@ -307,8 +307,8 @@ def _unit(unit: str) -> str:
 
 
 _HEADS = {
-    "again": "The mission once more: its decisions, computed again.",
-    "decisions": "What the planner would have chosen, and where the probe went:",
+    "again": "The recorded mission, with its decisions computed again:",
+    "decisions": "The planner's choice at each stage, and the place where the robot went:",
 }
 
 

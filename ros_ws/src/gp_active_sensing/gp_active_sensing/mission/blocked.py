@@ -188,7 +188,7 @@ class BlockedPlaces:
         self._journal(event)
         self.replay_move(event)
         logger.warning(
-            "%s%s (%s): ways are planned round it for %g s",
+            "%s%s (%s): for %g s, ways are planned around it",
             f"{probe.name}: " if probe.name else "",
             self._named(move),
             why,

@@ -32,7 +32,7 @@ def set_budget(
     """
     with mission.lock:
         if mission.state == "ended":
-            logger.warning("the mission is over: another budget changes nothing")
+            logger.warning("the mission is over: the new budget has no effect")
             return
         before = budget_text(mission.budget, mission.loop.aim)
         logger.info(

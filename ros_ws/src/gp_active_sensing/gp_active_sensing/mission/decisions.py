@@ -270,8 +270,9 @@ class Decisions:
         logger.info("limits: %d of %d places are open", n - len(loop.beyond), n)
         if wrong := [loop.topology.names[p] for p in closed if p in loop.declared]:
             logger.error(
-                "%d places about the start were declared safe and read beyond the limits, such as "
-                "%s; start elsewhere, or change limits.at_least and limits.at_most",
+                "%d places near the start were declared safe, but their readings are beyond the "
+                "limits, such as %s; start elsewhere, or change limits.at_least and "
+                "limits.at_most",
                 *(len(wrong), wrong[0]),
             )
 

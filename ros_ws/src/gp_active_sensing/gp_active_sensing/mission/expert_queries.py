@@ -142,7 +142,7 @@ class ExpertQueries:
         shown = ", ".join(names[place] for place in missing[:5])
         logger.warning(
             "%d of %d places have no answer of the expert within %g s (%s%s): deciding without "
-            "(%d decisions so far)",
+            "these answers (%d decisions so far)",
             len(missing), len(self.books.places), timeout, shown,
             ", …" if len(missing) > 5 else "", self._times_missing,
         )  # fmt: skip

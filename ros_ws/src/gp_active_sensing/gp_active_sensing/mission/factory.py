@@ -148,7 +148,7 @@ def build_parts(
     except _NotRestored as error:
         if config.run_dir != AUTO:
             raise
-        logger.error("a new mission is begun, since the last one cannot be gone on with: %s", error)
+        logger.error("a new mission begins, since the last one cannot be continued: %s", error)
         parts = builder.build(resume=False)
     hand_back()  # return the memory of a long journal to the system
     return parts
@@ -242,7 +242,7 @@ class _Builder:
             except RunError as error:
                 raise _NotRestored(str(error)) from error
         if config.drive.turn_radius > 0.0 and topology.roads:
-            logger.info("drive.turn_radius has no effect on roads: their geometry has the curves")
+            logger.info("drive.turn_radius has no effect on roads, whose geometry has the curves")
         return topology, settled, live
 
     def _belief_of(self, run: RunDirectory | None) -> BeliefConfig:

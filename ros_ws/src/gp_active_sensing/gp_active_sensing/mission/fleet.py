@@ -221,7 +221,7 @@ class Fleet:
         probe.since = probe.last_message
         self._last_ns[probe.name] = now_ns
         self._note(probe, "", now_ns)
-        logger.info("%s takes part", probe.name)
+        logger.info("%s joins the mission", probe.name)
 
     def _reset(self, probe: ProbeState, now_ns: int) -> None:
         """Forget the probe's position. Metres driven after the probe left are not charged."""
@@ -236,7 +236,7 @@ class Fleet:
     def _leave(self, probe: ProbeState, why: str, now_ns: int) -> None:
         probe.give_up(now_ns)
         self._note(probe, why, now_ns)
-        logger.warning("%s takes no part any more (%s)", probe.name, why)
+        logger.warning("%s leaves the mission (%s)", probe.name, why)
 
     def _note(self, probe: ProbeState, why: str, now_ns: int) -> None:
         probe.gone, self._gone_ns[probe.name] = why, now_ns

@@ -72,5 +72,5 @@ class Journal:
                 failed = False
             except ActiveSensingError as error:
                 if not failed:  # the failure has been logged
-                    logger.error("%s; what follows may be lost", error)
+                    logger.error("%s; later events may be lost", error)
                 failed = True

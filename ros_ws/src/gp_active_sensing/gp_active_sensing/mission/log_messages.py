@@ -73,8 +73,8 @@ def log_delay(watch: DelayMonitor, name: str, delay: float, quantity: str = "") 
         return
     watch.logged = watch.estimate.seconds
     logger.warning(
-        "%s%s; %d readings together are exp(%.0f) times as probable where the probe was then, and "
-        "as it is the map is wrong where it moved",
+        "%s%s; with this delay %d readings are exp(%.0f) times as probable. Without it the map is "
+        "wrong where the probe moved",
         f"{name}: " if name else "",
         advice(watch.estimate, delay, f"readings.{quantity}" if quantity else "reading"),
         watch.estimate.samples,

@@ -437,7 +437,7 @@ class Mission:
             self.choose_again()
         silent_now = set(self.fleet.silent(self.now_ns))
         for name in sorted(silent_now - self._silent):
-            logger.error("%s is silent: no pose of it comes", name or "the probe")
+            logger.error("%s is silent: it sends no pose", name or "the probe")
         self._silent = silent_now
         if silent := self.fleet.miss_silent(self.now_ns):
             for probe in silent:
@@ -572,7 +572,7 @@ class Mission:
             self.nothing_since_ns = self.now_ns
             if seconds > 0.0:
                 self.reason = f"{why}; {GROWS}"
-                logger.info("nothing can be chosen: the map is waited for, %.3g s", seconds)
+                logger.info("nothing can be chosen: waiting %.3g s for a new map", seconds)
         return self.now_ns - self.nothing_since_ns < 1e9 * seconds
 
     def _has_more(self, probe: ProbeState) -> bool:
@@ -616,8 +616,8 @@ class Mission:
         if back <= CLOCK_TOLERANCE:
             return
         logger.error(
-            "the clock went back by %.3f s: the mission pauses. Resume it when that is right; of a "
-            "simulation that was started again begin a new mission in another run_dir",
+            "the clock went back by %.3f s: the mission pauses. Resume it when the clock is right. "
+            "If a simulation was started again, begin a new mission in another run_dir",
             back,
         )
         for probe in self.probes.values():

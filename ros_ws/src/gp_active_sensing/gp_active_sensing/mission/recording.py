@@ -448,7 +448,7 @@ class Recorder:
         except ActiveSensingError as error:
             self.failures += 1
             if self.failures in (1, 10, 100):
-                logger.error("%s (failure %d; the mission goes on)", error, self.failures)
+                logger.error("%s (failure %d; the mission continues)", error, self.failures)
             return False
         return True
 

@@ -428,8 +428,8 @@ class JournalGaps:
         self._readings += min(missing, missing if event.readings is None else event.readings)
         self._unsettled = set(self._mission.probes)
         logger.error(
-            "%d events are not in the journal (%s): the mission goes on without them, readings "
-            "that were used may be missing",
+            "%d events are not in the journal (%s): the mission continues without them, and used "
+            "readings may be missing",
             missing,
             "damaged" if event.damaged else "they could not be written: a full disk?",
         )
@@ -474,6 +474,7 @@ class JournalGaps:
         loop.remaining = replace(loop.remaining, readings=loop.remaining.readings - readings)
         loop.spent += readings
         logger.error(
-            "%d readings are taken off the budget: so many may have been used and are not known",
+            "%d readings are subtracted from the budget, since they may have been used before the "
+            "restart",
             readings,
         )

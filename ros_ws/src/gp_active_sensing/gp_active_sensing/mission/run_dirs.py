@@ -128,12 +128,12 @@ def choose_run(
         try:
             run, events = _named(mission.path, config, resume=True)
         except _AnotherMission as error:
-            logger.info("passed over: %s", error)
+            logger.info("skipped: %s", error)
             continue
         except RunError as error:
             logger.warning(
-                "a new mission is begun, since the newest in %s that is not over cannot be gone on "
-                "with: %s",
+                "a new mission begins, since the newest unfinished mission in %s cannot be "
+                "continued: %s",
                 folder,
                 error,
             )
@@ -177,7 +177,7 @@ def _begun(folder: Path) -> list[_Begun]:
                 *_, last, _ = [b"", *stream.read().split(b"\n")]
             changed_ns = (path / JOURNAL).stat().st_mtime_ns
         except (OSError, ValueError) as error:
-            logger.warning("%s is passed over: %s", path, error)
+            logger.warning("%s is skipped: %s", path, error)
             continue
         if size:  # empty after a kill at the start
             order = first.get("order", 0)

@@ -157,7 +157,7 @@ class PlannerProgram:
                 if line.strip() and shown <= _LINES:
                     logger.info("%s: %s", self.name, _brief(line))
                 elif line.strip() and shown == _LINES + 1:
-                    logger.info("%s: more of its standard error is not shown", self.name)
+                    logger.info("%s: further lines of its standard error are not shown", self.name)
 
     def _send_questions(self) -> None:
         with contextlib.suppress(OSError), self._process.stdin as pipe:
@@ -212,7 +212,7 @@ class PlannerProgram:
             self._changed.notify_all()
         if unasked:
             logger.warning(
-                "%s wrote what nobody asked for, which is passed over: %s",
+                "%s wrote an answer without a question, which is not used: %s",
                 self.name,
                 _brief(unasked),
             )

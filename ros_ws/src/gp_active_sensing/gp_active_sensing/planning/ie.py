@@ -91,8 +91,8 @@ class ImplicitExploration(Greedy):
             if gain <= (self.switch or 0.0):
                 state = freeze(belief, belief.weights)
                 logger.info(
-                    "ie finishes with apgd: with the %d readings left no policy can gain more "
-                    "than %.3g nat over it",
+                    "ie continues as apgd: with the %d remaining readings no policy can gain more "
+                    "than %.3g nat over apgd",
                     left,
                     gain,
                 )

@@ -199,7 +199,7 @@ def repair_journal(path: Path, *, until_damage: bool = False) -> Journalled:
     if found.damage:
         kept = keep_beside(path, "damaged")
         what = "; ".join(found.damage[:5]) + (" …" if len(found.damage) > 5 else "")
-        logger.error("%s is damaged: %s. The file as it was is kept in %s", path, what, kept)
+        logger.error("%s is damaged: %s. The damaged file is kept in %s", path, what, kept)
         if not until_damage:
             write_whole(path, b"".join(read_journal(path, lines=True).lines))
             return dataclasses.replace(found, damage=[], rest=b"")

@@ -255,7 +255,12 @@ class Bag:
             store = get_typestore(Stores.EMPTY)
             store.register({**standard, **new, **other})
         names = ", ".join(sorted(other))
-        logger.warning("topic %s: %s differs here, and is read as the bag says", topic, names)
+        logger.warning(
+            "topic %s: %s has another definition on this machine; the definition in the bag is "
+            "used",
+            topic,
+            names,
+        )
         self._foreign[topic] = usual
         return store
 

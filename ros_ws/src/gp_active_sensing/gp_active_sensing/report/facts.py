@@ -161,5 +161,5 @@ def _limits(data: RunData, tally: Tally) -> str:
 def _gated(tally: Tally) -> str:
     for wildest in tally.wildest(1):
         off = "" if wildest.off is None else f", {wildest.off:.1f} standard deviations off"
-        return f"{tally.set_aside}; the wildest was {wildest.reading.value:.4g}{off}"
+        return f"{tally.set_aside}; the farthest off was {wildest.reading.value:.4g}{off}"
     return ""

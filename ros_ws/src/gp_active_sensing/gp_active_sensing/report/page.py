@@ -89,7 +89,7 @@ def slots(
     `continues` is True while the run is not over.
     """
     name = str(data.config.get("name") or data.topology.name)
-    otherwise = "policy not said" if done.by_stage else "readings only"
+    otherwise = "policy not known" if done.by_stage else "readings only"
     heading = f"{name} · {data.policy or otherwise}"
     if data.config.get("seed") is not None:
         heading += f" · seed {data.config['seed']}"
@@ -100,7 +100,7 @@ def slots(
     if count := tally.set_aside:
         what = "reading was" if count == 1 else "readings were"
         messages.append(
-            f"{count} {what} set aside as next to impossible; they are listed under Mission"
+            f"{count} {what} set aside, far from the prediction; the table Mission lists them"
         )
     notes = (f'<p class="note">{html.escape(n)}</p>' for n in messages)
     return {
@@ -143,7 +143,9 @@ def _gated(tally: Tally) -> str:
         f"<td>{_cell(event.reading.value, '.4g')}</td><td>{_cell(event.off, '.1f')}</td></tr>"
         for event in gated
     )
-    title = "Readings set aside" + (f" (the {GATED} wildest)" if tally.set_aside > GATED else "")
+    title = "Readings set aside" + (
+        f" (the {GATED} farthest from their predictions)" if tally.set_aside > GATED else ""
+    )
     head = '<tr><th class="text">time</th><th>reading</th><th>standard deviations off</th></tr>'
     table = f'<table class="gated">{head}{rows}</table>'
     return f'<p class="more">{title}</p><div class="scroll">{table}</div>'
@@ -164,7 +166,7 @@ def _notes(
     if len(maps["steps"]) < maps["all"]:
         yield (
             f"to keep the page small, {len(maps['steps'])} of the {maps['all']} steps have maps of "
-            "their own; the others show those of the step before"
+            "their own; the other steps show the map of an earlier step"
         )
     if continues:
         pass
@@ -195,7 +197,7 @@ def _replay_notes(replayed: Any) -> Iterator[str]:
         ahead = found.get("planned_ahead")
         to_the_bit = found.get("decisions_to_the_bit", "unknown")
         yield (
-            f"a recorded mission once more: {found['decisions']} decisions, "
+            f"a recorded mission, computed again: {found['decisions']} decisions, "
             f"{found['decisions_equal']} equal ({to_the_bit} to the bit); "
             f"{f'{ahead} more were planned ahead and are not compared; ' if ahead else ''}"
             f"{found['readings']} readings, {found['readings_equal']} equal"
@@ -209,8 +211,8 @@ def _tiles(data: RunData, done: Reconstruction, payload: Mapping[str, Any]) -> I
     if last.rmspe is not None and done.truth is not None:
         spread = float(np.std(done.truth[-1]))
         text = (
-            f"prediction error (RMSPE){of} at unread places against the true field, whose standard "
-            f"deviation is {spread:.3g}{unit}"
+            f"actual error (RMSPE){of} at unread places; standard deviation of the true field: "
+            f"{spread:.3g}{unit}"
         )
         yield tile(f"{last.rmspe:.3g}{unit}", text)
     yield from _promise_tiles(data, done, unit, of)
@@ -243,7 +245,7 @@ def _tiles(data: RunData, done: Reconstruction, payload: Mapping[str, Any]) -> I
     gaps = [step.plan.gap for step in done.steps if step.plan is not None and step.plan.candidates]
     if any(gap > 0.0 for gap in gaps):
         text = f"{np.median(gaps):.3g} {payload['valueUnit']}".rstrip()
-        yield tile(text, "median gap of the bounds")
+        yield tile(text, "median difference between the bounds of a decision")
 
 
 def _promise_tiles(data: RunData, done: Reconstruction, unit: str, of: str) -> Iterator[str]:
@@ -293,7 +295,9 @@ def _belief_tiles(data: RunData, done: Reconstruction) -> Iterator[str]:
         yield tile(label, f"{text}, probability {_percent(best.weight)}")
     if isinstance(transform := done.belief.transform, Log):
         offset = f"{transform.offset:+.3g}" if transform.offset else ""
-        yield tile("logarithm", f"of the readings{offset} is modelled, since it fits better")
+        yield tile(
+            "logarithm", f"of the readings{offset} is mapped, since it fits the kernel better"
+        )
 
 
 _COLUMNS = (

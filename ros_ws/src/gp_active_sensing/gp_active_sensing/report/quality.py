@@ -54,14 +54,14 @@ class Calibration:
         """Verdict on the prediction intervals, as a sentence."""
         count = len(self.places)
         if count < FEW:
-            return f"{count} places are too few to say how well the intervals fit."
+            return f"{count} places are too few to judge the predicted intervals."
         half, most = self.inside(0.5), self.inside(0.9)
         # Twice the standard deviation of the fraction for independent places.
         if most < 0.9 - 2.0 * np.sqrt(0.09 / count) or half < 0.5 - 2.0 * np.sqrt(0.25 / count):
-            return "Beside places that were read the intervals are too narrow."
+            return "Near the places that were read, the predicted intervals are too narrow."
         return (
-            "Beside places that were read the intervals hold what they promise. Places far from "
-            "every reading cannot be checked."
+            "Near the places that were read, the predicted intervals are right. Places far from "
+            "all readings cannot be checked."
         )
 
     def to_payload(self) -> dict[str, Any]:

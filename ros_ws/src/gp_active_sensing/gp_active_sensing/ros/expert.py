@@ -96,7 +96,8 @@ class ExpertClient:
         self._queries.publish(outputs.values_cloud(query_points(topology, places), header))
         if not self._queries.get_subscription_count() and self._throttle.ready("nobody"):
             logger.warning(
-                "nobody hears topic %s: start an expert, or set expert.ask to false", self._name
+                "topic %s has no subscriber: start an expert, or set expert.ask to false",
+                self._name,
             )
 
     @property
@@ -202,7 +203,7 @@ class ExpertServer:
         if len(places) < len(points):
             self._node.get_logger().warning(
                 f"{len(points) - len(places)} of {len(points)} points that the expert is asked for "
-                "are at no place of the map; they get no answer"
+                "are not at a place of the map; they get no answer"
             )
         self._expert.ask(places, self._seconds)
 

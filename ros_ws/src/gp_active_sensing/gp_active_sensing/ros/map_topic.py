@@ -138,7 +138,7 @@ class MapTopic:
         self.refused += 1
         self.problem = why
         logger.error(
-            "a map of topic %s cannot be used: %s. The next one is waited for (%d so far)",
+            "a map of topic %s cannot be used: %s. Waiting for the next map (%d so far)",
             self.name,
             why,
             self.refused,

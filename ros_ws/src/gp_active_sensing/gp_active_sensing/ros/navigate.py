@@ -196,7 +196,7 @@ class Courier:
         due = self._again_at is not None and self._clock() >= self._again_at
         if not self.client.server_is_ready():
             if self._handle is not None or self._waiting:
-                logger.warning("%sNav2 has gone with its goal", self._whose)
+                logger.warning("%sNav2 has ended, and its goal is lost", self._whose)
                 self._handle, self._waiting = None, False
                 self._attempt += 1
                 self._again_at = self._clock()
@@ -204,7 +204,7 @@ class Courier:
                 self.state = "no server"
                 if self._throttle.ready("server"):
                     logger.warning(
-                        "%swaiting for the action server %s: Nav2 is not there, or not under this "
+                        "%swaiting for the action server %s: Nav2 is not running, or has another "
                         "name (waypoint.action)",
                         self._whose,
                         self._action,
@@ -305,8 +305,8 @@ class Courier:
             return
         self._far_logged = True
         logger.warning(
-            "%sNav2 says that it is there, farther than mission.arrival_radius (%g m) from the "
-            "waypoint: make that larger, or Nav2's goal tolerance smaller",
+            "%sNav2 reports its arrival farther than mission.arrival_radius (%g m) from the "
+            "waypoint: set a larger radius, or a smaller goal tolerance in Nav2",
             self._whose,
             arrival.radius,
         )

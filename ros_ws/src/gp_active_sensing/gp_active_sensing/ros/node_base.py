@@ -363,7 +363,7 @@ def _spin(node: GuardedNode, received: list[int]) -> None:
                     raise
                 if is_reported(failed):
                     node.get_logger().error(
-                        f"something that came in cannot be taken ({failed} so far): {error}"
+                        f"a received message cannot be processed ({failed} so far): {error}"
                     )
     finally:
         executor.remove_node(node)

@@ -21,6 +21,7 @@ import array
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 from rcl_interfaces.msg import SetParametersResult
@@ -289,7 +290,8 @@ class ParameterTree:
             removed = removed_hint(self._root, name) or (section and removed_hint(section, rest))
             text = f"{name}: {removed or 'unknown parameter.' + suggest(name, self._leaves)}"
             if name in getattr(self._root, "IGNORED", ()):
-                self._node.get_logger().warning(text)
+                if not Path(str(self.given.get("run_dir")), "config.yaml").exists():
+                    self._node.get_logger().warning(text)  # not at each restart
             elif in_files.get(name):  # under this node's name
                 if owner and not removed:
                     text = f"{name}: belongs to the node {owner}, not to this one"

@@ -284,8 +284,8 @@ class GridPublisher:
                 self._known = topology, None
                 if topology.heights is not None:
                     logger.info(
-                        "map %r has heights and is no flat grid: nothing comes on ~/mean_grid, "
-                        "~/std_grid and ~/grid_limits; ~/field has every place with its z",
+                        "map %r has heights: nothing is published on ~/mean_grid, ~/std_grid and "
+                        "~/grid_limits; ~/field has every place with its z",
                         topology.name,
                     )
         return self._known[1]
@@ -440,13 +440,13 @@ class Publishers:
             if final.explained is not None:
                 logger.info(describe_predictability(final.explained))
             if problem:
-                logger.error(f"not everything is kept: {problem}")
+                logger.error(f"some records are missing: {problem}")
             elif recorder.run is not None:
                 logger.info(f"report: {recorder.run.path / PAGE}")
             else:
                 logger.info(_NOTHING_KEPT)
             if not mission.config.exit_at_end:
-                logger.info("the node stays, with its topics and services; Ctrl-C ends it")
+                logger.info("the node keeps its topics and services; Ctrl-C ends it")
             return problem
         finally:
             self.health.publish()  # must be published before the process may end
@@ -492,7 +492,7 @@ class Publishers:
         run = self._parts.recorder.run
         if run is not None and not (run.path / PAGE).exists():
             self._node.get_logger().warning(
-                f"the report page is not written; `gp-active-sensing report {run.path}` makes it"
+                f"the report page is not written; `gp-active-sensing report {run.path}` writes it"
             )
 
     def _stop(self, reason: str, *, over: bool = True) -> None:

@@ -150,7 +150,7 @@ class FleetServices:
                 self._inputs.listen(name)
                 self._offer(name)
                 changes.add_probe(mission, name)
-                self._node.get_logger().info(f"{name} may join: its first pose is waited for")
+                self._node.get_logger().info(f"{name} may join: waiting for its first pose")
             elif name not in self._listed:
                 if name not in self._services:
                     self._inputs.listen(name)

@@ -301,8 +301,8 @@ class Subscriptions:
         if pose.frame not in self._frames_logged and len(self._frames_logged) < _MOST_FRAMES_LOGGED:
             self._frames_logged.add(pose.frame)
             logger.warning(
-                "poses come in frame %r, the map is in %r, and tf does not say how the two lie to "
-                "each other: %s",
+                "poses are in frame %r, the map is in frame %r, and tf has no transform between "
+                "them: %s",
                 pose.frame[:100],
                 self._frame,
                 why,

@@ -103,7 +103,7 @@ def run_scenario(
         earlier = _earlier(scenario, out_dir) if resume else None
         if earlier is not None:
             stack.enter_context(earlier.run)
-            logger.info("%s: going on after %d events", out_dir, earlier.count)
+            logger.info("%s: continuing after %d events", out_dir, earlier.count)
             begun = as_begun_with(scenario.map, earlier.run.start)
             scenario = dataclasses.replace(scenario, map=begun)
         scenario = with_model_of(scenario, out_dir if resume else None)

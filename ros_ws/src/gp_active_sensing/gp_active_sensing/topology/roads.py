@@ -132,9 +132,9 @@ class Roads(GraphTopology):
         parts = self.components
         if parts.outside:
             logger.warning(
-                "map %r: %d of %d segments lie outside the largest part with a way from each to "
-                "each (%s%d segments lead nowhere); map.largest_component: true leaves them out, "
-                "map.u_turns: always may join them",
+                "map %r: %d of %d segments lie outside the largest part in which each segment can "
+                "be reached from each (%s%d segments lead nowhere); map.largest_component: true "
+                "leaves them out, map.u_turns: always may join them",
                 self.name,
                 len(parts.outside),
                 self.n,
@@ -241,8 +241,8 @@ class Roads(GraphTopology):
         weights = manhattan_weights(links, columns, points[:, 2:])
         if parts := int(links.parts.max(initial=0)):
             logger.warning(
-                "map %r: no move joins its %d parts; for the relational features each is joined to "
-                "the largest where it comes nearest",
+                "map %r: no move joins its %d parts; for the relational features each part is "
+                "joined to the largest part at the closest points",
                 self.name,
                 parts + 1,
             )

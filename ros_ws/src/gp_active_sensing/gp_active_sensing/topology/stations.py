@@ -207,7 +207,8 @@ def moves_along(
     longer = (least[0] < metres * (1.0 - _ROUNDING)) | (least[1] < seconds * (1.0 - _ROUNDING))
     if longer.any():
         logger.info(
-            "%s: %d of %d ways are longer than by way of other places, and cost as much as that",
+            "%s: %d of %d ways are longer than a way over other places, and have the cost of that "
+            "way",
             where,
             int(longer.sum()),
             len(pairs),

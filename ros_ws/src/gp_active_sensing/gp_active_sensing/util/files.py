@@ -158,7 +158,7 @@ def drop_damage(path: Path, sound: Callable[[dict[str, Any]], bool] = lambda ite
     if damaged:
         kept = keep_beside(path, "damaged")
         logger.error(
-            "%s: left out %d damaged lines; as it was it is kept in %s", path, damaged, kept
+            "%s: left out %d damaged lines; the damaged file is kept in %s", path, damaged, kept
         )
         write_whole(path, b"".join(line + b"\n" for line in whole))
     elif rest:
@@ -347,7 +347,7 @@ def _lock(stream: IO[bytes], folder: Path) -> None:
         msg = f"{folder} is in use by {by}; wait for its end, or name another directory"
         raise InUse(msg) from None
     except OSError as error:
-        logger.warning("%s cannot be locked (%s): let one process write there", folder, error)
+        logger.warning("%s cannot be locked (%s): let only one process write there", folder, error)
 
 
 def is_at(stream: IO[bytes], path: Path) -> bool:

@@ -408,7 +408,7 @@ class _Do(_Handler):
             answer = await shared.command(name)
         except ActiveSensingError as error:
             answer = CommandAnswer(False, str(error))
-        logger.info("%s was asked on the page: %s", name, answer.text)
+        logger.info("%s was requested on the page: %s", name, answer.text)
         self.set_status(200 if answer.done else 409)
         self.set_header("Content-Type", "application/json; charset=utf-8")
         self.finish(as_text({"done": answer.done, "text": answer.text}))

@@ -108,8 +108,12 @@ def test_under_the_node_s_own_name_every_unknown_key_is_refused(problems: Proble
 
 
 def test_a_removed_key_without_effect(
-    problems: Problems, capfd: pytest.CaptureFixture[str]
+    problems: Problems, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
+    (tmp_path / "config.yaml").touch()  # of a mission that is continued
+    begun = ("-p", "plan_ahead:=true", "-p", f"run_dir:={tmp_path}")
+    assert "plan_ahead" not in problems("active_sensing", words=begun)
+    assert "plan_ahead" not in capfd.readouterr().err
     for value, warnings in (("true", 2), ("false", 0)):
         with case(value):
             own = f"active_sensing: {{ros__parameters: {{plan_ahead: {value}}}}}\n"

@@ -88,9 +88,9 @@ class Backlog:
             self._until = min(now + CATCH_UP_SECONDS, self._at_most)
         if len(self._kept) >= MOST_WAITING:
             logger.warning(
-                "%d messages came before all that was missed can have come: no more can be kept. "
-                "They are used now; a reading among them whose pose comes later is put where the "
-                "probe was before",
+                "the queue for messages missed during a restart is full (%d messages): they are "
+                "used now. A reading whose pose comes later is placed at an earlier position of "
+                "the probe",
                 len(self._kept),
             )
             return False

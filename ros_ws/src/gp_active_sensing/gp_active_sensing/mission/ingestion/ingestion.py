@@ -213,8 +213,8 @@ class Ingestion(ReadingIntake):
         self.checks.note(pose)
         if added == "restarted":
             logger.warning(
-                "poses go on at %s, long before one that had come: the stamp of that one was "
-                "wrong, or the clock was set back; what was before is forgotten",
+                "poses continue at %s, long before the stamp of an earlier pose: that stamp was "
+                "wrong, or the clock was set back; the earlier poses are dropped",
                 moment(pose.stamp_ns),
             )  # fmt: skip
             for forgets in (self._headings, self.dwelling):

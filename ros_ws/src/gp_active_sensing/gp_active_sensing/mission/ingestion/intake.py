@@ -316,10 +316,9 @@ class ReadingIntake:
             sits.append((beside, "off", spacing))
         for metres, where, apart in sits:
             logger.warning(
-                "the sensor sits %.2f m %s the pose, and places are %.2f m apart: at the waypoint "
-                "of a place the probe reads near or in another one. Readings count where they were "
-                "taken; take a larger spacing, or let the driver bring the sensor to the waypoint, "
-                "such as by publishing the sensor's pose",
+                "the sensor is %.2f m %s the pose, and places are %.2f m apart: a probe at the "
+                "waypoint of a place may read another place. Set a larger map.spacing, or publish "
+                "the pose of the sensor",
                 *(metres, where, apart),
             )
 

@@ -119,8 +119,8 @@ class ReadingPipeline:
         self._count_gated()
         if back:
             logger.warning(
-                "%d readings of %s that were set aside agree with each other for %g s or more: "
-                "they are used after all",
+                "%d readings of %s were set aside and agree with each other for %g s or more: they "
+                "are used now",
                 len(back), self.loop.topology.names[placed.place], AGREEING_SECONDS,
             )  # fmt: skip
             return self.window.close() + self._take_back(back, AGREED, pending.received)
@@ -137,9 +137,9 @@ class ReadingPipeline:
             return
         place = reading.location
         logger.warning(
-            "reading %g%s at %s is %.1f standard deviations off what is expected there: set aside "
-            "(gated, %d so far). It is used when %d readings agree, or with ~/accept_gated; "
-            "if it happens often, noise_std is too small or the sensor is at fault",
+            "reading %g%s at %s is %.1f standard deviations off its prediction: set aside (gated, "
+            "%d so far). It is used when %d readings agree, or after ~/accept_gated. If this "
+            "happens often, noise_std is too small or the sensor is faulty",
             reading.value, self._unit,
             "?" if place is None else self.loop.topology.names[place],
             off, count, AGREEING,

@@ -154,7 +154,7 @@ class PoseFilter:
             return "jumped"
         self._strange, self._speed = [], 0.0
         logger.warning(
-            "%s: the position stays where it jumped to, (%.1f, %.1f), and is used from here on",
+            "%s: the position stays at (%.1f, %.1f) after its jump, and is used again",
             self._name or "the probe", pose.x, pose.y,
         )  # fmt: skip
         return "relocated"
@@ -194,8 +194,8 @@ class PoseFilter:
             self.bad_covariances += 1
             if is_reported(self.bad_covariances):
                 logger.warning(
-                    "the covariance of a pose is not finite, or is no covariance: what is wrong "
-                    "of it does not count (%d so far). Correct it in the localisation, or set "
+                    "the covariance of a pose is not finite, or is not a covariance: its invalid "
+                    "part is not used (%d so far). Correct it in the localisation, or set "
                     "pose.covariance: ignore",
                     self.bad_covariances,
                 )
@@ -205,16 +205,16 @@ class PoseFilter:
             self.bad_orientations += 1
             if is_reported(self.bad_orientations):
                 logger.warning(
-                    "the quaternion of a pose has length 0 or is not finite: its heading is not "
-                    "known, the course over ground is used (%d so far)",
+                    "the quaternion of a pose has length 0 or is not finite: the course over "
+                    "ground is used as heading (%d so far)",
                     self.bad_orientations,
                 )
             pose = replace(pose, turn_variance=0.0)
         wide, high = pose.variance > extent**2, pose.z_variance > rise**2
         if (wide or high) and not self._lost_logged:
             logger.warning(
-                "by its covariance a pose is uncertain by %.0f m%s: readings are worth next to "
-                "nothing until it is better. If the localisation only fills in a large number, "
+                "the covariance of a pose states an uncertainty of %.0f m%s: readings have almost "
+                "no effect until it is smaller. If the localisation only fills in a large number, "
                 "set pose.covariance: ignore",
                 math.sqrt(pose.variance if wide else pose.z_variance),
                 ", more than the map is wide" if wide else " upwards, more than the map is high",

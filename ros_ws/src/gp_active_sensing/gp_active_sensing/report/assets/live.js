@@ -462,7 +462,7 @@
     if (host.dataset.asked !== number) return; // it was asked for again meanwhile
     const said = host.querySelector('.soft');
     if (said) said.remove();
-    if (text === null) element('p', 'soft', 'The connection is lost: this is as it was.', host);
+    if (text === null) element('p', 'soft', 'The connection is lost; this table is the last one received.', host);
     if (text === null || host.dataset.text === text) return;
     host.dataset.text = text;
     const made = document.createElement('div');

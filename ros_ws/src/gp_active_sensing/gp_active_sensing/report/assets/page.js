@@ -14,7 +14,7 @@
 
   function charts(run, go) {
     const { steps, unit, scales, kernels, colours } = run;
-    const together = kernels.labels.length > 1 ? ', kernels together' : '';
+    const together = kernels.labels.length > 1 ? ', all kernels together' : '';
     const host = byId('charts');
     const staged = run.kind === 'stages';
     const word = staged ? 'stage' : 'readings';
@@ -50,7 +50,7 @@
     const inUnit = (name) => (unit ? `${name} [${unit}]` : name);
     if (run.regret) add(regret(run, inUnit, line));
     if (has(rmspe)) {
-      add({ title: inUnit('Prediction error (RMSPE)'), unit, fromZero: true, ...settled(rmspe, true), series: [line('RMSPE', rmspe, 'var(--accent)')] });
+      add({ title: inUnit('Actual error at unread places (RMSPE)'), unit, fromZero: true, ...settled(rmspe, true), series: [line('actual', rmspe, 'var(--accent)')] });
     }
     if (has(promised) && steps.length > 1) {
       const title = inUnit('Expected error of the map');
@@ -63,18 +63,18 @@
       if (view.legend && run.floor) view.legend.push({ name: series[1].name, colour: 'var(--soft)', mark: 'dashed' });
       add({ title, unit, fromZero: true, ...view, series });
     }
-    if (has(nlpd)) add({ title: 'Negative log predictive density (NLPD) [nat]', unit: 'nat', ...settled(nlpd, false), series: [line('NLPD', nlpd, 'var(--accent)')] });
+    if (has(nlpd)) add({ title: 'Log loss of the true values (NLPD) [nat]', unit: 'nat', ...settled(nlpd, false), series: [line('NLPD', nlpd, 'var(--accent)')] });
     for (const [key, what] of [['held', 'True values'], ['heldReadings', 'New readings']]) {
       const share = (k) => steps.map((step) => step[key][k]);
       if (!has(share(1))) continue;
       const lines = [['50 %', 'var(--soft)'], ['90 %', 'var(--accent)'], ['95 %', 'var(--second)']];
       add({
-        title: `${what} in the central intervals [%]`, unit: '%', range: [0, 102],
+        title: `${what} inside the predicted intervals [%]`, unit: '%', range: [0, 102],
         series: lines.map(([name, colour], k) => line(name, share(k), colour)),
       });
     }
-    if (kernels.labels.length > 1 && steps.length > 1) add(belief(steps, kernels, 'kernels', 'Belief over the kernel', colours));
-    if (scales.labels.length > 1 && steps.length > 1) add(belief(steps, scales, 'weights', `Belief over the length-scale${together}`, colours));
+    if (kernels.labels.length > 1 && steps.length > 1) add(belief(steps, kernels, 'kernels', 'Probability of each kernel', colours));
+    if (scales.labels.length > 1 && steps.length > 1) add(belief(steps, scales, 'weights', `Probability of each length-scale${together}`, colours));
     const [lower, upper] = [column('lower'), column('upper')];
     const bracket = run.valueUnit ? ` [${run.valueUnit}]` : '';
     if (has(lower)) {
@@ -142,7 +142,7 @@
     const newest = steps[steps.length - 1][key];
     const counts = long ? entries.filter((_, k) => newest[k] >= 0.02) : entries;
     const rest = entries.length - counts.length;
-    if (rest) counts.push({ name: `and ${rest} of less than 2 %`, colour: 'transparent' });
+    if (rest) counts.push({ name: `${rest} others below 2 %`, colour: 'transparent' });
     return { title, series, range: [0, 1.0001], legend: counts };
   }
 
@@ -153,15 +153,15 @@
     if (step.probe) parts.push([step.probe, '']);
     if (step.place !== undefined) {
       const going = run.goesOn && s === run.steps.length - 1; // to the place, which is not read yet
-      const none = going ? 'is where it goes' : 'no reading';
+      const none = going ? 'is the next place' : 'no reading';
       const read = step.value === null ? none : `read ${GPAS.withUnit(step.value, run.unit)}`;
       parts.push([run.places.names[step.place], read]);
-    } else if (step.home) parts.push([run.places.names[step.path[step.path.length - 1]], 'is where the mission had to end']);
+    } else if (step.home) parts.push([run.places.names[step.path[step.path.length - 1]], 'is the end place']);
     else if (s === 0) parts.push(['Before the first ' + (run.kind === 'stages' ? 'decision' : 'reading'), '']);
     parts.push([`${step.observed} of ${run.places.n}`, 'places read']);
     if (step.promised !== null) parts.push([GPAS.withUnit(step.promised, run.unit, 3), 'expected error']);
-    if (step.rmspe !== null) parts.push([GPAS.withUnit(step.rmspe, run.unit, 3), 'prediction error']);
-    if (step.metres) parts.push([step.metres >= 1000 ? `${(step.metres / 1000).toFixed(1)} km` : `${step.metres.toFixed(0)} m`, 'driven']);
+    if (step.rmspe !== null) parts.push([GPAS.withUnit(step.rmspe, run.unit, 3), 'actual error']);
+    if (step.metres) parts.push([step.metres >= 10000 ? `${(step.metres / 1000).toFixed(1)} km` : `${step.metres.toFixed(0)} m`, 'driven']);
     const closed = past.closed(s).size;
     if (closed) parts.push([String(closed), `place${closed === 1 ? '' : 's'} closed by the limits`]);
     const shown = run.maps.steps[GPAS.rowOf(run.maps, s)];
@@ -224,14 +224,14 @@
       readout(run, step, now, past);
       map = field.show(now);
       made.forEach((chart) => chart.setCursor(now));
-      if (kernels.labels.length > 1) byId('belief-title').textContent = 'Belief over the length-scale, kernels together';
+      if (kernels.labels.length > 1) byId('belief-title').textContent = 'Probability of each length-scale, all kernels together';
       byId('belief').hidden = scales.labels.length < 2 && kernels.labels.length < 2;
       byId('kernels').hidden = kernels.labels.length < 2;
       if (kernels.labels.length > 1) GPAS.weights(byId('kernel-rows'), kernels.labels, step.kernels, kernels.prior, tints, scales.labels.length < 2);
       GPAS.weights(byId('belief-rows'), scales.labels, step.weights, scales.prior, shades);
       byId('why').hidden = !staged;
       byId('why').parentElement.classList.toggle('alone', !staged);
-      byId('why-text').textContent = step.why || 'No decision yet: this is the belief before the first reading.';
+      byId('why-text').textContent = step.why || 'No decision yet: the map before the first reading.';
       byId('outcome').textContent = step.outcome || '';
       GPAS.candidates(byId('why-rows'), step.candidates, step.chosen ?? step.place, step.others || 0, run.places.names, run.valueUnit);
     }

@@ -6,7 +6,7 @@
 
   GPAS.quality = (host, run) => {
     const { quality, places } = run;
-    GPAS.element('h2', '', 'How good is it?', host);
+    GPAS.element('h2', '', 'How good is the map?', host);
     const all = `Each of the ${quality.off.length} places read was predicted from the readings of the others. `
       + `The error is ${GPAS.withUnit(quality.error, run.unit, 3)} (root mean square). `
       + `${quality.half} % of the readings lie in the 50 % intervals of the prediction, ${quality.most} % in the 90 % intervals. `;

@@ -241,9 +241,7 @@ def read_layer(path: Path, layer: int) -> RasterFile:
         if layer >= found.count:
             raise fault("field.layer", f"{path} has layers 0 … {found.count - 1}, got {layer}")
         if transform.is_identity:
-            logger.warning(
-                "%s: does not say where it lies; its cells count as metres from 0, 0", path
-            )
+            logger.warning("%s has no position; its cells count as metres from 0, 0", path)
         return _layer(path, found, transform, layer + 1, [])
 
 

@@ -138,7 +138,7 @@ def test_a_sensor_that_claims_perfection_is_believed_within_rounding(
         mean, _ = belief.predict()
     np.testing.assert_allclose(mean, truth, atol=1e-4)
     assert belief.jittered > 0
-    assert caplog.text.count("more exact than can be computed with") == 1
+    assert caplog.text.count("too small to compute with") == 1
 
 
 @for_each("mean", ["constant", "linear"])

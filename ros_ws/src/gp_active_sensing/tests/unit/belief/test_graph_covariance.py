@@ -143,7 +143,7 @@ def test_large_maps_are_not_tabulated(caplog: pytest.LogCaptureFixture) -> None:
     """A large map uses 500 eigenvectors, logs this, and stores no matrix of all pairs."""
     with caplog.at_level("INFO"):
         spectrum = laplacian_spectrum(row(900), exact=800)
-    assert "the 500 smoothest eigenvectors are used; detail of less than about" in caplog.text
+    assert "the 500 smoothest eigenvectors are used; variation over less than about" in caplog.text
     many = candidates(*np.geomspace(1.0, 100.0, 70))
     covariance = GraphCovariance(GraphMatern(), spectrum, many)
     tracemalloc.start()

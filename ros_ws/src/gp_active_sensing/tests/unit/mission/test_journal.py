@@ -84,7 +84,7 @@ def test_a_disk_that_cannot_be_asked_is_said_once_and_the_thread_lives(
             return len(asked) > 2
 
         wait_until(looked_again, "several looks at the disk")
-    assert len([r for r in caplog.records if "what follows may be lost" in r.message]) == 1
+    assert len([r for r in caplog.records if "later events may be lost" in r.message]) == 1
     broken = False
     journal.append({"event": "reading"})
     wait_until(lambda: not asked[-1], "a look that works")

@@ -352,7 +352,7 @@ def test_a_mission_that_cannot_be_restored_does_not_stop_a_node_that_starts_by_i
         drive.kill()
     assert journal.read_bytes() == before
     assert len(list((tmp_path / "gp_active_sensing").iterdir())) == 2, "the new one goes on"
-    said = [r.message for r in caplog.records if "cannot be gone on with" in r.message]
+    said = [r.message for r in caplog.records if "cannot be continued" in r.message]
     assert len(said) == 1
     assert str(old) in said[0]
 

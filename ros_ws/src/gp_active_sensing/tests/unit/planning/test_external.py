@@ -287,7 +287,7 @@ def test_lines_that_nobody_asked_for_are_passed_over(caplog: pytest.LogCaptureFi
     other = topology.candidates(7, belief.observed)[:-1].tolist()
     plan = ask(policy, topology, belief, pending=tuple(other))
     assert not plan.reason
-    assert "nobody asked for, which is passed over: one more thing" in caplog.text
+    assert "which is not used: one more thing" in caplog.text
     end(policy)
 
 

@@ -98,9 +98,9 @@ def test_intervals_are_found_to_hold_or_to_be_too_narrow() -> None:
     """Intervals that are wide beside read places are no fault: far from them nobody can look."""
     even = (np.arange(100) + 0.5) / 100
     for below, verdict in (
-        (even, "hold"),
+        (even, "are right"),
         (np.where(even < 0.5, 0.001, 0.999), "too narrow"),
-        (0.45 + 0.1 * even, "hold"),
+        (0.45 + 0.1 * even, "are right"),
     ):
         assert verdict in Calibration(np.arange(100), below, 1.0).verdict
     assert "too few" in Calibration(np.arange(4), np.full(4, 0.5), 0.0).verdict
@@ -154,7 +154,7 @@ def test_date_duration_sensor_and_what_was_set_aside(tmp_path: Path) -> None:
     assert known["date"] == "2026-11-23 12:00 to 12:02 UTC"
     assert known["duration"] == "2 min"
     assert known["readings used"] == "2"
-    assert known["readings set aside"] == "1; the wildest was 99, 8.2 standard deviations off"
+    assert known["readings set aside"] == "1; the farthest off was 99, 8.2 standard deviations off"
 
 
 def test_a_reading_that_was_taken_back_is_not_set_aside() -> None:

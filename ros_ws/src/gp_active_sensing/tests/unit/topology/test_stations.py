@@ -244,7 +244,7 @@ def test_no_way_costs_more_than_one_over_other_places(
     caplog.set_level("INFO")
     table = "from,to,metres\nnorth,south,120\nsouth,east,90\nnorth,east,400\n"
     assert costs(joined(tmp_path, table))["north", "east"].metres == 210.0
-    assert "2 of 6 ways are longer than by way of other places" in caplog.text
+    assert "2 of 6 ways are longer than a way over other places" in caplog.text
 
 
 def test_kilometres_are_noticed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

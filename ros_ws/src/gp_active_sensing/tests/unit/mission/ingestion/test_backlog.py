@@ -94,7 +94,7 @@ def test_when_no_more_can_be_kept_it_is_used_without_waiting_on(
     used += catch_up.release()
     assert most == 10 - 1
     assert [message.what.stamp_ns for message in used] == list(range(30)), "nothing is lost"
-    assert [record.message[:19] for record in caplog.records] == ["10 messages came be"]
+    assert [record.message[:19] for record in caplog.records] == ["the queue for messa"]
 
 
 def event(stamp_ns: int, value: float, **more: Any) -> ReadingUsed:
