@@ -109,7 +109,7 @@ def outcome(
         return f"{came[0].upper()}{came[1:]}."
     mean, sd = expected
     mean = 0.0 if abs(mean) < 1e-3 * sd else mean  # a negligible difference from zero
-    return f"Expected {brief(mean)} ± {brief(sd)}{_unit(unit)}; {came}."
+    return f"Expected {brief(mean)}{_unit(unit)} (standard deviation {brief(sd)}); {came}."
 
 
 def elsewhere(record: Mapping[str, Any], names: Sequence[str]) -> tuple[str, ...]:

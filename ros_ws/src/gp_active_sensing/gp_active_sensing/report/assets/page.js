@@ -218,7 +218,7 @@
       slider.value = now;
       const stages = steps[last].home ? steps[last].n - 1 : steps[last].n;
       let words = staged ? `stage ${step.n} of ${stages}` : `reading ${step.n} of ${stages}`;
-      if (step.home) words = `after ${stages} stages: the way back`;
+      if (step.home) words = `after ${stages} stages: the way home`;
       slider.setAttribute('aria-valuetext', words);
       byId('where').textContent = words;
       readout(run, step, now, past);

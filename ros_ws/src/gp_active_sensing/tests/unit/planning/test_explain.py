@@ -72,10 +72,10 @@ def test_policies_describe_their_values() -> None:
 
 def test_outcome() -> None:
     cases = [
-        ((31.23, 5.44), 27.9, False, "Expected 31.2 ± 5.44 km/h; read 27.9 km/h."),
-        ((31.23, 5.44), None, False, "Expected 31.2 ± 5.44 km/h; not read yet."),
-        ((1234.0, 0.01), None, True, "1234 ± 0.01 km/h; no reading came, the place was set aside."),
-        ((-5.35e-05, 10.0), None, False, "Expected 0.00 ± 10.0 km/h; not read yet."),
+        ((31.23, 5.44), 27.9, False, "31.2 km/h (standard deviation 5.44); read 27.9 km/h."),
+        ((31.23, 5.44), None, False, "31.2 km/h (standard deviation 5.44); not read yet."),
+        ((1234.0, 0.01), None, True, "1234 km/h (standard deviation 0.01); no reading came,"),
+        ((-5.35e-05, 10.0), None, False, "0.00 km/h (standard deviation 10.0); not read yet."),
         (None, -0.5, False, "Read -0.50 km/h."),
         (None, 1.5e9, False, "Read 1.5e+09 km/h."),
     ]
