@@ -26,7 +26,7 @@ from gp_active_sensing.engine.quantities import QuantityLinks, by_name
 from gp_active_sensing.engine.reservations import BatchPlan, BudgetReservations
 from gp_active_sensing.errors import ActiveSensingError, ConfigError, ReadingError
 from gp_active_sensing.planning.base import (
-    PlansBatch,
+    BatchPolicy,
     Policy,
     PolicyState,
     QueriesExpert,
@@ -686,7 +686,7 @@ class SensingLoop:
         unavailable = self.unavailable
         remaining = replace(in_metres(self.remaining, self.speed), readings=left)
         joint = BatchPlan(self.policy_state, self.spent)
-        plan = joint.take(probe, at, {*unavailable, *pending})
+        plan = joint.pop(probe, at, {*unavailable, *pending})
         whole, observed = replace(self.remaining, readings=left), lead.belief.observed
         if plan is not None and self.fits(plan, remaining=whole, observed=observed):
             self.policy_state = joint.state()
@@ -711,7 +711,7 @@ class SensingLoop:
             weight=lead.weight,
             clock=self.clock,
         )
-        if not (others and not joint.goals and isinstance(policy, PlansBatch)):
+        if not (others and not joint.goals and isinstance(policy, BatchPolicy)):
             if isinstance(seen, Turning):
                 from gp_active_sensing.planning.routes.curves import plan_with_curves
 
@@ -860,7 +860,7 @@ class SensingLoop:
         self.policy_state = snapshot.policy_state
         self.returning_home = snapshot.returning_home
         self.set_limits(snapshot.declared, snapshot.began, snapshot.beyond)
-        self.reservations.take_over(snapshot.reservations, probe)
+        self.reservations.copy_from(snapshot.reservations, probe)
 
 
 class FurtherReceiver:

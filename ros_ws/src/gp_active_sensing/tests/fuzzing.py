@@ -61,7 +61,7 @@ def sums(mission: Any) -> tuple[dict[str, int], dict[str, int]]:
     counted = Counter(mission.rejected)
     for word in NO_MESSAGE:
         counted.pop(word, None)
-    waiting = mission.inbox.take()
+    waiting = mission.inbox.pop()
     mission.inbox.put_back(waiting)
     inbox = Counter("readings" if hasattr(each.what, "value") else "poses" for each in waiting)
     readings = {word: n for word, n in counted.items() if not of_poses(word)}

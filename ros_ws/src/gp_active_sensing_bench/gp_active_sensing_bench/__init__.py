@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gp_active_sensing_bench.metrics import METRICS
     from gp_active_sensing_bench.outputs import is_experiment, tables_of, write_outputs
     from gp_active_sensing_bench.plan import Experiment, ExperimentConfig, TrialSpec
-    from gp_active_sensing_bench.records import Loaded, load_records
+    from gp_active_sensing_bench.records import ExperimentRecords, load_records
     from gp_active_sensing_bench.run import (
         Outcome,
         Progress,
@@ -39,7 +39,7 @@ __all__ = [
     "Estimate",
     "Experiment",
     "ExperimentConfig",
-    "Loaded",
+    "ExperimentRecords",
     "MetricTable",
     "Outcome",
     "PolicyRow",
@@ -66,7 +66,7 @@ __getattr__, __dir__ = lazy_names(
         "metrics": ("METRICS",),
         "outputs": ("is_experiment", "tables_of", "write_outputs"),
         "plan": ("Experiment", "ExperimentConfig", "TrialSpec"),
-        "records": ("Loaded", "load_records"),
+        "records": ("ExperimentRecords", "load_records"),
         "run": ("Outcome", "Progress", "Trial", "run_experiment", "run_trial"),
         "tables": ("Estimate", "MetricTable", "PolicyRow", "differences", "mean_of", "summary"),
     },

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress as Bar
 
-    from gp_active_sensing_bench import Loaded, Outcome, Progress
+    from gp_active_sensing_bench import ExperimentRecords, Outcome, Progress
     from gp_active_sensing_bench.outputs import ExperimentOutputs
 
 
@@ -110,7 +110,7 @@ class TrialDisplay:
         self._bar = bar
         self._task = None if bar is None else bar.add_task("trials", total=None)
 
-    def start(self, before: Loaded) -> None:
+    def start(self, before: ExperimentRecords) -> None:
         """Show the number of trials that earlier runs have completed."""
         done, total = len(before.records), len(before.experiment.trials)
         self._update(done, 0, total)
@@ -178,7 +178,7 @@ def show_trials(console: Console) -> Iterator[TrialDisplay]:
 
 
 def end_lines(
-    loaded: Loaded, outputs: ExperimentOutputs, *, differences: bool = False
+    loaded: ExperimentRecords, outputs: ExperimentOutputs, *, differences: bool = False
 ) -> list[str]:
     """Return lines with the table of the first metric, notes, and the paths of the files.
 
@@ -196,7 +196,7 @@ def end_lines(
     return lines + [f"  {what:<9} {path}" for what, path in found]
 
 
-def failure_lines(loaded: Loaded, directory: str) -> list[str]:
+def failure_lines(loaded: ExperimentRecords, directory: str) -> list[str]:
     """Return lines that list the failed trials, and the command that repeats these trials."""
     from gp_active_sensing_bench.records import FAILURES
 

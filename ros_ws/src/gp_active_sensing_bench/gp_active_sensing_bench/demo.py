@@ -51,7 +51,7 @@ LOGS = "logs"
 
 
 @dataclass
-class _Shown:
+class _DemoDisplay:
     scenario: Scenario
     say: Show
     stages: int = 0
@@ -127,7 +127,7 @@ def run_with_ros(
         environment=_environment(os.environ, logs),
         on_line=output,
     )
-    shown = _Shown(scenario, say)
+    shown = _DemoDisplay(scenario, say)
     tail = LineTail(run_dir / "records.jsonl")
     deadline = time.monotonic() + timeout
     late = False
@@ -158,7 +158,7 @@ def run_with_ros(
 
 def run_without_ros(scenario: Scenario, run_dir: Path, say: Show) -> int:
     """Run the engine in this process."""
-    shown = _Shown(scenario, say)
+    shown = _DemoDisplay(scenario, say)
     with _live_page(run_dir, say):
         run_scenario(scenario, run_dir, on_stage=shown.stage)
     return 0

@@ -19,7 +19,7 @@ from gp_active_sensing.errors import MissingDependencyError, RunError
 from gp_active_sensing.topology import MapConfig, Topology, build_topology
 from gp_active_sensing.util.files import write_whole
 from gp_active_sensing_bench.metrics import metrics_of, stages_until, true_weight_indices
-from gp_active_sensing_bench.records import Loaded
+from gp_active_sensing_bench.records import ExperimentRecords
 from gp_active_sensing_bench.tables import MetricTable, PolicyRow, summary
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def _design(record: Mapping[str, Any], readings: int) -> Design:
     return Design(record["policy"], [int(stage["location"]) for stage in stages], belief)
 
 
-def designs_of(loaded: Loaded) -> dict[str, tuple[Mapping[str, Any], list[Design]]]:
+def designs_of(loaded: ExperimentRecords) -> dict[str, tuple[Mapping[str, Any], list[Design]]]:
     """Return (section `map` of the scenario, routes of the first seed) by configuration."""
     config = loaded.config
     readings = config.designs or loaded.experiment.at[0]
@@ -155,7 +155,7 @@ STYLE: Any = {
 }
 
 
-def write_figures(folder: Path, loaded: Loaded) -> tuple[Path, ...]:
+def write_figures(folder: Path, loaded: ExperimentRecords) -> tuple[Path, ...]:
     """Write ``<metric>.png`` and ``<metric>.svg`` for each metric, and ``designs.png``.
 
     The picture of a metric has a panel for each configuration. A panel shows mean and standard

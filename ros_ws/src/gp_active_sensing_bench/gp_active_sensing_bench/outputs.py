@@ -18,7 +18,7 @@ from gp_active_sensing.report.frame import PAGE, build_page, tile
 from gp_active_sensing.util.files import json_ready, write_whole
 from gp_active_sensing_bench.figures import write_figures
 from gp_active_sensing_bench.metrics import metric_of, metrics_of
-from gp_active_sensing_bench.records import CONFIG, ExperimentDirectory, Loaded
+from gp_active_sensing_bench.records import CONFIG, ExperimentDirectory, ExperimentRecords
 from gp_active_sensing_bench.tables import (
     MetricTable,
     differences,
@@ -57,7 +57,7 @@ def report_page(directory: Path) -> Path | None:
     return write_outputs(directory).page if is_experiment(directory) else None
 
 
-def tables_of(loaded: Loaded) -> list[MetricTable]:
+def tables_of(loaded: ExperimentRecords) -> list[MetricTable]:
     """Return two tables for each metric: values, and paired differences to the baseline."""
     tables = []
     for metric in metrics_of(loaded.config.metrics, loaded.records):
@@ -69,7 +69,7 @@ def tables_of(loaded: Loaded) -> list[MetricTable]:
     return tables
 
 
-def outcome_mapping(loaded: Loaded, outputs: ExperimentOutputs) -> dict[str, Any]:
+def outcome_mapping(loaded: ExperimentRecords, outputs: ExperimentOutputs) -> dict[str, Any]:
     """Return the results as plain data. A cell is [mean, standard error, count]."""
     return {
         "name": loaded.config.name,
@@ -105,7 +105,9 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def write_outputs(directory: Path | str, loaded: Loaded | None = None) -> ExperimentOutputs:
+def write_outputs(
+    directory: Path | str, loaded: ExperimentRecords | None = None
+) -> ExperimentOutputs:
     """Write ``tables.md``, ``tables.csv``, ``figures/`` and ``report.html`` of an experiment.
 
     The experiment may be incomplete: the files report missing trials. `loaded` is the content of
@@ -139,7 +141,7 @@ _FROM_ZERO = frozenset(
 )
 
 
-def _page(loaded: Loaded) -> str:
+def _page(loaded: ExperimentRecords) -> str:
     """Return ``report.html``, whose content depends only on ``experiment.yaml`` and the records."""
     config, records = loaded.config, loaded.records
     at = loaded.experiment.at
@@ -167,14 +169,14 @@ def _page(loaded: Loaded) -> str:
     )
 
 
-def _status(loaded: Loaded) -> str:
+def _status(loaded: ExperimentRecords) -> str:
     done, planned = len(loaded.records), len(loaded.experiment.trials)
     seconds = sum(float(record.get("seconds") or 0.0) for record in loaded.records)
     how_long = f"{seconds:.0f} s" if seconds < 600 else f"{seconds / 3600:.1f} h"
     return f"{done} of {planned} trials, {how_long} of computing in all."
 
 
-def _tiles(loaded: Loaded) -> Iterator[str]:
+def _tiles(loaded: ExperimentRecords) -> Iterator[str]:
     config = loaded.config
     seeds = config.seed_list()
     shown = f"{seeds[0]} … {seeds[-1]}" if len(seeds) > 1 else f"{seeds[0]}"
@@ -193,7 +195,9 @@ def _tiles(loaded: Loaded) -> Iterator[str]:
         yield tile(figure, text)
 
 
-def _charts(loaded: Loaded, tables: Mapping[str, MetricTable]) -> Iterator[dict[str, Any]]:
+def _charts(
+    loaded: ExperimentRecords, tables: Mapping[str, MetricTable]
+) -> Iterator[dict[str, Any]]:
     """Yield the data of a chart for each metric and configuration that has a value."""
     several = len(loaded.config.configurations) > 1
     labels = list(loaded.config.policies)
@@ -221,7 +225,7 @@ def _charts(loaded: Loaded, tables: Mapping[str, MetricTable]) -> Iterator[dict[
             }
 
 
-def _tables(loaded: Loaded, tables: Mapping[str, MetricTable]) -> Iterator[str]:
+def _tables(loaded: ExperimentRecords, tables: Mapping[str, MetricTable]) -> Iterator[str]:
     baseline = loaded.config.baseline
     for metric, table in tables.items():
         yield f"<h2>{html.escape(metric_of(metric).label)}</h2>"
@@ -273,7 +277,7 @@ def _spread(count: int) -> list[int]:
     return sorted({round(i * (count - 1) / (COLUMNS - 1)) for i in range(COLUMNS)})
 
 
-def _made(loaded: Loaded) -> str:
+def _made(loaded: ExperimentRecords) -> str:
     """Return a table of the commits, versions and machines that made the records."""
     made: dict[tuple[str, str, str], int] = {}
     for record in loaded.records:

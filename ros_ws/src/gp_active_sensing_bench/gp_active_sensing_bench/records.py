@@ -21,9 +21,9 @@ from gp_active_sensing.util.files import (
     append_whole,
     cannot,
     json_ready,
+    lock_directory,
     open_to_append,
     read_lines,
-    take_lock,
     write_whole,
 )
 from gp_active_sensing.util.yaml_files import load_yaml
@@ -36,7 +36,7 @@ FAILURES = "failures.jsonl"
 
 
 @dataclass(frozen=True)
-class Loaded:
+class ExperimentRecords:
     """Contents of an experiment's directory.
 
     Args:
@@ -111,7 +111,7 @@ def one_field_notes(
             )
 
 
-def load_records(directory: Path | str) -> Loaded:
+def load_records(directory: Path | str) -> ExperimentRecords:
     """Read the directory of an experiment, which may be incomplete.
 
     Raises:
@@ -171,7 +171,7 @@ class ExperimentDirectory:
     def lock(self) -> None:
         """Lock the directory until `close`. Raises InUse or RunError on failure."""
         if self._lock is None:
-            self._lock = take_lock(self.path)
+            self._lock = lock_directory(self.path)
 
     def close(self) -> None:
         """Unlock the directory."""
@@ -206,7 +206,7 @@ class ExperimentDirectory:
 
     # -- reading -------------------------------------------------------------------------------
 
-    def load(self) -> Loaded:
+    def load(self) -> ExperimentRecords:
         """Read all files. Raises RunError or ConfigError on failure."""
         path = self.path / CONFIG
         experiment = read_experiment(load_yaml(path), source=str(path), check_worlds=False)
@@ -222,7 +222,7 @@ class ExperimentDirectory:
                 records.append({**by_key.pop(trial.key), **trial.labels()})
         missing = len(experiment.trials) - len(records)
         done = {record["key"] for record in records}
-        return Loaded(
+        return ExperimentRecords(
             experiment,
             tuple(records),
             tuple(f for f in failures if f.get("key") not in done),

@@ -29,7 +29,7 @@ from gp_active_sensing_bench.records import (
     FAILURES,
     RECORDS,
     ExperimentDirectory,
-    Loaded,
+    ExperimentRecords,
     is_empty,
 )
 from gp_active_sensing_bench.source_tree import commit
@@ -232,9 +232,9 @@ def run_experiment(
     *,
     resume: bool = False,
     jobs: int | None = None,
-    on_start: Callable[[Loaded], None] | None = None,
+    on_start: Callable[[ExperimentRecords], None] | None = None,
     on_trial: OnTrial | None = None,
-) -> Loaded:
+) -> ExperimentRecords:
     """Run the trials of an experiment that have no record.
 
     Args:
@@ -276,7 +276,7 @@ def run_experiment(
 
 def _directory(
     experiment: Experiment, out_dir: Path, resume: bool
-) -> tuple[ExperimentDirectory, Loaded]:
+) -> tuple[ExperimentDirectory, ExperimentRecords]:
     """Return a new or resumed directory with the configuration of `experiment`, and its content."""
     if not resume or (out_dir.is_dir() and is_empty(out_dir)):
         directory = ExperimentDirectory.create(out_dir, experiment)

@@ -25,7 +25,7 @@ COLUMNS = ("mean", "std", "reading_std")
 
 
 @dataclass(frozen=True)
-class Predicted:
+class PredictionSummary:
     """Summary of a table of predictions."""
 
     rows: int
@@ -40,7 +40,7 @@ def predict_table(
     topology: Topology | None = None,
     place: str = "",
     progress: Callable[[int], None] = lambda rows: None,
-) -> Predicted:
+) -> PredictionSummary:
     """Copy a CSV table and add `COLUMNS` with a model's predictions.
 
     A row that lacks an input gets empty cells.
@@ -90,7 +90,7 @@ def predict_table(
         notes = _stamp_notes(model, table) if topology is None else ()
     if lacking:
         notes = (f"{lacking} of them lack an input and have no prediction", *notes)
-    return Predicted(rows, notes)
+    return PredictionSummary(rows, notes)
 
 
 def _stamp_notes(model: KernelModel, table: Table) -> tuple[str, ...]:

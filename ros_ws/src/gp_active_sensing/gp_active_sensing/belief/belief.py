@@ -27,7 +27,13 @@ from gp_active_sensing.belief.prior import (
     PriorMean,
     Transform,
 )
-from gp_active_sensing.belief.promise import MOST_PLACES, Floor, Promise, floor_of, promise_of
+from gp_active_sensing.belief.promise import (
+    MOST_PLACES,
+    Promise,
+    PromiseBound,
+    floor_of,
+    promise_of,
+)
 from gp_active_sensing.errors import ReadingError
 from gp_active_sensing.types import (
     BoolArray,
@@ -940,7 +946,7 @@ class Belief:
             return None
         return promise_of(self.mixture() if found is None else found, weights)
 
-    def floor(self, weights: FloatArray) -> Floor | None:
+    def floor(self, weights: FloatArray) -> PromiseBound | None:
         """Return a lower bound of the promised error over all choices of equally many places.
 
         None above `MOST_PLACES` places, with drift or a logarithm, or before it is `settled`.

@@ -17,7 +17,7 @@ _ROUNDING = 1e-14
 _NO_STAYS = np.empty((0, 4))
 
 
-class Beside(NamedTuple):
+class StayUncertainty(NamedTuple):
     """Additional uncertainty of an average reading over a stay of the robot.
 
     Args:
@@ -180,7 +180,7 @@ class CollapsedReadings:
         places: IntArray,
         noise_variance: FloatArray,
         unit: FloatArray | None = None,
-        stays: Beside | None = None,
+        stays: StayUncertainty | None = None,
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Return precision, mean, `log_within` and squares of observed places under each λ.
 
@@ -241,7 +241,7 @@ class CollapsedReadings:
         places: IntArray,
         noise_variance: FloatArray,
         unit: FloatArray | None,
-        beside: Beside | None,
+        beside: StayUncertainty | None,
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         L, k = len(noise_variance), len(places)
         precision, mean, log_within, squares = np.zeros((4, L, k))

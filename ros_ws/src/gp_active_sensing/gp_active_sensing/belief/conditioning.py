@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gp_active_sensing.belief.collapsed import Beside, CollapsedReadings
+from gp_active_sensing.belief.collapsed import CollapsedReadings, StayUncertainty
 from gp_active_sensing.belief.dated_readings import DatedReadings, SlotCovariance
 from gp_active_sensing.belief.drift import Ageing
 from gp_active_sensing.belief.factor import LEAST_NOISE, Factor, PredictionCache
@@ -192,7 +192,7 @@ class Conditioning:
         candidates = covariance.hyperparameters
         self.noise: FloatArray = np.array([h.noise_std**2 for h in candidates])
         self._size: FloatArray = np.array([h.variance for h in candidates])
-        self._take_noise(self.noise)
+        self._set_noise(self.noise)
         self.covariance = covariance
         self._slots = self._slot_covariance()
         self.factor = Factor(self._slots or covariance, self.basis, self.mean.offset)
@@ -204,7 +204,7 @@ class Conditioning:
         self._unit = None
         self._least = None
 
-    def _take_noise(self, noise: FloatArray) -> None:
+    def _set_noise(self, noise: FloatArray) -> None:
         self.noise_estimate: FloatArray = noise
         self.floored_noise: FloatArray = np.maximum(noise, LEAST_NOISE * self._size)
 
@@ -625,13 +625,13 @@ class Conditioning:
         least = self._hidden(self._least, self.noise_estimate, found[1])
         return 1.0 / (1.0 / found[0] + least), *found[1:]
 
-    def _beside(self, places: IntArray) -> Beside:
+    def _beside(self, places: IntArray) -> StayUncertainty:
         steepness = np.zeros((2, len(self.noise), len(places)))
         if self.steepness is not None and len(places):
             steepness = self.steepness.of(self.covariance, places)
         # The belief's noise is added if the noise of a reading is uncertain.
         noisy = not self.scale_known or len(set(self.noise.tolist())) > 1
-        return Beside(steepness, noisy)
+        return StayUncertainty(steepness, noisy)
 
     def _find_unit(self) -> None:
         """Estimate the noise, and for an unknown scale the factor of the readings' own variances.
@@ -654,7 +654,7 @@ class Conditioning:
             noise = np.maximum(noise, _LEAST_NOISE * self._size)
         moved = not np.array_equal(noise, self.noise_estimate)
         if moved:
-            self._take_noise(noise)
+            self._set_noise(noise)
         added: FloatArray | None = None
         if least and unit is not None:
             added = least / unit

@@ -201,15 +201,15 @@ def _rms(values: FloatArray) -> float:
 
 
 GROWTH = 0.1
-"""Relative growth of the number of places at which `Explained` is computed again."""
+"""Relative growth of the number of places at which `PlacePredictability` is computed again."""
 AT_LEAST = 5
-"""Smallest number of added places at which `Explained` is computed again."""
+"""Smallest number of added places at which `PlacePredictability` is computed again."""
 MANY = 600
-"""Number of places above which `Explained` is computed more rarely."""
+"""Number of places above which `PlacePredictability` is computed more rarely."""
 
 
 @dataclass(frozen=True)
-class Explained:
+class PlacePredictability:
     """Fraction (R²) of the variance of places' average readings that the other places explain.
 
     A computation costs O(L D³) for D places. The next computation follows after a tenth more
@@ -225,7 +225,7 @@ class Explained:
     places: int = 0
 
     @classmethod
-    def of_record(cls, record: Mapping[str, Any]) -> Explained:
+    def of_record(cls, record: Mapping[str, Any]) -> PlacePredictability:
         """Return the value in a stage's record; the initial value if the record has none."""
         share = record.get("explained")
         return cls(None if share is None else float(share), int(record.get("explained_places", 0)))
@@ -242,9 +242,9 @@ class Explained:
         growth = GROWTH * max(1.0, (self.places / MANY) ** 2)
         return self.places + max(AT_LEAST, round(growth * self.places))
 
-    def after(self, places: int, find: Callable[[], LeaveOneOut | None]) -> Explained:
+    def after(self, places: int, find: Callable[[], LeaveOneOut | None]) -> PlacePredictability:
         """Return the value for `places` observed places; call `find` if a computation is due."""
         if places < self.due:
             return self
         found = find()
-        return Explained(None if found is None else found.explained, places)
+        return PlacePredictability(None if found is None else found.explained, places)

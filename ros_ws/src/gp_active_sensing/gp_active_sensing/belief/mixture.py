@@ -131,7 +131,7 @@ Key = TypeVar("Key")
 
 
 @dataclass(frozen=True)
-class Probable:
+class MostProbableKernel:
     """Kernel with the largest weight, and its length-scale with the largest weight.
 
     Args:
@@ -147,7 +147,7 @@ class Probable:
     weight: float
 
 
-def most_probable(candidates: Iterable[tuple[str, Sequence[float], float]]) -> Probable:
+def most_probable(candidates: Iterable[tuple[str, Sequence[float], float]]) -> MostProbableKernel:
     """Return the most probable kernel, and the most probable length-scale with that kernel.
 
     The weights of candidates λ with the same kernel and length-scale are summed.
@@ -160,7 +160,7 @@ def most_probable(candidates: Iterable[tuple[str, Sequence[float], float]]) -> P
         scales[key] = scales.get(key, 0.0) + float(weight)
     kernel, kernel_weight = _largest(kernels)
     (_, scale), weight = _largest({key: w for key, w in scales.items() if key[0] == kernel})
-    return Probable(kernel, kernel_weight, tuple(scale), weight)
+    return MostProbableKernel(kernel, kernel_weight, tuple(scale), weight)
 
 
 def _largest(weights: dict[Key, float]) -> tuple[Key, float]:

@@ -521,7 +521,7 @@ _FLOOR = 1e-24
 """Smallest mean square of the residuals, relative to the mean square of the readings."""
 
 
-class Scaled(NamedTuple):
+class ScaledEvidence(NamedTuple):
     """Evidence and scale of each candidate λ, with the scale integrated out.
 
     Args:
@@ -535,7 +535,7 @@ class Scaled(NamedTuple):
 
 def integrate_scale(
     rest: FloatArray, quadratic: FloatArray, readings: float, known: int, size: float
-) -> Scaled:
+) -> ScaledEvidence:
     r"""Integrate out a common factor c of signal, noise and mean variance, with ``p(c) ∝ 1/c``.
 
     Let Q = zᵀ K⁻¹ z at c = 1, and ν the number of readings minus the coefficients of a vague mean.
@@ -554,6 +554,6 @@ def integrate_scale(
     """
     freedom = readings - known
     if freedom < 1:
-        return Scaled(np.zeros_like(rest), np.ones_like(quadratic))
+        return ScaledEvidence(np.zeros_like(rest), np.ones_like(quadratic))
     Q = np.maximum(quadratic, _FLOOR * max(size, 1e-200) * readings)
-    return Scaled(rest - 0.5 * freedom * np.log(Q), Q / max(freedom - 2, 1))
+    return ScaledEvidence(rest - 0.5 * freedom * np.log(Q), Q / max(freedom - 2, 1))

@@ -73,7 +73,7 @@ _VAGUE = 1e6
 """Largest variance of the mean in the lower bound, relative to the variance of the field."""
 
 
-class Floor(NamedTuple):
+class PromiseBound(NamedTuple):
     """Lower bound of the promised error over all choices of equally many places.
 
     Args:
@@ -85,7 +85,7 @@ class Floor(NamedTuple):
     places: int
 
 
-def floor_of(data: Conditioning, belief: FloatArray, weights: FloatArray) -> Floor:
+def floor_of(data: Conditioning, belief: FloatArray, weights: FloatArray) -> PromiseBound:
     """Return the lower bound for the number and the precisions of the current readings.
 
     `belief` (L,) and `weights` (n,) are the weights of the candidates λ and of the places. Call
@@ -112,7 +112,7 @@ def floor_of(data: Conditioning, belief: FloatArray, weights: FloatArray) -> Flo
                     read = precision[row, : len(top)] / shares.min()
                     left += float((top / (1.0 + top * read)).sum())
                 total += float(belief[row] * data.scales[row]) * left
-    return Floor(float(np.sqrt(total)), k)
+    return PromiseBound(float(np.sqrt(total)), k)
 
 
 def _precisions(data: Conditioning) -> FloatArray:

@@ -262,7 +262,7 @@ def show_stages(console: Console, scenario: Scenario) -> Iterator[tuple[Show, Sh
     )
     from rich.text import Text
 
-    class Deciding(ProgressColumn):
+    class DecisionTimeColumn(ProgressColumn):
         def render(self, task: Task) -> Text:
             seconds = task.get_time() - float(task.fields["since"])
             return Text(f"deciding for {seconds:.0f} s" if seconds > SLOW else "")
@@ -273,7 +273,7 @@ def show_stages(console: Console, scenario: Scenario) -> Iterator[tuple[Show, Sh
         BarColumn(),
         TextColumn("{task.fields[used]}"),
         TimeElapsedColumn(),
-        Deciding(),
+        DecisionTimeColumn(),
     )
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         task = progress.add_task("sensing", total=None, used="", since=progress.get_time())

@@ -34,7 +34,12 @@ from gp_active_sensing.mission.mission_file import (
 )
 from gp_active_sensing.mission.names import numbered, probe_topic
 from gp_active_sensing.mission.stream_config import TF, PoseConfig, ReadingConfig
-from gp_active_sensing.ros.received import LISTEN_SECONDS, Received, pose_needs, reading_needs
+from gp_active_sensing.ros.received import (
+    LISTEN_SECONDS,
+    TopicSample,
+    pose_needs,
+    reading_needs,
+)
 from gp_active_sensing.topology import MapConfig
 
 if TYPE_CHECKING:
@@ -98,7 +103,7 @@ class MissionDraft:
     notes: dict[str, str] = field(default_factory=dict)
     topics: dict[str, tuple[str, ...]] = field(default_factory=dict)
     probes: tuple[str, ...] = ()
-    received: Mapping[str, Received] = field(default_factory=dict)
+    received: Mapping[str, TopicSample] = field(default_factory=dict)
     needs: dict[str, float] = field(default_factory=dict)
     speed: float | None = None
     map_text: str = ""
@@ -363,7 +368,7 @@ class MissionDraft:
     def _report_slow(self, topics: list[str]) -> None:
         echo(f"listening to {', '.join(topics)} (up to {LISTEN_SECONDS:g} s)")
 
-    def _find_needs(self, what: str, received: list[Received]) -> None:
+    def _find_needs(self, what: str, received: list[TopicSample]) -> None:
         if what == "pose":
             found = pose_needs(self.pose, received)
         else:
@@ -406,7 +411,7 @@ class MissionDraft:
             target, source
         )
 
-    def _adopt(self, received: Received) -> None:
+    def _adopt(self, received: TopicSample) -> None:
         """Fill in frame and origin from received messages where the user gave none."""
         fix = self.pose.type == _FIX
         if not self.map.from_file and not self.given["frame"] and received.frame and not fix:

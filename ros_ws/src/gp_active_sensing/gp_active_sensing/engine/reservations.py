@@ -51,7 +51,7 @@ class BudgetReservations:
         if again:
             self._due[probe] = quantity, way[-1]
 
-    def take_over(self, other: BudgetReservations, probe: str) -> None:
+    def copy_from(self, other: BudgetReservations, probe: str) -> None:
         """Copy the reservations of a probe from another instance."""
         self._ways[probe] = other._ways.get(probe, ("", ()))
         self._due.pop(probe, None)
@@ -144,7 +144,7 @@ class BatchPlan:
             "value": [plan.lower, plan.upper],
         }
 
-    def take(self, probe: str, at: int | None, unavailable: Collection[int]) -> Plan | None:
+    def pop(self, probe: str, at: int | None, unavailable: Collection[int]) -> Plan | None:
         """Remove and return the plan of a probe at `at`; None = no plan, or unavailable goal."""
         kept = self._plans.pop(probe, None)
         if kept is None or kept["at"] != at or kept["waypoints"][0] in unavailable:

@@ -104,7 +104,7 @@ class QueryLog:
             self.counts["unanswered"] += len(self.missing)
         self.begun, self.places, self.missing = None, (), ()
 
-    def give_up(self) -> None:
+    def cancel(self) -> None:
         """Drop the open question of a cancelled decision without changing the counts."""
         self.begun, self.places, self.missing = None, (), ()
 

@@ -23,19 +23,19 @@ _STREAM = 0xE48E27
 """Key that distinguishes the random draws of experts from other draws with the same seed."""
 
 
-class Measured(NamedTuple):
+class Measurement(NamedTuple):
     """Past or future measurement at a place and a time [s]."""
 
     seconds: float
     place: int
 
 
-class _Due(NamedTuple):
+class _DueAnswer(NamedTuple):
     """Answer that is due at `seconds`; `number` orders simultaneous answers."""
 
     seconds: float
     number: int
-    measured: Measured
+    measured: Measurement
     visit: int
 
 
@@ -85,7 +85,7 @@ class SimulatedExpert:
         if places is not None:
             self._places = np.unique(np.asarray(places, dtype=np.int64))
             self._check(self._places.tolist())
-        self._coming: list[_Due] = []
+        self._coming: list[_DueAnswer] = []
         self._asked: Counter[int] = Counter()
         self._number = 0
 
@@ -110,7 +110,7 @@ class SimulatedExpert:
         for measured in self._measure(places, seconds):
             visit = self._asked[measured.place]
             self._asked[measured.place] += 1
-            due = _Due(measured.seconds + self._delay, self._number, measured, visit)
+            due = _DueAnswer(measured.seconds + self._delay, self._number, measured, visit)
             self._number += 1
             heapq.heappush(self._coming, due)
 
@@ -123,10 +123,10 @@ class SimulatedExpert:
                 found.append(reading)
         return found
 
-    def _measure(self, places: Sequence[int], seconds: float) -> list[Measured]:
+    def _measure(self, places: Sequence[int], seconds: float) -> list[Measurement]:
         """Return the measurements that a question causes."""
         known = self._places
-        return [Measured(seconds, place) for place in places if known is None or place in known]
+        return [Measurement(seconds, place) for place in places if known is None or place in known]
 
     def _forget_after(self, seconds: float) -> None:
         kept = [due for due in self._coming if due.measured.seconds <= seconds]
@@ -136,7 +136,7 @@ class SimulatedExpert:
         heapq.heapify(kept)
         self._coming = kept
 
-    def _answer(self, due: _Due) -> Reading | None:
+    def _answer(self, due: _DueAnswer) -> Reading | None:
         """Return the answer ``z = f(x, t) + noise_std ε``; None = a lost answer."""
         place, seconds = due.measured.place, due.measured.seconds
         rng = np.random.default_rng([self._seed, place, due.visit, _STREAM])
@@ -203,9 +203,9 @@ class RevisitExpert(SimulatedExpert):
         self._speed = speed
         self._at = start
         """Place of the probe before the tour; None = no place yet."""
-        self._tour: list[Measured] = []
+        self._tour: list[Measurement] = []
 
-    def _measure(self, places: Sequence[int], seconds: float) -> list[Measured]:
+    def _measure(self, places: Sequence[int], seconds: float) -> list[Measurement]:
         begins = self._call_off(seconds)
         wanted = list(dict.fromkeys(places))
         if self._at is None and wanted:
@@ -215,13 +215,13 @@ class RevisitExpert(SimulatedExpert):
             first = self._seconds(self._at, wanted)
         between = np.array([self._seconds(place, wanted) for place in wanted])
         now, before = begins, None
-        tour: list[Measured] = []
+        tour: list[Measurement] = []
         for index in short_tour(between.reshape(len(wanted), len(wanted)), first).order.tolist():
             takes = float(first[index] if before is None else between[before, index])
             if math.isinf(takes):
                 continue
             now += takes
-            tour.append(Measured(now, wanted[index]))
+            tour.append(Measurement(now, wanted[index]))
             before = index
         self._tour = tour
         return tour

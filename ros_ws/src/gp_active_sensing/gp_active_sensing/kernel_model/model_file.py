@@ -29,8 +29,8 @@ from gp_active_sensing.kernel_model.schema import (
     CorruptModelError,
     HeaderReader,
     check_plain,
-    first_look,
     pack,
+    read_header,
     unpack,
 )
 from gp_active_sensing.kernels.composite import Composite
@@ -98,7 +98,7 @@ def model_mark(path: Path) -> str:
 def model_from(data: bytes, source: str = "the model") -> KernelModel:
     """Return the model in the bytes of a file; see `read_model`."""
     try:
-        _check_version(first_look(data), source)
+        _check_version(read_header(data), source)
         arrays = unpack(data)
         header = _parsed(arrays.pop(HEADER, np.empty(0, np.uint8)).tobytes())
         if header.get("digest") != _digest(header, arrays):

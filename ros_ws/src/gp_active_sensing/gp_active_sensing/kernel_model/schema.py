@@ -228,7 +228,7 @@ def pack(arrays: Mapping[str, np.ndarray[Any, Any]]) -> bytes:
     return whole.getvalue()
 
 
-def first_look(data: bytes) -> bytes:
+def read_header(data: bytes) -> bytes:
     """Return the header of an .npz; ignore other entries, which a later version may change.
 
     Returns:

@@ -61,7 +61,7 @@ class BlockedPlaces:
         why = f"no nearer for {patience:g} s"
         shut = self._shut_before(probe, now_ns, why)
         if probe.plan is not None:
-            self.give_up(probe, now_ns, why)
+            self.abandon(probe, now_ns, why)
             return shut
         probe.progress.forget()  # the end place cannot be blocked: warn again after the same time
         logger.warning(
@@ -75,14 +75,14 @@ class BlockedPlaces:
     def refuse(self, probe: ProbeState, now_ns: int, why: str) -> bool:
         """Abandon a drive that a controller refuses; return whether a move was blocked."""
         shut = self._shut_before(probe, now_ns, why)
-        self.give_up(probe, now_ns, why)
+        self.abandon(probe, now_ns, why)
         return shut
 
-    def give_up(self, probe: ProbeState, now_ns: int, why: str) -> None:
+    def abandon(self, probe: ProbeState, now_ns: int, why: str) -> None:
         """Drop the probe's present decision, and block its place."""
         assert probe.plan is not None
         place = probe.plan.waypoints[0]
-        probe.give_up(now_ns)
+        probe.drop_decision(now_ns)
         self.add(place, now_ns, why, probe.name)
 
     def add(self, place: int, now_ns: int, why: str, probe: str) -> None:
@@ -169,7 +169,7 @@ class BlockedPlaces:
         here, metres = probe.standing(), probe.ingestion.metres
         drive = probe.drive
         drive.note(here)
-        if not drive.far(metres):
+        if not drive.is_too_long(metres):
             return False
         move = move_left_out(self._loop.topology, drive, here, metres)
         if move is None:
@@ -229,5 +229,5 @@ class BlockedPlaces:
         unread = self._unread(probe)
         ways = loop.whole.ways_from(at)
         unread &= np.isfinite(ways.seconds) & ~np.isfinite(loop.topology.ways_from(at).seconds)
-        fits = allowed(BudgetConstraint(loop.whole, probe.left), ways, unread.astype(np.int64))
+        fits = allowed(BudgetConstraint(loop.whole, probe.remaining), ways, unread.astype(np.int64))
         return bool((unread & fits).any())

@@ -50,20 +50,20 @@ def set_budget(
                 stamp_ns=mission.now_ns,
             )
         )
-        take_budget(mission, budget)
+        apply_budget(mission, budget)
         mission.loop.set_aims(aim, aims)
-        mission.decisions.give_up()
+        mission.decisions.cancel()
         left = mission.loop.remaining.readings
         if left is not None:
             left = max(0, left - mission.keep_passed(left))
             under_way = [probe for probe in mission.fleet.present if probe.plan is not None]
             for probe in sorted(under_way, key=lambda probe: probe.stages.number)[left:]:
-                probe.give_up(mission.now_ns)
+                probe.drop_decision(mission.now_ns)
         mission.choose_again()
         mission.inbox.wake()
 
 
-def take_budget(mission: Mission, budget: Budget) -> None:
+def apply_budget(mission: Mission, budget: Budget) -> None:
     """Set the total budget, and subtract the readings and drives so far."""
     mission.budget = budget
     readings = budget.readings
@@ -110,8 +110,8 @@ def change_map(
                 stamp_ns=mission.now_ns,
             )
         )
-        take_map(mission, places, fresh, further)
-        mission.decisions.give_up()
+        apply_map(mission, places, fresh, further)
+        mission.decisions.cancel()
         for probe in mission.fleet.present:
             plan = probe.plan or probe.stages.home
             here = probe.standing()
@@ -134,7 +134,7 @@ def change_map(
         mission.inbox.wake()
 
 
-def take_map(
+def apply_map(
     mission: Mission, places: LivePlaces, fresh: Belief, further: Mapping[str, Belief]
 ) -> None:
     """Replace the map in the engine and the matcher; for the arguments see `change_map`."""
@@ -166,7 +166,7 @@ def leave(mission: Mission, name: str, why: str = "asked to leave") -> str:
             mission.decisions.forget(mission.probes[name])
             if why == OFF_LIST:
                 mission.probes[name].forget_messages()
-            mission.rest_no_more()
+            mission.wake_resting()
             mission.inbox.wake()
         return problem
 

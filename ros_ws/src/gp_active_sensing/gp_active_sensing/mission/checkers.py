@@ -33,7 +33,7 @@ class GoalChecker:
         """Restart the waiting time at the next check."""
         self._since_ns = None
 
-    def left(self, now_ns: int) -> float:
+    def remaining(self, now_ns: int) -> float:
         """Return the remaining waiting time [s], which is `timeout` before the wait begins."""
         waited = 0.0 if self._since_ns is None else 1e-9 * (now_ns - self._since_ns)
         return self.timeout - waited if waited < self.timeout else self.timeout
@@ -92,7 +92,7 @@ class ProgressChecker:
             return False
         here = self._at(pose)
         cell = tuple(math.floor(c / (_CELL * step)) for c in here.tolist())
-        left = self.left(plan)
+        left = self.remaining(plan)
         nearer = left <= self._least - step
         if nearer:
             self._least = left
@@ -107,7 +107,7 @@ class ProgressChecker:
             return np.array([pose.x, pose.y, matcher.stretch * pose.z])
         return np.array([pose.x, pose.y])
 
-    def left(self, plan: Plan) -> float:
+    def remaining(self, plan: Plan) -> float:
         """Return the remaining length of a plan's way [m]; infinite before the first pose.
 
         For a probe that is at no place of the way, the length of the whole way is returned.
@@ -186,7 +186,7 @@ class GroundMonitor:
         matcher = self._ingestion.matcher
         return matcher.snap_distance if matcher.has_lines else matcher.spacing
 
-    def look(self) -> bool:
+    def check(self) -> bool:
         """Check the newest pose; return whether an alarm has begun."""
         pose = self._ingestion.track.newest
         if pose is None or abs(pose.stamp_ns - self._looked_ns) < 1e9 * _LOOK_SECONDS:

@@ -73,7 +73,7 @@ class ClockMonitor:
         self._before: tuple[int, float] | None = None
         """Last time of the node's clock [ns], and the monotonic time just before it [s]."""
 
-    def look(self) -> tuple[int, int]:
+    def read(self) -> tuple[int, int]:
         """Return the time of the node's clock and its jump since the last call [ns].
 
         The jump is the clock's advance minus the upper bound on the time since the last call. The

@@ -56,14 +56,14 @@ class Decisions:
         self._clock = clock
         self._journal = journal
 
-    def give_up(self) -> None:
+    def cancel(self) -> None:
         """Discard the plan that is being computed."""
         self.number += 1
         self.running = False
         self.refusal = ""
         self.open = None
         if self.consulting is not None:
-            self.consulting.give_up()
+            self.consulting.cancel()
 
     def forget(self, probe: ProbeState) -> None:
         """Discard the plan that is being computed for a probe that has left the mission."""
@@ -73,7 +73,7 @@ class Decisions:
         if self.open is not None and self.open.probe == probe.name:
             self.open = None
         if self.consulting is not None and not self.fleet.waiting:
-            self.consulting.give_up()
+            self.consulting.cancel()
 
     def next_job(self, now_ns: int) -> DecisionRequest | None:
         """Return the next planning job; None if no decision is due or a job is running."""
@@ -185,7 +185,7 @@ class Decisions:
         )  # fmt: skip
         return True
 
-    def take(self, job: DecisionRequest, plan: Plan, now_ns: int) -> bool:
+    def adopt(self, job: DecisionRequest, plan: Plan, now_ns: int) -> bool:
         """Use the plan of a finished job unless the plan is obsolete; return whether it is used."""
         self.running = False
         probe = self.fleet.probes[job.probe]
@@ -202,7 +202,7 @@ class Decisions:
             self.refusal = refusal
             self.round.add(probe.name)
             return False
-        if plan.waypoint is not None and not self._still_holds(probe, plan.waypoint, job.loop):
+        if plan.waypoint is not None and not self._is_valid(probe, plan.waypoint, job.loop):
             self.round.add(probe.name)
             return False  # the place has been read since the request: decide again
         self.last_plan = probe.last_plan = plan
@@ -224,7 +224,7 @@ class Decisions:
             probe.resting = plan.reason or "nothing is left to observe"
         return True
 
-    def _still_holds(self, probe: ProbeState, waypoint: int, asked: SensingLoop) -> bool:
+    def _is_valid(self, probe: ProbeState, waypoint: int, asked: SensingLoop) -> bool:
         pending = self.fleet.pending(probe)
         read = probe.observed[waypoint] and not asked.reservations.is_due(waypoint, probe.lead)
         if read or waypoint in pending:
@@ -242,7 +242,7 @@ class Decisions:
                 at=probe.at,
                 where=probe.whereabouts(),
                 again=self.loop.reservations.is_due(plan.path[-1], probe.lead),
-                left=probe.left_in_all,
+                left=probe.remaining_in_all,
                 stamp_ns=now_ns,
             )
         )
@@ -284,7 +284,7 @@ class Decisions:
 
 def _spare(probe: ProbeState, now_ns: int) -> float:
     """Return how long a probe may wait and still reach its end place within its budget [s]."""
-    left, loop = probe.left, probe.loop
+    left, loop = probe.remaining, probe.loop
     if left.seconds is None:
         return math.inf
     spare = left.seconds - probe.stages.owed(now_ns, probe.ingestion.metres).seconds

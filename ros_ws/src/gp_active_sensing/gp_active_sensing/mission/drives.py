@@ -53,7 +53,7 @@ class DriveRecord:
         self.plan, self.passed, self.begun_ns = plan, -1, now_ns
         self.start = probe.standing() if probe.at is None else probe.at
         self.metres, self.spacing = probe.ingestion.metres, probe.ingestion.matcher.spacing
-        self.left = probe.left.minus(cost=probe.stages.owed(now_ns, self.metres))
+        self.left = probe.remaining.minus(cost=probe.stages.owed(now_ns, self.metres))
         spacing = self.spacing
         self._next = _FAR * plan.cost.metres + _FAR_STEPS * spacing
 
@@ -62,7 +62,7 @@ class DriveRecord:
         if self.plan is not None and place in self.plan.path[self.passed + 1 :]:
             self.passed = self.plan.path.index(place, self.passed + 1)
 
-    def far(self, metres: float) -> bool:
+    def is_too_long(self, metres: float) -> bool:
         """Return whether the drive is far longer than planned at an odometer of `metres` [m]."""
         driven = metres - self.metres
         if self.plan is None or driven < self._next:

@@ -152,18 +152,18 @@ class ExpertQueries:
         self.books.settle()
         self._outgoing = ()
 
-    def give_up(self) -> None:
+    def cancel(self) -> None:
         """Discard the query of a decision that will not be taken."""
         self._number += 1
         self._finding, self._job = False, None
         if self.books.open and self.books.places:
             self._journal(ExpertAsked(given_up=True, stamp_ns=self._now_ns))
-        self.books.give_up()
+        self.books.cancel()
         self._outgoing, self.until = (), None
 
     # -- answers -----------------------------------------------------------------------------------
 
-    def take(self, raw: RawAnswer, now_ns: int) -> bool:
+    def process_answer(self, raw: RawAnswer, now_ns: int) -> bool:
         """Use an answer, or count its rejection; return whether it is used."""
         try:
             reading = self._checked(raw, now_ns)
@@ -196,9 +196,9 @@ class ExpertQueries:
         self._loop.inform([reading])
         self.books.note(reading)
         if not self.books.missing:
-            self._look(reading.stamp_ns)
+            self._advance_belief(reading.stamp_ns)
 
-    def _look(self, now_ns: int) -> None:
+    def _advance_belief(self, now_ns: int) -> None:
         """Update the belief to the time of an answer, both live and after a restart."""
         self._loop.advance(now_ns)
         try:
@@ -219,7 +219,7 @@ class ExpertQueries:
     def replay_query(self, event: ExpertAsked) -> None:
         """Restore a query from before a restart."""
         if event.given_up:
-            self.books.give_up()
+            self.books.cancel()
         else:
             self._begin(event.places, event.time_ns)
 

@@ -34,7 +34,7 @@ from gp_active_sensing.mission.poses import PoseTrack
 from gp_active_sensing.mission.probe import ProbeState
 from gp_active_sensing.mission.recording import Recorder, check_exports
 from gp_active_sensing.mission.restore import MissionRestorer
-from gp_active_sensing.mission.run_dirs import AUTO, Events, choose_run, give_back
+from gp_active_sensing.mission.run_dirs import AUTO, Events, choose_run, release
 from gp_active_sensing.mission.sorties import Sortie
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.base import Policy, asks_expert, drift_of
@@ -210,11 +210,11 @@ class _Builder:
         earlier = None if self.open_run is None else self.open_run()
         self.kept = _effective(self.config, self.scenario)
         if earlier is not None:
-            undo.callback(give_back, earlier.run, begun=not earlier.count)
+            undo.callback(release, earlier.run, begun=not earlier.count)
             return earlier.run, [], earlier
         now = datetime.now(timezone.utc).astimezone()
         run, events = choose_run(self.config.run_dir, self.kept, now, resume=resume)
-        undo.callback(give_back, run, begun=not events)
+        undo.callback(release, run, begun=not events)
         return run, events, None
 
     def _map(

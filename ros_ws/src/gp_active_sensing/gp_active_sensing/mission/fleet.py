@@ -90,7 +90,7 @@ class Fleet:
         for name, probe in self.probes.items():
             if not probe.gone.startswith((SILENT, MUTE, CHANGING)):
                 continue
-            loop, left = probe.loop, probe.left_in_all
+            loop, left = probe.loop, probe.remaining_in_all
             unread = ~probe.observed
             unread[list(loop.unavailable)] = False
             readings = loop.readings_for(name, self.pending(probe))
@@ -133,7 +133,7 @@ class Fleet:
         # The dictionary is replaced, since other threads may iterate over the old one.
         self.probes = {**self.probes, probe.name: probe}
 
-    def pose_came(self, probe: ProbeState, stamp_ns: int, now_ns: int) -> None:
+    def record_pose(self, probe: ProbeState, stamp_ns: int, now_ns: int) -> None:
         """Record a pose of a probe, which takes part from its first usable pose on."""
         newest = probe.ingestion.track.newest
         if newest is None or newest.stamp_ns < stamp_ns:
@@ -151,7 +151,7 @@ class Fleet:
 
     def spoke(self, probe: ProbeState, now_ns: int) -> None:
         """Record a reading of a probe; a probe with a silent sensor rejoins."""
-        if probe.ingestion.holds_pose and probe.name in self._last_ns:
+        if probe.ingestion.poses_only_in_motion and probe.name in self._last_ns:
             self._last_ns[probe.name] = now_ns  # a standing probe sends no poses
         if probe.gone.startswith(MUTE):
             self._join(probe, now_ns)
@@ -234,7 +234,7 @@ class Fleet:
             probe.resting = ""
 
     def _leave(self, probe: ProbeState, why: str, now_ns: int) -> None:
-        probe.give_up(now_ns)
+        probe.drop_decision(now_ns)
         self._note(probe, why, now_ns)
         logger.warning("%s leaves the mission (%s)", probe.name, why)
 

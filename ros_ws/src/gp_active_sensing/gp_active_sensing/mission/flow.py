@@ -84,7 +84,7 @@ class PassedPlaces:
             if visit.place == reading.location and visit.stage.value is None:
                 visit.stage = replace(visit.stage, value=reading.value)
 
-    def take_read(self) -> list[Stage]:
+    def pop_read(self) -> list[Stage]:
         """Remove and return the stages whose place has been read."""
         observed = self._loop.belief_of(self._lead).observed
         read = [visit.stage for visit in self._visits if observed[visit.place]]
@@ -92,7 +92,7 @@ class PassedPlaces:
             self._drop(stage)
         return read
 
-    def take_all(self) -> list[Stage]:
+    def pop_all(self) -> list[Stage]:
         """Remove and return all stages."""
         found = [visit.stage for visit in self._visits]
         for stage in found:

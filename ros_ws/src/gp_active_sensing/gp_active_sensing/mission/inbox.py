@@ -162,7 +162,7 @@ class Inbox:
             self._condition.wait_for(lambda: len(self) or self._awake, timeout=seconds)
             self._awake = False
 
-    def take(self, most: int | None = None) -> list[Envelope]:
+    def pop(self, most: int | None = None) -> list[Envelope]:
         """Remove and return at most `most` messages, oldest first; None = all."""
         with self._condition:
             taken = list(itertools.islice(iter(self._pop, None), most))

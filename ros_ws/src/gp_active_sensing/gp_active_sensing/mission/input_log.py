@@ -112,7 +112,7 @@ class InputLog:
         self._sink(frame)
 
 
-def taken_of(entry: Sequence[Any]) -> tuple[str, Message, float]:
+def parse_used(entry: Sequence[Any]) -> tuple[str, Message, float]:
     """Return the probe, the message and its time in the queue [s] from an entry of ``took``.
 
     Raises:

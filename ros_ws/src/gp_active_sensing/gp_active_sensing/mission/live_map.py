@@ -109,7 +109,7 @@ class LiveMap:
         """Coordinate frame of the map."""
         return self.places.topology.frame
 
-    def take(self, mission: Mission, found: GridMap) -> bool:
+    def adopt(self, mission: Mission, found: GridMap) -> bool:
         """Use a newer map, unless it is unusable; return whether the places have changed."""
         with self._lock:
             self.received += 1
@@ -159,7 +159,7 @@ class LiveMap:
                 f"occupied; expected {event.places} and {event.closed}"
             )
             raise ValueError(msg)
-        changes.take_map(mission, places, update.fresh, update.further)
+        changes.apply_map(mission, places, update.fresh, update.further)
         self.places = places
 
     def _update(self, found: GridMap) -> MapUpdate | None:
@@ -202,7 +202,9 @@ class MapFeed(Generic[T]):
             self._newest = message
             self._changed.notify_all()
 
-    def take(self, wait: Callable[[threading.Condition, float], object] | None = None) -> T | None:
+    def wait_for_map(
+        self, wait: Callable[[threading.Condition, float], object] | None = None
+    ) -> T | None:
         """Wait until a message is due; return the newest message, or None after `close`.
 
         `wait` replaces `Condition.wait` in tests.
@@ -210,7 +212,7 @@ class MapFeed(Generic[T]):
         waits = wait or (lambda changed, seconds: changed.wait(seconds))
         with self._changed:
             while self._open:
-                left = self._left()
+                left = self._remaining_seconds()
                 if self._newest is not None and left <= 0.0:
                     message, self._newest = self._newest, None
                     self._taken_at = self._clock()
@@ -218,7 +220,7 @@ class MapFeed(Generic[T]):
                 waits(self._changed, left if self._newest is not None else 1.0)
             return None
 
-    def _left(self) -> float:
+    def _remaining_seconds(self) -> float:
         if self._taken_at is None:
             return 0.0
         return self._taken_at + self._period - self._clock()

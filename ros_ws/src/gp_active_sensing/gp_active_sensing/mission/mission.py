@@ -87,7 +87,7 @@ class GrowingMap(Protocol):
     refused: Counter[str]
     problem: str
 
-    def take(self, mission: Mission, found: GridMap) -> bool:
+    def adopt(self, mission: Mission, found: GridMap) -> bool:
         """Use a newer map, unless it is unusable; return whether the places have changed."""
 
     def refuse(self, word: str, why: str) -> None:
@@ -236,7 +236,7 @@ class Mission:
             stage = self.decisions.stage
             logger.log(loudness(reason), "paused at stage %d (%s)", stage, reason)
             self._set_state("paused", reason)
-            self.decisions.give_up()
+            self.decisions.cancel()
             return ""
 
     def resume(self, who: str = "asked to") -> str:
@@ -244,21 +244,21 @@ class Mission:
         with self.lock:
             changing = [probe for probe in self.probes.values() if probe.sortie.waiting]
             if self.state == "running" and changing:
-                self._take_in(changing)
+                self._readmit(changing)
                 return ""
             if self.state != "paused":
                 return f"the mission is {self.state}, not paused" + self._reason_text()
             logger.info("resumed at stage %d (%s)", self.decisions.stage, who)
-            self._take_in(changing)
+            self._readmit(changing)
             for probe in self.probes.values():
                 probe.at = None  # the probe may have moved during the pause
                 probe.send_again = True
                 probe.sent_ns = self.now_ns
-            self.rest_no_more()
+            self.wake_resting()
             self._resume_probes()
             return ""
 
-    def _take_in(self, changing: Sequence[ProbeState]) -> None:
+    def _readmit(self, changing: Sequence[ProbeState]) -> None:
         for probe in changing:
             probe.end_change(self.now_ns)
             if probe.gone:
@@ -340,7 +340,7 @@ class Mission:
         if self._decides and self.blocked.open_moves(now_ns):
             self.choose_again()
         steps: list[MissionOutput] = []
-        messages = deque(() if self._messages_wait() else self.inbox.take(BATCH))
+        messages = deque(() if self._messages_wait() else self.inbox.pop(BATCH))
         try:
             while messages:
                 message = messages.popleft()
@@ -384,9 +384,9 @@ class Mission:
             if self.state != "ended":
                 probe.note_charge(message.what.level, self.now_ns)
             return
-        probe.take([message])
+        probe.process([message])
         if isinstance(message.what, Pose):
-            self.fleet.pose_came(probe, message.what.stamp_ns, self.now_ns)
+            self.fleet.record_pose(probe, message.what.stamp_ns, self.now_ns)
         elif is_reading_of(message, probe.lead):
             self.fleet.spoke(probe, self.now_ns)
         if self._decides and not more:
@@ -395,14 +395,14 @@ class Mission:
     def _use_answer(self, answer: RawAnswer) -> Iterator[MissionOutput]:
         if self.consulting is None:
             self.unknown_senders["expert"] += 1
-        elif self.consulting.take(answer, self.now_ns) and self._decides:
+        elif self.consulting.process_answer(answer, self.now_ns) and self._decides:
             if job := self._next_job():
                 yield MissionOutput(job)
 
     def _every_so_often(self) -> Iterator[MissionOutput]:
         most = max(1, BATCH // max(1, len(self._catching_up)))
         for probe in self.probes.values():
-            probe.take([], most)
+            probe.process([], most)
             if probe.gone == LEFT + OFF_LIST and len(probe.ingestion.track):
                 probe.forget_messages()  # these messages are older than the probe's removal
             for intake in probe.ingestion.intakes:
@@ -414,7 +414,7 @@ class Mission:
         if any(probe.ingestion.catch_up.hands_on for probe in self.probes.values()):
             self.inbox.wake()  # the next messages are processed at once
         for probe in self.probes.values():
-            if probe.ground.look():
+            if probe.ground.check():
                 self._lose_ground(probe)
         self._note_status()
         if self._holds_probes:
@@ -424,8 +424,8 @@ class Mission:
         if self._last_words:
             self._last_words = False
             for stage in self._settled():
-                yield MissionOutput(replace(self.look(), finished=stage))
-            yield MissionOutput(replace(self.look(), last=True))
+                yield MissionOutput(replace(self.preview(), finished=stage))
+            yield MissionOutput(replace(self.preview(), last=True))
         elif not self._decides:
             if job := self._show():
                 yield MissionOutput(job)
@@ -442,7 +442,7 @@ class Mission:
         if silent := self.fleet.miss_silent(self.now_ns):
             for probe in silent:
                 self.decisions.forget(probe)
-            self.rest_no_more()
+            self.wake_resting()
         if not self.decisions.running and not self.fleet.waiting:
             for probe in self.fleet.present:
                 if self._has_more(probe):
@@ -452,7 +452,7 @@ class Mission:
                 self._avoid_shut_moves()
             elif why := probe.overdrawn(self.now_ns):
                 logger.warning("%s: another place is chosen", why)
-                probe.give_up(self.now_ns)
+                probe.drop_decision(self.now_ns)
             elif probe.home and probe.sortie.due:
                 self._change_battery(probe)
                 continue
@@ -474,7 +474,7 @@ class Mission:
 
     def _avoid_shut_moves(self) -> None:
         """Drop all decisions and drives that use a move blocked in the map."""
-        self.decisions.give_up()
+        self.decisions.cancel()
         for probe in self.fleet.present:
             plan, here = probe.plan or probe.stages.home, probe.standing()
             if plan is None:
@@ -484,7 +484,7 @@ class Mission:
                 way = (here, *way)
             if is_cut(self.loop.topology, way, ()):
                 probe.call_back(self.now_ns)
-        self.rest_no_more()
+        self.wake_resting()
 
     def _miss_passed(self) -> bool:
         """Record the results of passed places; return whether a place got no reading in time."""
@@ -526,7 +526,7 @@ class Mission:
             self._last_words = self._end_if_done()
         finished = probe.finished
         if driving and finished is not None and finished.value is None and probe.plan is None:
-            self.rest_no_more()  # other probes may use the reading
+            self.wake_resting()  # other probes may use the reading
         if again is not None:
             yield MissionOutput(again=again, probe=probe.name)
         elif (leg := probe.advance()) is not None:
@@ -595,12 +595,12 @@ class Mission:
         if accepted == self._shown or recently or self.decisions.running or self.showing:
             return None
         self.showing = True
-        return replace(self.look(), finished=next(iter(self._settled()), None))
+        return replace(self.preview(), finished=next(iter(self._settled()), None))
 
     def _note_shown(self) -> None:
         self._shown, self._shown_at = self.loop.used, self._clock()
 
-    def look(self) -> DecisionRequest:
+    def preview(self) -> DecisionRequest:
         """Return a planning job that shows the belief and computes no decision."""
         with self.lock:
             self._note_shown()
@@ -656,7 +656,7 @@ class Mission:
         logger.warning("%s", what)
         self.fleet.set_out_of_action(probe, CHANGING, self.now_ns)
         self.decisions.forget(probe)
-        self.rest_no_more()
+        self.wake_resting()
 
     @property
     def _waits_for_batteries(self) -> Iterator[str]:
@@ -671,7 +671,7 @@ class Mission:
             return
         self.fleet.set_out_of_action(probe, f"{why}; its next reading brings it back", self.now_ns)
         self.decisions.forget(probe)
-        self.rest_no_more()
+        self.wake_resting()
 
     def _note_status(self) -> None:
         now = self._clock()
@@ -694,7 +694,7 @@ class Mission:
         with self.lock:
             if job.number != self.decisions.number or self.state != "running":
                 return False
-            used = self.decisions.take(job, plan, self.now_ns)
+            used = self.decisions.adopt(job, plan, self.now_ns)
             if used and plan.waypoint is not None:
                 self.nothing_since_ns = None
                 if self.reason.endswith((AGAIN, AWAY, GROWS, TO_COME)):
@@ -761,14 +761,14 @@ class Mission:
         with self.lock:
             self._last_words = False
             if self.state != "ended":
-                for message in self.inbox.take():
+                for message in self.inbox.pop():
                     if self.trace is not None:
                         self.trace.used(message)
                     if isinstance(message.what, RawAnswer):
                         if self.consulting is not None:
-                            self.consulting.take(message.what, self.now_ns)
+                            self.consulting.process_answer(message.what, self.now_ns)
                     elif message.probe in self.probes and not isinstance(message.what, RawBattery):
-                        self.probes[message.probe].take([message])
+                        self.probes[message.probe].process([message])
                     else:
                         self.unknown_senders[message.probe] += 1
                 for probe in self.probes.values():
@@ -777,7 +777,7 @@ class Mission:
                         probe.settle_all()
                     else:
                         probe.settle_read()
-                self.decisions.give_up()
+                self.decisions.cancel()
                 self._end(reason, over=over)
             unrecorded: list[Stage] = []
             for probe in self.probes.values():
@@ -787,7 +787,7 @@ class Mission:
 
     # -- new decisions --------------------------------------------------------------------------
 
-    def rest_no_more(self) -> None:
+    def wake_resting(self) -> None:
         """Request a new decision for each resting probe, since a place may be available now."""
         for probe in self.probes.values():
             if probe.resting and not probe.home:
@@ -796,7 +796,7 @@ class Mission:
 
     def choose_again(self) -> None:
         """Request a new decision for all probes that rest or have turned to the end place."""
-        self.rest_no_more()
+        self.wake_resting()
         if self.loop.remaining.readings == 0:
             return
         for probe in self.fleet.present:

@@ -165,7 +165,7 @@ class PoseTrack:
             return None
         return _between(before, following, stamp_ns)
 
-    def may_come(self, stamp_ns: int) -> bool:
+    def expects_pose(self, stamp_ns: int) -> bool:
         """Return whether all poses are older than a stamp [ns], so that a later pose may come."""
         return not self._stamps or self._stamps[-1] < stamp_ns
 

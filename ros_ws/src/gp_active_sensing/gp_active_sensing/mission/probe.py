@@ -40,11 +40,11 @@ from gp_active_sensing.records.events import (
     BatteryNoted,
     Event,
     Moved,
+    ProbePosition,
     ProbeStatus,
     ReturnBegun,
     SortieChanged,
     VisitMissed,
-    Whereabouts,
 )
 from gp_active_sensing.types import BoolArray, Budget, Clock, Cost, Plan, Reading
 
@@ -157,7 +157,7 @@ class ProbeState:
     @property
     def is_still(self) -> bool:
         """True if the probe need not move and its localisation sends poses only in motion."""
-        return self.ingestion.holds_pose and (
+        return self.ingestion.poses_only_in_motion and (
             self.target is None or self.arrival.inside(self.target)
         )
 
@@ -173,12 +173,12 @@ class ProbeState:
         return None if pose is None else (pose.x, pose.y)
 
     @property
-    def left(self) -> Budget:
+    def remaining(self) -> Budget:
         """Remaining budget of this sortie, with the readings left in the mission."""
-        return self.sortie.limit(self.left_in_all)
+        return self.sortie.limit(self.remaining_in_all)
 
     @property
-    def left_in_all(self) -> Budget:
+    def remaining_in_all(self) -> Budget:
         """Remaining budget: readings left in the mission, metres and seconds left to the probe."""
         return replace(self.own_budget, readings=self.loop.remaining.readings)
 
@@ -198,7 +198,7 @@ class ProbeState:
         """Return the budget of the later sorties; None = the battery lasts for the mission."""
         if not self.sortie.limited or self.own_budget.end is None:
             return None
-        return Sorties(self.left_in_all.minus(cost=owed), self.sortie.fresh())
+        return Sorties(self.remaining_in_all.minus(cost=owed), self.sortie.fresh())
 
     def renew(self, number: int) -> None:
         """Begin sortie `number` with another battery."""
@@ -235,12 +235,12 @@ class ProbeState:
         config = self.config
         self.arrival.timeout = config.reading_timeout + config.settle + self.ingestion.delay
 
-    def take(self, messages: Collection[Message], most: int = BATCH) -> list[Reading]:
+    def process(self, messages: Collection[Message], most: int = BATCH) -> list[Reading]:
         """Use the probe's messages; return the accepted readings."""
         if messages:
             self.last_message = self._clock()
         self.sensor.record(messages)
-        accepted = self.ingestion.take(messages, most)
+        accepted = self.ingestion.process(messages, most)
         self.remember(accepted)
         return accepted
 
@@ -264,11 +264,11 @@ class ProbeState:
         for reading in used:
             self.passed.note(reading)
 
-    def whereabouts(self) -> Whereabouts:
+    def whereabouts(self) -> ProbePosition:
         """Return the probe's position and odometer for an event."""
         counted = self.ingestion.counted
         pose = None if counted is None else (counted.stamp_ns, counted.x, counted.y)
-        return Whereabouts(self.ingestion.metres, pose, self.ingestion.odometer.memory)
+        return ProbePosition(self.ingestion.metres, pose, self.ingestion.odometer.memory)
 
     def status(self) -> ProbeStatus:
         """Return the probe's position and counts of rejected messages for an event."""
@@ -444,7 +444,7 @@ class ProbeState:
 
     def settle_read(self) -> list[Stage]:
         """Return the passed stages whose readings have arrived, and queue them for recording."""
-        read = self.passed.take_read()
+        read = self.passed.pop_read()
         for stage in read:
             self.stages.settle(stage)
         return read
@@ -452,7 +452,7 @@ class ProbeState:
     def settle_all(self) -> None:
         """Queue all passed stages for recording at the end of the mission."""
         self.settle_read()
-        for stage in self.passed.take_all():
+        for stage in self.passed.pop_all():
             self.stages.settle(stage)
 
     def miss_passed(self, place: int, now_ns: int) -> None:
@@ -471,7 +471,7 @@ class ProbeState:
             return None  # the probe may not have reached the place
         return place
 
-    def give_up(self, now_ns: int) -> None:
+    def drop_decision(self, now_ns: int) -> None:
         """Drop the present decision and charge the driven metres."""
         if self.plan is not None or self.stages.home is not None:
             self._charge(now_ns)
@@ -482,7 +482,7 @@ class ProbeState:
         """Request a new decision, even if the probe rests or is at its end place."""
         if self.home:
             self._charge(now_ns)
-        self.give_up(now_ns)
+        self.drop_decision(now_ns)
         self.home, self.resting = False, ""
 
     def _charge(self, now_ns: int, plan: Plan | None = None, *, given_up: bool = True) -> None:
@@ -504,7 +504,7 @@ class ProbeState:
         self.stages.home = plan
         self._begin_drive(plan, now_ns)
 
-    def rest_of(self, plan: Plan) -> float:
+    def remaining_way(self, plan: Plan) -> float:
         """Return the remaining length of a plan's way [m].
 
         For a probe off this way, return the length of the map's way to the plan's last place.
@@ -513,7 +513,7 @@ class ProbeState:
         if here is not None and here not in plan.path:
             cost = self.loop.topology.ways_to(plan.path[-1], "metres").costs[here]
             return math.inf if cost is None else cost.metres
-        return self.progress.left(plan)
+        return self.progress.remaining(plan)
 
     def overdrawn(self, now_ns: int) -> str:
         """Return why the probe must not continue to its waypoint; "" = it may continue.
@@ -521,7 +521,7 @@ class ProbeState:
         A probe that has used more than planned must turn back when the remaining budget does not
         cover its way and the way home. Seconds count only for a battery with a limit in seconds.
         """
-        plan, drive, left = self.plan, self.drive, self.left
+        plan, drive, left = self.plan, self.drive, self.remaining
         if plan is None or left.end is None or drive.plan is not plan:
             return ""
         metres, planned = self.ingestion.metres, plan.cost
@@ -531,7 +531,7 @@ class ProbeState:
         driven = Cost(metres - drive.metres, 1e-9 * (now_ns - drive.begun_ns))
         if have.metres is None and not by_time:
             return ""
-        rest = self.rest_of(plan)
+        rest = self.remaining_way(plan)
         ways = self.loop.topology.ways_to(left.end, "metres")
         home = ways.costs[plan.path[-1]] or Cost(math.inf, math.inf)
         if self.loop.speed is not None:
@@ -572,7 +572,7 @@ class ProbeState:
         if self.needs_start:
             self.own_budget = replace(self.own_budget, end=at)
 
-    def rest_of_place(self, at: int | None) -> Cost:
+    def remaining_of_place(self, at: int | None) -> Cost:
         """Return the cost of the rest of the present road segment; 0 for other places.
 
         On a road the next decision is taken halfway along a segment. The rest of the segment is
@@ -592,8 +592,8 @@ class ProbeState:
         The cost since the last stage and the rest of a road segment are subtracted from the budget.
         """
         copy, owed = self.loop.snapshot(), self.stages.owed(now_ns, self.ingestion.metres)
-        owed = owed.plus(self.rest_of_place(self.at))
-        copy.remaining = self.left.minus(cost=owed)
+        owed = owed.plus(self.remaining_of_place(self.at))
+        copy.remaining = self.remaining.minus(cost=owed)
         copy.sorties = self.sorties_left(owed)
         return copy
 

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from gp_active_sensing.belief import Belief
-from gp_active_sensing.belief.leave_one_out import Explained
+from gp_active_sensing.belief.leave_one_out import PlacePredictability
 from gp_active_sensing.belief.mixture import Mixture, most_probable
 from gp_active_sensing.belief.promise import to_record
 from gp_active_sensing.errors import ActiveSensingError, ConfigError
@@ -84,7 +84,7 @@ class Recorder:
         self.written: tuple[str, ...] = ()
         """Names of the map files that were written last."""
         if run is not None:
-            run.hold()
+            run.open_files()
         self._config = config
         self.truth = known.truth
         self.scorer = None if known.truth is None else Scorer(known.truth, known.sensor)
@@ -311,10 +311,10 @@ class Recorder:
         return summary
 
     @property
-    def _newest_explained(self) -> Explained:
+    def _newest_explained(self) -> PlacePredictability:
         """Return the leave-one-out score in the newest record, even of an earlier process."""
         figures = self.stages.figures
-        return Explained.of_record(figures[-1] if figures else {})
+        return PlacePredictability.of_record(figures[-1] if figures else {})
 
     @property
     def explained_so_far(self) -> float | None:

@@ -40,6 +40,7 @@ from gp_active_sensing.records.events import (
     Moved,
     MoveShut,
     PlaceBlocked,
+    ProbePosition,
     ReadingGated,
     ReadingUsed,
     ReturnBegun,
@@ -48,7 +49,6 @@ from gp_active_sensing.records.events import (
     StateChanged,
     StatusNoted,
     VisitMissed,
-    Whereabouts,
 )
 from gp_active_sensing.records.journal import kinds_of
 from gp_active_sensing.types import Cost
@@ -101,7 +101,7 @@ class MissionRestorer:
         self._recorded = recorder.stages.stages
         try:
             for number, line in enumerate(lines, start=1):
-                self._take(number, line)
+                self._apply_line(number, line)
         finally:
             recorder.muted = mission.loop.restoring = False
         self._finish()
@@ -115,7 +115,7 @@ class MissionRestorer:
             "no folder" if recorder.run is None else recorder.run.path,
         )
 
-    def _take(self, number: int, line: Mapping[str, Any]) -> None:
+    def _apply_line(self, number: int, line: Mapping[str, Any]) -> None:
         kind = str(line.get("event"))
         try:
             if kind in _ONCE and line == self._before:
@@ -350,7 +350,7 @@ class MissionRestorer:
 
     def _budget(self, event: BudgetChanged) -> None:
         self._asked = None
-        changes.take_budget(self._mission, event.budget)
+        changes.apply_budget(self._mission, event.budget)
         if event.error_of:
             self._mission.loop.set_aims(event.aim, event.aims)
 
@@ -383,7 +383,7 @@ class MissionRestorer:
             self._whereabouts(probe, status.where)
             probe.ingestion.recall(status.rejected)
 
-    def _whereabouts(self, probe: ProbeState, where: Whereabouts | None) -> None:
+    def _whereabouts(self, probe: ProbeState, where: ProbePosition | None) -> None:
         if where is None:
             msg = "it does not say where the probe is"
             raise ValueError(msg)

@@ -148,7 +148,7 @@ def choose_run(
 
 
 @dataclass(frozen=True, order=True)
-class _Begun:
+class _FoundMission:
     """Mission in a run directory; missions are ordered by age.
 
     Args:
@@ -163,7 +163,7 @@ class _Begun:
     closed: bool = field(compare=False)
 
 
-def _begun(folder: Path) -> list[_Begun]:
+def _begun(folder: Path) -> list[_FoundMission]:
     """Return the missions in a folder, newest first."""
     found = []
     for path in folder.glob("*"):
@@ -182,7 +182,9 @@ def _begun(folder: Path) -> list[_Begun]:
         if size:  # empty after a kill at the start
             order = first.get("order", 0)
             closed = _event(last).get("event") in ("end", "stopped")
-            found.append(_Begun(order if isinstance(order, int) else 0, changed_ns, path, closed))
+            found.append(
+                _FoundMission(order if isinstance(order, int) else 0, changed_ns, path, closed)
+            )
     return sorted(found, reverse=True)
 
 
@@ -221,7 +223,7 @@ def _belief_of(config: Mapping[str, Any]) -> BeliefConfig:
     return from_mapping(BeliefConfig, config.get("belief"), path="belief")
 
 
-def give_back(run: RunDirectory | None, *, begun: bool) -> None:
+def release(run: RunDirectory | None, *, begun: bool) -> None:
     """Release an unused run directory; remove it if it is new (`begun`)."""
     if run is None:
         return

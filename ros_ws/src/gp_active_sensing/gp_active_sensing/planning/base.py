@@ -130,7 +130,7 @@ class QueriesExpert(Protocol):
 
 
 @runtime_checkable
-class PlansBatch(Protocol):
+class BatchPolicy(Protocol):
     """Policy that chooses the next places of several probes together."""
 
     def plan_batch(
@@ -153,7 +153,7 @@ class PlansBatch(Protocol):
 
 
 @runtime_checkable
-class Explains(Protocol):
+class ExplainingPolicy(Protocol):
     """Policy that explains its plans in words.
 
     Any policy may have the attributes `unit` and `bounded`. `unit` is the unit of the values in the

@@ -33,7 +33,7 @@ class FeasibleMove(NamedTuple):
     route: Route
     reads: tuple[int, ...]
 
-    def left(self, budget: Budget) -> Budget:
+    def remaining(self, budget: Budget) -> Budget:
         """Return `budget` after the drive and its readings."""
         return budget.minus(readings=len(self.reads), cost=self.route.cost)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from gp_active_sensing.errors import ActiveSensingError
 from gp_active_sensing.planning import policies
-from gp_active_sensing.planning.base import Explains
+from gp_active_sensing.planning.base import ExplainingPolicy
 from gp_active_sensing.types import CandidateValue, Plan
 from gp_active_sensing.util.wording import brief
 
@@ -24,7 +24,7 @@ def why(plan: Plan, names: Sequence[str], policy: str) -> str:
         policy: name of the policy; "" = unknown.
     """
     cls, unit = _class_of(policy), value_unit(policy)
-    if isinstance(cls, Explains):
+    if isinstance(cls, ExplainingPolicy):
         return cls.explain(plan, names)
     place = plan.waypoints[0]
     chosen = next((c for c in plan.candidates if c.location == place), None)

@@ -35,7 +35,7 @@ _ANSWER_SHOWN = 80
 """Largest number of characters of a wrong answer in a message."""
 ENOUGH = 5
 """Number of starts in a row without an answer after which a program is not started again."""
-_RUNNING: dict[tuple[int, int], Running] = {}
+_RUNNING: dict[tuple[int, int], PlannerProcess] = {}
 """Programs by process id and id of the policy object, so that each mission has its own program."""
 _LOCK = threading.Lock()
 _UNLIMITED = 60.0
@@ -177,7 +177,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass
-class Running:
+class PlannerProcess:
     """Program of a policy, running or not.
 
     Args:
@@ -238,13 +238,13 @@ class Running:
                 program.close()
 
 
-def running_of(policy: object) -> Running:
+def running_of(policy: object) -> PlannerProcess:
     """Return the program of a policy. The program ends with the policy, or with this process."""
     key = (os.getpid(), id(policy))
     with _LOCK:
         found = _RUNNING.get(key)
         if found is None:
-            found = _RUNNING[key] = Running()
+            found = _RUNNING[key] = PlannerProcess()
             weakref.finalize(policy, _forget, key)
         return found
 

@@ -360,7 +360,7 @@ class RandomChoice:
 
     @staticmethod
     def explain(plan: Plan, names: Sequence[str]) -> str:
-        """Return a sentence about the choice; see `Explains`."""
+        """Return a sentence about the choice; see `ExplainingPolicy`."""
         return f"Chosen at random: {called(names[plan.waypoints[0]])}."
 
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:

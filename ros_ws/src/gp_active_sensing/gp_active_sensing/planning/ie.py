@@ -227,7 +227,7 @@ def _walk(
         gain = _information(variance[:, where], noise)
         best = int(first_best(weights @ gain, floor=NAT))
         pick, here = int(where[best]), int(candidates[best])
-        budget = drives[best].left(budget) if drives else budget
+        budget = drives[best].remaining(budget) if drives else budget
         total += gain[:, best]
         d = C[:, pick] - np.einsum("jl,jlm->lm", downdates[:j, :, pick], downdates[:j])
         d /= np.sqrt(variance[:, pick] + noise)[:, None]

@@ -13,7 +13,7 @@ from gp_active_sensing.belief import Belief
 from gp_active_sensing.config import param
 from gp_active_sensing.errors import PlanningError
 from gp_active_sensing.planning.budget import BudgetConstraint
-from gp_active_sensing.planning.routes.base import Ask, BuiltRoute, RoutePolicy
+from gp_active_sensing.planning.routes.base import Ask, PlannedRoute, RoutePolicy
 from gp_active_sensing.planning.routes.boustrophedon import CORNERS, Ground, Rows, rows_of
 from gp_active_sensing.planning.routes.distances import distances_of, unit_of
 from gp_active_sensing.planning.routes.follow import RouteDrive, fits, trip_of
@@ -244,7 +244,7 @@ class Lawnmower(RoutePolicy):
         """True if the budget determines the spacing of the rows."""
         return self.spacing is None
 
-    def build_route(self, ask: Ask) -> BuiltRoute:
+    def build_route(self, ask: Ask) -> PlannedRoute:
         """Return the densest rows that fit into the budget."""
         ground = Ground(ask.request.topology, np.isfinite(ask.reach.ways.seconds))
         found = densest_rows(
@@ -260,5 +260,5 @@ class Lawnmower(RoutePolicy):
             known=ask.earlier,
         )
         if found is None:
-            return BuiltRoute(())
-        return BuiltRoute(found.laid.places, found.expanded, found.stopped)
+            return PlannedRoute(())
+        return PlannedRoute(found.laid.places, found.expanded, found.stopped)

@@ -180,7 +180,7 @@ class MapVariance:
                 found[row] = float(np.trace(dpotrs(factor, shared, lower=1)[0]))
         return found
 
-    def given(self, which: IntArray) -> MapVariance:
+    def after(self, which: IntArray) -> MapVariance:
         """Return the map error after readings at the places A with the indices `which` (k,).
 
         The new S is ``S - K S_A· - S_·A Kᵀ + K S_AA Kᵀ`` with ``K = C_·A (C_AA + σ² I)⁻¹``.
@@ -339,7 +339,7 @@ def _map_error(
         belief.marginals_under(targets.places, which)[1] @ targets.weights,
     )
     if before.size:
-        found = found.given(np.searchsorted(everything, before))
+        found = found.after(np.searchsorted(everything, before))
         found = found.at(np.searchsorted(everything, places))
     return found, which
 

@@ -37,7 +37,7 @@ class QuantityBelief:
     link: str | None = AUTO
 
 
-class Sought(NamedTuple):
+class TargetError(NamedTuple):
     """Target error for the map of a quantity; the main quantity has number 0."""
 
     number: int
@@ -104,11 +104,11 @@ class PlanRequest:
         return (self.belief, *(q.belief for q in self.others))
 
     @property
-    def sought(self) -> tuple[Sought, ...]:
+    def sought(self) -> tuple[TargetError, ...]:
         """Target errors of the maps. The mission ends when all are met; () = no target."""
         aims = (self.aim, *(q.aim for q in self.others))
         pairs = enumerate(zip(self.beliefs, aims, strict=True))
-        return tuple(Sought(i, belief, aim) for i, (belief, aim) in pairs if aim is not None)
+        return tuple(TargetError(i, belief, aim) for i, (belief, aim) in pairs if aim is not None)
 
     @property
     def under_way(self) -> tuple[int, ...]:

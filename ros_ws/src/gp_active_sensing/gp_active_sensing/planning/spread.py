@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from gp_active_sensing.planning.budget import BudgetConstraint
-from gp_active_sensing.planning.routes.base import Ask, BuiltRoute, RoutePolicy
+from gp_active_sensing.planning.routes.base import Ask, PlannedRoute, RoutePolicy
 from gp_active_sensing.planning.routes.distances import (
     PartDistances,
     distances_of,
@@ -57,19 +57,19 @@ class FarthestPoints:
         if covered:
             self._away = self._apart.nearest(sorted(covered))
         if begin is not None:
-            self._take(begin)
+            self._select(begin)
         elif not covered and open_.any():
             x = topology.points
             from_middle = np.round(np.linalg.norm(x - x[open_].mean(axis=0), axis=1), 6)
-            self._take(int(np.argmin(np.where(open_, from_middle, np.inf))))
+            self._select(int(np.argmin(np.where(open_, from_middle, np.inf))))
 
     def first(self, count: int) -> list[int]:
         """Return the first `count` places of the order, or all if there are fewer."""
         while len(self.found) < count and self._open.any():
-            self._take(int(np.argmax(np.where(self._open, np.round(self._away, 6), -1.0))))
+            self._select(int(np.argmax(np.where(self._open, np.round(self._away, 6), -1.0))))
         return self.found[:count]
 
-    def _take(self, place: int) -> None:
+    def _select(self, place: int) -> None:
         self.found.append(place)
         self._open[place] = False
         # A search beyond the largest present distance changes nothing.
@@ -95,9 +95,9 @@ class Spread(RoutePolicy):
 
     repeats: ClassVar[bool] = True
 
-    def build_route(self, ask: Ask) -> BuiltRoute:
+    def build_route(self, ask: Ask) -> PlannedRoute:
         """Return the best tour that fits into the budget."""
-        found = _Laying(ask)
+        found = _RouteSearch(ask)
         points = ask.request.topology.points
         best: tuple[float, tuple[int, ...]] | None = None
         for share in _SHARES:
@@ -109,10 +109,10 @@ class Spread(RoutePolicy):
             if len(places) >= _MANY or found.stopped or not found.limited:
                 break
         places = () if best is None else best[1]
-        return BuiltRoute(places, max(found.expanded, 1), found.stopped)
+        return PlannedRoute(places, max(found.expanded, 1), found.stopped)
 
 
-class _Laying:
+class _RouteSearch:
     def __init__(self, ask: Ask) -> None:
         self.ask, self.request = ask, ask.request
         topology, remaining = ask.request.topology, ask.request.remaining

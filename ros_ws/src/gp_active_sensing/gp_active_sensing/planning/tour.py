@@ -17,7 +17,7 @@ from gp_active_sensing.planning.request import PlanRequest
 from gp_active_sensing.planning.routes.base import Pass, next_pass, parts_only
 from gp_active_sensing.planning.routes.follow import nearest_plan, next_plan, unread_of
 from gp_active_sensing.planning.routes.tours import (
-    Driven,
+    FeasibleRoute,
     RouteDriver,
     best_of,
     design_routes,
@@ -97,7 +97,7 @@ class Tour:
 
     @staticmethod
     def explain(plan: Plan, names: Sequence[str]) -> str:
-        """Return sentences about the chosen route and the other routes; see `Explains`."""
+        """Return sentences about the chosen route and the other routes; see `ExplainingPolicy`."""
         start = on_route("Next on the best route found", plan, names)
         if not plan.routes:
             return f"{start}."
@@ -127,7 +127,7 @@ class Tour:
         if _no_time(request.limit):
             kept = next_plan(routes.mine(at), request, reach=reach, deadline_hit=True)
             if kept is not None:
-                mine, left = routes.mine(at), _after(routes.left_of_pass(at), kept, unread)
+                mine, left = routes.mine(at), _after(routes.remaining_of_pass(at), kept, unread)
                 routes = routes.with_mine(at, kept.waypoints[0], mine, routes.renewed, left)
                 return replace(kept, seconds=clock() - started), routes.state()
         elsewhere: Collection[int] = (*request.pending, *routes.of_others(at))
@@ -151,7 +151,7 @@ class Tour:
             whole = replace(sorties.whole, readings=share.readings)
             sorties = replace(sorties, whole=whole)
         driver = RouteDriver(request, reach, unread, share, error, group_of, sorties)
-        room = _Room(driver, request.limit, clock, started)
+        room = _ComputingLimits(driver, request.limit, clock, started)
         new: Pass | None = None
         if sought and (
             parts_only(driver, sought, few, elsewhere) or not _restrict_to_pass(driver, routes)
@@ -168,7 +168,7 @@ class Tour:
             routes = replace(routes, renewed=None)
         renewed: _Left | None
         if new is not None and new.stops:
-            route, renewed = driver.drive(new.stops), _left(driver)
+            route, renewed = driver.drive(new.stops), _remaining(driver)
             weighed = [(_PASS, route)]
         else:
             weighed, renewed = self._weigh(driver, routes, room)
@@ -218,14 +218,14 @@ class Tour:
         return replace(remaining, readings=readings)
 
     def _weigh(
-        self, driver: RouteDriver, routes: _Routes, room: _Room
-    ) -> tuple[list[tuple[str, Driven]], _Left | None]:
+        self, driver: RouteDriver, routes: _Routes, room: _ComputingLimits
+    ) -> tuple[list[tuple[str, FeasibleRoute]], _Left | None]:
         """Return (kind, route) pairs, the chosen route first, and the budget at the last search."""
         mine = routes.mine(driver.at)
         last = driver.drive(driver.distances.corners(mine)) if mine else None
         if last is not None and not last.reads:
             last = None
-        left, then = _left(driver), routes.renewed
+        left, then = _remaining(driver), routes.renewed
         if last is not None and then is not None and _has_more(left, 1.0 - self.renew, then):
             return self._improved(driver, _LAST, last, room), then
         most = len(driver.field.places)
@@ -233,8 +233,8 @@ class Tour:
             most = min(most, driver.budget.readings)
         if last is not None and room.late():
             return [(_LAST, last)], then
-        rows: list[Driven] = []
-        designs: list[Driven] = []
+        rows: list[FeasibleRoute] = []
+        designs: list[FeasibleRoute] = []
         if room.brief():
             designs = design_routes(driver, most, room.for_larger(), _FIRST)
             rows = [] if room.late() else evenly_spaced(driver, room.more)
@@ -260,8 +260,8 @@ class Tour:
         return self._improved(driver, kind, best, room)[:1] + others, left
 
     def _improved(
-        self, driver: RouteDriver, kind: str, route: Driven, room: _Room
-    ) -> list[tuple[str, Driven]]:
+        self, driver: RouteDriver, kind: str, route: FeasibleRoute, room: _ComputingLimits
+    ) -> list[tuple[str, FeasibleRoute]]:
         """Return the improved route, if it is better, and the given route."""
         better = improved(driver, route, room.for_more(self.trials))
         if better is route:
@@ -269,7 +269,9 @@ class Tour:
         return [(f"{kind}, changed", better), (kind, route)]
 
 
-def _promised(driver: RouteDriver, weighed: list[tuple[str, Driven]]) -> tuple[RouteValue, ...]:
+def _promised(
+    driver: RouteDriver, weighed: list[tuple[str, FeasibleRoute]]
+) -> tuple[RouteValue, ...]:
     total = float(driver.field.weights @ driver.field.total)
     return tuple(
         RouteValue(kind, route.reads[0], len(route.reads), max(0.0, 1.0 - route.value / total))
@@ -284,7 +286,7 @@ def _percent(route: RouteValue) -> str:
 
 def _restrict_to_pass(driver: RouteDriver, routes: _Routes) -> bool:
     """Limit the driver to the rest of its pass. Return False if no reading fits into the pass."""
-    left, mine = routes.left_of_pass(driver.at), routes.mine(driver.at)
+    left, mine = routes.remaining_of_pass(driver.at), routes.mine(driver.at)
     if left is None or not mine:
         return False
     whole = driver.budget
@@ -347,7 +349,7 @@ class _Routes:
         goal = self._goal(at)
         return () if goal is None else self.by_goal[goal]
 
-    def left_of_pass(self, at: int | None) -> Budget | None:
+    def remaining_of_pass(self, at: int | None) -> Budget | None:
         goal = self._goal(at)
         return None if goal is None else self.passes.get(goal)
 
@@ -386,7 +388,7 @@ class _Routes:
         return _Routes(routes | {goal: reads}, renewed, self.pending, passes)
 
 
-class _Room:
+class _ComputingLimits:
     def __init__(self, driver: RouteDriver, limit: PlanLimit, clock: Clock, started: float) -> None:
         self.hit = False
         self._driver = driver
@@ -453,7 +455,7 @@ def _has_more(left: _Left, share: float, then: _Left) -> bool:
     return all(now is None or was is None or now > share * was for now, was in pairs)
 
 
-def _left(driver: RouteDriver) -> _Left:
+def _remaining(driver: RouteDriver) -> _Left:
     """Return the remaining budget; if nothing is limited, the number of unread places."""
     budget = driver.budget
     found = budget.metres, budget.seconds, budget.readings
@@ -462,7 +464,7 @@ def _left(driver: RouteDriver) -> _Left:
     return found
 
 
-def _at_once(driver: RouteDriver) -> Driven:
+def _at_once(driver: RouteDriver) -> FeasibleRoute:
     """Return the route to the place with the largest reduction of the map error per cost."""
     field = driver.field
     far = driver.distances.row(driver.at)[field.places] if driver.at is not None else 0.0

@@ -18,10 +18,10 @@ from gp_active_sensing.records.events import (
     EVENT_TYPES,
     Event,
     MissionStarted,
+    ProbePosition,
     ProbeStatus,
     ReadingEvent,
     StayRecord,
-    Whereabouts,
 )
 from gp_active_sensing.types import Budget, CandidateValue, Cost, Off, Plan, Reading, RouteValue
 
@@ -139,19 +139,19 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _write_where(where: Whereabouts) -> dict[str, Any]:
+def _write_where(where: ProbePosition) -> dict[str, Any]:
     pose = None if where.pose is None else list(where.pose)
     more = {"odometer_memory": list(where.memory)} if where.memory else {}
     return {"odometer": where.odometer, "pose": pose, **more}
 
 
-def _read_where(line: Line) -> Whereabouts:
+def _read_where(line: Line) -> ProbePosition:
     pose = line["pose"]
     if pose is not None:
         stamp_ns, x, y = pose
         pose = int(stamp_ns), float(x), float(y)
     memory = tuple(_finite(number) for number in line.get("odometer_memory", ()))
-    return Whereabouts(_at(line, "odometer"), pose, memory)
+    return ProbePosition(_at(line, "odometer"), pose, memory)
 
 
 def _write_status(status: ProbeStatus) -> dict[str, Any]:
@@ -284,7 +284,7 @@ _CODECS: dict[Any, _Codec] = {
     str: _Codec(str, str),
     bool: _Codec(bool, bool),
     Any: _Codec(_same, _same),
-    Whereabouts: _Codec(_write_where, _read_where, "odometer"),
+    ProbePosition: _Codec(_write_where, _read_where, "odometer"),
     ProbeStatus: _Codec(_write_status, _read_status),
     StayRecord: _Codec(_write_stay, _read_stay),
     Cost: _Codec(_write_cost, _read_cost, "metres"),

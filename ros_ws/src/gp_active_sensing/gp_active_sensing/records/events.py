@@ -15,7 +15,7 @@ from gp_active_sensing.types import Aim, Budget, Cost, Off, Plan, Reading
 _E = TypeVar("_E", bound="Event")
 
 
-class Whereabouts(NamedTuple):
+class ProbePosition(NamedTuple):
     """Position and odometer of a probe.
 
     Args:
@@ -32,7 +32,7 @@ class Whereabouts(NamedTuple):
 class ProbeStatus(NamedTuple):
     """Position and odometer of a probe, and the number of its unused readings by reason."""
 
-    where: Whereabouts
+    where: ProbePosition
     rejected: Mapping[str, int]
 
 
@@ -106,7 +106,7 @@ class StateChanged(Event):
     stamp_ns: int = field()
     state: str
     reason: str
-    probes: Mapping[str, Whereabouts] = field(default_factory=dict)
+    probes: Mapping[str, ProbePosition] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,7 +171,7 @@ class DecisionAsked(Event):
     pending: tuple[int, ...]
     passed: tuple[int, ...] = ()
     waiting: Mapping[str, int | None] = field(default_factory=dict)
-    where: Whereabouts | None = None
+    where: ProbePosition | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,7 +194,7 @@ class DecisionTaken(Event):
     plan: Plan
     policy_state: Any = None
     at: int | None = None
-    where: Whereabouts | None = None
+    where: ProbePosition | None = None
     foreseen: bool = False
     again: bool = False
     left: Budget | None = None
@@ -228,7 +228,7 @@ class ReturnBegun(Event):
     path: tuple[int, ...]
     cost: Cost
     at: int | None = None
-    where: Whereabouts | None = None
+    where: ProbePosition | None = None
     sortie: bool = False
 
     @property
@@ -268,7 +268,7 @@ class BatteryNoted(Event):
 
     KIND = "battery"
     level: float
-    where: Whereabouts
+    where: ProbePosition
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -284,7 +284,7 @@ class Moved(Event):
 
     KIND = "moved"
     cost: Cost
-    where: Whereabouts | None = None
+    where: ProbePosition | None = None
     went: int | None = None
     given_up: bool = False
     passed: bool = False
@@ -504,7 +504,7 @@ class RosterChanged(Event):
     ALWAYS = ("probe",)
     stamp_ns: int = field()
     why: str
-    where: Whereabouts
+    where: ProbePosition
 
 
 @dataclass(frozen=True, kw_only=True)

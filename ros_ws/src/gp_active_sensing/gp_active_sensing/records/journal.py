@@ -51,7 +51,7 @@ class Events(Sequence[Event]):
         self._begins, self._ends = array("q"), array("q")
         self._added: dict[int, Event] = {}
 
-    def take(self, begin: int, end: int, kind: str) -> None:
+    def add_line(self, begin: int, end: int, kind: str) -> None:
         """Add the event of the line from byte `begin` to byte `end` of the text."""
         self._begins.append(begin)
         self._ends.append(end)
@@ -60,7 +60,7 @@ class Events(Sequence[Event]):
     def add(self, event: Event) -> None:
         """Add an event that is not in the text."""
         self._added[len(self)] = event
-        self.take(0, 0, str(event.get("event")))
+        self.add_line(0, 0, str(event.get("event")))
 
     def __len__(self) -> int:
         return len(self._begins)
@@ -106,7 +106,7 @@ _HUGE = re.compile(rb"[eE]\+?\d{3}|\d{200}")
 
 
 @dataclass
-class Journalled:
+class JournalContents:
     """Contents of a journal.
 
     Args:
@@ -162,7 +162,7 @@ _DECODER = json.JSONDecoder(parse_constant=_finite)
 _STRICT = json.JSONDecoder(parse_constant=_finite, parse_float=_finite)
 
 
-def read_journal(path: Path, *, lines: bool = False) -> Journalled:
+def read_journal(path: Path, *, lines: bool = False) -> JournalContents:
     """Return the contents of a journal, with its lines if requested; a missing file is empty.
 
     Raises:
@@ -174,14 +174,14 @@ def read_journal(path: Path, *, lines: bool = False) -> Journalled:
         data = b""
     except OSError as error:
         raise cannot(path, "read", error) from error
-    found = Journalled(Events(data, _event))
+    found = JournalContents(Events(data, _event))
     for line in _walk(path, data, found):
         if lines:
             found.lines.append(line)
     return found
 
 
-def repair_journal(path: Path, *, until_damage: bool = False) -> Journalled:
+def repair_journal(path: Path, *, until_damage: bool = False) -> JournalContents:
     """Remove damaged lines and a half-written end from a journal; return the new contents.
 
     A damaged journal, or an end with zeros, is first copied to another file.
@@ -208,7 +208,7 @@ def repair_journal(path: Path, *, until_damage: bool = False) -> Journalled:
     return read_journal(path) if found.damage else dataclasses.replace(found, rest=b"")
 
 
-def _walk(path: Path, data: bytes, found: Journalled) -> Iterator[bytes]:
+def _walk(path: Path, data: bytes, found: JournalContents) -> Iterator[bytes]:
     """Yield the intact lines of a journal; set the other fields of `found`."""
     damaged: list[int] = []
     lost, position = 0, 0
@@ -241,7 +241,7 @@ def _walk(path: Path, data: bytes, found: Journalled) -> Iterator[bytes]:
             yield from _gap(found, damaged, number - 1)
             damaged, lost = [], 0
             found.number = number
-            found.events.take(position, end, sys.intern(str(item.get("event"))))
+            found.events.add_line(position, end, sys.intern(str(item.get("event"))))
             yield line + b"\n"
         position = end + 1
         if not damaged and not found.damage:
@@ -256,7 +256,7 @@ def _event(line: bytes) -> dict[str, Any]:
     return {} if found is None else found[0]
 
 
-def _gap(found: Journalled, damaged: list[int], before: int) -> Iterator[bytes]:
+def _gap(found: JournalContents, damaged: list[int], before: int) -> Iterator[bytes]:
     """Record the gap before an event; yield the line of the gap."""
     missing = before - found.number
     if damaged:

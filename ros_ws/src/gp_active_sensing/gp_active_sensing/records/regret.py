@@ -32,14 +32,14 @@ def objective_of(policy: Any, seek: str | None = None) -> str:
     Raises:
         ConfigError: policy and `seek` have opposite objectives.
     """
-    own = _own(policy)
+    own = _objective(policy)
     if seek is not None and own is not None and own != seek:
         msg = f"policy.objective: is {own}, and seek says {seek}; give both the same value"
         raise ConfigError(msg)
     return str(seek or own or "")
 
 
-def _own(policy: Any) -> str | None:
+def _objective(policy: Any) -> str | None:
     own = getattr(policy, "objective", None)
     return own if own in OBJECTIVES else None
 
@@ -120,7 +120,7 @@ def regret_of(
     objective = objective_of(loop.policy, seek)
     if truth is None or not objective:
         return None
-    bounded = not truth.changes and probes == 1 and _own(loop.policy) is not None
+    bounded = not truth.changes and probes == 1 and _objective(loop.policy) is not None
     if not (bounded and _any_place_next(loop)):
         return Regret(truth, objective)
     prior: Belief = loop.belief.copy()

@@ -19,15 +19,15 @@ import yaml
 
 from gp_active_sensing.belief.run_copy import MODEL
 from gp_active_sensing.errors import ConfigError, RunError, one_line
-from gp_active_sensing.records.held import LockedFiles
 from gp_active_sensing.records.journal import (
     Events,
-    Journalled,
+    JournalContents,
     read_journal,
     repair_journal,
     seal,
     unseal,
 )
+from gp_active_sensing.records.locked_files import LockedFiles
 from gp_active_sensing.types import Plan
 from gp_active_sensing.util.files import (
     LOCK,
@@ -80,7 +80,7 @@ class RunDirectory:
         self._files = LockedFiles(path, (CONFIG, MODEL))
         self._number: int | None = None
         """Number of the last event in the journal; None = not known yet."""
-        self._journalled: Journalled | None = None
+        self._journalled: JournalContents | None = None
         """Contents of the journal after its repair, stored until `journal` is called."""
 
     @classmethod
@@ -244,10 +244,10 @@ class RunDirectory:
         self.check()
         self._files.sync(JOURNAL)
 
-    def hold(self) -> None:
+    def open_files(self) -> None:
         """Open the existing files, so that `check` can restore them. Raises RunError on failure."""
         self.lock()
-        self._files.hold((CONFIG, MODEL, TRUTH, RECORDS, JOURNAL))
+        self._files.open_files((CONFIG, MODEL, TRUTH, RECORDS, JOURNAL))
 
     def check(self) -> None:
         """Restore files that were removed, renamed or replaced. Raises RunError on failure."""

@@ -1,5 +1,5 @@
 """Logged data as a source of readings, without ROS."""
 
-from gp_active_sensing.replay.bag import Bag, BagMessage, BagTopic, Loss
+from gp_active_sensing.replay.bag import Bag, BagMessage, BagTopic, SalvageResult
 
-__all__ = ["Bag", "BagMessage", "BagTopic", "Loss"]
+__all__ = ["Bag", "BagMessage", "BagTopic", "SalvageResult"]

@@ -51,7 +51,7 @@ class BagTopic:
 
 
 @dataclass(frozen=True)
-class Loss:
+class SalvageResult:
     """Result of salvaging a bag.
 
     Args:
@@ -79,7 +79,7 @@ class Bag:
     def __init__(self, path: Path | str, *, salvage: bool = False) -> None:
         self.path = _shipped(Path(path))
         self.salvage = salvage
-        self.loss: Loss | None = None
+        self.loss: SalvageResult | None = None
         """Result of salvaging; None without `salvage`."""
         self._stack = ExitStack()
         self._readers: list[Any] = []
@@ -136,7 +136,7 @@ class Bag:
             for file in files:
                 try:
                     with _explained(file, "cannot be salvaged"):
-                        out.take(file)
+                        out.copy(file)
                 except ReplayError as error:
                     damage.append(str(error))
             out.finish()
@@ -150,7 +150,7 @@ class Bag:
             self._stack = stack.pop_all()
         total = out.expected if expected is None else expected
         lost = None if total is None else max(0, total - out.read)
-        self.loss = Loss(out.read, lost, tuple(damage))
+        self.loss = SalvageResult(out.read, lost, tuple(damage))
 
     @property
     def topics(self) -> tuple[BagTopic, ...]:

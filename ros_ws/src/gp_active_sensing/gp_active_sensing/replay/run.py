@@ -51,7 +51,7 @@ Begin = Callable[[str, int], Progress]
 
 
 @dataclass(frozen=True)
-class Replayed:
+class ReplayResult:
     """Result of a replay."""
 
     run_dir: Path
@@ -67,7 +67,7 @@ def replay_bag(
     belief_only: bool = False,
     show: Show = lambda record: None,
     begin: Begin = lambda what, total: lambda read: None,
-) -> Replayed:
+) -> ReplayResult:
     """Replay a bag with the code of the node.
 
     A recorded mission is repeated and compared. With changed options, and for other bags, the
@@ -132,7 +132,7 @@ def replay_bag(
     return done
 
 
-def _nothing_used(done: Replayed, feed: TopicReader) -> ReplayError:
+def _nothing_used(done: ReplayResult, feed: TopicReader) -> ReplayError:
     why = [f"{count} {word}" for word, count in done.summary["rejected_by_reason"].items()]
     why += [f"{count} of {topic} undecodable" for topic, count in feed.unreadable.items()]
     msg = (
@@ -150,7 +150,7 @@ def _repeated(
     scenario: dict[str, Any] | None,
     show: Show,
     begin: Begin,
-) -> Replayed:
+) -> ReplayResult:
     clock = VirtualClock()
     maps, first = {}, None
     if config.map.topic:
@@ -228,7 +228,7 @@ class _Player:
             for envelope in self._feed.read(message, self._now_ns):
                 mission.inbox.put(envelope.what, self._clockwork(), envelope.probe)
         elif mission.map is not None and (found := maps.read(message)) is not None:
-            mission.map.take(mission, found)
+            mission.map.adopt(mission, found)
 
     @property
     def driven(self) -> Cost:
@@ -275,7 +275,7 @@ def _written(
     read: int,
     details: dict[str, Any],
     driven: Cost | None = None,
-) -> Replayed:
+) -> ReplayResult:
     """Write summary and final map; `driven` replaces the mission's driven metres and seconds."""
     recorder = parts.recorder
     if recorder.run is None:
@@ -298,7 +298,7 @@ def _written(
     recorder.run.write_summary(summary)
     recorder.close()
     write_whole(out / MAP, _map_text(parts))
-    return Replayed(out, summary)
+    return ReplayResult(out, summary)
 
 
 def _map_text(parts: MissionComponents) -> str:

@@ -37,7 +37,7 @@ Show = Callable[[Mapping[str, Any]], None]
 
 
 @dataclass
-class Gained:
+class StageInformation:
     """Information at the planned and the visited places, over stages with a reading [nat].
 
     Args:
@@ -61,7 +61,7 @@ class ReplayStages:
         self._show = show
         self._asked: dict[int, tuple[SensingLoop, tuple[int, ...]]] = {}
         """Engine and pending places at each decision whose stage is not complete."""
-        self.gained = Gained()
+        self.gained = StageInformation()
 
     def decided(self, loop: SensingLoop, pending: tuple[int, ...] = ()) -> None:
         """Store the belief and the pending places of the newest decision."""

@@ -48,7 +48,7 @@ class UnpackingLimit:
     def __init__(self, path: Path) -> None:
         self._most = self._left = FLOOR + RATIO * path.stat().st_size
 
-    def take(self, size: int) -> None:
+    def count(self, size: int) -> None:
         """Count unpacked bytes. Raises TooMuchError above the limit."""
         if not 0 <= size <= MOST_BYTES:
             msg = (
@@ -116,7 +116,7 @@ def check_chunks(reader: Any) -> None:
         allowance, offsets = UnpackingLimit(Path(storage.path)), set()
         for chunk in getattr(storage, "chunks", ()):
             if chunk.compression:
-                allowance.take(chunk.uncompressed_size)
+                allowance.count(chunk.uncompressed_size)
             if chunk.chunk_start_offset in offsets:
                 msg = f"its index names the chunk at byte {chunk.chunk_start_offset} twice"
                 raise TooMuchError(msg)
@@ -176,7 +176,7 @@ def _file(stream: IO[bytes], mode: str) -> Iterator[Any]:
 
         def read(size: int = -1) -> bytes:
             piece = bytes(unpacked.read(_STEP))
-            allowed.take(len(piece))
+            allowed.count(len(piece))
             return piece
 
         yield SimpleNamespace(read=read)
@@ -197,7 +197,7 @@ class Salvage:
         self._writer: Any = Writer(str(target))
         self._writer.start(profile="ros2")
 
-    def take(self, path: Path) -> None:
+    def copy(self, path: Path) -> None:
         """Copy the messages of a file.
 
         Raises:
@@ -343,7 +343,7 @@ def _unpacked(chunk: Any, missing: int, limit: UnpackingLimit, name: str, out: S
     if not chunk.compression:
         return data
     try:
-        limit.take(chunk.uncompressed_size)
+        limit.count(chunk.uncompressed_size)
         unpack = {"zstd": unzstd, "lz4": unlz4}[chunk.compression]
         return unpack(data, chunk.uncompressed_size)
     except Exception as error:

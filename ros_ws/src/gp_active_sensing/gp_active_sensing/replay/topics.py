@@ -226,7 +226,7 @@ class TopicReader:
                 msg = f"a message of {message.topic} has {len(message.data)} bytes, at most {most}"
                 raise ReplayError(msg)
             content = self._bag.decode(message)
-            found = [self._take(message.topic, *stream, content, now_ns) for stream in streams]
+            found = [self._convert(message.topic, *stream, content, now_ns) for stream in streams]
         except (ReplayError, AttributeError, TypeError, ValueError, OverflowError) as error:
             self.unreadable[message.topic] += 1
             if self.unreadable[message.topic] == 1:
@@ -235,7 +235,7 @@ class TopicReader:
             return []
         return [envelope for envelope in found if envelope is not None]
 
-    def _take(
+    def _convert(
         self, topic: str, probe: str, key: str, content: object, now_ns: int
     ) -> ProbeMessage | None:
         if key == "twist":

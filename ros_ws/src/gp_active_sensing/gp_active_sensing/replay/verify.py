@@ -26,7 +26,7 @@ from gp_active_sensing.mission.config import ActiveSensingConfig
 from gp_active_sensing.mission.factory import MissionComponents
 from gp_active_sensing.mission.fleet import LEFT
 from gp_active_sensing.mission.ingestion.pipeline import ASKED
-from gp_active_sensing.mission.input_log import taken_of
+from gp_active_sensing.mission.input_log import parse_used
 from gp_active_sensing.mission.live_parameters import adjust
 from gp_active_sensing.mission.requests import DecisionRequest, ExpertRequest
 from gp_active_sensing.records.event_lines import parse_events, to_line
@@ -250,7 +250,7 @@ class ReproducibilityCheck:
         self._set(frame["clock"])
         for entry in frame.get("took", ()):
             self.read += 1
-            probe, message, age = taken_of(entry)
+            probe, message, age = parse_used(entry)
             received = self._offset + float(frame["clock"]) - age
             self.parts.mission.inbox.put(message, received, probe)
         if "config" in frame:
@@ -282,7 +282,7 @@ class ReproducibilityCheck:
             case MapChanged():
                 self._job = None
                 if mission.map is not None:
-                    mission.map.take(mission, self._maps[event.mark])
+                    mission.map.adopt(mission, self._maps[event.mark])
             case RosterChanged() if event.why.startswith(LEFT):
                 changes.leave(mission, event.probe, event.why.removeprefix(LEFT))
             case RosterChanged() if not event.why:

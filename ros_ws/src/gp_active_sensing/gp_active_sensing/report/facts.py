@@ -21,7 +21,7 @@ _CALENDAR = 1_000_000_000 * 10**9
 
 
 @dataclass
-class Tally:
+class RunTotals:
     """Totals of the events of a run.
 
     Args:
@@ -38,14 +38,14 @@ class Tally:
     """Readings set aside as outliers, by probe and stamp, until a later event uses them."""
 
     @classmethod
-    def of(cls, events: Iterable[Event]) -> Tally:
+    def of(cls, events: Iterable[Event]) -> RunTotals:
         """Return the totals of events, in journal order."""
         found = cls()
         for event in events:
-            found.take(event)
+            found.add(event)
         return found
 
-    def take(self, event: Event) -> None:
+    def add(self, event: Event) -> None:
         """Add an event; O(1)."""
         if (time_ns := event.time_ns) > 0:
             self.first_ns = min(self.first_ns or time_ns, time_ns)
@@ -70,18 +70,18 @@ class Tally:
         return heapq.nsmallest(most, gated, key=lambda event: -(event.off or 0.0))
 
 
-def facts_of(data: RunData, tally: Tally) -> list[Fact]:
+def facts_of(data: RunData, tally: RunTotals) -> list[Fact]:
     """Return the facts in the order of the page."""
     return [fact for fact in _facts(data, tally) if fact[1]]
 
 
-def headline(data: RunData, tally: Tally) -> str:
+def headline(data: RunData, tally: RunTotals) -> str:
     """Return date, duration and sensor as one sentence; "" if all are unknown."""
     known = dict(facts_of(data, tally))
     return " · ".join(known[key] for key in ("date", "duration", "sensor") if key in known)
 
 
-def _facts(data: RunData, tally: Tally) -> Iterator[Fact]:
+def _facts(data: RunData, tally: RunTotals) -> Iterator[Fact]:
     if first := tally.first_ns:
         calendar = first >= _CALENDAR
         yield "date", _date(first, tally.last_ns) if calendar else ""
@@ -148,7 +148,7 @@ def _topic(section: Any) -> str:
     return f"{section['topic']}{kind}"
 
 
-def _limits(data: RunData, tally: Tally) -> str:
+def _limits(data: RunData, tally: RunTotals) -> str:
     if not tally.moved:
         return ""
     closed, opened = tally.moved["closed"], tally.moved["opened"]
@@ -158,7 +158,7 @@ def _limits(data: RunData, tally: Tally) -> str:
     return found if beyond is None else f"{found}; {beyond} places read beyond the limits"
 
 
-def _gated(tally: Tally) -> str:
+def _gated(tally: RunTotals) -> str:
     for wildest in tally.wildest(1):
         off = "" if wildest.off is None else f", {wildest.off:.1f} standard deviations off"
         return f"{tally.set_aside}; the farthest off was {wildest.reading.value:.4g}{off}"

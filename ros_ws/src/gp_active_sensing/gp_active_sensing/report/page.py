@@ -15,7 +15,7 @@ from gp_active_sensing.belief.prior import Log
 from gp_active_sensing.kernels import NONE
 from gp_active_sensing.planning.explain import called
 from gp_active_sensing.records.event_lines import parse_events
-from gp_active_sensing.report.facts import Tally, facts_of, headline, time_of
+from gp_active_sensing.report.facts import RunTotals, facts_of, headline, time_of
 from gp_active_sensing.report.finer import finer_map
 from gp_active_sensing.report.frame import PAGE, build_page, tile
 from gp_active_sensing.report.payload import build_payload, floor_of, scale_labels, scale_unit
@@ -67,7 +67,7 @@ def _fill(seen: Sequence[tuple[RunData, Reconstruction]], finer: Sequence[Any], 
     payload["further"] = [
         {k: v for k, v in one.items() if k not in ("places", "tracks")} for one in further
     ]
-    tally = Tally.of(parse_events(data.events))
+    tally = RunTotals.of(parse_events(data.events))
     return build_page(
         "run.html", SCRIPTS, payload,
         stages=stages_table(data), facts=facts_table(data, tally), config=config_text(data),
@@ -79,7 +79,7 @@ def slots(
     data: RunData,
     done: Reconstruction,
     payload: Mapping[str, Any],
-    tally: Tally,
+    tally: RunTotals,
     *,
     continues: bool = False,
 ) -> dict[str, str]:
@@ -119,7 +119,7 @@ def config_text(data: RunData) -> str:
     return html.escape(config)
 
 
-def facts_table(data: RunData, tally: Tally) -> str:
+def facts_table(data: RunData, tally: RunTotals) -> str:
     """Return the run's facts as an HTML table."""
     rows = "".join(
         f'<tr class="fact"><th class="text">{html.escape(what)}</th>'
@@ -134,7 +134,7 @@ GATED = 50
 """Largest number of rows in the table of readings set aside as outliers."""
 
 
-def _gated(tally: Tally) -> str:
+def _gated(tally: RunTotals) -> str:
     gated = tally.wildest(GATED)
     if not gated:
         return ""

@@ -116,7 +116,7 @@ def _tracks(data: RunData, done: Reconstruction) -> list[dict[str, Any]]:
         return []
     driven = GrowingTracks(float(np.ptp(data.topology.positions, axis=0).max()))
     for event in events:
-        driven.take(event)
+        driven.add(event)
     return pack_tracks(driven, done)
 
 

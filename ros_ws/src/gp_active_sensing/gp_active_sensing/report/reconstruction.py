@@ -28,7 +28,7 @@ from gp_active_sensing.records.events import (
 from gp_active_sensing.records.metrics import NO_SCORES, SCORES, Scorer
 from gp_active_sensing.report.source import RunData, load_run
 from gp_active_sensing.report.steps import (
-    JournalTeller,
+    BeliefUpdater,
     Reconstruction,
     ReportStep,
     StepEvents,
@@ -65,15 +65,15 @@ def replay(data: RunData) -> Reconstruction:
     shown = np.linspace(0, steps - 1, most).round().astype(int).tolist()
     growing = GrowingReconstruction(data, shown=shown if steps > 1 else None)
     growing.records(data.records)
-    growing.take(events)
+    growing.add(events)
     growing.finish()
     return growing.now()
 
 
-def _teller(data: RunData) -> JournalTeller:
+def _teller(data: RunData) -> BeliefUpdater:
     source = data.linked_to
     before = None if source is None else _teller(source)
-    return JournalTeller(data.fresh_belief(), data.topology, data.of, before)
+    return BeliefUpdater(data.fresh_belief(), data.topology, data.of, before)
 
 
 @dataclass
@@ -156,7 +156,7 @@ class GrowingReconstruction:
         """Update the linked quantity's model with all readings, as at the end of a mission."""
         self._changed |= self._teller.finish()
 
-    def take(self, events: Iterable[Event]) -> None:
+    def add(self, events: Iterable[Event]) -> None:
         """Add events, in journal order."""
         for event in events:
             if isinstance(event, DecisionTaken | ReturnBegun):
@@ -176,7 +176,7 @@ class GrowingReconstruction:
         if isinstance(event, ReadingUsed | ExpertAnswered):
             if event.reading.quantity != self.data.of:
                 if isinstance(event, ReadingUsed):
-                    list(self._teller.tell([event]))  # a linked quantity may use the reading
+                    list(self._teller.add([event]))  # a linked quantity may use the reading
                 return
         part = self.parts[-1]
         before = len(part.chunk.readings), len(part.chunk.answers)
@@ -184,8 +184,8 @@ class GrowingReconstruction:
         if isinstance(event, ReadingUsed | ExpertAnswered):
             readings = part.chunk.readings[before[0] :]
             answers = part.chunk.answers[before[1] :]
-            used = list(self._teller.tell(readings))
-            accepted = list(self._teller.tell(answers, expert=True))
+            used = list(self._teller.add(readings))
+            accepted = list(self._teller.add(answers, expert=True))
             part.used += used
             self.unused += len(readings) + len(answers) - len(used) - len(accepted)
             part.chunk.readings, part.chunk.answers = [], []  # the belief has these readings
@@ -195,7 +195,7 @@ class GrowingReconstruction:
         if not self.by_stage:
             self._merge_all()
             self.by_stage = True
-        self._look()
+        self._finish_stage()
         before = self.parts[-1].chunk.number
         number = event.stage if isinstance(event, DecisionTaken) else before + 1
         at = self._last if event.at is None else event.at
@@ -220,7 +220,7 @@ class GrowingReconstruction:
             return
         stamp = event.reading.stamp_ns
         if self._count % self._size == 0:
-            self._look()
+            self._finish_stage()
             self._begin(StepEvents(self._count))
             if len(self.parts) > 2 * GROUPS + 1:  # besides the first and the last step
                 self._merge_pairs()
@@ -253,7 +253,7 @@ class GrowingReconstruction:
             for part in with_map[1:-1:2]:
                 part.mean = part.std = part.truth = None
 
-    def _look(self) -> None:
+    def _finish_stage(self) -> None:
         if not self._changed:
             return
         self._changed = False
@@ -290,7 +290,7 @@ class GrowingReconstruction:
 
     def now(self) -> Reconstruction:
         """Return all steps so far."""
-        self._look()
+        self._finish_stage()
         steps, seconds = [], 0.0
         metres: dict[str, float] = {}
         for part in self.parts:
@@ -414,7 +414,7 @@ def map_of(
                 event if isinstance(event, ReadingUsed) else ReadingUsed(reading=event.reading)
             )
             accepted += event.reading.quantity == data.of
-            used += len(list(teller.tell([reading], expert=expert)))
+            used += len(list(teller.add([reading], expert=expert)))
     if accepted > used:
         logger.warning(
             "%s: %d of %d readings could not be used (not finite, out of range, or off the map)",

@@ -17,9 +17,9 @@ from gp_active_sensing.records.event_lines import parse_events
 from gp_active_sensing.records.events import (
     DecisionTaken,
     MissionEnded,
+    ProbePosition,
     ReadingUsed,
     ReturnBegun,
-    Whereabouts,
 )
 from gp_active_sensing.report.source import RunData, load_run
 from gp_active_sensing.topology.lookup import place_index
@@ -30,7 +30,7 @@ from gp_active_sensing.types import BoolArray
 class _ProbeAtEnd(NamedTuple):
     decision: DecisionTaken | ReturnBegun
     first: int | None
-    where: Whereabouts | None
+    where: ProbePosition | None
 
 
 def route_left(run_dir: Path, altitude: float = 0.0) -> dict[str, tuple[Point, list[Point]]]:
@@ -80,7 +80,7 @@ def _probes_of(data: RunData) -> tuple[dict[str, _ProbeAtEnd], BoolArray]:
             first = event.at if before is None else before.first
             probes[event.probe] = _ProbeAtEnd(event, first, event.where)
         where = getattr(event, "where", None)
-        if event.probe in probes and isinstance(where, Whereabouts):
+        if event.probe in probes and isinstance(where, ProbePosition):
             probes[event.probe] = probes[event.probe]._replace(where=where)
     if not probes:
         msg = f"{data.path}: no decision was taken yet; no route is left"

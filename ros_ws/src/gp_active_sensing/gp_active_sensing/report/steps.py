@@ -25,7 +25,7 @@ from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import FloatArray, Plan, Reading
 
 
-class JournalTeller:
+class BeliefUpdater:
     """Updater of a belief with the readings of a journal.
 
     Args:
@@ -40,7 +40,7 @@ class JournalTeller:
         belief: Belief,
         topology: Topology,
         quantity: str = "",
-        source: JournalTeller | None = None,
+        source: BeliefUpdater | None = None,
     ) -> None:
         self._template, self._source = belief, source
         self.belief: Belief = belief if source is None else belief.copy()
@@ -48,7 +48,7 @@ class JournalTeller:
         self._stays: dict[tuple[str, int], tuple[Reading, int]] = {}
         """Average and number of readings in the last stay of a probe at a place."""
 
-    def tell(
+    def add(
         self, readings: Sequence[ReadingUsed], *, expert: bool = False
     ) -> Iterator[tuple[int, float]]:
         """Add readings to the belief; yield (place, value) of each accepted reading."""
@@ -63,7 +63,7 @@ class JournalTeller:
             if place is None:
                 continue
             try:
-                is_new = self._tell(event, place, expert=expert)
+                is_new = self._add(event, place, expert=expert)
             except (ReadingError, IndexError):
                 continue
             if is_new:
@@ -71,7 +71,7 @@ class JournalTeller:
             yield place, reading.value
 
     def _add_source(self, event: ReadingUsed) -> None:
-        if self._source is not None and list(self._source.tell([event])):
+        if self._source is not None and list(self._source.add([event])):
             follow(self.belief, self._template, self._source.belief)
 
     def finish(self) -> bool:
@@ -79,7 +79,7 @@ class JournalTeller:
         source = self._source
         return source is not None and follow(self.belief, self._template, source.belief, now=True)
 
-    def _tell(self, event: ReadingUsed, place: int, *, expert: bool) -> bool:
+    def _add(self, event: ReadingUsed, place: int, *, expert: bool) -> bool:
         belief, stay = self.belief, (event.probe, place)
         now, count = event.average, 1 if event.stay is None else event.stay.count
         before, number = self._stays.get(stay, (now, count))

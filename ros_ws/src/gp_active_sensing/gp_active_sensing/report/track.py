@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from gp_active_sensing.records.events import (
     DecisionTaken,
     Event,
+    ProbePosition,
     ReadingUsed,
     ReturnBegun,
     StateChanged,
     StatusNoted,
-    Whereabouts,
 )
 
 MOST = 4000
@@ -54,7 +54,7 @@ class GrowingTracks:
         self._newest: dict[str, int] = {}
         self._decisions = self._readings = 0
 
-    def take(self, event: Event) -> None:
+    def add(self, event: Event) -> None:
         """Add the poses of an event."""
         self._decisions += isinstance(event, DecisionTaken | ReturnBegun)
         for probe, stamp_ns, x, y in poses_of(event):
@@ -97,6 +97,6 @@ def poses_of(event: Event) -> Iterator[tuple[str, int, float, float]]:
         yield from _pose(event.probe, getattr(event, "where", None))
 
 
-def _pose(probe: str, where: Whereabouts | None) -> Iterator[tuple[str, int, float, float]]:
+def _pose(probe: str, where: ProbePosition | None) -> Iterator[tuple[str, int, float, float]]:
     if where is not None and where.pose is not None:
         yield (probe, *where.pose)

@@ -247,7 +247,7 @@ class ActiveSensingNode(GuardedNode):
         if self._parts is not None and self._results is not None:
             for name, probe in self._parts.mission.probes.items():
                 if probe.target is not None and self._parts.mission.reason == DEACTIVATED:
-                    self._results.hold(name)
+                    self._results.publish_position(name)
 
     def _stop_work(self) -> None:
         if self._worker is None or self._parts is None:

@@ -253,7 +253,7 @@ class BagPlayer(GuardedNode):
                 taken = received - int(values["inbox"])
             except (KeyError, ValueError):
                 continue
-            self._note_taken(taken)
+            self._note_processed(taken)
 
     def _on_journal(self, message: String) -> None:
         """Count the messages that the listener reports as used (frames of `mission.input_log`)."""
@@ -262,9 +262,9 @@ class BagPlayer(GuardedNode):
             self._used += sum(len(frame.get("took", ())) for frame in frames)
         except (ValueError, AttributeError, TypeError):  # the topic belongs to another program
             return
-        self._note_taken(self._used)
+        self._note_processed(self._used)
 
-    def _note_taken(self, taken: int) -> None:
+    def _note_processed(self, taken: int) -> None:
         if taken > self._taken_in or self._taken_in_at is None:
             self._taken_in, self._taken_in_at = taken, time.monotonic()
 

@@ -63,7 +63,7 @@ def probe_status(
     pose = streams[probe_topic(probe.name, "pose")]
     reading = streams[reading_topic(probe, streams)]
     intakes = probe.ingestion.intakes
-    state, target, left = probe_state(probe), probe.target, probe.left_in_all
+    state, target, left = probe_state(probe), probe.target, probe.remaining_in_all
     why = (probe.gone or probe.resting).removeprefix(LEFT)
     waypoint = "" if target is None else probe.loop.topology.names[target]
     missing = ", ".join(stream.name for stream in (pose, reading) if not stream.count)
@@ -102,7 +102,7 @@ def probe_status(
 
 def sortie_values(probe: ProbeState) -> dict[str, object]:
     """Return number, remaining range and charge of the present sortie; {} = no sorties."""
-    sortie, left = probe.sortie, probe.left
+    sortie, left = probe.sortie, probe.remaining
     if not sortie.limited:
         return {}
     values: dict[str, object] = {"sortie": sortie.number}
@@ -210,7 +210,7 @@ class Diagnostics:
             if count != self._accepted.get(name, 0):
                 self._accepted[name], self._received_at[name] = count, now
         for stream in self.streams.values():
-            stream.look()
+            stream.update()
         if not self._node.is_active:
             self._active_at = None
         elif self._active_at is None:
@@ -290,7 +290,7 @@ class Diagnostics:
     def _mission_status(self) -> Any:
         mission = self._parts.mission
         probes = mission.probes
-        left = self._least_left()
+        left = self._smallest_remaining()
         with mission.lock:
             limits = mission.loop.limit_figures()
         values: dict[str, object] = {
@@ -355,9 +355,9 @@ class Diagnostics:
         targets = [(p.name, p.target) for p in self._parts.mission.probes.values()]
         return [f"{n}: {names[t]}" if n else names[t] for n, t in targets if t is not None]
 
-    def _least_left(self) -> Budget:
+    def _smallest_remaining(self) -> Budget:
         """Return the remaining budget; metres and seconds are minima over the probes."""
-        budgets = [probe.left_in_all for probe in self._parts.mission.probes.values()]
+        budgets = [probe.remaining_in_all for probe in self._parts.mission.probes.values()]
         metres = [b.metres for b in budgets if b.metres is not None]
         seconds = [b.seconds for b in budgets if b.seconds is not None]
         return Budget(budgets[0].readings, min(metres, default=None), min(seconds, default=None))

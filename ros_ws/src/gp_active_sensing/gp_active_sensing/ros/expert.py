@@ -106,7 +106,7 @@ class ExpertClient:
 
     def on_bytes(self, data: bytes) -> None:
         """Process a serialised answer if its size and the rate are within limits."""
-        self._gate.take(data, self._on_answers)
+        self._gate.process(data, self._on_answers)
 
     def _on_answers(self, message: PointCloud2) -> None:
         answers = answers_of(message, self._mission.loop.topology.n)

@@ -57,7 +57,7 @@ class JournalTopic:
             node.create_publisher(String, "~/journal", profile, event_callbacks=events)
         )
         mission = parts.mission
-        trace = InputLog(self._take, time.monotonic)
+        trace = InputLog(self._queue_frame, time.monotonic)
 
         def resolved(name: str, topics: Mapping[str, str]) -> dict[str, str]:
             found = {kind: probe_topic(name, topic) for kind, topic in topics.items() if topic}
@@ -98,7 +98,7 @@ class JournalTopic:
         """Record a changed configuration; the caller has locked the mission."""
         self._trace.changed(**to_mapping(config))
 
-    def _take(self, frame: dict[str, Any]) -> None:
+    def _queue_frame(self, frame: dict[str, Any]) -> None:
         """Queue a frame; publish the queue after `PERIOD`, or at once for an important event."""
         now = time.monotonic()
         with self._lock:

@@ -100,13 +100,13 @@ class MapTopic:
         self._thread.join(JOIN_SECONDS)
 
     def _run(self) -> None:
-        while (data := self._feed.take()) is not None:
+        while (data := self._feed.wait_for_map()) is not None:
             try:
-                self._take(data)
+                self._receive(data)
             except Exception:
                 logger.exception("a map of topic %s could not be used", self.name)
 
-    def _take(self, data: bytes) -> None:
+    def _receive(self, data: bytes) -> None:
         mission = self._mission
         try:
             found = self._read(data)
@@ -117,7 +117,7 @@ class MapTopic:
                 mission.map.refuse("unreadable", str(error))
             return
         if mission is not None and mission.map is not None:
-            if mission.map.take(mission, found):
+            if mission.map.adopt(mission, found):
                 self._changed()
             return
         try:

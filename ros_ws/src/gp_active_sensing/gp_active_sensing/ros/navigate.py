@@ -91,46 +91,48 @@ class Navigator:
         self._kind = find_action("NavigateThroughPoses" if through else "NavigateToPose")
         self._make_client = ActionClient if make_client is None else make_client
         self._clock = clock
-        self._couriers: dict[str, Courier] = {}
+        self._senders: dict[str, GoalSender] = {}
         for name in mission.probes:
             self.add_probe(name)
-        self._guard = node.create_guard_condition(node.guarded(self.look, "goals of Nav2"))
-        node.own(node.create_timer(LOOK_SECONDS, self.look))
+        self._guard = node.create_guard_condition(node.guarded(self.update, "goals of Nav2"))
+        node.own(node.create_timer(LOOK_SECONDS, self.update))
 
     def add_probe(self, name: str) -> None:
         """Create the action client of a probe."""
         action = self._action if self._action.startswith("/") else probe_topic(name, self._action)
         client = self._make_client(self._node, self._kind, action)
         # The dictionary is replaced, since the mission's threads may read the old one.
-        courier = Courier(self._node, self._mission, name, client, self._kind, action, self._clock)
-        self._couriers = {**self._couriers, name: courier}
+        sender = GoalSender(
+            self._node, self._mission, name, client, self._kind, action, self._clock
+        )
+        self._senders = {**self._senders, name: sender}
 
-    def go(self, probe: str, place: int, waypoints: Sequence[PoseStamped]) -> None:
+    def set_waypoints(self, probe: str, place: int, waypoints: Sequence[PoseStamped]) -> None:
         """Store a probe's next waypoints; may be called by any thread."""
-        self._couriers[probe].order(place, waypoints)
+        self._senders[probe].order(place, waypoints)
         self._guard.trigger()
 
-    def look(self) -> None:
+    def update(self) -> None:
         """Send, repeat or cancel the goals of all probes as needed."""
-        for courier in self._couriers.values():
-            courier.look()
+        for sender in self._senders.values():
+            sender.update()
 
     def state(self, probe: str) -> str:
         """Return a short text with the state of a probe's goal."""
-        courier = self._couriers.get(probe)
-        return "" if courier is None else courier.state
+        sender = self._senders.get(probe)
+        return "" if sender is None else sender.state
 
     def close(self) -> None:
         """Cancel running goals, unless the mission is over, and destroy the action clients."""
-        for courier in self._couriers.values():
+        for sender in self._senders.values():
             if self._mission.state != "ended":
-                courier.cancel()
-            courier.client.destroy()
-        self._couriers = {}
+                sender.cancel()
+            sender.client.destroy()
+        self._senders = {}
         self._node.destroy_guard_condition(self._guard)
 
 
-class Courier:
+class GoalSender:
     """Sender of one probe's goals; all methods except `order` run in the executor's thread."""
 
     def __init__(
@@ -179,7 +181,7 @@ class Courier:
             self._orders += 1
             self._order = self._orders, place, waypoints
 
-    def look(self) -> None:
+    def update(self) -> None:
         """Send a new or due goal; cancel the goal when the probe must stop."""
         order = self._order
         if self._mission.state == "paused" or self._probe.gone:
@@ -196,7 +198,7 @@ class Courier:
         due = self._again_at is not None and self._clock() >= self._again_at
         if not self.client.server_is_ready():
             if self._handle is not None or self._waiting:
-                logger.warning("%sNav2 has ended, and its goal is lost", self._whose)
+                logger.warning("%sNav2 has ended, and its goal is lost", self._label)
                 self._handle, self._waiting = None, False
                 self._attempt += 1
                 self._again_at = self._clock()
@@ -206,7 +208,7 @@ class Courier:
                     logger.warning(
                         "%swaiting for the action server %s: Nav2 is not running, or has another "
                         "name (waypoint.action)",
-                        self._whose,
+                        self._label,
                         self._action,
                     )
         elif new or due:
@@ -278,7 +280,7 @@ class Courier:
         self.state = "refused or aborted"
         if at_once and self._tries < TRIES:
             self._again_at = self._clock() + PAUSE_SECONDS
-            logger.info("%s%s; the goal is sent again", self._whose, why)
+            logger.info("%s%s; the goal is sent again", self._label, why)
             return
         order = self._order
         if order is None:
@@ -287,7 +289,7 @@ class Courier:
         if problem:  # the end place has no alternative
             self._tries = 0
             self._again_at = self._clock() + 5.0 * PAUSE_SECONDS
-            logger.warning("%s%s (%s); the goal is sent again", self._whose, why, problem)
+            logger.warning("%s%s (%s); the goal is sent again", self._label, why, problem)
 
     def _yield_control(self) -> None:
         """Stop sending goals after another program has cancelled a goal."""
@@ -296,7 +298,7 @@ class Courier:
             changes.leave(self._mission, self._name, why)
         else:
             self._mission.pause(f"{why}; ~/resume goes on")
-        logger.warning("%s%s", self._whose, why)
+        logger.warning("%s%s", self._label, why)
 
     def _check_distance(self) -> None:
         """Warn once if Nav2 ends a goal farther from the waypoint than the arrival radius."""
@@ -307,12 +309,12 @@ class Courier:
         logger.warning(
             "%sNav2 reports its arrival farther than mission.arrival_radius (%g m) from the "
             "waypoint: set a larger radius, or a smaller goal tolerance in Nav2",
-            self._whose,
+            self._label,
             arrival.radius,
         )
 
     @property
-    def _whose(self) -> str:
+    def _label(self) -> str:
         return f"{self._name}: " if self._name else ""
 
 

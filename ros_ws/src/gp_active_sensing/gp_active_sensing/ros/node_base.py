@@ -136,7 +136,7 @@ class GuardedNode(LifecycleNode):  # type: ignore[misc,unused-ignore]
             self._destroy(entity)
         self._owned.clear()
 
-    def give_back(self, entity: Any) -> None:
+    def destroy_owned(self, entity: Any) -> None:
         """Destroy one entity that was registered by `own`."""
         self._owned.remove(entity)
         self._destroy(entity)

@@ -173,7 +173,7 @@ class ParameterTree:
         """Function that returns True while only live parameters may change."""
         self.checks: dict[str, Callable[[Any], str]] = {}
         """Functions by live parameter that return why a value is impossible now; "" = possible."""
-        self.given = self._take_overrides()
+        self.given = self._apply_overrides()
         node.add_pre_set_parameters_callback(self._of_right_type)
         node.add_on_set_parameters_callback(self._on_set)
 
@@ -256,7 +256,7 @@ class ParameterTree:
             raise ConfigError(problems, source="parameters")
         return built
 
-    def _take_overrides(self) -> dict[str, Any]:
+    def _apply_overrides(self) -> dict[str, Any]:
         given = {}
         for name, parameter in self._node.get_parameters_by_prefix("").items():
             if name.split(".", maxsplit=1)[0] not in _FOREIGN:

@@ -135,7 +135,7 @@ class Waypoints:
         messages = [self._waypoint(each, plan, stamp_ns) for each in places]
         self._publish(probe, messages)
         if self.navigator is not None:
-            self.navigator.go(probe, place, messages)
+            self.navigator.set_waypoints(probe, place, messages)
 
     def _waypoint(self, place: int, plan: Plan | None, stamp_ns: int) -> PoseStamped:
         topology = self._mission.loop.topology
@@ -146,7 +146,7 @@ class Waypoints:
             z += float(topology.heights[place])
         return outputs.waypoint_message(goal, topology.frame, stamp_ns, z)
 
-    def hold(self, probe: str) -> None:
+    def publish_position(self, probe: str) -> None:
         """Publish the probe's position as its waypoint, for `waypoint.pause: hold` without Nav2."""
         pose = self._mission.probes[probe].ingestion.track.newest
         if self._config.pause != "hold" or self.navigator is not None or pose is None:
@@ -365,9 +365,9 @@ class Publishers:
         """Publish the waypoint of a place again."""
         self.waypoints.send_again(probe, place)
 
-    def hold(self, probe: str) -> None:
+    def publish_position(self, probe: str) -> None:
         """Publish the probe's position as its waypoint."""
-        self.waypoints.hold(probe)
+        self.waypoints.publish_position(probe)
 
     def send_query(self, places: tuple[int, ...]) -> None:
         """Publish a query to the expert about places."""
@@ -456,7 +456,7 @@ class Publishers:
     def finish(self, reason: str) -> str:
         """End the mission on request; return a text on problems with the records, or ""."""
         self._stop(reason)
-        self.send_results(self._parts.mission.look())
+        self.send_results(self._parts.mission.preview())
         return self.mission_ended()
 
     def interrupted(self) -> None:

@@ -141,7 +141,7 @@ class MessageGate:
         self._kind, self._refuse, self._size, self._most = kind, refuse, size, rate
         self._rate = RateLimit(rate, time.monotonic)
 
-    def take(self, data: bytes, use: Callable[[Any], None]) -> None:
+    def process(self, data: bytes, use: Callable[[Any], None]) -> None:
         """Decode a serialised message and pass it to `use`; reject a message beyond the limits."""
         if len(data) > self._size:
             self._refuse("too_large", f"has {len(data)} bytes, more than {self._size}")
@@ -218,7 +218,7 @@ class TopicMonitor:
         self.count += 1
         self._received_at = time.monotonic()
 
-    def look(self) -> None:
+    def update(self) -> None:
         """Update the rate; must be called every second."""
         count, now = self.count, time.monotonic()
         if now - self._seen_at >= 0.5:

@@ -33,7 +33,7 @@ Needs = dict[str, tuple[float, str]]
 
 
 @dataclass
-class Received:
+class TopicSample:
     """Messages received on a topic.
 
     Args:
@@ -106,7 +106,7 @@ def pace_of(stamps: Sequence[float], times: Sequence[float]) -> float:
     return 1.0 if math.isclose(found, 1.0, rel_tol=0.2) else found
 
 
-def pose_needs(pose: PoseConfig, received: Collection[Received]) -> Needs:
+def pose_needs(pose: PoseConfig, received: Collection[TopicSample]) -> Needs:
     """Return the parameters that suit the lowest and the highest rate of the pose topics."""
     found: Needs = {}
     period = _largest([each.period for each in received])
@@ -119,7 +119,7 @@ def pose_needs(pose: PoseConfig, received: Collection[Received]) -> Needs:
 
 
 def reading_needs(
-    reading: ReadingConfig, mission: MissionConfig, received: Collection[Received]
+    reading: ReadingConfig, mission: MissionConfig, received: Collection[TopicSample]
 ) -> Needs:
     """Return the parameters that suit the lowest and the highest rate of the reading topics."""
     found: Needs = {}
@@ -133,7 +133,7 @@ def reading_needs(
     return found | _queue("reading", reading.rate, received)
 
 
-def _queue(stream: str, expected: float, received: Collection[Received]) -> Needs:
+def _queue(stream: str, expected: float, received: Collection[TopicSample]) -> Needs:
     rate = _largest([each.rate for each in received])
     if rate <= _FASTER * expected:
         return {}

@@ -28,7 +28,7 @@ from gp_active_sensing.mission.stream_config import PoseConfig, ReadingConfig
 from gp_active_sensing.ros import qos
 from gp_active_sensing.ros.environment import node_environment
 from gp_active_sensing.ros.qos import received_at
-from gp_active_sensing.ros.received import LISTEN_SECONDS, SLOWEST, Received, pace_of
+from gp_active_sensing.ros.received import LISTEN_SECONDS, SLOWEST, TopicSample, pace_of
 from gp_active_sensing.ros.to_messages import RosTypes, find_message_type
 from gp_active_sensing.topology import Roads, Topology
 
@@ -80,7 +80,7 @@ class RunningSystem:
 
     def receive(
         self, types: Mapping[str, str], slow: Callable[[list[str]], None] = lambda topics: None
-    ) -> dict[str, Received]:
+    ) -> dict[str, TopicSample]:
         """Receive messages until all rates are known, at most for `LISTEN_SECONDS`.
 
         `slow` is called once with the topics that need longer than `RECEIVE_SECONDS`.
@@ -88,7 +88,7 @@ class RunningSystem:
         Raises:
             ConfigError, MissingDependencyError: a type does not exist.
         """
-        found = {topic: Received(topic) for topic in types}
+        found = {topic: TopicSample(topic) for topic in types}
         stamps: dict[str, list[float]] = {topic: [] for topic in types}
         for topic, name in types.items():
             self._subscribe(found[topic], stamps[topic], find_message_type(name))
@@ -158,7 +158,7 @@ class RunningSystem:
             self._spin()
         return found
 
-    def _subscribe(self, received: Received, stamps: list[float], kind: Any) -> None:
+    def _subscribe(self, received: TopicSample, stamps: list[float], kind: Any) -> None:
         def take(message: Any, info: Mapping[str, Any]) -> None:
             received.messages[:] = [message]
             received.times.append(received_at(info))
@@ -249,7 +249,7 @@ def field_misfit(reading: ReadingConfig) -> str:
     return ""
 
 
-def reading_misfits(reading: ReadingConfig, received: Received) -> list[str]:
+def reading_misfits(reading: ReadingConfig, received: TopicSample) -> list[str]:
     """Return the problems of received readings."""
     if not received.messages:
         text = (
@@ -278,7 +278,7 @@ def tf_problem(topics: Topics) -> str:
 
 def pose_misfits(
     pose: PoseConfig,
-    received: Received,
+    received: TopicSample,
     places: Topology | None,
     why_no_transform: Callable[[str, str], str],
 ) -> list[str]:
@@ -319,11 +319,11 @@ def pose_misfits(
     elif not (math.isfinite(at.x) and math.isfinite(at.y)):
         found.append(f"pose: {received.topic} has no position yet (no fix?)")
     else:
-        found += _far(at, places)
+        found += _distance_note(at, places)
     return found
 
 
-def roads_note(received: Received, places: Topology | None) -> str:
+def roads_note(received: TopicSample, places: Topology | None) -> str:
     """Return a text if poses are too rare for the roads of a map; otherwise ""."""
     if not isinstance(places, Roads) or received.is_single:
         return ""
@@ -365,14 +365,14 @@ def waypoint_note(name: str, listeners: Topics, topics: Topics, poses: Collectio
     )
 
 
-def _silent(what: str, received: Received) -> str:
+def _silent(what: str, received: TopicSample) -> str:
     return (
         f"{what}: no message came on {received.topic} in {LISTEN_SECONDS:g} s, though somebody "
         "publishes it: is the device on?"
     )
 
 
-def _far(at: Any, places: Topology) -> list[str]:
+def _distance_note(at: Any, places: Topology) -> list[str]:
     """Return a text if the robot's distance from the map exceeds the map's size; otherwise []."""
     positions = places.positions[:, :2]
     extent = float(np.hypot(*np.ptp(positions, axis=0)))

@@ -160,7 +160,7 @@ class FleetServices:
             changes.leave(mission, name, OFF_LIST)
             self._inputs.drop(name)
             for service in self._services.pop(name):
-                self._node.give_back(service)
+                self._node.destroy_owned(service)
         self._listed = frozenset(names)
 
     def _offer(self, name: str) -> None:

@@ -57,7 +57,7 @@ MOST_STEPS = 100.0
 
 
 @dataclass
-class _Simulated:
+class _ProbeTopics:
     name: str
     player: SimulatedRobot
     pose_out: Any
@@ -79,7 +79,7 @@ class SimulatorNode(GuardedNode):
         super().__init__(
             "simulator", automatically_declare_parameters_from_overrides=True, **options
         )
-        self._probes: dict[str, _Simulated] = {}
+        self._probes: dict[str, _ProbeTopics] = {}
         self._expert: ExpertServer | None = None
         self._silent: frozenset[str] = frozenset()
         self.parameters = ParameterTree(self, SimulatorConfig, live=LIVE)
@@ -141,7 +141,7 @@ class SimulatorNode(GuardedNode):
         profile = qos.reliable(1000, latched=self._config.keep)
         pose = self.create_publisher(Odometry, probe_topic(name, "pose"), profile)
         reading = self.create_publisher(Temperature, probe_topic(name, "reading"), profile)
-        probe = _Simulated(name, player, self.own(pose), self.own(reading))
+        probe = _ProbeTopics(name, player, self.own(pose), self.own(reading))
         self._probes[name] = probe
         topic = probe_topic(name, "next_waypoint")
         callback = partial(self.drive, name)

@@ -131,7 +131,7 @@ class Subscriptions:
             if stream is None:
                 continue  # the probe does not have this sensor
             if stream.subscription is not None:
-                self._node.give_back(stream.subscription)
+                self._node.destroy_owned(stream.subscription)
             elif self._transforms is not None:
                 self._transforms.drop(stream)
 
@@ -149,7 +149,7 @@ class Subscriptions:
         gate = qos.MessageGate(kind, refuse, size=size, rate=rate)
 
         def on_bytes(data: bytes, received: float) -> None:
-            gate.take(data, lambda message: take(probe, message, received))
+            gate.process(data, lambda message: take(probe, message, received))
 
         profile = qos.sensor(stream.rate, reliable=stream.reliable, catch_up=stream.catch_up)
         name = probe_topic(probe, stream.topic)
@@ -191,7 +191,7 @@ class Subscriptions:
         gate = qos.MessageGate(kind, refuse, size=MOST_BYTES["pose"], rate=LEAST_MAX_RATE)
 
         def on_bytes(data: bytes, received: float) -> None:
-            gate.take(data, lambda message: take(message, received))
+            gate.process(data, lambda message: take(message, received))
 
         name = probe_topic(probe, self._names[key])
         self._health.listen(probe_topic(probe, key), name, kind, on_bytes, qos.sensor(rate))

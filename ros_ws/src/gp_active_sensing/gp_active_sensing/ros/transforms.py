@@ -24,7 +24,7 @@ _UNIT = 0.01
 """Tolerance of the squared length of a rotation quaternion, as in tf2."""
 
 
-class LookedUp(TopicMonitor):
+class TfPoses(TopicMonitor):
     """Poses from tf, monitored like a topic."""
 
     what = "transform"
@@ -118,12 +118,12 @@ class Transforms:
             "; or have the pose published as a message, such as geometry_msgs/msg/PoseStamped",
         )
         self._parent = parent
-        self._streams: list[LookedUp] = []
+        self._streams: list[TfPoses] = []
         node.own(node.create_timer(1.0 / rate, self.look_up))
 
-    def add(self, child: str, take: Callable[[Any, float], None]) -> LookedUp:
+    def add(self, child: str, take: Callable[[Any, float], None]) -> TfPoses:
         """Add a child frame to look up; `take` is called with each new transform."""
-        stream = LookedUp(self._parent, child, take)
+        stream = TfPoses(self._parent, child, take)
         self._streams.append(stream)
         return stream
 

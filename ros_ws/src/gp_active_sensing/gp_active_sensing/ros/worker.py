@@ -30,7 +30,7 @@ SETTLE_SECONDS = 3.0
 """Longest wait for a running planning job at the end of the mission [s]."""
 
 
-class Stopped(Exception):
+class WorkerStoppedError(Exception):
     """Error: the worker was stopped while a decision was computed."""
 
 
@@ -88,7 +88,7 @@ class Worker:
         while not self._stopping.is_set():
             self._mission.inbox.wait(TICK_SECONDS)
             try:
-                now_ns, stepped_ns = self._watch.look()
+                now_ns, stepped_ns = self._watch.read()
                 if stepped_ns:
                     changes.clock_stepped(self._mission, stepped_ns, now_ns)
                 for step in self._mission.step(now_ns):
@@ -106,7 +106,7 @@ class Worker:
                 self._outputs.send_again(step.probe, place)
         if step.hold:
             with self._noting("results"):
-                self._outputs.hold(step.probe)
+                self._outputs.publish_position(step.probe)
         if step.query:
             with self._noting("results"):
                 self._outputs.send_query(step.query)
@@ -133,7 +133,7 @@ class Worker:
 
         def until_stopped() -> float:
             if self._stopping.is_set():
-                raise Stopped
+                raise WorkerStoppedError
             return clock()
 
         job.loop.clock = until_stopped
@@ -146,7 +146,7 @@ class Worker:
         try:
             plan = self._ask(job)
             used = self._mission.decided(job, plan)
-        except Stopped:
+        except WorkerStoppedError:
             return
         except Exception as error:
             self._note("planner")

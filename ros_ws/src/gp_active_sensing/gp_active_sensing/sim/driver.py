@@ -165,7 +165,7 @@ def _earlier(scenario: Scenario, out_dir: Path) -> EarlierRun | None:
     with ExitStack() as stack:
         run = stack.enter_context(RunDirectory.begin_again(out_dir))
         check_same(run, with_model_of(scenario, out_dir))
-        run.hold()
+        run.open_files()
         run.repair(until_damage=True)  # the lost steps are simulated again
         earlier = EarlierRun(run, run.events())
         run.forget_records()

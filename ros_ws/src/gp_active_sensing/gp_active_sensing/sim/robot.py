@@ -92,7 +92,7 @@ class SharedWorld:
         """Return the state of a map without visits."""
         return cls(np.zeros(topology.n, dtype=np.bool_))
 
-    def known_to(self, name: str) -> BoolArray:
+    def unavailable_to(self, name: str) -> BoolArray:
         """Return (n,) True for passed places and for goals of other probes."""
         known: BoolArray = self.passed.copy()
         known[[goal for other, goal in self.goals.items() if other != name]] = True
@@ -201,7 +201,7 @@ class SimulatedRobot:
     def _way(self, at: int | None, goal: int, planned: PlannedWay | None) -> Route | None:
         if planned is not None and planned.begin == at:
             return planned.route
-        route = way_to(self._world, at, goal, self._traces.known_to(self._name))
+        route = way_to(self._world, at, goal, self._traces.unavailable_to(self._name))
         if route is None:
             begin = "nowhere" if at is None else self._topology.names[at]
             logger.warning("there is no way from %s to %s", begin, self._topology.names[goal])

@@ -52,7 +52,7 @@ from gp_active_sensing.sim.world import (
     World,
     begun_elsewhere,
     build_world,
-    check_end_comes,
+    check_mission_ends,
     expert_of,
     knowledge_of,
 )
@@ -190,7 +190,7 @@ class SimulationRunner:
         clock: Clock = time.monotonic,
         open_run: OpenRun | None = None,
     ) -> None:
-        check_end_comes(scenario, scenario.build_policy())
+        check_mission_ends(scenario, scenario.build_policy())
         self.world = world = build_world(scenario)
         probes = scenario.names if probes is None else tuple(probes)
         self.players = build_players(scenario, world, probes, starts)
@@ -328,7 +328,7 @@ class SimulationRunner:
             if (seconds := player.seconds_to_event) is not None:
                 found.append(seconds)
             elif probe is not None and probe.plan is not None:
-                found.append(probe.arrival.left(self.now_ns))
+                found.append(probe.arrival.remaining(self.now_ns))
         if self.expert is not None and self.expert.due is not None:
             found.append(self.expert.due - self.clock())
         found += [1e-9 * (done_ns - self.now_ns) for done_ns in self._changed_ns.values()]
@@ -363,19 +363,19 @@ class SimulationRunner:
         """Step the mission until it has no output. Raises RunError after `MOST_ROUNDS` steps."""
         done: list[MissionOutput] = []
         for _ in range(MOST_ROUNDS):
-            self._take_answers()
+            self._process_answers()
             outputs = self.mission.step(self.now_ns)
             self._record_truth()
             for output in outputs:
                 self._do(output)
-            self._take_decisions()
+            self._process_decisions()
             done += outputs
             if not outputs and not len(self.mission.inbox):
                 return done
         msg = f"the mission does not come to rest at {self.seconds:g} s"
         raise RunError(msg)
 
-    def _take_answers(self) -> None:
+    def _process_answers(self) -> None:
         if self.expert is None:
             return
         topology = self.mission.loop.topology
@@ -398,7 +398,7 @@ class SimulationRunner:
             self._record(step.job)
             self.mission.showing = False
 
-    def _take_decisions(self) -> None:
+    def _process_decisions(self) -> None:
         while self._deciding and self._deciding[0][0] <= self.now_ns:
             _, job = self._deciding.popleft()
             plan = self._decide(job)

@@ -223,7 +223,7 @@ def build_loop(
     if budget is None and scenario.probe.end is not None:
         _, budget = _under("probe", lambda: _trip(topology, scenario))
     policy = scenario.build_policy()
-    check_end_comes(scenario, policy)
+    check_mission_ends(scenario, policy)
     drift, aims = drift_of(policy), scenario.budget.aims(scenario.main)
     further = [
         each.quantity(name, belief_on(each.belief, topology, drift), aims.get(name))
@@ -247,7 +247,7 @@ def build_loop(
     )
 
 
-def check_end_comes(scenario: Scenario, policy: Policy) -> None:
+def check_mission_ends(scenario: Scenario, policy: Policy) -> None:
     """Raise ConfigError if the policy may reread places and the number of readings has no limit."""
     if revisits(policy) and scenario.budget.readings is None:
         msg = (

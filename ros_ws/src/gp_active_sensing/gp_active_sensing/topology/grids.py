@@ -538,9 +538,9 @@ class _AreaLayout:
         self.datum = config.lonlat or datum
         self._config, self._metres = config, metres
         if path is not None and isinstance(config, AreasConfig):
-            self._take("file", path)
+            self._add_file("file", path)
         if isinstance(config.outline, str):
-            self._take("outline", find_map(config.outline, base_dir))
+            self._add_file("outline", find_map(config.outline, base_dir))
         elif config.outline is not None:
             self._metres = self._metres or "outline"
             self._cut("outline", config.outline)
@@ -575,7 +575,7 @@ class _AreaLayout:
         self.notes += areas.notes
         return areas
 
-    def _take(self, key: str, path: Path) -> None:
+    def _add_file(self, key: str, path: Path) -> None:
         areas = self._read(key, path)
         if areas.outline is None:
             msg = (
@@ -650,7 +650,7 @@ class _AreaLayout:
             reach=places.reach,
         ).over(places.ground)
 
-    def say_spacing(self, spacing: Step) -> None:
+    def note_spacing(self, spacing: Step) -> None:
         """Add a note on a default spacing."""
         self.notes.append(
             f"the spacing of {in_metres(spacings(spacing))} follows from the area of the map; "
@@ -672,7 +672,7 @@ def of_areas(config: AreasConfig, path: Path | None, base_dir: Path | None) -> B
         free = shape.buffer(-config.inflation) if config.inflation else shape
         if free.area > 0.0:
             spacing = _near(free.area)[0]
-            layout.say_spacing(spacing)
+            layout.note_spacing(spacing)
     if origin is None and layout.of_file and layout.outline is not None and not sized:
         # Centre the grid in the outline.
         low_x, low_y, high_x, high_y = bounds_of(layout.outline)
@@ -706,12 +706,12 @@ def of_raster(config: RasterConfig, path: Path, base_dir: Path | None) -> Built:
         notes.append("every cell has data, so there is no shore: map.outline cuts the map smaller")
     if config.inflation:
         wide = int(np.count_nonzero(~cells.blocked(config.inflation)))
-        notes.append(_taken(config.inflation, free * each, wide * each))
+        notes.append(_lost_area(config.inflation, free * each, wide * each))
         free = wide
     spacing = config.spacing
     if not spacing:
         spacing = usual_step(cells, _near(max(free, 1) * each)[0])
-        layout.say_spacing(spacing)
+        layout.note_spacing(spacing)
     step, origin = spacings(spacing), config.origin or cells.first
     ground = FreeGround(
         shared.pop("outline"),
@@ -754,7 +754,7 @@ def of_occupancy(config: OccupancyConfig, path: Path, base_dir: Path | None) -> 
         places = build(spacing)
     else:
         spacing, places = usual_map(grid, config, build)
-        layout.say_spacing(spacing)
+        layout.note_spacing(spacing)
     for note in _lost_places(places, spacing, grid.resolution, build):
         logger.warning("map %r: %s", places.name, note)
         notes.append(note)
@@ -778,7 +778,7 @@ def _around(parts: Iterable[tuple[float, float, float]]) -> str:
     return ", ".join(shown) + more
 
 
-def _taken(inflation: float, free: float, wide: float) -> str:
+def _lost_area(inflation: float, free: float, wide: float) -> str:
     return f"inflation {inflation:g} m takes {free - wide:.6g} of {free:.6g} m² of free ground"
 
 
@@ -789,7 +789,7 @@ def _narrowed(shape: Any, inflation: float) -> Iterator[str]:
     import shapely
 
     narrowed = shape.buffer(-inflation)
-    yield _taken(inflation, shape.area, narrowed.area)
+    yield _lost_area(inflation, shape.area, narrowed.area)
     gone, cut = [], []
     for part in shapely.get_parts(shape):
         left = [p for p in shapely.get_parts(narrowed.intersection(part)) if p.area > 0.0]
@@ -864,6 +864,6 @@ def _lost_ground(grid: OccupancyGrid, config: OccupancyConfig, places: Places) -
     if empty := without(wide, lambda rooms: rooms[rows[inside], columns[inside]]):
         yield f"{empty} hold no place: a smaller spacing may"
     if config.inflation:
-        yield _taken(config.inflation, free.sum() * cell, wide.sum() * cell)
+        yield _lost_area(config.inflation, free.sum() * cell, wide.sum() * cell)
         if empty := without(free, lambda rooms: rooms[wide]):
             yield f"{empty} are wholly within that inflation"

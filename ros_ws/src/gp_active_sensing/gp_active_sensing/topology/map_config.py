@@ -191,7 +191,7 @@ class MapConfig:
 
 
 @dataclass(frozen=True)
-class _OfFile(MapConfig):
+class _FileMapConfig(MapConfig):
     file: str = param(
         "",
         help="map that ships with the package, or a path. A grid: occupancy map (YAML file of "
@@ -288,7 +288,7 @@ def _no_reach(config: MapConfig) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class FileConfig(_WithFeatures, _WithLargest, _OfFile):
+class FileConfig(_WithFeatures, _WithLargest, _FileMapConfig):
     """Configuration of a map in a file whose name does not reveal the kind of map."""
 
     def of_content(self, path: Path) -> MapConfig:
@@ -342,7 +342,7 @@ class PointsConfig(_WithCount):
 
 
 @dataclass(frozen=True)
-class StationsConfig(_WithFeatures, _WithClimb, _OfFile):
+class StationsConfig(_WithFeatures, _WithClimb, _FileMapConfig):
     """Configuration of places from a table or from the points of a GIS file."""
 
     KIND: ClassVar = "points"
@@ -370,7 +370,7 @@ class StationsConfig(_WithFeatures, _WithClimb, _OfFile):
 
 
 @dataclass(frozen=True)
-class RoadsConfig(_WithFeatures, _WithLargest, _OfFile):
+class RoadsConfig(_WithFeatures, _WithLargest, _FileMapConfig):
     """Configuration of a road map, whose places are road segments."""
 
     KIND: ClassVar = "roads"
@@ -392,7 +392,7 @@ class RoadsConfig(_WithFeatures, _WithLargest, _OfFile):
 
 
 @dataclass(frozen=True)
-class GridConfig(_Regular, _WithLargest, _OfFile):
+class GridConfig(_Regular, _WithLargest, _FileMapConfig):
     """Configuration of a grid; base of `AreasConfig`, `OccupancyConfig` and `RasterConfig`."""
 
     KIND: ClassVar = "grid"

@@ -43,7 +43,7 @@ _BEYOND = 1e9
 
 
 @dataclass(frozen=True)
-class Located:
+class LocalPoints:
     """Points in local metres."""
 
     points: FloatArray  # (n, 2) [m]
@@ -60,7 +60,7 @@ def locate(
     datum: Point | None = None,
     degrees: bool | None = None,
     chosen: bool = False,
-) -> Located:
+) -> LocalPoints:
     """Return points (n, 2) in local metres; refuse points whose unit is not the declared unit.
 
     Args:
@@ -92,7 +92,7 @@ def locate(
             raise MapError(msg)
         if not crs and float(np.ptp(points, axis=0).max()) > _FAR:
             _refuse_far(points, where)
-        return Located(points, LOCAL, None)
+        return LocalPoints(points, LOCAL, None)
     notes: tuple[str, ...] = ()
     if not crs:
         crs = LONLAT
@@ -122,7 +122,7 @@ def locate(
             "middle are off by more than one in a thousand"
         )
         notes += (note,)
-    return Located(metres, crs, datum, notes)
+    return LocalPoints(metres, crs, datum, notes)
 
 
 def _refuse_far(metres: FloatArray, where: str, given: str = "") -> None:
@@ -141,7 +141,7 @@ def place(
     where: str,
     lengths: Sequence[float | None] = (),
     allow_small: bool = False,
-) -> tuple[list[tuple[Point, ...]], Located]:
+) -> tuple[list[tuple[Point, ...]], LocalPoints]:
     """Return lines in local metres; refuse lines whose unit is not the declared unit.
 
     `lengths` are the stated lengths of the lines [m]; None = not stated, () = none is stated.

@@ -299,7 +299,7 @@ class InUse(RunError):
     """Error for a directory that another process or writer has locked."""
 
 
-def take_lock(folder: Path) -> IO[bytes]:
+def lock_directory(folder: Path) -> IO[bytes]:
     """Lock a directory; close the returned stream to unlock the directory.
 
     Raises:

@@ -73,7 +73,7 @@ def whole_bytes(path: Path) -> bytes:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[_Limited]:
+def _opened(path: Path) -> Iterator[_LimitedStream]:
     """Open an XML file or a KMZ archive's document, decompressed. Raises MapError."""
     name = path.name.lower()
     try:
@@ -82,7 +82,7 @@ def _opened(path: Path) -> Iterator[_Limited]:
             file = _document(path)
         else:
             file = gzip.open(path, "rb") if name.endswith(".gz") else path.open("rb")
-        with _Limited(path, file, packed=name.endswith((".gz", ".kmz"))) as stream:
+        with _LimitedStream(path, file, packed=name.endswith((".gz", ".kmz"))) as stream:
             yield stream
     except EOFError as error:
         raise _fault(path, "the gzip file is cut short; copy it again") from error
@@ -138,7 +138,7 @@ def _document(path: Path) -> Any:
         raise _fault(path, f"is no KMZ archive, or a damaged one: {error}") from error
 
 
-class _Limited(io.RawIOBase):
+class _LimitedStream(io.RawIOBase):
     """Stream of a file that enforces limits on size, tags and texts."""
 
     def __init__(self, path: Path, file: Any, *, packed: bool) -> None:

@@ -65,20 +65,22 @@ class _Loader(yaml.SafeLoader):
     def _alias(self, anchor: str, line: int) -> None:
         self._aliases += 1
         if self._aliases > MOST_ALIASES:
-            raise _TooMuch(line, f"expected at most {MOST_ALIASES} aliases")
+            raise _LimitError(line, f"expected at most {MOST_ALIASES} aliases")
         if anchor in self._known:
             self._count(*self._known[anchor], line)
         elif anchor in self.anchors:
-            raise _TooMuch(line, f"*{anchor:.40} stands within what it stands for")
+            raise _LimitError(line, f"*{anchor:.40} stands within what it stands for")
 
     def _count(self, nodes: int, depth: int, line: int) -> None:
         self._nodes += nodes
         self._deepest = max(self._deepest, self._depth + depth)
         if self._nodes > MOST_NODES:
             detail = ", those that aliases stand for counted each time" if self._aliases else ""
-            raise _TooMuch(line, f"expected at most {MOST_NODES} keys and values{detail}")
+            raise _LimitError(line, f"expected at most {MOST_NODES} keys and values{detail}")
         if self._deepest > MOST_DEPTH:
-            raise _TooMuch(line, f"expected at most {MOST_DEPTH} mappings and lists in each other")
+            raise _LimitError(
+                line, f"expected at most {MOST_DEPTH} mappings and lists in each other"
+            )
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
@@ -93,7 +95,7 @@ class _Loader(yaml.SafeLoader):
         return cast("dict[Any, Any]", super().construct_mapping(node, deep=deep))
 
 
-class _TooMuch(yaml.YAMLError):
+class _LimitError(yaml.YAMLError):
     def __init__(self, line: int, expected: str) -> None:
         super().__init__(f"line {line}: {expected}")
 
@@ -101,11 +103,11 @@ class _TooMuch(yaml.YAMLError):
 def _check_scalar(node: yaml.ScalarNode, line: int) -> None:
     if node.tag != _TEXT and len(node.value) > MOST_NUMBER:
         expected = f"expected at most {MOST_NUMBER} characters of a number or a date"
-        raise _TooMuch(line, f"{expected}, got {len(node.value)}; quote what is text")
+        raise _LimitError(line, f"{expected}, got {len(node.value)}; quote what is text")
     try:
         node.value.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise _TooMuch(line, "half a character (a lone surrogate) in a text") from error
+        raise _LimitError(line, "half a character (a lone surrogate) in a text") from error
 
 
 def read_text(path: Path) -> str:
@@ -159,7 +161,7 @@ def _check_length(text: str) -> None:
 
 def _no_yaml(error: Exception, source: str) -> ConfigError:
     detail = f"{' '.join(str(error).split()):.300}"
-    if isinstance(error, _TooMuch):
+    if isinstance(error, _LimitError):
         return ConfigError(f"holds too much: {detail}", source=source)
     return ConfigError(f"is not valid YAML: {detail}", source=source)
 

@@ -24,7 +24,7 @@ from gp_active_sensing.records.run_directory import (
     TRUTH,
     RunDirectory,
 )
-from gp_active_sensing.report.facts import Tally
+from gp_active_sensing.report.facts import RunTotals
 from gp_active_sensing.report.reconstruction import GrowingReconstruction
 from gp_active_sensing.report.source import RunData, load_run, truth_of
 from gp_active_sensing.report.track import GrowingTracks
@@ -104,7 +104,7 @@ class LineTail:
 
 
 @dataclasses.dataclass
-class Followed:
+class FollowedData:
     """Data of the mission that a `RunFollower` reads.
 
     Args:
@@ -125,7 +125,7 @@ class Followed:
     """Tracks of the robots; None for a simulation."""
     further: dict[str, GrowingReconstruction] = dataclasses.field(default_factory=dict)
     """Steps and maps of each further quantity, by name."""
-    tally: Tally = dataclasses.field(default_factory=Tally)
+    tally: RunTotals = dataclasses.field(default_factory=RunTotals)
     """Totals of the events so far."""
     records: list[dict[str, Any]] = dataclasses.field(default_factory=list)
 
@@ -155,13 +155,13 @@ class RunFollower:
     def __init__(self, path: Path | None, clock: Callable[[], float] = time.monotonic) -> None:
         self.path = path
         self._wanted: tuple[Path | None, str] = path, ""
-        self.found: Followed | None = None
+        self.found: FollowedData | None = None
         """Followed mission; None = no mission is followed."""
         self.problem = ""
         """Reason why no mission is followed; "" = a mission is followed."""
         self.number = 0
         """Number of missions that have been in `found`."""
-        self._reading: Followed | None = None
+        self._reading: FollowedData | None = None
         """Mission that is being read: `found`, or the mission that will replace `found`."""
         self._goal = 0
         """Number of journal lines to read before a mission becomes the followed mission."""
@@ -231,12 +231,12 @@ class RunFollower:
                 self._goal = reading.lines if self._outgrown else 0
             reading = self._begin(path, config)
             changed = reading is self.found
-        records = self._take_records(reading)
-        changed = self._take_events(reading, until) or changed or records
-        changed = self._take_summary() or changed
+        records = self._apply_records(reading)
+        changed = self._apply_events(reading, until) or changed or records
+        changed = self._apply_summary() or changed
         return changed and self._reading is self.found
 
-    def _begin(self, path: Path, config: Stamp | None) -> Followed:
+    def _begin(self, path: Path, config: Stamp | None) -> FollowedData:
         data = load_run(path, follow=True)
         self._config, self._outgrown = config, False
         self._journal, self._records = LineTail(path / JOURNAL), LineTail(path / RECORDS)
@@ -244,14 +244,14 @@ class RunFollower:
         self._summary = None
         self._truth = stamp_of(path / TRUTH)
         mission = MissionState.of_config(data.config)
-        self._reading = Followed(data, GrowingReconstruction(data), mission)
+        self._reading = FollowedData(data, GrowingReconstruction(data), mission)
         self._reading.further = {
             name: GrowingReconstruction(data.for_quantity(name)) for name in data.quantities[1:]
         }
         self._find(self._reading)
         return self._reading
 
-    def _find(self, reading: Followed, *, whole: bool = False) -> bool:
+    def _find(self, reading: FollowedData, *, whole: bool = False) -> bool:
         """Replace `found` by a mission with enough lines; return whether `found` was replaced."""
         if reading is self.found or not (whole or reading.lines >= self._goal):
             return False
@@ -259,7 +259,7 @@ class RunFollower:
         self.number += 1
         return True
 
-    def _take_events(self, reading: Followed, until: float) -> bool:
+    def _apply_events(self, reading: FollowedData, until: float) -> bool:
         """Apply journal events until a monotonic time [s]; return whether the page may change."""
         changed = False
         while self._clock() < until or not changed:
@@ -273,14 +273,14 @@ class RunFollower:
                     changed = self._find(reading, whole=True) or changed
                     break
                 self._lines.extend(lines)
-            self._take_line(reading, self._lines.popleft())
+            self._apply_line(reading, self._lines.popleft())
             if self._outgrown:  # later events need the larger map
                 return True
             self._find(reading)
             changed = True
         return changed
 
-    def _take_line(self, found: Followed, line: bytes) -> None:
+    def _apply_line(self, found: FollowedData, line: bytes) -> None:
         found.lines += 1
         unsealed = unseal(line)
         if unsealed is None:
@@ -309,14 +309,14 @@ class RunFollower:
                 )
                 raise RunError(msg)
             self._outgrown = True
-        found.tally.take(event)
+        found.tally.add(event)
         if found.tracks is not None:
-            found.tracks.take(event)
+            found.tracks.add(event)
         found.mission.apply(event)
         for growing in found.all_growing:
-            growing.take([event])
+            growing.add([event])
 
-    def _take_records(self, found: Followed) -> bool:
+    def _apply_records(self, found: FollowedData) -> bool:
         changed = False
         for again, lines in self._records.blocks():
             new = [item for line in lines if (item := json_object(line)) is not None]
@@ -328,11 +328,11 @@ class RunFollower:
             changed = True
         if changed:
             found.data = dataclasses.replace(found.data, records=tuple(found.records))
-            self._take_truth(found)
+            self._reload_truth(found)
             found.renew(found.data)
         return changed
 
-    def _take_truth(self, found: Followed) -> None:
+    def _reload_truth(self, found: FollowedData) -> None:
         path = found.data.path
         stamp = stamp_of(path / TRUTH)
         if stamp == self._truth:
@@ -341,7 +341,7 @@ class RunFollower:
         truth, _ = truth_of(RunDirectory.open(path), found.data.topology)
         found.data = dataclasses.replace(found.data, truth=truth)
 
-    def _take_summary(self) -> bool:
+    def _apply_summary(self) -> bool:
         found = self._reading
         assert found is not None  # its configuration was read
         stamp = stamp_of(found.data.path / SUMMARY)

@@ -25,13 +25,13 @@ from gp_active_sensing.records.events import (
     MissionEnded,
     MissionStarted,
     MissionStopped,
+    ProbePosition,
     ReadingEvent,
     ReadingUsed,
     ReturnBegun,
     RosterChanged,
     StateChanged,
     StatusNoted,
-    Whereabouts,
 )
 from gp_active_sensing.report.steps import Reconstruction
 from gp_active_sensing.topology import Topology
@@ -53,7 +53,7 @@ class SpeedLog:
 
     _marks: dict[str, deque[tuple[int, float]]] = field(default_factory=dict)
 
-    def take(self, name: str, stamp_ns: int, odometer: float) -> None:
+    def add(self, name: str, stamp_ns: int, odometer: float) -> None:
         """Add an odometer value [m] at a time [ns]."""
         marks = self._marks.setdefault(name, deque())
         if marks and stamp_ns < marks[-1][0]:
@@ -135,7 +135,7 @@ class MissionState:
     """Texts of the problems that need an operator."""
     used: int = 0
     """Number of used readings."""
-    where: dict[str, Whereabouts] = field(default_factory=dict)
+    where: dict[str, ProbePosition] = field(default_factory=dict)
     """Last known position and odometer of each probe."""
     gone: dict[str, str] = field(default_factory=dict)
     """Reason why a probe does not take part in the mission, by probe name."""
@@ -173,7 +173,7 @@ class MissionState:
     def apply(self, event: Event) -> None:
         """Update the state with an event."""
         where = getattr(event, "where", None)
-        if isinstance(where, Whereabouts):
+        if isinstance(where, ProbePosition):
             self._put(event.probe, where)
         if isinstance(event, ReadingEvent):
             self.read_ns[event.probe] = max(event.time_ns, self.read_ns.get(event.probe, 0))
@@ -215,10 +215,10 @@ class MissionState:
                     self._put(name, status.where)
                     self.rejected[name] = status.rejected
 
-    def _put(self, name: str, where: Whereabouts) -> None:
+    def _put(self, name: str, where: ProbePosition) -> None:
         self.where[name] = where
         if where.pose is not None:
-            self.speeds.take(name, where.pose[0], where.odometer)
+            self.speeds.add(name, where.pose[0], where.odometer)
 
     def _running(self) -> None:
         """Set the state to running at a decision, because simulations do not report this state."""
@@ -265,7 +265,7 @@ class MissionState:
             "used": self.used,
             "refused": self._refused(summary if over else {}),
             "probes": [] if over else self._probes(topology, policy, written),
-            "known": _known(done, topology, unit, self.aim, quantity) + self._limited(),
+            "known": _certainty(done, topology, unit, self.aim, quantity) + self._limited(),
         }
 
     def _limited(self) -> str:
@@ -308,7 +308,7 @@ class MissionState:
     ) -> list[dict[str, Any]]:
         found = []
         for name in self._names():
-            plan, where = self.plans.get(name), self.where.get(name, Whereabouts(0.0))
+            plan, where = self.plans.get(name), self.where.get(name, ProbePosition(0.0))
             row: dict[str, Any] = {"probe": name, "gone": self.gone.get(name, "")}
             for key, stamp_ns in (
                 ("poseAt", None if where.pose is None else where.pose[0]),
@@ -371,7 +371,7 @@ def _first_promise(done: Reconstruction) -> float | None:
     return next(known, None)
 
 
-def _known(
+def _certainty(
     done: Reconstruction, topology: Topology, unit: str, aim: Aim | None, quantity: str
 ) -> str:
     last, std = done.steps[-1], done.std[-1]

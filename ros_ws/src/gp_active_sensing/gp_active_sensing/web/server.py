@@ -64,7 +64,7 @@ class _Viewer:
 
 
 @dataclass
-class _Shared:
+class _ServerState:
     board: Board
     access: Access
     options: WatchOptions
@@ -165,12 +165,13 @@ class WatchServer:
         """Serve until `stop` is set."""
         board, pool = Board(), concurrent.futures.ThreadPoolExecutor(1, "follow")
         page, policy = _page(self.options.tiles)
-        shared = _Shared(
+        shared = _ServerState(
             board, self.access, self.options, self._view, pool, self._command, page, policy
         )
         routes = [
-            (r"/", _Page), (r"/events", _Events), (r"/hello", _Hello), (r"/seen", _Seen),
-            (rf"/({'|'.join(TABLES)})", _Table), (r"/do/([a-z]+)", _Do), (r".*", _NotFound),
+            (r"/", _Page), (r"/events", _Events), (r"/hello", _AccessHandler),
+            (r"/seen", _SeenHandler), (rf"/({'|'.join(TABLES)})", _Table),
+            (r"/do/([a-z]+)", _CommandHandler), (r".*", _NotFound),
         ]  # fmt: skip
         handlers = [(pattern, handler, {"shared": shared}) for pattern, handler in routes]
         application = web.Application(handlers, log_function=_quiet)
@@ -199,7 +200,7 @@ class WatchServer:
         loop = asyncio.get_running_loop()
         for looks in itertools.count(1):
             began = time.monotonic()
-            parts = await loop.run_in_executor(pool, self._look)
+            parts = await loop.run_in_executor(pool, self._updated_parts)
             if parts is not None:
                 await board.put(parts)
             follower = self.follower
@@ -210,7 +211,7 @@ class WatchServer:
             # Leave the processor to the mission for as long as a slow update took.
             await asyncio.sleep(max(POLL_SECONDS, took))
 
-    def _look(self) -> dict[str, str] | None:
+    def _updated_parts(self) -> dict[str, str] | None:
         """Return the parts of the page; None = the parts are unchanged."""
         try:
             news = self.follower.advance(SLICE_SECONDS)
@@ -254,7 +255,7 @@ class _Handler(web.RequestHandler):
     entrance = False
     """True for a handler that needs no token even if the page is private."""
 
-    def initialize(self, shared: _Shared) -> None:
+    def initialize(self, shared: _ServerState) -> None:
         self.shared = shared
 
     def set_default_headers(self) -> None:
@@ -313,7 +314,7 @@ class _Page(_Handler):
         self.finish(self.shared.page)
 
 
-class _Hello(_Handler):
+class _AccessHandler(_Handler):
     """Handler that answers with the viewer's permissions, or with a refusal if there is no room."""
 
     def get(self) -> None:
@@ -324,7 +325,7 @@ class _Hello(_Handler):
         self.finish(as_text(self.hello()))
 
 
-class _Seen(_Handler):
+class _SeenHandler(_Handler):
     """Handler of the page's acknowledgements of events."""
 
     def post(self) -> None:
@@ -384,7 +385,7 @@ class _Events(_Handler):
         await asyncio.wait_for(asyncio.shield(self.flush()), SLOW_SECONDS)
 
 
-class _Do(_Handler):
+class _CommandHandler(_Handler):
     def check_xsrf_cookie(self) -> None:
         """Do nothing; `post` checks origin and token."""
 

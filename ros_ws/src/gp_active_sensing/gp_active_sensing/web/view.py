@@ -32,7 +32,7 @@ from gp_active_sensing.report.reconstruction import GrowingReconstruction, Growi
 from gp_active_sensing.report.source import RunData
 from gp_active_sensing.report.steps import Reconstruction, ReportStep, number_of
 from gp_active_sensing.types import FloatArray
-from gp_active_sensing.web.follow import Followed, RunFollower, stamp_of
+from gp_active_sensing.web.follow import FollowedData, RunFollower, stamp_of
 
 FINER = "finer"
 TABLES = ("stages", "facts", FINER)
@@ -45,7 +45,7 @@ _WORDS = {"begun": "under way", "running": "under way", "ended": "finished"}
 """Displayed words for mission states; other states are shown unchanged."""
 
 
-class Paced(Generic[T]):
+class PacedCache(Generic[T]):
     """Cache of a costly result, with pauses between computations.
 
     Args:
@@ -82,9 +82,9 @@ class _QuantityParts:
         """Step, version of its map, and map as JSON, by step number."""
         self._sent: dict[int, tuple[ReportStep, tuple[Any, int], str]] = {}
         """Step, groups of length-scales, and description as JSON, by step number."""
-        self._floor: Paced[tuple[float, int] | None] = Paced(clock)
-        self._quality: Paced[dict[str, Any] | None] = Paced(clock)
-        self._finer: Paced[str] = Paced(clock)
+        self._floor: PacedCache[tuple[float, int] | None] = PacedCache(clock)
+        self._quality: PacedCache[dict[str, Any] | None] = PacedCache(clock)
+        self._finer: PacedCache[str] = PacedCache(clock)
 
     @property
     def due(self) -> bool:
@@ -92,7 +92,7 @@ class _QuantityParts:
         return self._floor.due or self._quality.due
 
     def parts(
-        self, found: Followed, growing: GrowingReconstruction, done: Reconstruction
+        self, found: FollowedData, growing: GrowingReconstruction, done: Reconstruction
     ) -> tuple[dict[str, Any], dict[str, str]]:
         """Return the data common to all steps, and the JSON parts by name."""
         head = {**describe(growing.data, done), "floor": self._least(found, growing, done)}
@@ -105,7 +105,7 @@ class _QuantityParts:
             **self._maps(growing),
         }
 
-    def finer(self, found: Followed, growing: GrowingReconstruction) -> str:
+    def finer(self, found: FollowedData, growing: GrowingReconstruction) -> str:
         """Return the finer map of the newest or an earlier step, with the step number, as JSON."""
 
         def made() -> str:
@@ -115,7 +115,7 @@ class _QuantityParts:
         return self._finer.get(growing.looks, made, last=found.mission.over) or as_text(None)
 
     def _least(
-        self, found: Followed, growing: GrowingReconstruction, done: Reconstruction
+        self, found: FollowedData, growing: GrowingReconstruction, done: Reconstruction
     ) -> tuple[float, int] | None:
         """Return the lower bound of the expected error; None if later readings were added."""
         data = growing.data
@@ -126,7 +126,7 @@ class _QuantityParts:
         return None if old else floor  # not comparable to the current promise
 
     def _how_good(
-        self, found: Followed, growing: GrowingReconstruction, done: Reconstruction
+        self, found: FollowedData, growing: GrowingReconstruction, done: Reconstruction
     ) -> dict[str, Any] | None:
         key, last = growing.looks, found.mission.over or bool(found.data.summary)
         return self._quality.get(key, lambda: quality_of(growing.data, done), last=last)
@@ -167,7 +167,7 @@ class _QuantityParts:
 class LiveView:
     """Parts of the live page, with cached texts of unchanged parts.
 
-    An update costs time linear in the numbers of steps and places. Costly parts use `Paced`.
+    An update costs time linear in the numbers of steps and places. Costly parts use `PacedCache`.
     """
 
     def __init__(self, follower: RunFollower, clock: Callable[[], float] = time.monotonic) -> None:
@@ -236,7 +236,7 @@ class LiveView:
             self._tables[name] = made
         return self._tables[name]
 
-    def _begin(self, found: Followed) -> None:
+    def _begin(self, found: FollowedData) -> None:
         self._number = self._follower.number
         self._shown = {name: _QuantityParts(self._clock) for name in ("", *found.further)}
         self._fixed = {
@@ -244,7 +244,7 @@ class LiveView:
             "page.config": as_text(config_text(found.data)),
         }
 
-    def _mission(self, found: Followed, done: Reconstruction) -> dict[str, Any]:
+    def _mission(self, found: FollowedData, done: Reconstruction) -> dict[str, Any]:
         data = found.data
         stamp = stamp_of(data.path / JOURNAL)
         simulated = found.tracks is None
@@ -262,7 +262,7 @@ class LiveView:
         return {**mission, "unit": data.symbol, "records": len(data.records)}
 
     def _slots(
-        self, found: Followed, done: Reconstruction, head: Mapping[str, Any]
+        self, found: FollowedData, done: Reconstruction, head: Mapping[str, Any]
     ) -> dict[str, str]:
         data = _with_newest(found.data, head["floor"], done.steps[-1].number)
         if found.damaged:

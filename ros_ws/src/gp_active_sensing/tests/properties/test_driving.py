@@ -115,7 +115,7 @@ def mission(moves: Moves, rng: np.random.Generator, budget: Budget, most: int) -
         new = {p for p in path if not observed[p]}
         assert new == set(drive.reads)
         observed[list(path)] = True
-        spent, left, at = spent.plus(cost), drive.left(left), drive.place
+        spent, left, at = spent.plus(cost), drive.remaining(left), drive.place
         decisions += 1
         assert budget.readings is None or observed.sum() <= budget.readings
         assert budget.metres is None or spent.metres <= budget.metres + HAIR

@@ -210,7 +210,7 @@ class Recorder:
     def _take_map(self, found: GridMap) -> None:
         assert self.mission.map is not None
         self.messages.append(("/map", self._now_ns, occupancy(found)))
-        self.mission.map.take(self.mission, found)
+        self.mission.map.adopt(self.mission, found)
 
     def change(self, config: dict[str, Any]) -> None:
         self.whole = {**self.whole, **config}

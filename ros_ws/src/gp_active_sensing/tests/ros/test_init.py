@@ -22,7 +22,7 @@ from gp_active_sensing.records.run_map import GridMap
 from gp_active_sensing.replay.options import parameters_of
 from gp_active_sensing.ros import qos, running_system
 from gp_active_sensing.ros.parameter_files import check_parameter_file
-from gp_active_sensing.ros.received import Received
+from gp_active_sensing.ros.received import TopicSample
 from gp_active_sensing.ros.running_system import (
     pose_misfits,
     roads_note,
@@ -126,7 +126,7 @@ class Still:
 
     def __init__(self, **times: list[float]) -> None:
         self.received = {
-            f"/{name}": Received(f"/{name}", [], found) for name, found in times.items()
+            f"/{name}": TopicSample(f"/{name}", [], found) for name, found in times.items()
         }
 
     def topics(self, wanted: Any) -> dict[str, tuple[str, ...]]:
@@ -136,7 +136,7 @@ class Still:
     def listeners(self, wanted: Any) -> dict[str, tuple[str, ...]]:
         return dict.fromkeys(wanted, ("geometry_msgs/msg/PoseStamped",))
 
-    def receive(self, types: dict[str, str], slow: Any) -> dict[str, Received]:
+    def receive(self, types: dict[str, str], slow: Any) -> dict[str, TopicSample]:
         for topic, received in self.received.items():
             pose = Odometry()
             pose.header.frame_id = "odom"
@@ -236,7 +236,7 @@ def test_poses_that_can_be_transformed_fit(monkeypatch: pytest.MonkeyPatch) -> N
     places = build_topology(MapConfig("grid", columns=3, rows=3, frame="map"))
     pose = Odometry()
     pose.header.frame_id = "odom"
-    received = Received("/odom", [pose], [0.0, 0.1])
+    received = TopicSample("/odom", [pose], [0.0, 0.1])
     (said,) = pose_misfits(PoseConfig(), received, places, lambda target, source: "of the rain")
     assert "is in frame 'odom', the map in 'map'" in said
     assert said.endswith("They are not transformed, since of the rain")
@@ -249,7 +249,7 @@ def test_poses_that_can_be_transformed_fit(monkeypatch: pytest.MonkeyPatch) -> N
         assert bool(why) is not installed
         assert installed or "tf2_ros is not installed" in why
         assert "nobody publishes /tf" in tf_problem({"/odom": ("nav_msgs/msg/Odometry",)})
-    lost = Received("/fix", [NavSatFix(latitude=float("nan"))], [0.0, 0.1])
+    lost = TopicSample("/fix", [NavSatFix(latitude=float("nan"))], [0.0, 0.1])
     fix = PoseConfig(type="sensor_msgs/msg/NavSatFix", datum=(52.5, 13.4))
     assert pose_misfits(fix, lost, places, cannot) == ["pose: /fix has no position yet (no fix?)"]
 
@@ -261,7 +261,7 @@ def test_how_seldom_poses_may_come() -> None:
     pose.header.frame_id = "odom"
 
     def said(times: list[float], silent: float = 0.0, where: Topology = places) -> str:
-        received = Received("/odom", [pose], times, silent)
+        received = TopicSample("/odom", [pose], times, silent)
         misfits = pose_misfits(PoseConfig(), received, where, cannot)
         return " ".join(text for text in misfits if "too slowly" in text)
 
@@ -276,11 +276,11 @@ def test_how_seldom_poses_may_come() -> None:
 def test_poses_are_counted_by_road() -> None:
     roads = build_topology(MapConfig(file="town"))
     places = build_topology(MapConfig("grid", columns=3, rows=3))
-    assert roads_note(Received("/odom", [], [0.0, 6.9]), roads) == ""
-    slow = Received("/odom", [], [0.0, 7.1])
+    assert roads_note(TopicSample("/odom", [], [0.0, 6.9]), roads) == ""
+    slow = TopicSample("/odom", [], [0.0, 7.1])
     assert "driven in less than 14.0 s" in roads_note(slow, roads)
     assert roads_note(slow, places) == roads_note(slow, None) == ""
-    assert roads_note(Received("/odom", [], [0.0]), roads) == "", "said among what does not fit"
+    assert roads_note(TopicSample("/odom", [], [0.0]), roads) == "", "said among what does not fit"
 
 
 def test_notes_on_the_waypoints() -> None:

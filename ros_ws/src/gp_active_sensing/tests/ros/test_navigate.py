@@ -48,13 +48,13 @@ class Stage:
         """Send the probe to where the mission wants it."""
         place = self.rig.sent[-1] if place is None else place
         goal = self.rig.topology.goals[place]
-        self.navigator.go("", place, [outputs.waypoint_message(goal, "map", 0)])
-        self.navigator.look()
+        self.navigator.set_waypoints("", place, [outputs.waypoint_message(goal, "map", 0)])
+        self.navigator.update()
         return place
 
     def later(self, seconds: float) -> None:
         self.seconds += seconds
-        self.navigator.look()
+        self.navigator.update()
 
     @property
     def state(self) -> str:

@@ -18,7 +18,7 @@ from sensor_msgs.msg import PointCloud2
 from gp_active_sensing.records.event_lines import parse_events
 from gp_active_sensing.records.events import ReadingUsed
 from gp_active_sensing.records.run_directory import RunDirectory
-from gp_active_sensing.report.steps import JournalTeller
+from gp_active_sensing.report.steps import BeliefUpdater
 from gp_active_sensing.sim import build_loop, build_world, load_scenario
 from gp_active_sensing.types import Reading
 from tests.commanding import ran
@@ -102,7 +102,7 @@ def test_the_belief_equals_that_of_the_same_readings_told_offline(
 
     run = RunDirectory.open(tmp_path / "run")
     events = [event for event in parse_events(run.events()) if isinstance(event, ReadingUsed)]
-    used = list(JournalTeller(offline.belief, world.topology).tell(events))
+    used = list(BeliefUpdater(offline.belief, world.topology).add(events))
     assert len(used) == len(drive.readings) == 36
     told = [event.reading for event in events]
     told.sort(key=lambda reading: reading.stamp_ns)

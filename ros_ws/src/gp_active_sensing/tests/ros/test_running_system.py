@@ -10,7 +10,7 @@ import pytest
 from std_msgs.msg import Float64, Header
 
 from gp_active_sensing.ros import qos, running_system
-from gp_active_sensing.ros.received import LISTEN_SECONDS, Received
+from gp_active_sensing.ros.received import LISTEN_SECONDS, TopicSample
 from gp_active_sensing.ros.running_system import RunningSystem
 
 STEP = 0.01
@@ -60,8 +60,8 @@ class World:
 @pytest.fixture
 def receive(
     monkeypatch: pytest.MonkeyPatch,
-) -> Callable[..., tuple[dict[str, Received], list[str]]]:
-    def listen(world: World) -> tuple[dict[str, Received], list[str]]:
+) -> Callable[..., tuple[dict[str, TopicSample], list[str]]]:
+    def listen(world: World) -> tuple[dict[str, TopicSample], list[str]]:
         clock = SimpleNamespace(monotonic=lambda: world.now, time_ns=lambda: 10**18)
         for module in (running_system, qos):
             monkeypatch.setattr(module, "time", clock)

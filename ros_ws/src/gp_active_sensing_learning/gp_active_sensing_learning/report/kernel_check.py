@@ -265,7 +265,7 @@ _POINTS = 60
 
 
 @dataclass(frozen=True)
-class Alike:
+class SimilarKernels:
     """Group of kernels that agree with the first kernel of the group.
 
     Args:
@@ -277,7 +277,9 @@ class Alike:
     why: tuple[str, ...]
 
 
-def alike(model: KernelModel, X: FloatArray, *, samples: int, seed: int) -> tuple[Alike, ...]:
+def alike(
+    model: KernelModel, X: FloatArray, *, samples: int, seed: int
+) -> tuple[SimilarKernels, ...]:
     """Return groups of two or more kernels that agree over the inputs X (m, d).
 
     The `FIRST` most probable kernels are compared. Two kernels agree if their covariances at the
@@ -313,7 +315,7 @@ def alike(model: KernelModel, X: FloatArray, *, samples: int, seed: int) -> tupl
         leader, reason = next(((i, text) for i, text in reasons if text), (j, ""))
         groups.setdefault(leader, []).append((j, reason))
     return tuple(
-        Alike(tuple(j for j, _ in members), tuple(reason for _, reason in members[1:]))
+        SimilarKernels(tuple(j for j, _ in members), tuple(reason for _, reason in members[1:]))
         for members in groups.values()
         if len(members) > 1
     )

@@ -21,7 +21,13 @@ from gp_active_sensing.util.files import json_ready, write_whole
 from gp_active_sensing_learning.data.dataset import Dataset
 from gp_active_sensing_learning.kernel_lines import lengths_of, noise_of
 from gp_active_sensing_learning.kernel_predictor import predict
-from gp_active_sensing_learning.report.kernel_check import Alike, ModelCheck, alike, check, domain
+from gp_active_sensing_learning.report.kernel_check import (
+    ModelCheck,
+    SimilarKernels,
+    alike,
+    check,
+    domain,
+)
 from gp_active_sensing_learning.report.kernel_payload import kernel_payload, output_of
 
 AVERAGED = 12
@@ -217,7 +223,7 @@ def _checked(found: ModelCheck | None) -> str:
     return text
 
 
-def _alike(model: KernelModel, groups: tuple[Alike, ...]) -> str:
+def _alike(model: KernelModel, groups: tuple[SimilarKernels, ...]) -> str:
     if not groups:
         return ""
     items = ""

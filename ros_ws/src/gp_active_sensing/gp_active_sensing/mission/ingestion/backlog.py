@@ -64,7 +64,7 @@ class Backlog:
             return messages
         self._kept.extend(messages)
         if not self.hands_on:
-            if self._more_may_come(messages, clock_ns):
+            if self._expects_more(messages, clock_ns):
                 return ()
             self._sort()
         piece = [self._kept.popleft() for _ in range(min(len(messages) or most, len(self._kept)))]
@@ -79,7 +79,7 @@ class Backlog:
         taken, self._kept = self._kept, deque()
         return taken
 
-    def _more_may_come(self, messages: Collection[Envelope], clock_ns: int | None) -> bool:
+    def _expects_more(self, messages: Collection[Envelope], clock_ns: int | None) -> bool:
         now = self._clock()
         self._begun_ns = self._begun_ns or clock_ns or 0
         if self._until is None and messages:
@@ -147,7 +147,7 @@ class DuplicateFilter:
         elif isinstance(event, ReadingGated) or not event.taken_back:
             self.add((reading.stamp_ns, reading.value))
 
-    def holds(self, stamp_ns: int, value: float) -> bool:
+    def discard(self, stamp_ns: int, value: float) -> bool:
         """Return whether a reading is stored; if so, remove the reading."""
         if not self._single and not self._windows:
             return False

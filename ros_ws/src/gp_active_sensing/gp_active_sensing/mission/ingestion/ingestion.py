@@ -138,7 +138,7 @@ class Ingestion(ReadingIntake):
             intake.expected = frozenset(path)
             intake.pipeline.newest_place = None
 
-    def take(self, arrivals: Collection[Envelope], most: int = BATCH) -> list[Reading]:
+    def process(self, arrivals: Collection[Envelope], most: int = BATCH) -> list[Reading]:
         """Process messages; return the accepted readings."""
         intakes, reached = self.intakes, None
         for what, received, _ in self.catch_up.pass_on(arrivals, self.loop.clock_ns, most):
@@ -146,11 +146,11 @@ class Ingestion(ReadingIntake):
             try:
                 if isinstance(what, Pose):
                     self._late, reached = self._lateness(received), received
-                    self._take_pose(what, received)
+                    self._process_pose(what, received)
                     for intake in intakes:
                         intake.after_pose(received)
                 elif isinstance(what, RawReading):
-                    self._take_raw(what, received)
+                    self._process_raw(what, received)
             except Exception:  # keep the other messages after an error in one
                 self._count("error", f"{what} (see below)")
                 logger.exception("cannot use %s", what)
@@ -159,19 +159,19 @@ class Ingestion(ReadingIntake):
         for intake in intakes:
             intake.after_time(reached)
         for intake in intakes:
-            self._hold_pose(intake, reached)
+            self._use_newest_pose(intake, reached)
         return [reading for intake in intakes for reading in intake.use()]
 
-    def _take_raw(self, raw: RawReading, received: float) -> None:
+    def _process_raw(self, raw: RawReading, received: float) -> None:
         if raw.quantity not in self.measured:
             what = repr(raw.quantity) if raw.quantity else "the main quantity"
             self._count("unknown_quantity", f"reading of {what}")
         else:
-            self.of(raw.quantity).take_reading(raw, received)
+            self.of(raw.quantity).process_reading(raw, received)
 
     def stop_waiting(self) -> list[Reading]:
         """Use or reject all waiting readings; return the accepted readings."""
-        released = self.take(self.catch_up.release()) if self.catch_up.going_on else []
+        released = self.process(self.catch_up.release()) if self.catch_up.going_on else []
         return released + [reading for intake in self.intakes for reading in intake.finish()]
 
     def restart_clock(self) -> None:
@@ -189,7 +189,7 @@ class Ingestion(ReadingIntake):
         found = [intake.pipeline.accept_gated() for intake in self.intakes]
         return sum(n for n, _ in found), [reading for _, used in found for reading in used]
 
-    def _take_pose(self, pose: Pose, received: float) -> None:
+    def _process_pose(self, pose: Pose, received: float) -> None:
         topology = self.loop.topology
         heights = topology.heights is not None
         why = self.checks.unusable(pose, topology.frame, self.loop.clock_ns, heights=heights)
@@ -240,19 +240,19 @@ class Ingestion(ReadingIntake):
         for intake in self.intakes:
             intake.drive(pose, match, received)
 
-    def _hold_pose(self, intake: ReadingIntake, now: float) -> None:
+    def _use_newest_pose(self, intake: ReadingIntake, now: float) -> None:
         pose = self.track.newest
         if self._holds is None or pose is None:
             return
         stamp_ns = intake.newest_without_pose(now, self._holds)
         if stamp_ns is None or stamp_ns <= pose.stamp_ns:
             return
-        self._take_pose(replace(pose, stamp_ns=stamp_ns), now)
+        self._process_pose(replace(pose, stamp_ns=stamp_ns), now)
         for each in self.intakes:
             each.after_pose(now)
 
     @property
-    def holds_pose(self) -> bool:
+    def poses_only_in_motion(self) -> bool:
         """True if the localisation sends poses only in motion."""
         return self._holds is not None
 

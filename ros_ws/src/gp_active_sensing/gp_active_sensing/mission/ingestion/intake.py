@@ -123,9 +123,9 @@ class ReadingIntake:
         """Number of readings that wait in the averaging window or for the probe to come nearer."""
         return len(self.pipeline.window) + (0 if self.nearing is None else len(self.nearing))
 
-    def take_reading(self, raw: RawReading, received: float) -> None:
+    def process_reading(self, raw: RawReading, received: float) -> None:
         """Process a reading of this intake's quantity."""
-        self._ready += self._take_reading(raw, received)
+        self._ready += self._process_reading(raw, received)
 
     def drive(self, pose: Pose, match: Match | None, received: float) -> None:
         """Set the probe's place; `match` None = the probe is off the map."""
@@ -142,7 +142,7 @@ class ReadingIntake:
     def after_pose(self, received: float) -> None:
         """Find the places of the readings that waited for the newest pose."""
         self._ready += self._placed(self._waiting.after_pose(received))
-        self._ready += self._come_nearer(received)
+        self._ready += self._release_near(received)
 
     def after_time(self, reached: float) -> None:
         """Find the places of the readings that have waited long enough for a pose."""
@@ -156,7 +156,7 @@ class ReadingIntake:
         """Use the readings with a place; return the accepted readings."""
         self._reject_unfinished("partial_visit", "too little of its road was driven")
         ready, self._ready = self._ready, []
-        used = self.pipeline.take(ready)
+        used = self.pipeline.process(ready)
         if (newest := self.track.newest) is not None:
             here = None if self.here is None or self.off_map else self.here.place
             used += self.pipeline.pass_time(newest.stamp_ns, here)
@@ -164,19 +164,19 @@ class ReadingIntake:
 
     def finish(self) -> list[Reading]:
         """Use or reject all waiting readings; return the accepted readings."""
-        ready = self._placed(self._waiting.take_all())
+        ready = self._placed(self._waiting.pop_all())
         if self.nearing is not None:
-            ready += self.nearing.take_all()
+            ready += self.nearing.pop_all()
         self.visits.clear()
         self._reject_unfinished("partial_visit", "too little of its road was driven")
-        return self.pipeline.take(ready) + self.pipeline.close()
+        return self.pipeline.process(ready) + self.pipeline.close()
 
     def forget_times(self) -> None:
         """Reject or drop everything with a stamp from before the clock went back."""
         reason, why = "clock_backwards", "the clock went back"
-        waited = self._waiting.take_all()
+        waited = self._waiting.pop_all()
         if self.nearing is not None:
-            waited += self.nearing.take_all()
+            waited += self.nearing.pop_all()
         for pending in waited:
             self._reject(reason, pending.reading, why)
         self.visits.clear()
@@ -203,7 +203,7 @@ class ReadingIntake:
             self._reject(reason, pending.reading, why)
         self.visits.left.clear()
 
-    def _come_nearer(self, received: float) -> list[PendingReading]:
+    def _release_near(self, received: float) -> list[PendingReading]:
         """Return the waiting readings of points that may be used now."""
         pose, match = self.track.newest, None if self.off_map else self.here
         if self.nearing is None or pose is None:
@@ -240,9 +240,9 @@ class ReadingIntake:
         expected = {*self.expected, *(() if self.here is None else (self.here.place,))}
         return self.matcher.match(pose.x, pose.y, pose.heading, expected, pose.z)
 
-    def _take_reading(self, raw: RawReading, received: float) -> list[PendingReading]:
+    def _process_reading(self, raw: RawReading, received: float) -> list[PendingReading]:
         stamp_ns = raw.stamp_ns - round(1e9 * self._delay)
-        if self.known.holds(stamp_ns, raw.value):
+        if self.known.discard(stamp_ns, raw.value):
             self.rejected["already_used"] += 1
             return []
         reading = Reading(
@@ -261,7 +261,7 @@ class ReadingIntake:
             return self._place(pending)
         if (oldest := self._waiting.add(pending)) is not None:
             self._reject("no_pose", oldest.reading, "too many readings wait")
-        return [] if self.nearing is None else self.nearing.stand(stamp_ns, received)
+        return [] if self.nearing is None else self.nearing.release_at_stop(stamp_ns, received)
 
     def _placed(self, waited: Collection[PendingReading]) -> list[PendingReading]:
         return [ready for pending in waited for ready in self._place(pending)]
@@ -291,9 +291,9 @@ class ReadingIntake:
             return []
         if location is not None and self.pipeline.open and self.loop.costs(location):
             if self.matcher.is_line(location):
-                return self.visits.hold(location, placed, pending.received)
+                return self.visits.add(location, placed, pending.received)
             if self.nearing is not None:
-                return self.nearing.hold(location, PendingReading(placed, pending.received))
+                return self.nearing.add(location, PendingReading(placed, pending.received))
         return [PendingReading(placed, pending.received)]
 
     def _has_settled(self, place: int, pose: Pose, sensor: Pose) -> bool:

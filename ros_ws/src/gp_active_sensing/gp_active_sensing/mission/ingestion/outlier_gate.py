@@ -173,7 +173,7 @@ class OutlierGate:
         """Record an ungated reading; earlier gated readings of the place do not count any more."""
         self._rows.pop(place, None)
 
-    def take_all(self) -> list[Reading]:
+    def pop_all(self) -> list[Reading]:
         """Remove and return all stored readings."""
         kept = list(self._kept)
         self._kept.clear()

@@ -14,7 +14,7 @@ from gp_active_sensing.errors import ActiveSensingError, ReadingError, RunError
 from gp_active_sensing.loop import Receiver
 from gp_active_sensing.mission.clocks import Latency
 from gp_active_sensing.mission.ingestion.outlier_gate import AGREEING, AGREEING_SECONDS, OutlierGate
-from gp_active_sensing.mission.ingestion.stays import Stays, Stored
+from gp_active_sensing.mission.ingestion.stays import Stays, StoredAverage
 from gp_active_sensing.mission.ingestion.visits import AveragingWindow, PendingReading
 from gp_active_sensing.records.events import Event, ReadingGated, ReadingUsed
 from gp_active_sensing.types import Clock, Reading
@@ -75,7 +75,7 @@ class ReadingPipeline:
         self._unit = f" {unit}" if unit else ""
         self._repeats = 0
 
-    def take(self, ready: Iterable[PendingReading]) -> list[Reading]:
+    def process(self, ready: Iterable[PendingReading]) -> list[Reading]:
         """Use or reject readings with a place; return the used readings."""
         due: list[PendingReading] = []
         for pending in ready:
@@ -97,8 +97,8 @@ class ReadingPipeline:
         """Use all gated readings; return their number and the used readings."""
         if not self.open:
             return 0, []
-        kept = self.gate.take_all()
-        due = self.window.close() + self._take_back(kept, ASKED) + self.window.close()
+        kept = self.gate.pop_all()
+        due = self.window.close() + self._reinstate(kept, ASKED) + self.window.close()
         return len(kept), self._use_all(due)
 
     def _accept(self, pending: PendingReading) -> list[PendingReading]:
@@ -123,7 +123,7 @@ class ReadingPipeline:
                 "are used now",
                 len(back), self.loop.topology.names[placed.place], AGREEING_SECONDS,
             )  # fmt: skip
-            return self.window.close() + self._take_back(back, AGREED, pending.received)
+            return self.window.close() + self._reinstate(back, AGREED, pending.received)
         self._log_gated(reading, off)
         return []
 
@@ -145,7 +145,7 @@ class ReadingPipeline:
             off, count, AGREEING,
         )  # fmt: skip
 
-    def _take_back(
+    def _reinstate(
         self, readings: list[Reading], why: str, received: float | None = None
     ) -> list[PendingReading]:
         now = self._clock() if received is None else received
@@ -180,9 +180,9 @@ class ReadingPipeline:
             self._reject(pending, error)
             return False
         if self.by_stay:
-            stored = self.stays.take(placed, begins=self.loop.costs(placed.place))
+            stored = self.stays.add(placed, begins=self.loop.costs(placed.place))
         else:
-            stored = Stored(self.stays.widened(placed), None, 1)
+            stored = StoredAverage(self.stays.widened(placed), None, 1)
         self._journal(
             ReadingUsed(
                 reading=placed.reading,
@@ -212,7 +212,7 @@ class ReadingPipeline:
             raise RunError(msg) from error
         self._use_average(stored, event.count)
 
-    def _use_average(self, stored: Stored, count: int) -> bool:
+    def _use_average(self, stored: StoredAverage, count: int) -> bool:
         if stored.before is None:
             report = self.loop.tell([stored.placed])
         else:

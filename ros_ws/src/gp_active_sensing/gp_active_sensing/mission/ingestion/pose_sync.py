@@ -259,7 +259,7 @@ class PoseSynchronizer:
     def has_pose(self, pending: PendingReading, now: float) -> bool:
         """Return whether a reading need not wait any longer at `now` (monotonic seconds)."""
         stamp_ns = pending.reading.stamp_ns
-        if not self._track.may_come(stamp_ns):
+        if not self._track.expects_pose(stamp_ns):
             return True
         return self._is_patient(pending, now) and self._track.at(stamp_ns) is not None
 
@@ -279,9 +279,11 @@ class PoseSynchronizer:
         found = [pending for pending in self._patient if self.has_pose(pending, now)]
         if found:
             self._patient = deque(h for h in self._patient if not self.has_pose(h, now))
-        ready = [h for h in self._fresh if not self._track.may_come(h.reading.stamp_ns)]
+        ready = [h for h in self._fresh if not self._track.expects_pose(h.reading.stamp_ns)]
         if ready:
-            self._fresh = deque(h for h in self._fresh if self._track.may_come(h.reading.stamp_ns))
+            self._fresh = deque(
+                h for h in self._fresh if self._track.expects_pose(h.reading.stamp_ns)
+            )
         return found + ready
 
     def after_time(self, now: float) -> list[PendingReading]:
@@ -300,7 +302,7 @@ class PoseSynchronizer:
         waited = (h for h in self._patient if elapsed(h.received, now) >= seconds)
         return max((pending.reading.stamp_ns for pending in waited), default=None)
 
-    def take_all(self) -> list[PendingReading]:
+    def pop_all(self) -> list[PendingReading]:
         """Remove and return all waiting readings."""
         everything = [*self._patient, *self._fresh]
         self._patient.clear()

@@ -167,7 +167,7 @@ _AT = 0.08
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredAverage:
     """Average of a stay, as stored in the belief.
 
     Args:
@@ -236,7 +236,7 @@ class Stays:
     def __len__(self) -> int:
         return len(self._open)
 
-    def take(self, placed: PlacedReading, *, begins: bool = False) -> Stored:
+    def add(self, placed: PlacedReading, *, begins: bool = False) -> StoredAverage:
         """Add a reading, with `begins` to a new stay; return the average for the belief."""
         reading = placed.reading
         stay = None if begins else self._stay_of(reading)
@@ -253,7 +253,7 @@ class Stays:
 
     def restore_reading(
         self, event: ReadingUsed, *, gap: bool = False, begins: bool = False
-    ) -> Stored:
+    ) -> StoredAverage:
         """Add a journalled reading after a restart.
 
         With `gap`, earlier events may be lost; an average without a known stay then begins a stay.
@@ -294,22 +294,24 @@ class Stays:
 
     def _begin(
         self, reading: Reading, mean: PlacedReading, count: int = 1, *, further: bool = False
-    ) -> Stored:
+    ) -> StoredAverage:
         assert reading.location is not None
         self._forget(reading.stamp_ns)
         stay = self._open[reading.location] = StayAverage(reading, self._off(reading))
         stay.stored, stay.further = mean, further
         if count > 1:
             stay.count_as(count, mean.reading.value)
-        return Stored(mean, None, count)
+        return StoredAverage(mean, None, count)
 
-    def _extend(self, before: StayAverage, stay: StayAverage, average: PlacedReading) -> Stored:
+    def _extend(
+        self, before: StayAverage, stay: StayAverage, average: PlacedReading
+    ) -> StoredAverage:
         self._open[average.place] = stay
         self._spread.add(stay.last - before.last)
         first_ns = before.stored.reading.stamp_ns
         now = average.stamped(max(first_ns, average.reading.stamp_ns))
         stay.stored = now.stamped(first_ns)
-        return Stored(now, before.stored, stay.count)
+        return StoredAverage(now, before.stored, stay.count)
 
     def _stay_of(self, reading: Reading) -> StayAverage | None:
         """Return the stay to which a reading belongs; None = the reading begins a stay."""

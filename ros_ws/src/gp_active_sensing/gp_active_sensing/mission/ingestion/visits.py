@@ -118,7 +118,7 @@ class SegmentCoverage:
         self._forget(stamp_ns)
         return ready
 
-    def hold(self, place: int, reading: Reading, received: float) -> list[PendingReading]:
+    def add(self, place: int, reading: Reading, received: float) -> list[PendingReading]:
         """Add a reading; return the readings of its place if the visit is long enough."""
         queued = PendingReading(reading, received)
         visit = self._visits.get(place)
@@ -186,7 +186,7 @@ class ClosestPoint:
     def __len__(self) -> int:
         return sum(len(approach.queued) for approach in self._approaches.values())
 
-    def hold(self, place: int, queued: PendingReading) -> list[PendingReading]:
+    def add(self, place: int, queued: PendingReading) -> list[PendingReading]:
         """Add a reading; return the readings of its place if they need not wait any longer."""
         stamp_ns = queued.reading.stamp_ns
         approach = self._approaches.setdefault(place, _Approach([], stamp_ns, stamp_ns))
@@ -194,7 +194,7 @@ class ClosestPoint:
         approach.until_ns = max(approach.until_ns, stamp_ns)
         if len(approach.queued) > MOST_PENDING:
             return self._release(place, queued.received)
-        return [] if self._here is None else self._look(place, queued.received)
+        return [] if self._here is None else self._release_due(place, queued.received)
 
     def drive(
         self, place: int | None, distance: float, stamp_ns: int, received: float
@@ -205,9 +205,13 @@ class ClosestPoint:
         point [m]. The stamp is not before the previous stamp.
         """
         self._here = place, distance, stamp_ns
-        return [queued for each in list(self._approaches) for queued in self._look(each, received)]
+        return [
+            queued
+            for each in list(self._approaches)
+            for queued in self._release_due(each, received)
+        ]
 
-    def stand(self, stamp_ns: int, received: float) -> list[PendingReading]:
+    def release_at_stop(self, stamp_ns: int, received: float) -> list[PendingReading]:
         """Return the waiting readings of the place at which the probe stands.
 
         The probe counts as standing if a reading is at least 3 s newer than the newest pose. A
@@ -227,14 +231,14 @@ class ClosestPoint:
         for approach in self._approaches.values():
             approach.nearest, approach.since_ns, approach.until_ns = math.inf, 0, 0
 
-    def take_all(self) -> list[PendingReading]:
+    def pop_all(self) -> list[PendingReading]:
         """Remove and return all waiting readings."""
         self._here = None
         waiting = [queued for approach in self._approaches.values() for queued in approach.queued]
         self._approaches.clear()
         return waiting
 
-    def _look(self, place: int, received: float) -> list[PendingReading]:
+    def _release_due(self, place: int, received: float) -> list[PendingReading]:
         """Return the readings of a place if they need not wait any longer."""
         assert self._here is not None
         approach = self._approaches[place]

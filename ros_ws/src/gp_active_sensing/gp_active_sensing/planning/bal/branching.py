@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 
 from gp_active_sensing.planning.bal.bounds import chain_rule, children_chain_rule, initial_bounds
-from gp_active_sensing.planning.bal.covariance_state import CovarianceState, Leaves, Pairs
+from gp_active_sensing.planning.bal.covariance_state import CovarianceState, LastVisits, Pairs
 from gp_active_sensing.planning.bal.discretise import Successors, by_cells, by_draws
 from gp_active_sensing.planning.bal.state_block import StateBlock
 from gp_active_sensing.planning.entropy import (
@@ -77,7 +77,7 @@ class EqualProbabilityCells:
             upper = np.maximum(lower, np.minimum(upper, two_stage_bounds(block, found, pairs)))
         return lower, upper
 
-    def _leaf_values(self, block: StateBlock, found: Successors, leaves: Leaves) -> FloatArray:
+    def _leaf_values(self, block: StateBlock, found: Successors, leaves: LastVisits) -> FloatArray:
         """Return the (r, A, S) values of the last reading after each branch [nat].
 
         Below the root, a place that cannot be the best choice of a state gets an upper bound.
@@ -109,7 +109,7 @@ class EqualProbabilityCells:
 
 def _leaf_brackets(
     sequence: CovarianceState,
-    leaves: Leaves,
+    leaves: LastVisits,
     mean: FloatArray,
     values: FloatArray,
     weights: FloatArray,
@@ -144,7 +144,9 @@ def _leaf_brackets(
     return b.reshape(L, -1), known
 
 
-def _largest_entropy(leaves: Leaves, b: FloatArray, known: Bracket, good: BoolArray) -> FloatArray:
+def _largest_entropy(
+    leaves: LastVisits, b: FloatArray, known: Bracket, good: BoolArray
+) -> FloatArray:
     """Return the (A, S, r) largest entropy of a reading at a leaf after each branch [nat].
 
     For each branch, the function integrates the leaf with the largest upper bound, and then all
@@ -168,7 +170,7 @@ def _largest_entropy(leaves: Leaves, b: FloatArray, known: Bracket, good: BoolAr
     return np.asarray(best.reshape(good.shape))
 
 
-def _integrated(leaves: Leaves, b: FloatArray, known: Bracket, which: IntArray) -> FloatArray:
+def _integrated(leaves: LastVisits, b: FloatArray, known: Bracket, which: IntArray) -> FloatArray:
     part = Bracket(
         known.centred[:, which], known.total[which], known.lower[which], known.upper[which]
     )

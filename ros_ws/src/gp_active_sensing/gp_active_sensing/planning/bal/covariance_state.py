@@ -121,7 +121,7 @@ class DecisionProblem:
         if self.constraint is None:
             return visited | {x}, None
         drive = self._affordable(at, visited, left)[x]
-        return visited.union(drive.reads), drive.left(left or self.constraint.budget)
+        return visited.union(drive.reads), drive.remaining(left or self.constraint.budget)
 
     def state(self, at: int | None, visited: frozenset[int], left: Budget | None) -> Hashable:
         """Return the key of a state. States with equal keys have equal successors.
@@ -204,7 +204,7 @@ class DecisionProblem:
         return outlook
 
 
-class Leaves(NamedTuple):
+class LastVisits(NamedTuple):
     """Last visits (leaves) after each candidate place, for a state with two remaining readings.
 
     Args:
@@ -432,7 +432,7 @@ class CovarianceState:
         return allowed
 
     @cached_property
-    def leaves(self) -> Leaves | None:
+    def leaves(self) -> LastVisits | None:
         """Last visits of a state with k = 2; None if there are too many, or a dead end."""
         self.prepare()
         problem, follow = self.problem, list[IntArray]()
@@ -450,7 +450,7 @@ class CovarianceState:
         where = self.locations.searchsorted(np.concatenate(follow))
         latent = self._latent_after(owner, where)
         variance, entropy = latent + problem.noise[:, None], problem.entropy(latent)
-        return Leaves(owner, where, variance, entropy, np.cumsum([0, *counts[:-1]]))
+        return LastVisits(owner, where, variance, entropy, np.cumsum([0, *counts[:-1]]))
 
     @cached_property
     def pairs(self) -> Pairs | None:

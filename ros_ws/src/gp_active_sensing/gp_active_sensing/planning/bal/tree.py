@@ -131,9 +131,9 @@ class Tree:
             block.taken = np.zeros(low.shape, dtype=bool)
             block.q_lower = found.reward + (found.probability * low).sum(axis=2)
             block.q_upper = found.reward + (found.probability * up).sum(axis=2)
-        self._take(block)
+        self._tighten(block)
 
-    def _take(self, block: StateBlock) -> None:
+    def _tighten(self, block: StateBlock) -> None:
         lower, upper = block.q_lower.max(axis=1), block.q_upper.max(axis=1)
         if self.values.sound:
             # Both the old and the new bounds hold for the value of the tree. If rounding errors
@@ -158,7 +158,7 @@ class Tree:
             p = found.probability[:, a]
             above.q_lower[:, a] = found.reward[:, a] + (p * above.branch_lower[:, a]).sum(axis=1)
             above.q_upper[:, a] = found.reward[:, a] + (p * above.branch_upper[:, a]).sum(axis=1)
-            self._take(above)
+            self._tighten(above)
             waiting[id(above)] = above
 
 

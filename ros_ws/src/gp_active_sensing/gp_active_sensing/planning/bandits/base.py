@@ -181,7 +181,7 @@ class Bandit(ABC):
             belief, reach.locations, request.pending, stage=stage, sign=self.sign, only=only
         )
         if only and (known := np.flatnonzero(belief.observed)).size:
-            seen.append(self._look(known, request, stage).everywhere)
+            seen.append(self._view_of(known, request, stage).everywhere)
         if seen:
             mean, std = (np.concatenate(part) for part in zip(view.everywhere, *seen, strict=True))
             view = replace(view, everywhere=(mean, std))
@@ -190,7 +190,7 @@ class Bandit(ABC):
         plan = plan_to(reach, best, values, seconds=request.clock() - started, shown=best)
         return plan, next_state(state)
 
-    def _look(self, places: IntArray, request: PlanRequest, stage: int) -> View:
+    def _view_of(self, places: IntArray, request: PlanRequest, stage: int) -> View:
         belief, pending = request.belief, request.pending
         return view_of(belief, places, pending, stage=stage, sign=self.sign, only=True)
 
@@ -201,7 +201,7 @@ class Bandit(ABC):
         groups = nearby_groups(request.topology.points, reach.locations, _GROUPS)
         groups.sort(key=lambda group: int(group[group.size // 2]))
         middles = np.array([group[group.size // 2] for group in groups])
-        view = self._look(middles, request, stage)
+        view = self._view_of(middles, request, stage)
         values = self.scores(view, request.belief, deepcopy(request.rng))
         # Ties go to the places with the shortest drives.
         near = np.argsort(reach.seconds[np.searchsorted(reach.locations, middles)], kind="stable")

@@ -149,13 +149,13 @@ class Batch(Bandit):
         at: Sequence[int | None],
         state: PolicyState = None,
     ) -> tuple[list[Plan], PolicyState]:
-        """Choose the next places of several probes together; see `PlansBatch`.
+        """Choose the next places of several probes together; see `BatchPolicy`.
 
         The choice ignores ``request.limit``.
         """
         clock = request.clock
         started = clock()
-        asked = _Asked(self, request, state)
+        asked = _BatchQuestion(self, request, state)
         goals = asked.together(at)
         plans: list[Plan | None] = [None] * len(at)
         spent, taken = 0, list(asked.members)
@@ -173,7 +173,7 @@ class Batch(Bandit):
         return [plan for plan in plans if plan is not None], state
 
 
-class _Asked:
+class _BatchQuestion:
     def __init__(self, policy: Batch, request: PlanRequest, state: PolicyState) -> None:
         self.policy, self.request, self.belief = policy, request, request.belief
         pending = tuple(request.pending)

@@ -22,7 +22,7 @@ from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.ties import first_best
 
 
-class Ahead:
+class AnticipatedStd:
     """Standard deviations of the field, as if places had been observed. [Desautels2014, Sec. 3].
 
     Unknown readings are replaced by their expectations. The means and the weights of the
@@ -93,7 +93,7 @@ class Hallucination(Batch):
     def choose(self, start: Start, size: int, rng: np.random.Generator) -> list[int]:
         """Choose the next members of the batch; see `Batch.choose`."""
         locations, mean = start.view.locations, start.view.mean
-        ahead = Ahead(start.belief)
+        ahead = AnticipatedStd(start.belief)
         for member in start.members:
             ahead.read(member)
         chosen: list[int] = []

@@ -21,9 +21,9 @@ from gp_active_sensing.planning.beliefs import representatives
 from gp_active_sensing.planning.budget import ReachableGoals, reachable_goals
 from gp_active_sensing.planning.explain import on_route
 from gp_active_sensing.planning.map_error import greedy_design, map_error_of, thinned
-from gp_active_sensing.planning.request import PlanRequest, Sought
+from gp_active_sensing.planning.request import PlanRequest, TargetError
 from gp_active_sensing.planning.routes.follow import Course, nearest_plan, unread_of
-from gp_active_sensing.planning.routes.tours import Driven, RouteDriver, in_short_order
+from gp_active_sensing.planning.routes.tours import FeasibleRoute, RouteDriver, in_short_order
 from gp_active_sensing.types import BoolArray, Budget, IntArray, Plan
 from gp_active_sensing.util.ties import first_best
 
@@ -80,7 +80,7 @@ def pass_of(
 
 def next_pass(
     driver: RouteDriver,
-    sought: Sequence[Sought],
+    sought: Sequence[TargetError],
     candidates: int,
     more: Callable[[], bool],
     *,
@@ -118,7 +118,7 @@ def next_pass(
     parts = _nearest(driver, parts, min(most, math.ceil(len(parts) / probes)))
     order = parts if parts else _design(driver, parts, FEWEST)
 
-    def enough(route: Driven) -> bool:
+    def enough(route: FeasibleRoute) -> bool:
         return all(forecast.met(route) for forecast in forecasts)
 
     first = in_short_order(driver, order)
@@ -129,7 +129,7 @@ def next_pass(
         return Pass(driver.needs(first), first.stops if only else ())
     most = min(most, max(read, len(order)))
     low, high, count = len(order), most, min(2 * len(order), most)
-    met: Driven | None = None
+    met: FeasibleRoute | None = None
     short = first  # the largest tour that does not meet the aim
     doubling = True
     while low < high - (met is not None) and more():
@@ -156,14 +156,14 @@ def next_pass(
 class _Forecast:
     """Forecast of whether the map of a quantity is good enough after a route; see `AimForecast`."""
 
-    def __init__(self, driver: RouteDriver, sought: Sought, candidates: int) -> None:
+    def __init__(self, driver: RouteDriver, sought: TargetError, candidates: int) -> None:
         number, belief, aim = sought
         which, shares = representatives(belief, candidates)
         self._found = AimForecast(aim, belief, driver.topology.weights, which, shares)
         self._driver, self._field = driver, driver.field.of(number)
         self._sampled = bool(driver.field.parts) and driver.field.parts[number].sampled
 
-    def met(self, route: Driven | None) -> bool:
+    def met(self, route: FeasibleRoute | None) -> bool:
         """Return whether the map is good enough after a route; None = without a further route."""
         field, driver = self._field, self._driver
         if route is None:
@@ -173,12 +173,12 @@ class _Forecast:
         return self._found.met(np.clip(left / np.maximum(self._found.total, _TINY), 0.0, 1.0))
 
 
-def _read(sought: Sequence[Sought]) -> int:
+def _read(sought: Sequence[TargetError]) -> int:
     return min(int(np.count_nonzero(one.belief.readings)) for one in sought)
 
 
 def parts_only(
-    driver: RouteDriver, sought: Sequence[Sought], candidates: int, elsewhere: Collection[int]
+    driver: RouteDriver, sought: Sequence[TargetError], candidates: int, elsewhere: Collection[int]
 ) -> bool:
     """Return whether the map is good enough outside of its parts without a reading."""
     if _read(sought) < FEWEST or not all(one.belief.settled for one in sought):
@@ -189,7 +189,7 @@ def parts_only(
 
 
 def _open_parts(
-    driver: RouteDriver, sought: Sequence[Sought], elsewhere: Collection[int]
+    driver: RouteDriver, sought: Sequence[TargetError], elsewhere: Collection[int]
 ) -> list[IntArray]:
     """Return the parts of the map without a reading that no other probe will observe."""
     others = np.fromiter(elsewhere, dtype=np.int64)
@@ -242,7 +242,7 @@ class Ask:
 
 
 @dataclass(frozen=True)
-class BuiltRoute:
+class PlannedRoute:
     """Planned route.
 
     Args:
@@ -273,7 +273,7 @@ class RoutePolicy(ABC):
 
     @staticmethod
     def explain(plan: Plan, names: Sequence[str]) -> str:
-        """Return a sentence about the choice; see `Explains`."""
+        """Return a sentence about the choice; see `ExplainingPolicy`."""
         return f"{on_route('Next on the route', plan, names)}."
 
     @property
@@ -282,7 +282,7 @@ class RoutePolicy(ABC):
         return True
 
     @abstractmethod
-    def build_route(self, ask: Ask) -> BuiltRoute:
+    def build_route(self, ask: Ask) -> PlannedRoute:
         """Return the route to follow."""
 
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
@@ -291,7 +291,7 @@ class RoutePolicy(ABC):
         started = clock()
         check_fit(self, request.belief, request.topology)
         reach = reachable_goals(request)
-        course, plan, built = Course.of(state), None, BuiltRoute(())
+        course, plan, built = Course.of(state), None, PlannedRoute(())
         if course is not None:
             plan, course = course.next_plan(request, reach)
         in_passes = bool(request.sought) and self.in_passes
@@ -306,7 +306,7 @@ class RoutePolicy(ABC):
                 earlier = tuple(np.flatnonzero(request.belief.observed).tolist())
                 own = replace(request, remaining=next_one.budget)
                 ask = replace(ask, request=own, earlier=earlier)
-                built = BuiltRoute(next_one.stops)
+                built = PlannedRoute(next_one.stops)
             if not built.places:
                 built = self.build_route(ask)
             plan, course = Course(built.places).next_plan(request, reach)

@@ -36,7 +36,7 @@ _WORTH = 1e-6
 
 
 @dataclass(frozen=True)
-class Driven:
+class FeasibleRoute:
     """Route that fits into a budget, together with the drive to the end place.
 
     Args:
@@ -96,7 +96,7 @@ class RouteDriver:
         self.budget = budget
         self._constraint = BudgetConstraint(self.topology, budget)
 
-    def needs(self, route: Driven) -> Budget:
+    def needs(self, route: FeasibleRoute) -> Budget:
         """Return the part of the budget that a route and the drive to the end place need."""
         budget, cost = self.budget, route.cost
         last = route.stops[-1] if route.stops else self.at
@@ -109,11 +109,11 @@ class RouteDriver:
             budget.end,
         )
 
-    def drive(self, stops: Sequence[int]) -> Driven:
+    def drive(self, stops: Sequence[int]) -> FeasibleRoute:
         """Return the route along some stops with its value; see `drive_only`."""
         return self.valued(self.drive_only(stops))
 
-    def valued(self, route: Driven) -> Driven:
+    def valued(self, route: FeasibleRoute) -> FeasibleRoute:
         """Return the route with its value."""
         self.evaluated += 1
         reads = self.which(route.reads)
@@ -138,7 +138,7 @@ class RouteDriver:
             last, metres = place, metres + step
         return found if last is None or last == here else [*found, last]
 
-    def drive_only(self, stops: Sequence[int]) -> Driven:
+    def drive_only(self, stops: Sequence[int]) -> FeasibleRoute:
         """Return the affordable route along some stops, without its value.
 
         Stops that already got a reading are skipped. On a map with moves, the probe drives toward
@@ -166,7 +166,7 @@ class RouteDriver:
             reads.update(dict.fromkeys(last.reads))
             cost = cost.plus(home.cost).plus(last.cost)
             kept += last.stops
-        return Driven(tuple(kept), tuple(reads), cost, 0.0, last.whole)
+        return FeasibleRoute(tuple(kept), tuple(reads), cost, 0.0, last.whole)
 
     def _drive(
         self,
@@ -174,7 +174,7 @@ class RouteDriver:
         at: int | None,
         before_it: Mapping[int, None],
         constraint: BudgetConstraint,
-    ) -> Driven:
+    ) -> FeasibleRoute:
         """Return the route of one sortie, after readings at `before_it`; see `drive_only`."""
         flags, own = self._flags, not before_it
         metres = seconds = 0.0
@@ -205,17 +205,17 @@ class RouteDriver:
             at, (metres, seconds) = goal, before.plus(leg.cost)
             reads.update(dict.fromkeys(fresh))
             kept.append(goal)
-        return Driven(tuple(kept), tuple(reads), Cost(metres, seconds), 0.0, whole)
+        return FeasibleRoute(tuple(kept), tuple(reads), Cost(metres, seconds), 0.0, whole)
 
     @property
-    def _all_left(self) -> Budget:
+    def _remaining(self) -> Budget:
         return self.budget if self._sorties is None else self._sorties.whole
 
     def most_stops(self, most: int) -> int:
         """Return an upper bound on the number of places of a route, at most `most`."""
         # The bound uses the least distance between two places.
         metric = self.distances.by == "metres"
-        left = self._all_left.metres if metric else self._all_left.seconds
+        left = self._remaining.metres if metric else self._remaining.seconds
         places = self.field.places
         if left is None or len(places) < 2:
             return most
@@ -227,7 +227,7 @@ class RouteDriver:
     def may_last(self, places: IntArray) -> bool:
         """Return False if no order of the places fits into the budget, by a lower bound on cost."""
         reads = int(np.count_nonzero(self.unread[places]))
-        return self._all_left.affords(self.distances.at_least(places), reads)
+        return self._remaining.affords(self.distances.at_least(places), reads)
 
     def lasts(self, route: Sequence[int]) -> bool:
         """Return whether a whole route fits into the budget; see `drive_only`."""
@@ -286,7 +286,7 @@ class RouteDriver:
         return self.distances.way(at, stop)
 
 
-def best_of(routes: Iterable[Driven]) -> Driven | None:
+def best_of(routes: Iterable[FeasibleRoute]) -> FeasibleRoute | None:
     """Return the route of the largest value, the first of equal routes; None = no routes."""
     found = list(routes)
     if not found:
@@ -300,7 +300,7 @@ def largest(
     most: int,
     more: Callable[[], bool],
     first: int | None = None,
-) -> Driven | None:
+) -> FeasibleRoute | None:
     """Return the best route through the first k places of `order`, for the largest affordable k.
 
     A route visits the k places in the order of a short tour. Doubling and bisection find k.
@@ -314,7 +314,7 @@ def largest(
     """
     low, high = 0, min(most, len(order))
     count = high if first is None else min(first, high)
-    best: Driven | None = None
+    best: FeasibleRoute | None = None
     doubling = True
     while low < high:
         if best is not None and not more():
@@ -331,7 +331,7 @@ def largest(
     return best
 
 
-def in_short_order(driver: RouteDriver, places: Sequence[int]) -> Driven:
+def in_short_order(driver: RouteDriver, places: Sequence[int]) -> FeasibleRoute:
     """Return the route through some places in the order of a short tour to the end place."""
     chosen = np.array(places, dtype=np.int64)
     tour = short_tour(
@@ -344,7 +344,7 @@ def in_short_order(driver: RouteDriver, places: Sequence[int]) -> Driven:
 
 def design_routes(
     driver: RouteDriver, most: int, more: Callable[[], bool], first: int | None = None
-) -> list[Driven]:
+) -> list[FeasibleRoute]:
     """Return routes through the places of a greedy design.
 
     The first route has `first` places. A route with more places follows if `more` returns True.
@@ -373,7 +373,7 @@ def design_routes(
     return [] if found is None else [found]
 
 
-def evenly_spaced(driver: RouteDriver, more: Callable[[], bool]) -> list[Driven]:
+def evenly_spaced(driver: RouteDriver, more: Callable[[], bool]) -> list[FeasibleRoute]:
     """Return evenly spaced routes: the densest affordable route of each family; none on roads.
 
     A family has one direction, one inset as a fraction of the spacing, and one first corner. The
@@ -387,7 +387,7 @@ def evenly_spaced(driver: RouteDriver, more: Callable[[], bool]) -> list[Driven]
     families = list(ground.evenly())
     if topology.free:  # without moves, a probe observes only its goals
         families += list(ground.evenly(sparse=True))
-    found: list[Driven] = []
+    found: list[FeasibleRoute] = []
     for family in families:
         for corner in range(CORNERS):
             if found and not more():
@@ -410,7 +410,7 @@ def evenly_spaced(driver: RouteDriver, more: Callable[[], bool]) -> list[Driven]
     return found
 
 
-def improved(driver: RouteDriver, route: Driven, more: Callable[[], bool]) -> Driven:
+def improved(driver: RouteDriver, route: FeasibleRoute, more: Callable[[], bool]) -> FeasibleRoute:
     """Improve a route by inserted and replaced stops, and return the new route.
 
     The gain of a change is first estimated for each place alone. The most promising changes are
@@ -431,7 +431,7 @@ def improved(driver: RouteDriver, route: Driven, more: Callable[[], bool]) -> Dr
     return route
 
 
-def _changes(driver: RouteDriver, route: Driven) -> Iterable[list[int]]:
+def _changes(driver: RouteDriver, route: FeasibleRoute) -> Iterable[list[int]]:
     """Yield lists of stops with an inserted or a replaced stop, the most promising first."""
     field, stops = driver.field, list(route.stops)
     if not stops:

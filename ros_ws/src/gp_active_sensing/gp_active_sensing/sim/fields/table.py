@@ -208,7 +208,7 @@ def read_edgedata(path: Path, attribute: str) -> tuple[tuple[Slot, ...], dict[st
             slots.append(_slot(element, path))
         elif slots:
             seen.update(element.attrib)
-            _take(rows, element, attribute, len(slots) - 1, path)
+            _append(rows, element, attribute, len(slots) - 1, path)
     if not slots:
         msg = f"{path}: expected SUMO's edgeData, <meandata> with <interval>s, got none of them"
         raise MapError(msg)
@@ -234,7 +234,7 @@ def _slot(element: Any, path: Path) -> Slot:
     return Slot(*bounds)
 
 
-def _take(
+def _append(
     rows: dict[str, list[float]], element: Any, attribute: str, index: int, path: Path
 ) -> None:
     name, text = element.get("id"), element.get(attribute)

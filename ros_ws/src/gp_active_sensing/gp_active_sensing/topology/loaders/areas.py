@@ -128,7 +128,7 @@ def read_areas(path: Path, *, datum: Point | None = None, crs: str = "") -> Area
         ),
         origin,
         home,
-        (*_as_what(of), *notes),
+        (*_role_sentences(of), *notes),
     )
 
 
@@ -363,7 +363,7 @@ def _outline(
     return (parts[0] if len(parts) == 1 else shapely.MultiPolygon(parts)), roles, notes
 
 
-def _as_what(of: Sequence[tuple[Shape, Any, str]]) -> Iterator[str]:
+def _role_sentences(of: Sequence[tuple[Shape, Any, str]]) -> Iterator[str]:
     for role, count in Counter(role for *_, role in of).items():
         each = [(s.name or s.where, m.area) for s, m, r in of if r == role]
         named = ", ".join(dict.fromkeys(name for name, _ in each[:5]))

@@ -59,7 +59,7 @@ def load(path: Path, *, crs: str = "") -> RoadMap:
     _check_named(features, path)
     drafts, junctions = Drafts(path), set[str]()
     for index, feature in enumerate(features):
-        _take(drafts, junctions, feature, index)
+        _add_feature(drafts, junctions, feature, index)
     drafts.check_junctions(junctions)
     return drafts.finish(
         crs or declared_crs(data),
@@ -121,7 +121,7 @@ def _header(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
     return header
 
 
-def _take(drafts: Drafts, junctions: set[str], feature: Any, index: int) -> None:
+def _add_feature(drafts: Drafts, junctions: set[str], feature: Any, index: int) -> None:
     where, problems = f"feature {index}", drafts.problems
     if not isinstance(feature, dict) or feature.get("type") != "Feature":
         problems.append(f"{where}: expected a GeoJSON Feature, got {shown(feature)}")

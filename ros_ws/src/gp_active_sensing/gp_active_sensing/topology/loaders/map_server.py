@@ -134,7 +134,7 @@ _UNKNOWN_SHADE = 205.0
 
 
 @dataclass(frozen=True)
-class _Described:
+class _MapDescription:
     image: str  # name of a file beside this one
     resolution: float  # width of a pixel [m]
     origin: tuple[float, ...]  # x, y and yaw of the lower left corner [m, m, rad]
@@ -184,7 +184,7 @@ def load(path: Path) -> tuple[OccupancyGrid, tuple[str, ...]]:
         raise fault(path, f"{error}") from error
 
 
-def _described(path: Path) -> _Described:
+def _described(path: Path) -> _MapDescription:
     try:
         whole = load_yaml(path)
     except ConfigError as error:
@@ -196,17 +196,17 @@ def _described(path: Path) -> _Described:
             f"expected a map of map_server, with {', '.join(needed)}; it has "
             f"{', '.join(map(str, whole)) or 'nothing'}",
         )
-    known = _Described.__dataclass_fields__
+    known = _MapDescription.__dataclass_fields__
     given: dict[str, Any] = {key: value for key, value in whole.items() if key in known}
     try:
-        return from_mapping(_Described, given)
+        return from_mapping(_MapDescription, given)
     except ConfigError as error:
         fail(path, error.problems)
         raise
 
 
 def _values(
-    shades: FloatArray, transparent: BoolArray, meta: _Described
+    shades: FloatArray, transparent: BoolArray, meta: _MapDescription
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """Return the occupancy values -1 … 100, (rows, columns) with the top row first, and notes."""
     if meta.mode == "raw":

@@ -20,7 +20,7 @@ from gp_active_sensing.topology.loaders import fail, fault, number_of
 from gp_active_sensing.topology.projection import (
     LOCAL,
     LONLAT,
-    Located,
+    LocalPoints,
     geographic_of,
     in_system,
     locate,
@@ -282,7 +282,7 @@ class SitesReader:
         self._notes.append(note)
         return np.asarray(~nowhere)
 
-    def _placed(self, points: FloatArray, of: Mapping[str, FloatArray], crs: str) -> Located:
+    def _placed(self, points: FloatArray, of: Mapping[str, FloatArray], crs: str) -> LocalPoints:
         where = self._path
         if "lon" in of:
             made = locate(points, crs or LONLAT, where=where, chosen=bool(crs))
@@ -322,7 +322,7 @@ class SitesReader:
         self._notes += [f"x and y are UTM, zone {', '.join(dict.fromkeys(zones))}", *notes]
         return lonlat
 
-    def _of_both(self, made: Located, metres: FloatArray, degrees: FloatArray) -> Located:
+    def _of_both(self, made: LocalPoints, metres: FloatArray, degrees: FloatArray) -> LocalPoints:
         """Check that metres and degrees of a table agree; return the places.
 
         Metres of a local frame, as in an export, become the positions. With UTM coordinates, the
@@ -337,7 +337,7 @@ class SitesReader:
                 origin = round(float(exact[0]), decimals), round(float(exact[1]), decimals)
                 again = locate(degrees, LONLAT, where=where, datum=origin, chosen=True).points
                 if float(np.hypot(*(again - metres).T).max()) <= _SAME:
-                    return Located(metres, LONLAT, origin)
+                    return LocalPoints(metres, LONLAT, origin)
         zone = int((middle[0] + 180.0) // 6.0) + 1
         for number in (zone, zone % 60 + 1, (zone - 2) % 60 + 1):
             system = f"EPSG:{(32700 if middle[1] < 0.0 else 32600) + number}"

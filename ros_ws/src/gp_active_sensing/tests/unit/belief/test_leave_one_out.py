@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.belief import Belief, BeliefConfig, build_belief
-from gp_active_sensing.belief.leave_one_out import Explained
+from gp_active_sensing.belief.leave_one_out import PlacePredictability
 from gp_active_sensing.mission.recording import Recorder
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.sim import run_scenario
@@ -23,7 +23,7 @@ def belief() -> Belief:
 
 
 def test_it_is_computed_again_when_the_places_have_grown(belief: Belief) -> None:
-    kept, computed = Explained(), []
+    kept, computed = PlacePredictability(), []
     for place in range(49):
         belief.observe(place, float(np.sin(place % 7) + place // 7))
         before, kept = kept, kept.after(int(belief.observed.sum()), belief.leave_one_out)

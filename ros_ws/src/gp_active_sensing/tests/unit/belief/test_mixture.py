@@ -8,7 +8,7 @@ from scipy.optimize import brentq
 from scipy.stats import lognorm, norm
 
 from gp_active_sensing.belief import Belief, FeatureCovariance, HyperParameters, PriorMean
-from gp_active_sensing.belief.mixture import Mixture, Probable, most_probable
+from gp_active_sensing.belief.mixture import Mixture, MostProbableKernel, most_probable
 from gp_active_sensing.belief.prior import LOG
 from gp_active_sensing.kernels import build_kernel
 from tests.cases import for_each
@@ -116,7 +116,7 @@ def test_the_length_scale_is_of_the_most_probable_kernel() -> None:
         ("se", (2.0,), 0.2),
         ("se", (4.0,), 0.05),
     ]
-    assert most_probable(candidates) == Probable("matern12", 0.55, (1.0,), 0.3)
+    assert most_probable(candidates) == MostProbableKernel("matern12", 0.55, (1.0,), 0.3)
 
 
 def test_a_wide_component_of_no_weight_has_no_say_through_a_logarithm() -> None:

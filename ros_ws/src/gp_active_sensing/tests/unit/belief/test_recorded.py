@@ -11,7 +11,7 @@ import numpy as np
 
 from gp_active_sensing.belief import Belief, BeliefConfig, belief_on
 from gp_active_sensing.belief.aim import AimForecast, assurance, met, not_seen
-from gp_active_sensing.belief.collapsed import Beside, CollapsedReadings
+from gp_active_sensing.belief.collapsed import CollapsedReadings, StayUncertainty
 from gp_active_sensing.belief.drift import Ageing, DriftConfig
 from gp_active_sensing.belief.prior import (
     IDENTITY,
@@ -139,7 +139,7 @@ def test_collapsed() -> None:
             places = np.flatnonzero(one.count)
             noise, unit = np.array([0.2, 0.7]), np.array([0.5, 2.0])
             steep = rng.uniform(0.0, 0.4, (2, 2, len(places)))
-            sides = (None, Beside(steep, noisy=False), Beside(steep, noisy=True))
+            sides = (None, StayUncertainty(steep, noisy=False), StayUncertainty(steep, noisy=True))
             for given, beside in product((None, unit), sides):
                 found.append(one.collapse(places, noise, given, beside))
             found.append([one.count, one.averages(places), one.scatter(), one.has_stays])

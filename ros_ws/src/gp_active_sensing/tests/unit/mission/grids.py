@@ -49,4 +49,4 @@ def drive_on(run_dir: Path | None, first: GridMap | None = ROOM, **config: Any) 
 
 def take(drive: Drive, found: GridMap) -> bool:
     mission = drive.built.mission
-    return mission.map.take(mission, found)
+    return mission.map.adopt(mission, found)

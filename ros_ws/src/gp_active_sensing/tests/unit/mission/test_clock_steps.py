@@ -40,7 +40,7 @@ class Clocks:
         """Return the step [s] that is seen after some time and a step of the wall clock."""
         self.pass_time(passed)
         self.wall += step
-        return 1e-9 * self.watch.look()[1]
+        return 1e-9 * self.watch.read()[1]
 
 
 @for_each("step", [0.7, 60.0, float(DAY), 1.7e9])
@@ -94,7 +94,7 @@ def test_a_day_is_not_charged_and_the_mission_pauses() -> None:
 def test_a_probe_is_not_lost_for_a_time_that_did_not_pass() -> None:
     rig = under_way()
     fleet = rig.mission.fleet
-    fleet.pose_came(rig.probe, SECOND, 2 * SECOND)
+    fleet.record_pose(rig.probe, SECOND, 2 * SECOND)
     changes.clock_stepped(rig.mission, DAY * SECOND, (DAY + 3) * SECOND)
     assert fleet.last_pose_ns(rig.probe, (DAY + 3) * SECOND) == (DAY + 2) * SECOND
 
@@ -110,7 +110,7 @@ def test_a_restart_knows_of_the_pause_and_of_what_is_not_charged(tmp_path: Path)
     mission = drive.built.mission
     assert mission.state == "paused"
     assert "the clock went forward by 86400.000 s" in mission.reason
-    mission.probe.give_up(drive.now_ns)
+    mission.probe.drop_decision(drive.now_ns)
     assert mission.driven.seconds < before + 60.0
     assert mission.resume() == ""
     drive.run()

@@ -104,14 +104,14 @@ def test_any_line_may_be_lost(tmp_path: Path, caplog: pytest.LogCaptureFixture, 
 def test_what_was_driven_is_known_again_with_the_next_decision(tmp_path: Path) -> None:
     drive = killed(tmp_path / "run", 6)
     drive.start()
-    left = drive.built.mission.probe.left
+    left = drive.built.mission.probe.remaining
     drive.kill()
     events = RunDirectory.open(tmp_path / "run").events()
     moved = next(at for at, e in enumerate(events) if e["event"] == "moved" and e["metres"] > 0.0)
     assert any(e["event"] == "decision" for e in events[moved:])
     spoil(tmp_path / "run", moved)
     drive.start()
-    again = drive.built.mission.probe.left
+    again = drive.built.mission.probe.remaining
     assert again.readings == left.readings
     assert again.metres == pytest.approx(left.metres)
     assert again.seconds == pytest.approx(left.seconds)
@@ -127,12 +127,12 @@ def test_what_may_have_been_driven_is_charged_until_then(tmp_path: Path) -> None
     lines = journal.read_bytes().splitlines(keepends=True)
     journal.write_bytes(b"".join(lines[: end + 1]))
     drive.start()
-    left = drive.built.mission.probe.left
+    left = drive.built.mission.probe.remaining
     drive.kill()
     journal.write_bytes(b"".join(lines[: end + 1]))
     spoil(tmp_path / "run", *range(before, decision + 1))
     drive.start()
-    again = drive.built.mission.probe.left
+    again = drive.built.mission.probe.remaining
     assert again.metres is not None
     assert left.metres is not None
     assert again.metres <= left.metres + 1e-9
@@ -202,13 +202,13 @@ def test_any_line_of_a_stay_may_be_lost(tmp_path: Path, step: int) -> None:
 
 def test_a_stay_whose_beginning_is_lost_leaves_an_older_stay_of_its_place_alone() -> None:
     ours = Stays(lambda reading: 0.04, lambda place: (0.0, 0.0))
-    old = ours.take(placed(Reading(SECOND, 0, 4.0)))
+    old = ours.add(placed(Reading(SECOND, 0, 4.0)))
     average = Reading(100 * SECOND, 0, 6.0, 0.02, off=0.0)
     stay = StayRecord(2, 6.0, 0.02, 0.0)
     event = ReadingUsed(reading=Reading(100 * SECOND, 0, 7.0), stay=stay)
     told = ours.restore_reading(event, gap=True)
     assert (told.reading, told.before, told.count) == (average, None, 2)
-    further = ours.take(placed(Reading(101 * SECOND, 0, 6.0)))
+    further = ours.add(placed(Reading(101 * SECOND, 0, 6.0)))
     assert further.before.reading == average
     assert further.count == 3
     assert further.reading.value == pytest.approx(6.0)
@@ -217,7 +217,7 @@ def test_a_stay_whose_beginning_is_lost_leaves_an_older_stay_of_its_place_alone(
 
 def test_a_stay_of_which_readings_in_between_are_lost_goes_on() -> None:
     ours = Stays(lambda reading: 0.04, lambda place: (0.0, 0.0))
-    first = ours.take(placed(Reading(SECOND, 0, 4.0))).reading
+    first = ours.add(placed(Reading(SECOND, 0, 4.0))).reading
     average = Reading(60 * SECOND, 0, 6.0, 0.02, off=0.0)
     stay = StayRecord(600, 6.0, 0.02, 0.0)
     told = ours.restore_reading(

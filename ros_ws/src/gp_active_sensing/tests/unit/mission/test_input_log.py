@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gp_active_sensing.mission.inbox import BATCH, Envelope, Inbox, RawAnswer, RawReading
-from gp_active_sensing.mission.input_log import InputLog, taken_of
+from gp_active_sensing.mission.input_log import InputLog, parse_used
 from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.util.files import json_ready
 from tests.cases import for_each
@@ -36,7 +36,7 @@ def test_a_step_is_a_frame_with_its_messages_and_events() -> None:
     assert command["events"][0]["state"] == "running"
     assert "now" not in command
     assert (step["now"], step["clock"]) == (1_500_000_000, 3.5)
-    pose, reading = (taken_of(entry) for entry in step["took"])
+    pose, reading = (parse_used(entry) for entry in step["took"])
     assert pose == ("", Pose(1_000_000_000, "map", 0.0, 0.0, 0.0), 0.5)
     assert reading == ("", RawReading(1_000_000_000, 2.5, 0.25), 0.5)
     assert [frame["n"] for frame in frames] == list(range(1, len(frames) + 1))
@@ -65,7 +65,7 @@ def test_messages_survive_json() -> None:
     rig.mission.inbox.put(RawAnswer(7, "map", 1.0, -0.0, math.nan, math.inf), 0.0, "")
     rig.step(1.0)
     again = json.loads(json.dumps(json_ready(frames), allow_nan=False))
-    (_, pose, _), (_, reading, _), (_, answer, _) = map(taken_of, again[0]["took"])
+    (_, pose, _), (_, reading, _), (_, answer, _) = map(parse_used, again[0]["took"])
     assert isinstance(pose, Pose)
     assert math.isnan(pose.x)
     assert (pose.y, math.copysign(1.0, pose.heading)) == (1e308, -1.0)
@@ -87,7 +87,7 @@ def test_messages_survive_json() -> None:
 )
 def test_what_is_no_message_is_refused(entry: Any) -> None:
     with pytest.raises(ValueError, match="not a message that was used"):
-        taken_of(entry)
+        parse_used(entry)
 
 
 def reading(i: int) -> RawReading:
@@ -107,9 +107,9 @@ def test_messages_of_all_streams_come_out_in_the_order_they_came() -> None:
     for i in range(12):
         inbox.put(reading(i) if i % 3 else pose(i), 0.0, ("", "a", "b")[i % 2])
     assert len(inbox) == 12
-    assert stamps(inbox.take(5)) == [0, 1, 2, 3, 4]
-    assert stamps(inbox.take()) == [5, 6, 7, 8, 9, 10, 11]
-    assert (len(inbox), inbox.take()) == (0, [])
+    assert stamps(inbox.pop(5)) == [0, 1, 2, 3, 4]
+    assert stamps(inbox.pop()) == [5, 6, 7, 8, 9, 10, 11]
+    assert (len(inbox), inbox.pop()) == (0, [])
 
 
 def test_one_stream_that_floods_pushes_nothing_of_the_others_out() -> None:
@@ -118,7 +118,7 @@ def test_one_stream_that_floods_pushes_nothing_of_the_others_out() -> None:
     inbox.put(reading(2), 0.0, "other")
     for i in range(1000):
         inbox.put(reading(10 + i), 0.0)
-    assert stamps(inbox.take()) == [1, 2, 1007, 1008, 1009]
+    assert stamps(inbox.pop()) == [1, 2, 1007, 1008, 1009]
     assert inbox.dropped == {"readings": 997}
     assert inbox.received == {"poses": 1, "readings": 1001}
 
@@ -127,10 +127,10 @@ def test_what_was_taken_too_early_comes_first_again() -> None:
     inbox = Inbox()
     for i in range(4):
         inbox.put(reading(i), 0.0)
-    taken = inbox.take(3)
+    taken = inbox.pop(3)
     inbox.put_back(taken[1:])
     assert len(inbox) == 3
-    assert stamps(inbox.take()) == [1, 2, 3]
+    assert stamps(inbox.pop()) == [1, 2, 3]
 
 
 def test_what_is_refused_is_counted_by_probe_and_reason() -> None:

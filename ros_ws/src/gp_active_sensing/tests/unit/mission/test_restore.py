@@ -74,7 +74,7 @@ def state_of(drive: Drive) -> dict[str, Any]:
     belief, open_now = loop.belief, mission.decisions.open
     return {
         "mission": [mission.state, mission.reason, mission.decisions.stage],
-        "budget": [loop.remaining, loop.spent, probe.left, probe.own_budget, loop.decisions],
+        "budget": [loop.remaining, loop.spent, probe.remaining, probe.own_budget, loop.decisions],
         "counts": [dict(loop.counts), loop.visits, loop.policy_state],
         "places": [loop.blocked, loop.set_aside, probe.at, probe.target, probe.plan],
         "kept": loop.reservations.kept(loop.observed_of, ()),

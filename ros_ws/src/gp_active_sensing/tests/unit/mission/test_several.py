@@ -136,12 +136,12 @@ def test_metres_are_each_probes_own() -> None:
             break
         team.obey("a")
     assert team.probe("a").resting
-    assert team.probe("a").left.metres is not None
-    assert team.probe("a").left.metres < 10.0
-    assert team.probe("b").left.metres == 25.0
+    assert team.probe("a").remaining.metres is not None
+    assert team.probe("a").remaining.metres < 10.0
+    assert team.probe("b").remaining.metres == 25.0
     assert team.mission.state == "running"
     team.obey("b")
-    assert team.probe("b").left.metres == pytest.approx(15.0)
+    assert team.probe("b").remaining.metres == pytest.approx(15.0)
 
 
 def test_a_restart_keeps_who_takes_part_and_what_is_under_way(tmp_path: Path) -> None:
@@ -296,10 +296,10 @@ def test_a_mission_waits_for_one_that_is_away_with_budget_left(wait: float) -> N
     until_over(again, "a", 30)
     assert again.mission.state == "running"
     assert again.mission.reason.endswith("b away, and waited for")
-    left, read = again.probe("b").left, int(again.loop.belief.observed.sum())
+    left, read = again.probe("b").remaining, int(again.loop.belief.observed.sum())
     again.put("b", 17, read=False)
     again.step()
-    assert again.probe("b").left == left
+    assert again.probe("b").remaining == left
     assert again.mission.alarms == ()
     until_over(again, "b", 200)
     assert again.loop.belief.observed.sum() > read

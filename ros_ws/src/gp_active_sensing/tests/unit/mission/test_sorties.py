@@ -136,7 +136,7 @@ def test_a_charge_that_falls_on_the_way_sends_the_probe_home() -> None:
 def books(probe: ProbeState) -> tuple[Any, ...]:
     """Return what has to survive a restart."""
     own = {key: str(value) for key, value in vars(probe.sortie).items()}
-    return own, probe.left, probe.own_budget, probe.resting, probe.home, probe.plan
+    return own, probe.remaining, probe.own_budget, probe.resting, probe.home, probe.plan
 
 
 @pytest.mark.parametrize("topic", ["", "battery_state"])

@@ -59,7 +59,7 @@ def test_a_drive_needs_what_it_costs_and_the_way_home() -> None:
     drive = BudgetConstraint(LINE, back).drives(5, observed)[0]
     assert drive.route.path == (4, 3)
     assert drive.reads == (3,), "what is observed is not read again"
-    assert drive.left(back) == Budget(None, 2.0, None, 2)
+    assert drive.remaining(back) == Budget(None, 2.0, None, 2)
 
 
 def test_what_may_be_read_on_the_way_counts() -> None:
@@ -75,7 +75,7 @@ def test_what_may_be_read_on_the_way_counts() -> None:
     assert BudgetConstraint(line, Budget(readings=9)).restricts
     far = BudgetConstraint(line, Budget(readings=9)).drives(0, NOTHING)[-1]
     assert (far.place, far.reads) == (3, (1, 2, 3))
-    assert far.left(Budget(readings=9, metres=20.0)) == Budget(6, 14.0)
+    assert far.remaining(Budget(readings=9, metres=20.0)) == Budget(6, 14.0)
 
 
 def test_places_that_one_cannot_come_back_from() -> None:

@@ -67,7 +67,7 @@ def test_it_is_what_readings_take_off_the_mean_variance(seed: int) -> None:
     for i in chosen.tolist():
         after.observe(int(places[i]), 4.0)
         gone = gone + one_by_one.gains()[:, i]
-        one_by_one = one_by_one.given(np.array([i]))
+        one_by_one = one_by_one.after(np.array([i]))
     truth = before - mean_variances(after, topology)
     found = field.values(chosen)
     np.testing.assert_allclose(found, gone, rtol=1e-8, atol=1e-12)
@@ -78,7 +78,7 @@ def test_it_is_what_readings_take_off_the_mean_variance(seed: int) -> None:
     kept = np.sort(order[:count])
     np.testing.assert_allclose(found, truth[kept], rtol=1e-7, atol=1e-10)
     np.testing.assert_allclose(field.total, before[kept], rtol=1e-9)
-    at_once = field.given(chosen)
+    at_once = field.after(chosen)
     np.testing.assert_allclose(at_once.total, one_by_one.total, rtol=1e-8)
     np.testing.assert_allclose(field.total - found, at_once.total, rtol=1e-8)
     np.testing.assert_allclose(at_once.covariance, one_by_one.covariance, rtol=1e-8, atol=1e-10)
@@ -177,7 +177,7 @@ def test_before_the_mean_is_known_values_are_no_rounding(known: bool, mean: str)
         left = [total - field.value(rng.permutation(chosen)) for _ in range(4)]
         assert 0.0 < min(left) < min(1.0, total)
         assert max(left) - min(left) < 1e-5
-        given = float(field.weights @ field.given(chosen).total)
+        given = float(field.weights @ field.after(chosen).total)
         assert given == pytest.approx(left[0], abs=1e-5)
         gains = field.weights @ field.gains()
         assert (gains > 0.0).all()

@@ -11,7 +11,7 @@ from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy, policies
 from gp_active_sensing.planning.base import SEVERAL, check_fit
 from gp_active_sensing.planning.map_error import map_error_gains, map_error_of
-from gp_active_sensing.planning.request import QuantityBelief, Sought
+from gp_active_sensing.planning.request import QuantityBelief, TargetError
 from gp_active_sensing.planning.routes.base import next_pass
 from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import Aim, Budget
@@ -89,7 +89,7 @@ def test_it_is_the_weighed_sum_of_relative_errors(seed: int) -> None:
     places, pending = fresh[:8], fresh[:2].tolist()
     with_pending = map_error_of(main, topology, places[2:], pending=pending, others=others)
     one_by_one = map_error_of(main, topology, places, others=others)
-    rest = one_by_one.given(np.array([0, 1])).at(np.arange(2, 8))
+    rest = one_by_one.after(np.array([0, 1])).at(np.arange(2, 8))
     np.testing.assert_allclose(with_pending.gains(), rest.gains(), rtol=1e-7)
 
 
@@ -180,7 +180,7 @@ def test_passes_are_for_all_errors_that_are_asked_for() -> None:
     for error in (3.5, 2.4):
         others = (QuantityBelief("other", other, aim=Aim(error)),)
         sought = asked(main, topology, aim=Aim(3.5), others=others).sought
-        assert sought == (Sought(0, main, Aim(3.5)), Sought(1, other, Aim(error)))
+        assert sought == (TargetError(0, main, Aim(3.5)), TargetError(1, other, Aim(error)))
         driver = driver_of(main, topology, Budget(metres=2000.0), others=others)
         needed.append(next_pass(driver, sought, 4, lambda: True).budget.metres)
         only = next_pass(driver, sought[1:], 4, lambda: True).budget.metres

@@ -13,16 +13,16 @@ from gp_active_sensing.records.events import (
     DecisionTaken,
     Event,
     Moved,
+    ProbePosition,
     ProbeStatus,
     ReadingEvent,
     ReadingUsed,
     StayRecord,
-    Whereabouts,
 )
 from gp_active_sensing.types import Budget, CandidateValue, Cost, Plan, Reading
 
-HERE = Whereabouts(12.5, (7, 1.0, -2.0))
-NOWHERE = Whereabouts(0.0)
+HERE = ProbePosition(12.5, (7, 1.0, -2.0))
+NOWHERE = ProbePosition(0.0)
 READING = Reading(5, 3, 1.25, 0.04, "/probe/reading", (1.0, 2.0))
 PLAN = Plan(
     waypoints=(4, 7),

@@ -11,7 +11,7 @@ from gp_active_sensing.belief import BeliefConfig, belief_on
 from gp_active_sensing.records.event_lines import parse_events
 from gp_active_sensing.records.events import LimitsMoved
 from gp_active_sensing.records.run_directory import RunDirectory
-from gp_active_sensing.report.facts import Tally, facts_of
+from gp_active_sensing.report.facts import RunTotals, facts_of
 from gp_active_sensing.report.finer import finer_map, finer_spacing
 from gp_active_sensing.report.payload import build_payload, unpack
 from gp_active_sensing.report.reconstruction import replay
@@ -82,7 +82,7 @@ def test_limits_are_counted_alike_everywhere(tmp_path: Path) -> None:
     assert limits["open"] + limits["closed"] == 48
     values = [r["value"] for r in data.records]
     assert limits["read_beyond"] >= sum(value < 31.0 for value in values)
-    said = dict(facts_of(data, Tally.of(events)))["limits"]
+    said = dict(facts_of(data, RunTotals.of(events)))["limits"]
     assert said.startswith(f"{limits['open']} of 48 places open")
 
 

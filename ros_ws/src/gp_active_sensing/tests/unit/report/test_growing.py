@@ -11,9 +11,9 @@ import pytest
 from gp_active_sensing.records.event_lines import parse_events
 from gp_active_sensing.records.events import (
     DecisionTaken,
+    ProbePosition,
     ProbeStatus,
     StatusNoted,
-    Whereabouts,
 )
 from gp_active_sensing.report.reconstruction import GrowingReconstruction, replay
 from gp_active_sensing.report.source import RunData, load_run
@@ -29,7 +29,7 @@ def followed(data: RunData, *, look: int = 1, records_last: bool = False) -> Rec
     growing = GrowingReconstruction(data)
     waiting = list(data.records)
     for number, event in enumerate(parse_events(data.events)):
-        growing.take([event])
+        growing.add([event])
         if not records_last and waiting and number % 3 == 0:
             growing.records([waiting.pop(0)])
         if number % look == 0:
@@ -76,9 +76,9 @@ def test_the_way_driven_is_thinned(tmp_path: Path) -> None:
     for number in range(40):
         if number % 10 == 5:
             decision = DecisionTaken(stage=3 + number, plan=plan(2), stamp_ns=number)
-            growing.take(decision)
-        where = Whereabouts(1.0, (10 + number, 0.5 * number, 3.0))
-        growing.take(StatusNoted(probes={"": ProbeStatus(where, {})}, stamp_ns=10 + number))
+            growing.add(decision)
+        where = ProbePosition(1.0, (10 + number, 0.5 * number, 3.0))
+        growing.add(StatusNoted(probes={"": ProbeStatus(where, {})}, stamp_ns=10 + number))
     (track,) = growing.tracks(range(5), by_stage=True)
     assert 7 <= len(track.points) <= 15
     assert track.upto[-1] == len(track.points)

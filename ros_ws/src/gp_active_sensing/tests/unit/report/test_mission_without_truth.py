@@ -12,7 +12,7 @@ from gp_active_sensing.export import FieldMap
 from gp_active_sensing.records import events as of
 from gp_active_sensing.records.event_lines import parse_events, to_line
 from gp_active_sensing.records.run_directory import RunDirectory
-from gp_active_sensing.report.facts import Tally, facts_of
+from gp_active_sensing.report.facts import RunTotals, facts_of
 from gp_active_sensing.report.map_frame import POWERS, georeference
 from gp_active_sensing.report.page import write_report
 from gp_active_sensing.report.quality import Calibration, calibration_of
@@ -28,7 +28,7 @@ NOON = 1_795_435_200 * 10**9  # 2026-11-23 12:00 UTC
 
 def status(seconds: float, x: float, y: float, probe: str = "") -> of.StatusNoted:
     stamp = NOON + int(1e9 * seconds)
-    where = of.Whereabouts(0.0, (stamp, x, y))
+    where = of.ProbePosition(0.0, (stamp, x, y))
     return of.StatusNoted(stamp_ns=stamp, probes={probe: of.ProbeStatus(where, {})})
 
 
@@ -111,7 +111,7 @@ def tracks_of(
 ) -> list[Track]:
     growing = GrowingTracks(extent)
     for event in events:
-        growing.take(event)
+        growing.add(event)
     return growing.tracks(ends, by_stage=by_stage)
 
 
@@ -149,7 +149,7 @@ def test_without_decisions_steps_end_with_their_readings() -> None:
 
 def test_date_duration_sensor_and_what_was_set_aside(tmp_path: Path) -> None:
     data = load_run(mission(tmp_path / "run"))
-    tally = Tally.of(parse_events(data.events))
+    tally = RunTotals.of(parse_events(data.events))
     known = dict(facts_of(data, tally))
     assert known["date"] == "2026-11-23 12:00 to 12:02 UTC"
     assert known["duration"] == "2 min"
@@ -161,9 +161,9 @@ def test_a_reading_that_was_taken_back_is_not_set_aside() -> None:
     reading = Reading(NOON, 0, 99.0)
     back = of.ReadingUsed(reading=reading, taken_back="agrees with others")
     gated = of.ReadingGated(reading=reading, off=7.0)
-    assert Tally.of([gated]).wildest(9) == [gated]
-    assert Tally.of([gated, back]).wildest(9) == []
-    assert Tally.of([gated, back]).set_aside == 0
+    assert RunTotals.of([gated]).wildest(9) == [gated]
+    assert RunTotals.of([gated, back]).wildest(9) == []
+    assert RunTotals.of([gated, back]).set_aside == 0
 
 
 def test_the_page_has_all_of_it(tmp_path: Path) -> None:

@@ -8,20 +8,26 @@ import pytest
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.mission.config import ActiveSensingConfig, MissionConfig
 from gp_active_sensing.mission.stream_config import PoseConfig, ReadingConfig
-from gp_active_sensing.ros.received import Needs, Received, pace_of, pose_needs, reading_needs
+from gp_active_sensing.ros.received import (
+    Needs,
+    TopicSample,
+    pace_of,
+    pose_needs,
+    reading_needs,
+)
 from tests.cases import case, for_each
 
 
-def regular(period: float, *, pace: float = 1.0, silent: float = 0.0) -> Received:
+def regular(period: float, *, pace: float = 1.0, silent: float = 0.0) -> TopicSample:
     count = max(2, 1 + round(1.0 / period))
-    return Received("/t", [], [period * i for i in range(count)], silent, pace)
+    return TopicSample("/t", [], [period * i for i in range(count)], silent, pace)
 
 
-def of_poses(*received: Received) -> Needs:
+def of_poses(*received: TopicSample) -> Needs:
     return pose_needs(PoseConfig(), received)
 
 
-def of_readings(*received: Received) -> Needs:
+def of_readings(*received: TopicSample) -> Needs:
     return reading_needs(ReadingConfig(), MissionConfig(), received)
 
 
@@ -29,14 +35,14 @@ def test_rates_in_words() -> None:
     assert regular(0.05).in_words == "20 Hz"
     assert regular(1.0).in_words == "1 Hz"
     assert regular(1.0 / 0.3).in_words == "every 3.3 s"
-    assert Received("/t", [], [3.0]).in_words == "once in 12 s"
-    assert Received("/t").in_words == ""
+    assert TopicSample("/t", [], [3.0]).in_words == "once in 12 s"
+    assert TopicSample("/t").in_words == ""
 
 
 def test_some_messages_tell_no_rate() -> None:
     for times in [[], [1.0], [1.0, 1.0]]:
         with case(times):
-            received = Received("/t", [], times)
+            received = TopicSample("/t", [], times)
             assert not received.is_known
             assert math.isnan(received.rate)
             assert math.isnan(received.period)
@@ -44,9 +50,11 @@ def test_some_messages_tell_no_rate() -> None:
 
 
 def test_a_rate_is_known_after_a_second_and_three_messages() -> None:
-    assert not Received("/t", [], [0.0, 0.01, 0.02, 0.9]).is_known, "they may have waited somewhere"
-    assert not Received("/t", [], [0.0, 4.0]).is_known
-    assert Received("/t", [], [0.0, 0.5, 1.0]).is_known
+    assert not TopicSample("/t", [], [0.0, 0.01, 0.02, 0.9]).is_known, (
+        "they may have waited somewhere"
+    )
+    assert not TopicSample("/t", [], [0.0, 4.0]).is_known
+    assert TopicSample("/t", [], [0.0, 0.5, 1.0]).is_known
 
 
 def test_a_long_silence_counts() -> None:
@@ -68,7 +76,7 @@ def test_a_long_silence_counts() -> None:
         (of_poses(regular(0.05, pace=20.0)), {"pose.max_age": 2.5}),
         (of_poses(regular(0.01)), {"pose.rate": 100.0}),
         (
-            of_poses(regular(2.0), regular(0.01), Received("/silent")),
+            of_poses(regular(2.0), regular(0.01), TopicSample("/silent")),
             {"pose.max_age": 5.0, "pose.wait": 2.4, "pose.rate": 100.0},
         ),
         (of_readings(regular(1.0 / 10.9)), {}),
@@ -77,7 +85,10 @@ def test_a_long_silence_counts() -> None:
         (of_readings(regular(1.0 / 1234.0)), {"reading.rate": 1200.0}),
         (of_readings(regular(3.9)), {}),
         (of_readings(regular(6.0)), {"mission.reading_timeout": 15.0}),
-        (of_readings(regular(1.0), Received("/t", [], [3.0])), {"mission.reading_timeout": 30.0}),
+        (
+            of_readings(regular(1.0), TopicSample("/t", [], [3.0])),
+            {"mission.reading_timeout": 30.0},
+        ),
     ],
 )
 def test_what_a_rate_needs(found: Needs, needed: dict[str, float]) -> None:

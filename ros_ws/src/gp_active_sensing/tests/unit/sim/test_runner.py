@@ -171,7 +171,7 @@ def test_policies_that_choose_among_all_places_keep_their_metres() -> None:
         )
         runner = SimulationRunner(built)
         assert runner.run(3000.0)
-        assert runner.mission.probe.left.metres >= -1e-6
+        assert runner.mission.probe.remaining.metres >= -1e-6
 
 
 def test_one_wrong_stamp_does_not_make_all_else_out_of_date() -> None:

@@ -69,7 +69,7 @@ def test_what_a_decision_costs_is_what_is_driven() -> None:
 def test_seconds_are_kept_as_well() -> None:
     runner, _ = driven(lake("tour", budget={"seconds": 450.0}))
     assert runner.mission.probes[""].home
-    left = runner.mission.probes[""].left.seconds
+    left = runner.mission.probes[""].remaining.seconds
     assert left is not None
     assert left >= -1e-6
 

@@ -12,7 +12,7 @@ import pytest
 
 from gp_active_sensing.errors import MapError, MissingDependencyError
 from gp_active_sensing.topology import load_roads
-from gp_active_sensing.topology.projection import LOCAL, LONLAT, Located, place
+from gp_active_sensing.topology.projection import LOCAL, LONLAT, LocalPoints, place
 from tests.unit.topology.road_maps import HEADER, segment, write
 
 pyproj = pytest.importorskip("pyproj", reason="the extra [maps] is not installed")
@@ -25,7 +25,7 @@ ROOM = [((0.0, 0.0), (8.0, 3.0)), ((8.0, 3.0), (40.0, 30.0))]
 
 class Placed(NamedTuple):
     lines: list[Any]
-    made: Located
+    made: LocalPoints
 
 
 def placed(lines: Sequence[Any], crs: str, **options: Any) -> Placed:

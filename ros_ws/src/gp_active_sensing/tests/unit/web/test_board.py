@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import json
 
-from gp_active_sensing.web.view import Board, Paced
+from gp_active_sensing.web.view import Board, PacedCache
 
 
 def test_a_viewer_gets_what_he_lacks_once() -> None:
@@ -55,7 +55,7 @@ def test_what_costs_much_is_worked_out_seldom_and_the_last_one_does_not_wait() -
         now[0] += 1.0
         return next(done)
 
-    paced: Paced[int] = Paced(lambda: now[0], share=0.1)
+    paced: PacedCache[int] = PacedCache(lambda: now[0], share=0.1)
     assert not paced.due
     assert paced.get(1, work) == 1
     assert paced.get(2, work) == 1, "as it was"

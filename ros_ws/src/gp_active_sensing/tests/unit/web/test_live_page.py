@@ -178,7 +178,7 @@ def test_hostile_names_stay_texts(watch: Open, tmp_path: Path) -> None:
         map={**GRID["map"], "name": HOSTILE, "frame": HOSTILE},
     )
     with RunDirectory.open(run) as more:
-        where = of.Whereabouts(1.0, (7, 3.0, 4.0))
+        where = of.ProbePosition(1.0, (7, 3.0, 4.0))
         status = {HOSTILE: of.ProbeStatus(where, {HOSTILE: 3})}
         more.append_event(to_line(of.StatusNoted(probes=status, stamp_ns=2)))
         more.append_event(to_line(of.StateChanged(stamp_ns=1, state=HOSTILE, reason=HOSTILE)))
@@ -214,7 +214,7 @@ def test_the_strip_comes_first_on_desk_and_phone(watch: Open, tmp_path: Path) ->
     run = node_run(tmp_path / "run", budget={"readings": 8, "metres": 100.0, "seconds": None})
     with RunDirectory.open(run) as more:
         more.append_event(to_line(of.StateChanged(stamp_ns=1, state="running", reason="")))
-        status = {"": of.ProbeStatus(of.Whereabouts(92.0, (7, 3.0, 4.0)), {})}
+        status = {"": of.ProbeStatus(of.ProbePosition(92.0, (7, 3.0, 4.0)), {})}
         alarms = ("the probe is off the map, 34 m from the shore",)
         more.append_event(to_line(of.StatusNoted(probes=status, stamp_ns=8, alarms=alarms)))
     with serving(run, Commands()) as server:

@@ -32,19 +32,19 @@ def test_a_speed_is_measured_while_driving_and_planned_while_standing() -> None:
     )
     assert speeds.of("", plan) == 2.0
     for second in range(10):
-        speeds.take("", second * 10**9, 1.5 * second)
+        speeds.add("", second * 10**9, 1.5 * second)
     assert speeds.of("", plan) == pytest.approx(1.5)
     for second in range(10, 60):
-        speeds.take("", second * 10**9, 13.5)
+        speeds.add("", second * 10**9, 13.5)
     assert speeds.of("", plan) == 2.0
-    speeds.take("", 0, 0.0)  # its clock was set back
+    speeds.add("", 0, 0.0)  # its clock was set back
     assert speeds.of("", Plan((1,), 0.0, 0.0, 0, 0.0, deadline_hit=False)) is None
 
 
-HERE = of.Whereabouts(130.0, (5, 0.0, 0.0))
+HERE = of.ProbePosition(130.0, (5, 0.0, 0.0))
 LEFT_NOTHING = Plan((1,), 0.0, 0.0, 0, 0.0, deadline_hit=False)
 SILENCE = of.RosterChanged(
-    stamp_ns=1, probe="boat", why=f"{SILENT} 30 s", where=of.Whereabouts(0.0)
+    stamp_ns=1, probe="boat", why=f"{SILENT} 30 s", where=of.ProbePosition(0.0)
 )
 
 

@@ -13,7 +13,7 @@ from gp_active_sensing.records.event_lines import parse_events, to_line
 from gp_active_sensing.records.events import MissionEnded
 from gp_active_sensing.records.run_directory import RunDirectory
 from gp_active_sensing.report import payload
-from gp_active_sensing.report.facts import Tally
+from gp_active_sensing.report.facts import RunTotals
 from gp_active_sensing.report.page import config_text, facts_table, slots, stages_table
 from gp_active_sensing.report.payload import build_payload, kept_of, unpack
 from gp_active_sensing.report.reconstruction import replay
@@ -83,7 +83,7 @@ def test_a_finished_mission(tmp_path: Path) -> None:
             for row, number in enumerate(wanted["maps"]["steps"]):
                 ours = np.clip(unpack(parts[f"map.{number}"][name])[0], theirs.min(), theirs.max())
                 np.testing.assert_allclose(ours, theirs[row], atol=1e-3 * (high - low))
-        tally = Tally.of(parse_events(data.events))
+        tally = RunTotals.of(parse_events(data.events))
         for name, text in slots(data, done, wanted, tally).items():
             assert parts[f"page.{name}"] == text, name
         assert parts["page.config"] == config_text(data)

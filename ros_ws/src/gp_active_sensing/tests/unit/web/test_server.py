@@ -61,7 +61,7 @@ def test_state_budget_robots_and_refusals(tmp_path: Path) -> None:
     run = tmp_path / "run"
     budget = {"readings": 8, "metres": 200.0, "seconds": None}
     node_run(run, budget=budget)
-    where = of.Whereabouts(50.0, (7, 3.0, 4.0))
+    where = of.ProbePosition(50.0, (7, 3.0, 4.0))
     with RunDirectory.open(run) as more:
         more.append_event(to_line(of.StateChanged(stamp_ns=1, state="paused", reason="said so")))
         more.append_event(to_line(of.BatteryNoted(level=0.2, where=where, stamp_ns=2)))

@@ -105,16 +105,16 @@ def test_what_came_during_a_window_is_known() -> None:
     """Averaged, or rejected then: whatever its value, it does not come to count now."""
     known = DuplicateFilter()
     known.note(event(20, 7.0, first_ns=10, count=3))
-    assert not known.holds(9, 1.0)
+    assert not known.discard(9, 1.0)
     times = (10, 15, 15, 20, 21)
-    assert [known.holds(t, float(t)) for t in times] == [True, True, True, True, False]
+    assert [known.discard(t, float(t)) for t in times] == [True, True, True, True, False]
 
 
 def test_a_gated_reading_is_known_and_not_twice_when_it_was_taken_back() -> None:
     known = DuplicateFilter()
     known.note(ReadingGated(reading=Reading(5, 1, 99.0), off=8.0))
     known.note(event(5, 99.0, taken_back="agreed"))
-    assert [known.holds(5, 99.0), known.holds(5, 99.0)] == [True, False]
+    assert [known.discard(5, 99.0), known.discard(5, 99.0)] == [True, False]
 
 
 def begin_again(rig: Rig) -> None:

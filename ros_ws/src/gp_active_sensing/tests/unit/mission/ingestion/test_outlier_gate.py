@@ -143,7 +143,7 @@ def test_the_oldest_are_forgotten_when_there_is_no_room() -> None:
     for i in range(8):
         gate.keep(of(float(i), 10.0**i))
     assert (len(gate), gate.forgotten) == (5, 3)
-    assert [r.value for r in gate.take_all()] == [10.0**i for i in range(3, 8)]
+    assert [r.value for r in gate.pop_all()] == [10.0**i for i in range(3, 8)]
 
 
 def mission(**taking: float) -> Rig:
@@ -229,7 +229,7 @@ def test_the_journal_brings_back_what_was_kept() -> None:
         if event["event"] in ("reading", "gated"):
             again.ingestion.restore(parse_event(event))
     assert again.ingestion.rejected == rig.ingestion.rejected == {"gated": 1}
-    assert [r.value for r in again.ingestion.pipeline.gate.take_all()] == [-50.0]
+    assert [r.value for r in again.ingestion.pipeline.gate.pop_all()] == [-50.0]
 
 
 @for_each("noise", [0.0, 0.5])

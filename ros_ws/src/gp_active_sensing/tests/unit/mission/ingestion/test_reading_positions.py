@@ -11,7 +11,7 @@ from gp_active_sensing.mission.inbox import RawReading
 from gp_active_sensing.mission.poses import Pose, mounted
 from gp_active_sensing.records.event_lines import parse_event
 from gp_active_sensing.records.events import ReadingUsed
-from gp_active_sensing.report.steps import JournalTeller
+from gp_active_sensing.report.steps import BeliefUpdater
 from gp_active_sensing.topology import Topology, make_grid
 from tests.cases import for_each
 from tests.unit.mission.worlds import SECOND, Rig, chain, grid
@@ -54,7 +54,7 @@ def test_many_readings_of_one_stay_remove_none_of_it() -> None:
 def test_the_journal_has_it_and_gives_it_back(window: float | None) -> None:
     rig, other = (Rig(grid(5), taking={"window": window}) for _ in range(2))
     belief = rig.loop.belief.copy()
-    report = JournalTeller(belief, rig.topology)
+    report = BeliefUpdater(belief, rig.topology)
     for i in range(12):
         read_near(rig, 1.0 + i, 5.0 * i, 4.0 + i, 12.0 + 0.3 * i)
     rig.ingestion.stop_waiting()
@@ -65,7 +65,7 @@ def test_the_journal_has_it_and_gives_it_back(window: float | None) -> None:
         event = parse_event(line)
         assert isinstance(event, ReadingUsed)
         other.ingestion.pipeline.replay_reading(event)
-        assert len(list(report.tell([event]))) == 1
+        assert len(list(report.add([event]))) == 1
     mine, theirs, shown = (b.predict() for b in (rig.loop.belief, other.loop.belief, belief))
     assert mine[0].tolist() == theirs[0].tolist()
     assert mine[1].tolist() == theirs[1].tolist()

@@ -92,7 +92,7 @@ def stream(rig: Rig, rng: np.random.Generator, where: Any) -> None:
             rig.ingestion.restart_clock()
         rig.loop.clock_ns = t
         rig.loop.advance(t)
-        rig.ingestion.take(came)
+        rig.ingestion.process(came)
     rig.ingestion.stop_waiting()
 
 
@@ -160,7 +160,7 @@ def test_poses() -> None:
                 track.cut()
             times = [stamp - SECOND // 4, stamp + SECOND, stamp + SECOND // 2 * (k % 5 - 2)]
             seen = [track.at(time) for time in times]
-            found.append([added, len(track), [track.may_come(time) for time in times]])
+            found.append([added, len(track), [track.expects_pose(time) for time in times]])
             found.append([p and [p.x, p.y, p.heading, p.variance, p.z_variance] for p in seen])
             mount = [(0.0, 0.0), (1.0, 0.5), (0.0, 2.0, -1.0)][k % 3]
             sensor = mounted(pose, mount)
@@ -197,15 +197,15 @@ def test_visits() -> None:
             held, apart = pending(rng, k), float(rng.choice([0.0, 1.0, 1.2, 2.0, 2.5, 8.0]))
             found.append(kept(coverage.drive(here, k % 7 / 8, now, 0.25 * k)))
             place = held.reading.location
-            found.append(kept(coverage.hold(place, held.reading, 0.25 * k)))
+            found.append(kept(coverage.add(place, held.reading, 0.25 * k)))
             found.append([coverage.waiting, len(coverage.left), len(window), len(nearing)])
             found.append(kept(window.add(held) + window.pass_time(now - 3 * SECOND, here)))
-            found.append(kept(nearing.hold(place, held)))
+            found.append(kept(nearing.add(place, held)))
             found.append(kept(nearing.drive([here, None][k % 11 == 10], apart, now, 0.25 * k)))
-            found.append(kept(nearing.stand(now + k % 5 * SECOND, 0.25 * k)))
+            found.append(kept(nearing.release_at_stop(now + k % 5 * SECOND, 0.25 * k)))
             settling.drive([here, None][k % 13 == 12], apart, now)
             found.append([settling.has_settled(p, now - k % 3 * SECOND // 2) for p in range(3)])
-        found.append([kept(nearing.take_all()), kept(window.close()), kept(coverage.left)])
+        found.append([kept(nearing.pop_all()), kept(window.close()), kept(coverage.left)])
     check_recorded(RECORD, "visits", found)
 
 
@@ -221,7 +221,7 @@ def test_stays() -> None:
             reading = pending(rng, 2 * k, 2).reading
             if seed % 2 == 0:
                 reading = dataclasses.replace(reading, position=(*reading.position, -1.2))
-            told = ours.take(placed(reading), begins=k % 17 == 16)
+            told = ours.add(placed(reading), begins=k % 17 == 16)
             before = told.before and told.before.reading
             found.append([told.count, told.reading.value, told.reading.noise_variance])
             found.append([told.reading.off, told.reading.stamp_ns, before and before.value])
@@ -281,7 +281,7 @@ def test_what_was_missed() -> None:
                 first = stamp - SECOND if k % 5 == 4 else None
                 known.note(ReadingUsed(reading=reading, first_ns=first) if k % 2 else
                            ReadingGated(reading=reading, off=4.0))  # fmt: skip
-            found.append([known.holds(stamp + SECOND * (k % 2), float(k % 3)), len(known)])
+            found.append([known.discard(stamp + SECOND * (k % 2), float(k % 3)), len(known)])
             came = [
                 Envelope(RawReading(stamp + n * SECOND, 0.0, None), now[0])
                 for n in range(int(rng.integers(0, 3)))

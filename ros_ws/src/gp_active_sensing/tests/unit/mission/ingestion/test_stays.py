@@ -10,7 +10,7 @@ import pytest
 from gp_active_sensing.belief import BeliefConfig, build_belief
 from gp_active_sensing.config import from_mapping
 from gp_active_sensing.errors import RunError
-from gp_active_sensing.mission.ingestion.stays import Stays, Stored, noise_of
+from gp_active_sensing.mission.ingestion.stays import Stays, StoredAverage, noise_of
 from gp_active_sensing.records.event_lines import parse_event
 from gp_active_sensing.records.events import ReadingUsed, StayRecord
 from gp_active_sensing.topology import RoadMap, Roads, Segment
@@ -25,8 +25,8 @@ def read(
     return Reading(round(t * SECOND), at, value, variance, position=(x, 0.0))
 
 
-def take(ours: Stays, reading: Reading, *, begins: bool = False) -> Stored:
-    return ours.take(placed(reading), begins=begins)
+def take(ours: Stays, reading: Reading, *, begins: bool = False) -> StoredAverage:
+    return ours.add(placed(reading), begins=begins)
 
 
 def stays(noise: float | None = 0.0, near: float = math.inf) -> Stays:

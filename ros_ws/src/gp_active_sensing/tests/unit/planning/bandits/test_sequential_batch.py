@@ -10,7 +10,7 @@ from scipy.special import erfc
 
 from gp_active_sensing.planning.bandits.acquisition import est_n
 from gp_active_sensing.planning.bandits.sequential_batch import (
-    Ahead,
+    AnticipatedStd,
     largest_slope,
     log_penalty,
     scaled_features,
@@ -22,7 +22,7 @@ from tests.unit.planning.bandits.worlds import batch, believe, field, scattered,
 def test_a_hallucinated_reading_is_a_reading_of_the_mean() -> None:
     topology = scattered()
     belief = believe(topology, length_scales=(2.0,))
-    ahead, told = Ahead(belief), belief.copy()
+    ahead, told = AnticipatedStd(belief), belief.copy()
     mean = belief.predict()[0]
     for place in (5, 17, 5, int(np.flatnonzero(belief.observed)[0])):
         ahead.read(place)
@@ -35,7 +35,7 @@ def test_a_hallucinated_reading_is_a_reading_of_the_mean() -> None:
 def test_under_several_length_scales_the_belief_in_them_stays() -> None:
     topology = scattered()
     belief = believe(topology, length_scales=(1.0, 4.0))
-    ahead = Ahead(belief)
+    ahead = AnticipatedStd(belief)
     ahead.read(3)
     mean, _ = belief.marginals()
     told = belief.copy()

@@ -15,7 +15,7 @@ from gp_active_sensing.loop import SensingLoop
 from gp_active_sensing.planning import build_policy
 from gp_active_sensing.planning.beliefs import representatives
 from gp_active_sensing.planning.map_error import greedy_design
-from gp_active_sensing.planning.request import Sought
+from gp_active_sensing.planning.request import TargetError
 from gp_active_sensing.planning.routes.base import Pass, next_pass
 from gp_active_sensing.planning.routes.tours import in_short_order
 from gp_active_sensing.planning.tour import Tour
@@ -46,12 +46,14 @@ def spread_over(topology: Topology) -> list[int]:
     return [int(part[len(part) // 2]) for part in parts_that_count(topology, FEWEST)]
 
 
-def for_error(belief: Belief, error: float) -> list[Sought]:
-    return [Sought(0, belief, Aim(error))]
+def for_error(belief: Belief, error: float) -> list[TargetError]:
+    return [TargetError(0, belief, Aim(error))]
 
 
 def passed(belief: Belief, topology: Topology, budget: Budget, aim: Aim) -> Pass:
-    return next_pass(driver_of(belief, topology, budget), [Sought(0, belief, aim)], 4, lambda: True)
+    return next_pass(
+        driver_of(belief, topology, budget), [TargetError(0, belief, aim)], 4, lambda: True
+    )
 
 
 def test_within_it_the_map_becomes_good_enough_and_with_a_place_less_it_does_not() -> None:
@@ -59,7 +61,7 @@ def test_within_it_the_map_becomes_good_enough_and_with_a_place_less_it_does_not
     belief = belief_on(BeliefConfig(), topology)
     read(belief, topology, range(0, SIDE**2, 3))
     driver, aim = driver_of(belief, topology, Budget(readings=60)), Aim(0.07)
-    count = next_pass(driver, [Sought(0, belief, aim)], 4, lambda: True).budget.readings
+    count = next_pass(driver, [TargetError(0, belief, aim)], 4, lambda: True).budget.readings
     assert count is not None
     assert FEWEST < count < 34
     forecast = AimForecast(aim, belief, topology.weights, *representatives(belief, 4))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gp_active_sensing.planning.budget import least_of, reachable_goals
-from gp_active_sensing.planning.request import Sought
+from gp_active_sensing.planning.request import TargetError
 from gp_active_sensing.planning.routes.base import next_pass, parts_only, pass_of
 from gp_active_sensing.planning.routes.boustrophedon import CORNERS, Ground, Rows, rows_of
 from gp_active_sensing.planning.routes.follow import (
@@ -169,7 +169,7 @@ def test_passes(name: str) -> None:
         driver = driver_of(belief, topology, budget, 1, candidates=3)
         elsewhere = rng.permutation(topology.n)[: number % 3].tolist()
         more = [lambda: True, lambda driver=driver: driver.evaluated < 2][number % 2]
-        sought = [Sought(0, belief, aim)]
+        sought = [TargetError(0, belief, aim)]
         one = next_pass(driver, sought, 3, more, elsewhere=elsewhere, probes=1 + number % 2)
         request = asked(belief, topology, 1, elsewhere, remaining=budget, aim=aim)
         other = pass_of(request, reachable_goals(request), unread_of(request), lambda: False)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gp_active_sensing.planning.routes.tours import (
-    Driven,
+    FeasibleRoute,
     RouteDriver,
     design_routes,
     evenly_spaced,
@@ -26,7 +26,7 @@ BUDGETS = [
 ]
 
 
-def check(driver: RouteDriver, route: Driven) -> None:
+def check(driver: RouteDriver, route: FeasibleRoute) -> None:
     """A route is what one gets by driving from stop to stop, and the budget lasts for it."""
     topology, budget = driver.topology, driver.budget
     at, metres, seconds = driver.at, 0.0, 0.0

@@ -17,11 +17,11 @@ from gp_active_sensing.util.files import (
     cannot,
     is_at,
     keep_beside,
+    lock_directory,
     making_whole,
     open_file,
     open_to_append,
     sync_folder,
-    take_lock,
 )
 
 logger = logging.getLogger(__name__)
@@ -52,14 +52,14 @@ class LockedFiles:
         """Lock the directory. Raises InUse or RunError on failure."""
         with self._guard:
             if LOCK not in self.streams:
-                self.streams[LOCK] = take_lock(self._folder)
+                self.streams[LOCK] = lock_directory(self._folder)
 
     def append(self, name: str, line: bytes) -> None:
         """Append a line to a file. Raises RunError on failure, or InUse."""
         self.lock()
         try:
             with self._guard:
-                if self._is_gone(LOCK):
+                if self._is_removed(LOCK):
                     self.check()
                 if name not in self.streams:
                     self.streams[name] = self._opened(name)
@@ -69,7 +69,7 @@ class LockedFiles:
         except OSError as error:
             raise cannot(self._at(name), "write", error) from error
 
-    def hold(self, names: Collection[str]) -> None:
+    def open_files(self, names: Collection[str]) -> None:
         """Open the files in `names` that exist. Raises RunError on failure."""
         for name in names:
             path = self._at(name)
@@ -145,7 +145,7 @@ class LockedFiles:
     def _at(self, name: str) -> Path:
         return self._folder / name
 
-    def _is_gone(self, name: str) -> bool:
+    def _is_removed(self, name: str) -> bool:
         try:
             return not is_at(self.streams[name], self._at(name))
         except OSError:
@@ -159,7 +159,7 @@ class LockedFiles:
 
     def _relock(self) -> None:
         """Lock again. Raises InUse if another process has the lock or wrote in the meantime."""
-        lock = take_lock(self._folder)
+        lock = lock_directory(self._folder)
         for name, end in self._ends.items():
             stream = self.streams.get(name)
             if stream is not None and os.fstat(stream.fileno()).st_size != end:
