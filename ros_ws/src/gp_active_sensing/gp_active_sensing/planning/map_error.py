@@ -446,6 +446,8 @@ def _shared(
     cross *= np.sqrt(targets.weights)
     own = targets.own[places] * alone
     shared = np.empty_like(covariance)
+    if not len(places):  # BLAS prints an error about an empty matrix
+        return shared
     here = np.arange(len(places))
     for row, (half, part, share) in enumerate(zip(cross, covariance, own, strict=True)):
         lower = dsyrk(1.0, half.T, trans=1, lower=1)  # the upper triangle is zero
