@@ -8,7 +8,6 @@ import pytest
 
 from gp_active_sensing.commands.console import (
     WIDTH,
-    home_line,
     progress_of,
     stage_line,
     summary_lines,
@@ -44,21 +43,14 @@ def test_seconds_of_several_probes_are_not_added_up(tmp_path: Path) -> None:
 
 
 def test_the_columns_of_a_stage_stay_where_they_are() -> None:
-    made = scenario(GRID)
     common = {"name": "a", "plan_seconds": 0.0, "length_scales": [[4.0]], "weights": [1.0]}
-    records = [
-        {"stage": 1, "value": 2.0, "observed": 1, "promised_error": None, "rmspe": 1.5} | common,
-        {"stage": 2, "value": None, "observed": 1, "promised_error": 2.0, "rmspe": 12.5} | common,
-        {"stage": 3, "value": -12.5, "observed": 2, "promised_error": 0.25, "rmspe": 3.0} | common,
+    lines = [
+        stage_line({"stage": 1, "observed": 1, "value": v, **common, **errors}, scenario(GRID))
+        for v, errors in (
+            (2.0, {"promised_error": None, "rmspe": 1.5}),
+            (None, {"promised_error": 2.0, "rmspe": 12.5}),
+            (-12.5, {"promised_error": 0.25, "rmspe": 3.0}),
+        )
     ]
-    lines = [stage_line(record, made) for record in records]
     for column in ("expected error", "actual", "length-scale"):
         assert len({line.index(column) for line in lines}) == 1
-    assert "–" in lines[0]
-
-
-def test_a_way_home_has_a_line(tmp_path: Path) -> None:
-    seen: list[str] = []
-    what = scenario(GRID, probe={"start": 0, "end": 0}, budget={"readings": 2})
-    run_scenario(what, tmp_path / "run", on_home=lambda plan, probe: seen.append(home_line(plan)))
-    assert len(seen) == 1

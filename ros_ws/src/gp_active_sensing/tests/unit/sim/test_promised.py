@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gp_active_sensing.records.summary import RunSummary
 from gp_active_sensing.report.reconstruction import replay
 from gp_active_sensing.report.source import load_run
 from gp_active_sensing.sim import run_scenario, scenario_from_mapping
@@ -23,23 +22,17 @@ SMALL: dict[str, Any] = {
 }
 
 
-def run(out: Path, **more: Any) -> RunSummary:
-    mapping = {**SMALL, **more}
-    return run_scenario(scenario_from_mapping(mapping), out)
-
-
 def test_records_and_summary_hold_what_the_belief_promises(tmp_path: Path) -> None:
     for probes in (1, 2):
         area = {"outline": [[0, 0], [20, 20]], "weight": 3}
         grid = {**SMALL["map"], "weights": {"areas": [area], "elsewhere": 0.5}}
         out = tmp_path / f"run{probes}"
-        summary = run(out, map=grid, probes=probes)
+        summary = run_scenario(scenario_from_mapping({**SMALL, "map": grid, "probes": probes}), out)
         records = records_of(out)
         assert [r["promised_error"] is None for r in records[:4]] == [True, True, True, False]
         data = load_run(out)
-        done = replay(data)
-        weights = data.topology.weights
-        _, variance = done.belief.predict()
+        done, weights = replay(data), data.topology.weights
+        mean, variance = done.belief.predict()
         exact = float(np.sqrt(np.average(variance, weights=weights)))
         assert records[-1]["promised_error"] == pytest.approx(exact)
         assert summary.promised_error == pytest.approx(exact)
@@ -47,10 +40,8 @@ def test_records_and_summary_hold_what_the_belief_promises(tmp_path: Path) -> No
         assert summary.least_places == 8
         assert summary.least_error is not None
         assert summary.least_error < exact
-        truth = data.truth
-        assert truth is not None
-        mean, _ = done.belief.predict()
-        error = float(np.sqrt(np.average(np.square(mean - truth.at(0.0)), weights=weights)))
+        assert data.truth is not None
+        error = float(np.sqrt(np.average(np.square(mean - data.truth.at(0.0)), weights=weights)))
         assert summary.rmse == pytest.approx(error)
         assert [step.promised for step in done.steps[1:]] == pytest.approx(
             [r["promised_error"] for r in records], nan_ok=True

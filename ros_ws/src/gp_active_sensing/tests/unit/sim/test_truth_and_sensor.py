@@ -113,16 +113,12 @@ def readings(config: SensorConfig, seed: int = 1) -> list[float | None]:
 
 
 def test_readings_depend_on_seed_place_and_visit_only() -> None:
-    sensor = SimulatedSensor(STILL, SensorConfig(noise_std=1.0), 1)
+    sensor, other = (SimulatedSensor(STILL, SensorConfig(noise_std=1.0), k) for k in (1, 2))
     first = sensor.read(3, 0, 0)
     sensor.read(9, 4, 0)
-    again = sensor.read(3, 0, 0)
     assert first is not None
-    assert first == again
-    others = [
-        sensor.read(3, 1, 0),
-        SimulatedSensor(STILL, SensorConfig(noise_std=1.0), 2).read(3, 0, 0),
-    ]
+    assert first == sensor.read(3, 0, 0)
+    others = [sensor.read(3, 1, 0), other.read(3, 0, 0)]
     assert all(other is not None and other.value != first.value for other in others)
 
 
@@ -149,9 +145,7 @@ def test_a_dropout_leaves_the_other_readings_as_they_were() -> None:
     assert all(b is None or a == b for a, b in zip(with_all, with_some, strict=True))
 
 
-def test_certain_dropout() -> None:
-    silent = SimulatedSensor(STILL, SensorConfig(dropout=1.0), 0)
-    assert all(silent.read(p, 0, 0) is None for p in range(50))
+def test_a_reading_has_its_time_and_place() -> None:
     reading = SimulatedSensor(STILL, SensorConfig(noise_std=2.0), 0).read(0, 0, 123)
     assert reading is not None
     assert (reading.noise_variance, reading.stamp_ns, reading.location) == (None, 123, 0)
