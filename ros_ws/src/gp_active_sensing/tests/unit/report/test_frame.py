@@ -6,10 +6,7 @@ import html
 import json
 import re
 
-from gp_active_sensing.report.frame import (
-    as_json,
-    build_page,
-)
+from gp_active_sensing.report.frame import as_json, build_page
 from tests.unit.report.runs import HOSTILE
 
 
