@@ -12,7 +12,6 @@ from gp_active_sensing.errors import one_line
 from gp_active_sensing.kernels import NONE
 from gp_active_sensing.report.payload import scale_labels
 from gp_active_sensing.util.wording import (
-    PredictabilityMonitor,
     brief,
     counted,
     describe_predictability,
@@ -252,41 +251,18 @@ def _regret_lines(regret: Mapping[str, Any], unit: str) -> list[str]:
 @contextmanager
 def show_stages(console: Console, scenario: Scenario) -> Iterator[tuple[Show, ShowHome]]:
     """Yield functions that show the record of a stage and the drive to the end place."""
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        ProgressColumn,
-        Task,
-        TextColumn,
-        TimeElapsedColumn,
-    )
-    from rich.text import Text
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    class DecisionTimeColumn(ProgressColumn):
-        def render(self, task: Task) -> Text:
-            seconds = task.get_time() - float(task.fields["since"])
-            return Text(f"deciding for {seconds:.0f} s" if seconds > SLOW else "")
-
-    monitor = PredictabilityMonitor(simulated=True)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[used]}"),
-        TimeElapsedColumn(),
-        DecisionTimeColumn(),
-    )
+    used_column = TextColumn("{task.fields[used]}")
+    columns = (TextColumn("sensing"), BarColumn(), used_column, TimeElapsedColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        task = progress.add_task("sensing", total=None, used="", since=progress.get_time())
+        task = progress.add_task("", total=None, used="")
 
         def show(record: Mapping[str, Any]) -> None:
             progress.console.out(one_line(stage_line(record, scenario)), highlight=False)
-            if turn := monitor.message(record):
-                progress.console.out(turn, highlight=False)
             share, used = progress_of(record, scenario)
             total = None if share is None else 1.0
-            progress.update(
-                task, completed=share or 0.0, total=total, used=used, since=progress.get_time()
-            )
+            progress.update(task, completed=share or 0.0, total=total, used=used)
 
         def show_home(plan: Plan, probe: str) -> None:
             progress.console.out(one_line(home_line(plan, probe)), highlight=False)

@@ -351,22 +351,20 @@ def check_single(folder: Path) -> None:
     Raises:
         RunError: it does; the message lists the runs with their scenarios and dates.
     """
-    runs = [(path.stat().st_mtime, path) for path in folder.glob(f"*/{CONFIG}")]
+    runs = sorted(
+        ((path.stat().st_mtime, path) for path in folder.glob(f"*/{CONFIG}")), reverse=True
+    )
     if not runs or (folder / CONFIG).exists():
         return
     lines = [f"{folder} holds {counted(len(runs), 'run')}, the newest first; name one of them:"]
-    for seconds, path in sorted(runs, reverse=True)[:_MOST_LISTED]:
-        try:
+    for seconds, path in runs[:_MOST_LISTED]:
+        with contextlib.suppress(ConfigError):
             config = load_yaml(path)
-        except ConfigError:
-            config = {}
-        policy = config.get("policy")
-        name = policy.get("name") if isinstance(policy, Mapping) else policy
-        what = " with ".join(str(word) for word in (config.get("name"), name) if word)
-        when = datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
-        lines.append(f"  {path.parent}  {one_line(what)}, begun {when}")
-    if len(runs) > _MOST_LISTED:
-        lines.append(f"  and {len(runs) - _MOST_LISTED} older ones")
+            policy = config.get("policy")
+            name = policy.get("name") if isinstance(policy, Mapping) else policy
+            when = datetime.fromtimestamp(seconds, timezone.utc)
+            what = one_line(f"{config.get('name')} with {name}")
+            lines.append(f"  {path.parent}  {what}, begun {when:%Y-%m-%d %H:%M} UTC")
     raise RunError("\n".join(lines))
 
 

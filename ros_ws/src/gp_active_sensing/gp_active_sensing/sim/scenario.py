@@ -211,11 +211,10 @@ def load_scenario(
 
 def _with_origin(problem: str, overrides: Sequence[str], source: str) -> str:
     """Return a problem with the override that caused it, or with the scenario's file."""
-    path = re.split(r"[:.\[]", problem.partition(": ")[0])
+    keys = re.split(r"[.\[]", problem.partition(":")[0])
     for override in overrides:
-        keys = override.partition("=")[0].strip().split(".")
-        shared = min(len(keys), len(path))
-        if path[:shared] == keys[:shared]:
+        own = override.partition("=")[0].strip().split(".")
+        if all(one == other for one, other in zip(own, keys, strict=False)):
             return f"{override} (given on the command line): {problem}"
     return f"{source}: {problem}"
 

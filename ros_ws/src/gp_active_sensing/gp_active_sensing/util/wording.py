@@ -136,8 +136,8 @@ class PredictabilityMonitor:
     once.
     """
 
-    def __init__(self, *, simulated: bool = False) -> None:
-        self._predicting, self._simulated = True, simulated
+    def __init__(self) -> None:
+        self._predicting = True
 
     def message(self, record: Mapping[str, Any]) -> str:
         """Return the log message for a stage's record; "" = no message."""
@@ -148,8 +148,7 @@ class PredictabilityMonitor:
         if tell == self._predicting:
             return ""
         self._predicting = tell
-        text = describe_predictability(share, simulated=self._simulated)
-        return f"{places} places read: {text}{' now' if tell else ''}"
+        return f"{places} places read: {describe_predictability(share)}{' now' if tell else ''}"
 
 
 def _number(value: object, unit: str) -> str:
