@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from gp_active_sensing.belief.run_copy import MODEL
-from gp_active_sensing.errors import ConfigError, RunError, one_line
+from gp_active_sensing.errors import ConfigError, RunError, one_line, suggest
 from gp_active_sensing.records.journal import (
     Events,
     JournalContents,
@@ -116,7 +116,7 @@ class RunDirectory:
         if len(there) > len(unfinished):
             msg = (
                 f"run directory {self.path} is not empty; name another one with --out, "
-                "or go on with the run it holds with --resume"
+                "or continue its run with --resume"
             )
             raise RunError(msg)
         text = yaml.safe_dump(json_ready(self.config), sort_keys=False, allow_unicode=True)
@@ -370,7 +370,10 @@ def check_single(folder: Path) -> None:
 
 def _existing(path: Path | str) -> Path:
     if not Path(path).is_dir():
-        what = "is a file, not a run directory" if Path(path).exists() else "does not exist"
+        what = "is a file, not a run directory"
+        if not Path(path).exists():
+            runs = [config.parent.name for config in Path(path).parent.glob(f"*/{CONFIG}")]
+            what = f"does not exist.{suggest(Path(path).name, runs)}"
         msg = f"run directory {path} {what}"
         raise RunError(msg)
     return Path(path)

@@ -45,7 +45,9 @@ def route_left(run_dir: Path, altitude: float = 0.0) -> dict[str, tuple[Point, l
     """
     data = load_run(run_dir)
     if data.topology.datum is None:
-        msg = f"{run_dir}: map {data.topology.name!r} has no place on Earth: give it in degrees"
+        msg = (
+            f"{run_dir}: map {data.topology.name!r} has no position on Earth; use a map in degrees"
+        )
         raise RunError(msg)
     probes, observed = _probes_of(data)
     found = {}

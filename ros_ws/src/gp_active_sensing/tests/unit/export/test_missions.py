@@ -81,7 +81,7 @@ def test_no_route_without_a_decision_a_datum_or_after_the_end(tmp_path: Path) ->
     with pytest.raises(RunError, match="no decision"):
         route_left(tmp_path / "idle")
     killed(tmp_path / "metres", 2, map={"kind": "grid", "columns": 4, "rows": 2, "spacing": 9.0})
-    with pytest.raises(RunError, match="no place on Earth"):
+    with pytest.raises(RunError, match="no position on Earth"):
         route_left(tmp_path / "metres")
     Drive(tmp_path / "over", map=LAKE, budget={"readings": 2}).start().run()
     with pytest.raises(RunError, match="is over"):
