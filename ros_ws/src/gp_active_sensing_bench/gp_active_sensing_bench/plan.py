@@ -48,8 +48,8 @@ class ExperimentConfig:
     )
     budgets: tuple[int, ...] = param(
         (),
-        help="newly observed places. Each number is a mission of its own, since policies plan with "
-        "the remaining budget",
+        help="numbers of newly observed places. Each number has its own missions, since policies "
+        "plan with the remaining budget",
         unit="readings",
         low=1,
     )

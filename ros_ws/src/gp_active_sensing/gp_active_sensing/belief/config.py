@@ -134,8 +134,9 @@ class BeliefConfig:
 
     length_scales: tuple[float | tuple[float, ...], ...] | None = param(
         None,
-        help="candidate length-scales. Each may be a list with one value per feature, such as x, y "
-        "and z. null = derived from the map's spacing and extent, and adapted to the readings",
+        help="candidate length-scales. A candidate may be a list with one value per feature, such "
+        "as x, y and z. null = derived from the map's spacing and extent, and adapted to the "
+        "readings",
         unit="feature units, metres on a map",
         above=0.0,
         min_items=1,
@@ -144,15 +145,15 @@ class BeliefConfig:
         None,
         help="covariance function of the features, of the road graph (graph_matern…), of earlier "
         "readings (empirical, with history), or none = no spatial correlation. A list has equally "
-        f"probable candidates. Without length_scales, none has {NONE_WEIGHT:g} of their "
-        f"probability. null = {', '.join(ROAD_KERNELS)} on roads, "
+        f"probable candidates. Without length_scales, none has the probability {NONE_WEIGHT:g}. "
+        f"null = {', '.join(ROAD_KERNELS)} on roads, "
         f"{', '.join(PLANE_KERNELS)} elsewhere, {GIVEN} with length_scales",
         min_items=1,
     )
     model: str | None = param(
         None,
-        help="file that `learn --kernels` wrote. It sets kernels, length-scales, signal, noise, "
-        "weights and mean",
+        help="file that `learn --kernels` wrote. The file sets kernels, length-scales, signal, "
+        "noise, weights and mean",
     )
     model_mark: str | None = param(
         None,
@@ -219,13 +220,13 @@ class BeliefConfig:
     )
     transform: str | None = param(
         None,
-        help="transform that is applied to the readings first. The other keys then describe the "
-        "transformed readings. null = the logarithm of the reading plus an offset, if the readings "
-        "fit it better and signal_std, noise_std and drift are not given",
+        help="transform of the readings. All other keys of belief describe the transformed "
+        "readings. null = none, or the logarithm of reading plus offset if the readings fit that "
+        "better and signal_std, noise_std and drift are not given",
         choices=tuple(TRANSFORMS),
     )
     drift: DriftConfig = param(  # noqa: RUF009
-        NO_DRIFT, help="how readings age, where the field changes in time"
+        NO_DRIFT, help="loss of value of old readings, for a field that changes in time"
     )
 
     REMOVED: ClassVar[Mapping[str, str]] = {

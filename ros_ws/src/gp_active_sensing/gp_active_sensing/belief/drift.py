@@ -55,8 +55,8 @@ class DriftConfig:
     )
     doubling: float | None = param(
         None,
-        help="injection: age at which a reading's noise variance has doubled. It needs no unit, so "
-        "it works while the scale of the readings is unknown",
+        help="injection: age at which a reading's noise variance has doubled. Unlike rate, this "
+        "key can be set while the scale of the readings is unknown",
         unit="s",
         above=0.0,
     )

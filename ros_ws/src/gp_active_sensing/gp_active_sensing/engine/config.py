@@ -19,8 +19,8 @@ class SortieConfig:
 
     metres: float | None = param(
         None,
-        help="distance that one battery lasts. The probe then returns to probe.end (null: to its "
-        "start), and the mission waits there for ~/resume",
+        help="range of one battery. Before the battery is empty, the probe returns to probe.end "
+        "(null: to its start) and waits there for ~/resume",
         unit="m",
         above=0.0,
     )
@@ -60,8 +60,8 @@ class DriveConfig:
 
     turn_radius: float = param(
         0.0,
-        help="smallest radius of a curve that the probe can drive. Ways then consist of arcs and "
-        "straight lines. 0 = it turns on the spot. Not used on roads",
+        help="smallest radius of a curve that the probe can drive. Ways consist of arcs and "
+        "straight lines. 0 = the probe turns on the spot. Not used on roads",
         unit="m",
         low=0.0,
         high=1e5,
@@ -123,7 +123,8 @@ class LimitConfig:
     seconds: float | None = param(None, help="computing time", unit="s", low=0.0)
     expansions: int | None = param(
         None,
-        help="planner expansions. Unlike seconds, it gives the same plan on every machine",
+        help="planner expansions. A limit in expansions gives the same plan on every machine; a "
+        "limit in seconds does not",
         low=0,
     )
 

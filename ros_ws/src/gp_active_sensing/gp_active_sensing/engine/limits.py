@@ -40,8 +40,8 @@ class LimitsConfig:
     )
     probability: float = param(
         0.99,
-        help="smallest probability of a value within the limits at which a probe may enter a place "
-        "without a reading",
+        help="a probe may enter an unread place if its value is within the limits with at least "
+        "this probability",
         low=0.5,
         high=0.9999,
     )
@@ -52,9 +52,7 @@ class LimitsConfig:
         unit="m",
         low=0.0,
     )
-    quantity: str = param(
-        "", help="name of the limited quantity, one of readings. Empty = the main quantity"
-    )
+    quantity: str = param("", help="name of the limited quantity. Empty = the main quantity")
 
     @property
     def low(self) -> float:

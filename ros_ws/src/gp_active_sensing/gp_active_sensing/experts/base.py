@@ -51,19 +51,21 @@ class AnswersConfig:
 
     timeout: float = param(
         5.0,
-        help="longest time that a decision waits for the answers. 0 = it does not wait",
+        help="longest time that a decision waits for the answers. 0 = no waiting",
         unit="s",
         low=0.0,
     )
     max_age: float | None = param(
         3600.0,
-        help="an answer with an older value is rejected (too_old). null or unset = any age",
+        help="largest age of an answer's value. Older answers are rejected (too_old). null or "
+        "unset = any age",
         unit="s",
         above=0.0,
     )
     max_ahead: float = param(
         10.0,
-        help="an answer stamped later than the clock plus this time is rejected (stamp_ahead)",
+        help="largest time by which an answer's stamp may be ahead of the clock. Later answers are "
+        "rejected (stamp_ahead)",
         unit="s",
         low=0.0,
     )
@@ -86,7 +88,7 @@ class ExpertConfig(AnswersConfig):
     )
     noise_std: float = param(
         0.1,
-        help="standard deviation of the noise of answers. Each answer states it",
+        help="standard deviation of the noise of the answers. Each answer contains this value",
         unit="field unit",
         above=0.0,
         high=_HUGE,
@@ -101,7 +103,7 @@ class ExpertConfig(AnswersConfig):
     start: str | None = param(
         None,
         help="probe: first place of the second probe, a name or an index in quotes. null = the "
-        "first place that it is asked about",
+        "place of the first question",
     )
     speed: float | str = param(
         "limit",

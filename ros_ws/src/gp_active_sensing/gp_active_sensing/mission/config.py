@@ -56,8 +56,8 @@ class MissionConfig:
 
     arrival_radius: float | None = param(
         None,
-        help="the probe has arrived when it is this close to the waypoint. Unset = 5 m, or 0.4 of "
-        "the distance between neighbouring places if that is less",
+        help="largest distance to the waypoint at which the probe has arrived. Unset = 5 m, or 0.4 "
+        "of the distance between neighbouring places if that is less",
         unit="m",
         above=0.0,
     )
@@ -86,8 +86,8 @@ class MissionConfig:
     wait_for_reading: bool = param(
         True,
         help="true = the first waypoint is sent after the first reading, which may be at any "
-        "place. false = it is sent at once, for a sensor that measures only at waypoints (default "
-        "of scenarios)",
+        "place. false = the first waypoint is sent at once, for a sensor that measures only at "
+        "waypoints (default of scenarios)",
     )
     silent_places: int = param(
         3,
@@ -98,7 +98,8 @@ class MissionConfig:
     )
     coverage: float = param(
         0.5,
-        help="fraction of a road segment that must be driven before a reading of it counts",
+        help="fraction of a road segment that must be driven before a reading of the segment "
+        "counts",
         low=0.0,
         high=1.0,
     )
@@ -112,7 +113,7 @@ class MissionConfig:
     )
     drive_timeout: float = param(
         120.0,
-        help="a waypoint is blocked when the probe makes no progress for this time: it comes no "
+        help="time without progress after which a waypoint counts as blocked: the probe comes no "
         "nearer and reaches no new ground. 0 = never",
         unit="s",
         low=0.0,
@@ -126,9 +127,9 @@ class MissionConfig:
     )
     off_map: str = param(
         "warn",
-        help="reaction to a probe that is off the map (see pose.off_map): warn; pause = pause the "
-        "mission; return = send it to the nearest place first. Log, /diagnostics and page report "
-        "an error in any case",
+        help="reaction to a probe that is off the map (see pose.off_map): warn = only report it; "
+        "pause = pause the mission; return = send the probe to the nearest place first. Log, "
+        "/diagnostics and page always report an error",
         choices=("warn", "pause", "return"),
     )
     lost_after: float = param(
@@ -153,8 +154,8 @@ class MissionConfig:
     )
     follow: str = param(
         "waypoint",
-        help="waypoint: the probe is expected to drive to each waypoint. probe: it drives where it "
-        "likes, and each newly observed place brings a new waypoint",
+        help="waypoint: the probe is expected to drive to each waypoint. probe: the probe drives "
+        "anywhere, and a new waypoint follows each newly observed place",
         choices=("waypoint", "probe"),
     )
     wait_for_plan: bool = param(
@@ -164,11 +165,11 @@ class MissionConfig:
     )
     begin: bool = param(
         True,
-        help="take decisions as soon as the node is active. false = readings are used, and "
-        "decisions begin with the service ~/start",
+        help="true = decisions begin when the node is active. false = decisions begin with the "
+        "service ~/start; readings are used before",
     )
     exit_at_end: bool = param(
-        False, help="end the process when the mission is over and its records are written"
+        False, help="true = the process ends when the mission is over and all records are written"
     )
     export: tuple[str, ...] = param(
         ("csv",),
@@ -185,9 +186,9 @@ class WaypointConfig:
     topic: str = topic_param("next_waypoint")
     type: str = param(
         POSE_STAMPED,
-        help="message type of the waypoint topic. geographic = in degrees: GeoPoseStamped where "
-        "geographic_msgs is installed, otherwise NavSatFix. z is the altitude; in GlobalPosition "
-        "and GlobalPositionTarget it is the height above home",
+        help="message type of the waypoint topic. geographic = in degrees: GeoPoseStamped if "
+        "geographic_msgs is installed, otherwise NavSatFix. z is the altitude, except in "
+        "GlobalPosition and GlobalPositionTarget, where z is the height above home",
         choices=(
             POSE_STAMPED,
             GEOGRAPHIC,
@@ -199,14 +200,14 @@ class WaypointConfig:
     )
     navigate: str = param(
         "topic",
-        help="topic: publish next_waypoint only. action: send it also as a goal of "
-        "nav2_msgs/action/NavigateToPose. A place whose goal is refused or aborted is blocked",
+        help="topic: publish next_waypoint only. action: also send the waypoint as a goal of "
+        "nav2_msgs/action/NavigateToPose. If a goal is refused or aborted, the place is blocked",
         choices=("topic", "action"),
     )
     action: str = param(
         "navigate_to_pose",
-        help="name of the action. With several probes it is in the namespace of each, unless it "
-        "begins with /",
+        help="name of the action. With several probes the name is in the namespace of each probe, "
+        "if it does not begin with /",
     )
     pause: str = param(
         "hold",
@@ -226,14 +227,14 @@ class WaypointConfig:
     rate: float = param(
         0.0,
         help="rate at which the last waypoint is repeated, for controllers that need a stream of "
-        "set-points. 0 = it is sent once",
+        "set-points. 0 = each waypoint is sent once",
         unit="Hz",
         low=0.0,
         high=100.0,
     )
     altitude: float = param(
         0.0,
-        help="z of every waypoint, for flying robots. On a map with heights it is added to the "
+        help="z of every waypoint, for flying robots. On a map with heights this z is added to the "
         "height of the place",
         unit="m",
     )
@@ -244,15 +245,15 @@ class GridTopicsConfig:
     """Field values at the cell values 0 and 100 of the published occupancy grids."""
 
     mean_low: float | None = param(
-        None, help="estimate at level 0 of ~/mean_grid. Unset = the smallest present estimate"
+        None, help="estimate at level 0 of ~/mean_grid. Unset = the smallest estimate of the map"
     )
     mean_high: float | None = param(
-        None, help="estimate at level 100 of ~/mean_grid. Unset = the largest present estimate"
+        None, help="estimate at level 100 of ~/mean_grid. Unset = the largest estimate of the map"
     )
     std_high: float | None = param(
         None,
-        help="standard deviation at level 100 of ~/std_grid. Level 0 is 0. Unset = the largest "
-        "present one",
+        help="standard deviation at level 100 of ~/std_grid. Level 0 is 0. Unset = the largest one "
+        "of the map",
         above=0.0,
     )
 
@@ -289,12 +290,12 @@ class ActiveSensingConfig:
     run_dir: str = param(
         "",
         help="directory for journal and records of the mission. Empty = none: a killed mission is "
-        "lost. auto = a new directory in gp_active_sensing below $ROS_HOME, or the newest one "
-        "there if its mission was interrupted",
+        "lost. auto = a new directory in $ROS_HOME/gp_active_sensing; an interrupted mission in "
+        "the newest directory there is continued",
     )
     resume: bool = param(
         True,
-        help="continue the mission in run_dir if it is not over. false = run_dir must be empty",
+        help="true = an unfinished mission in run_dir is continued. false = run_dir must be empty",
     )
     policy: dict[str, Any] = param(  # noqa: RUF009  a field with a default factory
         dict(DEFAULT_POLICY), help="how the next place is chosen"
@@ -307,8 +308,9 @@ class ActiveSensingConfig:
     reading: ReadingConfig = dataclasses.field(default_factory=ReadingConfig)
     readings: dict[str, QuantityConfig] = param(  # noqa: RUF009
         {},
-        help="several quantities by name, in place of reading; each has the keys of reading. The "
-        "first is the main one: its readings cost the budget and complete a visit",
+        help="several quantities by name, in place of reading. Each quantity has the keys of "
+        "reading. The first quantity is the main one: its readings cost the budget and complete a "
+        "visit",
     )
     pose: PoseConfig = dataclasses.field(default_factory=PoseConfig)
     battery: BatteryConfig = dataclasses.field(default_factory=BatteryConfig)

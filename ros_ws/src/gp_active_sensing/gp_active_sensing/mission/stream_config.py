@@ -56,8 +56,9 @@ class StreamConfig:
     )
     catch_up: bool = param(
         False,
-        help="receive messages that a publisher (reliable, transient local) sent while the node "
-        "was down. Other publishers are then not received. pose.history must cover that time",
+        help="true = receive messages that a publisher (reliable, transient local) sent while the "
+        "node was down. Other publishers are then not received. pose.history must cover the time "
+        "that the node was down",
     )
 
 
@@ -75,12 +76,15 @@ class ReadingConfig(StreamConfig):
     )
     noise_variance: float | None = param(
         None,
-        help="noise variance of readings that have none of their own. Unset = the belief's",
+        help="noise variance of readings without their own variance. Unset = the noise of the "
+        "belief",
         unit="unit of the readings squared",
         above=0.0,
     )
     scale: float = param(1.0, help="factor on the value (3.6 turns m/s into km/h)")
-    offset: float = param(0.0, help="added to the value after scale", unit="unit of the readings")
+    offset: float = param(
+        0.0, help="offset that is added to the scaled value", unit="unit of the readings"
+    )
     valid: tuple[float, ...] | None = param(
         None,
         help="lowest and highest value after scaling. Values outside are rejected. Unset = every "
@@ -106,14 +110,12 @@ class ReadingConfig(StreamConfig):
     )
     mount_from: str = param(
         "mount",
-        help="source of the sensor's mount: mount = reading.mount. tf = the transform from the "
-        "pose's child frame to header.frame_id of the reading (needs tf2_ros)",
+        help="source of the sensor's position on the robot: mount = reading.mount; tf = the "
+        "transform from the pose's child frame to header.frame_id of the reading (needs tf2_ros)",
         choices=("mount", TF),
     )
     unit: str = param(
-        "",
-        help="unit of the readings after scaling, for log, records and report. Empty = none is "
-        "shown",
+        "", help="unit of the readings after scaling, for log, records and report. Empty = no unit"
     )
     gate: float = param(
         6.0,
@@ -182,8 +184,8 @@ class PlannedConfig:
     )
     link: str = param(
         AUTO,
-        help="name of a quantity that is read at more places. The map of that quantity helps to "
-        "predict this one as far as their readings agree. auto = the first quantity; empty = none",
+        help="name of a quantity that is read at more places. Its map helps to predict this "
+        "quantity if the readings of both agree. auto = the first quantity; empty = no help",
     )
     belief: BeliefConfig = dataclass_field(default_factory=BeliefConfig)
 
@@ -230,9 +232,9 @@ class PoseConfig(StreamConfig):
     )
     covariance: str = param(
         "use",
-        help="covariance of poses in Odometry, PoseWithCovarianceStamped and NavSatFix. use = an "
-        "uncertain position adds the variation of the field around it to the noise of a reading. "
-        "ignore = poses are exact",
+        help="covariance of poses in Odometry, PoseWithCovarianceStamped and NavSatFix. use = the "
+        "variation of the field within the uncertainty of a position is added to the noise of the "
+        "reading. ignore = poses count as exact",
         choices=("use", "ignore"),
     )
     twist_topic: str = param(
@@ -347,9 +349,8 @@ class ExpertTopicsConfig(AnswersConfig):
 
     ask: bool = param(
         True,
-        help="true = request fresh values on topic expert/query if the policy asks for them "
-        "(sparq_gp_ucb does), and use the answers on expert/answer. false = decide without an "
-        "expert",
+        help="true = request fresh values on topic expert/query if the policy needs an expert "
+        "(sparq_gp_ucb), and use the answers on expert/answer. false = decide without an expert",
     )
 
 

@@ -279,14 +279,14 @@ class External:
     )
 
     command: tuple[str, ...] = param(
-        help="program and arguments, run without a shell. A word that names a file beside the "
-        "scenario means that file",
+        help="program and arguments, run without a shell. The name of a file in the scenario's "
+        "folder stands for that file",
         min_items=1,
     )
     timeout: float | None = param(
         None,
-        help="longest wait for an answer. null = the time limit of a decision, or 60 s if there "
-        "is none",
+        help="longest wait for an answer. null = the time limit of a decision, or 60 s if there is "
+        "none",
         unit="s",
         above=0.0,
     )

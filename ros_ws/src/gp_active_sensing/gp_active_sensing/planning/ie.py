@@ -55,8 +55,8 @@ class ImplicitExploration(Greedy):
     unit = "nat"
     switch: float | None = param(
         0.5,
-        help="the policy continues as apgd when its remaining readings cannot gain more than this "
-        "over apgd. null = it never does",
+        help="if the remaining readings cannot gain more than this over apgd, the policy continues "
+        "as apgd. null = never",
         unit="nat",
         low=0.0,
     )

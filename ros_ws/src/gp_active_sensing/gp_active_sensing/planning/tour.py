@@ -102,9 +102,11 @@ class Tour:
         if not plan.routes:
             return f"{start}."
         own, *others = plan.routes
-        found = f"{start}. It leaves {_percent(own)} of the map's variance ({own.kind})."
+        found = f"{start}. This route leaves {_percent(own)} of the map's variance ({own.kind})."
         if others:
-            words = (f"{_percent(r)} ({r.kind}, first {called(names[r.first])})" for r in others)
+            words = (
+                f"{_percent(r)} ({r.kind}, first place {called(names[r.first])})" for r in others
+            )
             found += f" Other routes: {', '.join(words)}."
         return found
 

@@ -127,7 +127,7 @@ class Arguments:
         help="address of the live page. Empty = this machine only; 0.0.0.0 = reachable from all "
         "machines",
     )
-    web_port: int | None = param(None, help="port of the live page. Empty = any free one")
+    web_port: int | None = param(None, help="port of the live page. Empty = any free port")
     rviz: bool | None = param(False, help="show the field, the map and the plan in RViz")
     params_file: str | None = _file(None)
     map_frame: str | None = _sets("map.frame", help="frame of the map, of poses and waypoints")
@@ -263,14 +263,15 @@ class MissionArguments(Arguments):
 
     probes: str | None = param(
         None,
-        help="several probes: their number (3: probe_1, probe_2, probe_3), or their names "
-        "separated by commas. Empty = one without a namespace; in simulation the number in the "
+        help="several probes: a number (3: probe_1, probe_2, probe_3), or names separated by "
+        "commas. Empty = one probe without a namespace; in a simulation, the number in the "
         "scenario",
     )
     exit_at_end: bool | None = _sets("mission.exit_at_end")
     respawn: bool | None = param(
         False,
-        help="start active_sensing again after a crash. With run_dir it continues its mission",
+        help="true = start active_sensing again after a crash. With run_dir the mission is "
+        "continued",
     )
 
     def __post_init__(self) -> None:
@@ -294,7 +295,7 @@ class Probe(MissionArguments, SensorArguments):
 
     map: str | None = _sets("map.file", help=f"map file: a path, {MAPS}")
     waypoint_topic: str | None = _sets(
-        "waypoint.topic", help="topic of the next waypoint; for Nav2 goal_pose"
+        "waypoint.topic", help="topic of the next waypoint. Nav2 needs goal_pose"
     )
     grid_topic: str | None = _sets(
         "map.topic", help="topic of a nav_msgs/msg/OccupancyGrid that is the map, in place of map"
@@ -306,7 +307,7 @@ class Probe(MissionArguments, SensorArguments):
     )
     params_file: str | None = _file("probe.yaml")
     use_sim_time: bool | None = param(
-        None, help="take the time from /clock. Empty = the setting in params_file, or false"
+        None, help="true = take the time from /clock. Empty = the setting in params_file, or false"
     )
 
     def processes(self) -> list[Process]:

@@ -44,8 +44,10 @@ class SimulatorConfig:
     }
 
     scenario: str = param(help="name or path of the scenario to play")
-    seed: int | None = param(None, help="seed in place of the scenario's own", low=0)
-    map_frame: str = param("", help="frame of the poses and waypoints. Empty = the map's own")
+    seed: int | None = param(None, help="seed in place of the scenario's seed", low=0)
+    map_frame: str = param(
+        "", help="frame of the poses and waypoints. Empty = the frame of the map"
+    )
     policy_name: str = param(
         "",
         help="policy that sends the probe. Some policies need a simulator that reads places on the "
@@ -58,13 +60,13 @@ class SimulatorConfig:
     )
     starts: tuple[str, ...] = param(
         (),
-        help="start places of the first probes, or the word random. Otherwise the first probe "
-        "starts as in the scenario, the others by the seed",
+        help="start places of the first probes, or the word random. Without one, the first probe "
+        "starts as in the scenario, and the seed draws the starts of the others",
     )
     silent: str = param(
         "",
-        help="names of probes without radio, separated by commas. They neither send nor receive, "
-        "and drive on to their last waypoint. May change at any time",
+        help="names of probes without radio, separated by commas. Such a probe neither sends nor "
+        "receives, and drives on to its last waypoint. May change at any time",
     )
     speed_factor: float = param(
         1.0, help="simulated seconds per real second", above=0.0, high=1000.0
@@ -95,7 +97,7 @@ class BagPlayerConfig:
         help="topics of the bag to play. The player first waits for a subscriber of each topic. "
         "Empty = all topics; the player first waits for one subscriber of any topic",
     )
-    wait: float = param(30.0, help="how long to wait for subscribers", unit="s", low=0.0)
+    wait: float = param(30.0, help="longest wait for subscribers", unit="s", low=0.0)
     listener: str = param(
         "",
         help="name of the node that processes the messages, such as active_sensing. With rate 0 "
@@ -113,13 +115,13 @@ class LivePageConfig:
     host: str = param(
         "127.0.0.1", help="address to listen on: this machine only, or 0.0.0.0 for all"
     )
-    port: int = param(0, help="port. 0 = any free one, printed at the start", low=0, high=65535)
+    port: int = param(0, help="port. 0 = any free port, printed at the start", low=0, high=65535)
     private: bool = param(False, help="viewers need the token that is printed")
     allow_hosts: tuple[str, ...] = param((), help="further host names of the page")
     tiles: str = param(
         "",
-        help="base map: address of tiles with {z}, {x} and {y}. Every viewer's browser asks that "
-        "server. Empty = none",
+        help="base map: address of tiles with {z}, {x} and {y}, loaded by each viewer's browser. "
+        "Empty = no base map",
     )
 
 

@@ -75,12 +75,14 @@ class Scenario:
 
     REMOVED: ClassVar[Mapping[str, str]] = ActiveSensingConfig.REMOVED
 
-    map: MapConfig = param(help="where the probe may go")  # noqa: RUF009
+    map: MapConfig = param(help="map of the places where the probe may go")  # noqa: RUF009
     field: FieldConfig = param(help="the field to measure")  # noqa: RUF009
     belief: BeliefConfig = param(  # noqa: RUF009
         UNKNOWN, help="prior knowledge about the field. Left out = no prior knowledge"
     )
-    name: str = param("scenario", help="used in the name of the run directory")
+    name: str = param(
+        "scenario", help="name of the scenario, also used in the name of the run directory"
+    )
     description: str = param("", help="one or two sentences, for reports")
     seed: int = param(0, help="key of every random draw", low=0)
     traffic: TrafficConfig = dataclasses.field(default_factory=TrafficConfig)
@@ -89,8 +91,8 @@ class Scenario:
         default_factory=dict,
         metadata={
             "param": Param(
-                help="further quantities by name, read where that of field is; each with field, "
-                "sensor, belief, weight, sampled and link"
+                help="further quantities by name, read at the same places. Each quantity has the "
+                "keys field, sensor, belief, weight, sampled and link"
             )
         },
     )
@@ -98,9 +100,9 @@ class Scenario:
     drive: DriveConfig = dataclasses.field(default_factory=DriveConfig)
     probes: int = param(
         1,
-        help="number of probes that share the mission and its budget of readings. The first begins "
-        "at probe.start, the others are drawn by the seed. Each has its own budget.metres and "
-        "budget.seconds",
+        help="number of probes that share the mission and its budget of readings. The first probe "
+        "begins at probe.start; the seed draws the starts of the others. Each probe has its own "
+        "budget.metres and budget.seconds",
         low=1,
         high=MOST_PROBES,
     )
@@ -113,8 +115,8 @@ class Scenario:
     )
     seek: str | None = param(
         None,
-        help="maximise or minimise: the records then contain the regret of each choice. null = the "
-        "policy's objective, if it has one",
+        help="maximise or minimise, for the regret in the records. null = the objective of the "
+        "policy, if the policy has one",
         choices=OBJECTIVES,
     )
     budget: BudgetConfig = dataclasses.field(default_factory=BudgetConfig)

@@ -43,8 +43,8 @@ class SensorConfig:
     on_the_way: bool = param(True, help="true = also read the places on the way")
     seconds: float = param(
         0.0,
-        help="time that the probe stops at its goal for the readings of a visit. They are taken at "
-        "the end of that time, which counts as time driven",
+        help="duration of a stop for the readings of a visit. The readings are taken at the end of "
+        "the stop. The stop counts as time driven",
         unit="s",
         low=0.0,
         high=HUGE,

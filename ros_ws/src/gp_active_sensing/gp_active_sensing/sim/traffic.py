@@ -44,7 +44,7 @@ class TrafficConfig:
     )
 
     net: str | None = param(
-        None, help="SUMO's network, .net.xml or .net.xml.gz. It ships with the maps, or is a path"
+        None, help="SUMO's network, .net.xml or .net.xml.gz: the name of a shipped file, or a path"
     )
     routes: tuple[str, ...] = param(
         (), help="routes or trips of the other cars, .xml or .xml.gz. [] = the probe is alone"
@@ -74,7 +74,8 @@ class TrafficConfig:
     )
     patience: float = param(
         1800.0,
-        help="longest drive to a waypoint. After it the probe is moved there, without a reading",
+        help="longest drive to a waypoint. After this time the probe is moved to the waypoint, "
+        "without a reading",
         unit="s",
         above=0.0,
         high=1e9,

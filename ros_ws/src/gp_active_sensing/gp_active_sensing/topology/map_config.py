@@ -63,8 +63,8 @@ class WeightsConfig:
     areas: tuple[AreaConfig, ...] = param(
         (),
         help="regions of interest: a list of {outline, weight}, or a file of areas. outline has "
-        "two opposite corners of a rectangle or the corners of a polygon [m]. Where two areas "
-        "overlap the later one counts",
+        "two opposite corners of a rectangle or the corners of a polygon [m]. Where areas overlap, "
+        "the last area counts",
     )
     elsewhere: float = param(1.0, help="weight outside of all areas", low=0.0, high=MOST_WEIGHT)
 
@@ -104,7 +104,9 @@ class MapConfig:
 
     kind: str | None = param(None, help="kind of map. null = the kind of the file", choices=KINDS)
     name: str = param("", help='name for messages. "" = the kind, or the name of the file')
-    frame: str = param("", help='metric frame of the positions. "" = the file\'s own, or "map"')
+    frame: str = param(
+        "", help='metric frame of the positions. "" = the frame in the file, or "map"'
+    )
     speed: float = param(
         1.0, help="speed of the probe where the map has no limit", unit="m/s", above=0.0
     )
@@ -194,14 +196,14 @@ class MapConfig:
 class _FileMapConfig(MapConfig):
     file: str = param(
         "",
-        help="map that ships with the package, or a path. A grid: occupancy map (YAML file of "
-        "map_server), raster (.tif, .asc) or areas (.kml, .plan of QGroundControl, .geojson). "
-        "Points: CSV table of places",
+        help="name of a shipped map, or a path. Files of grids: occupancy map (YAML file of "
+        "map_server), raster (.tif, .asc) or areas (.kml, .plan of QGroundControl, .geojson). File "
+        "of points: CSV table of places",
     )
     crs: str = param(
         "",
-        help="coordinate system of the file, in place of the one it declares: local (metres), "
-        'EPSG:4326 (longitude, latitude), EPSG:32632, … "" = the declared one',
+        help="coordinate system of the file: local (metres), EPSG:4326 (longitude, latitude), "
+        'EPSG:32632, … "" = the system that the file declares',
     )
 
 
@@ -211,7 +213,7 @@ class _WithFeatures(MapConfig):
         None,
         help="roads, points of a file: inputs of the covariance, some of "
         f"{', '.join(FEATURES)} (points: x, y, z) and the map's own numbers. [{RELATIONAL}] = "
-        "coordinates of an embedding of the road graph. null = x, y, and z where it has heights",
+        "coordinates of an embedding of the road graph. null = x and y, and z if heights are known",
         min_items=1,
     )
 
@@ -377,9 +379,8 @@ class RoadsConfig(_WithFeatures, _WithLargest, _FileMapConfig):
 
     anchor: float = param(
         MIDDLE,
-        help="roads: position on a segment that stands for the segment, for features and kernels. "
-        "0 = its start, 0.5 = its middle, 1 = its end (for speeds, which depend on the queue "
-        "there)",
+        help="roads: point of a segment at which features and kernels place the segment. 0 = "
+        "start, 0.5 = middle, 1 = end (for speeds, which depend on the queue at the end)",
         low=0.0,
         high=1.0,
     )
@@ -409,8 +410,8 @@ class GridConfig(_Regular, _WithLargest, _FileMapConfig):
     )
     obstacles: str | tuple[str | tuple[tuple[float, float], ...], ...] = param(
         (),
-        help="grid: list of obstacles. Each has two opposite corners of a rectangle or the corners "
-        "of a polygon, or is a file of areas",
+        help="grid: list of obstacles. An obstacle is given by two opposite corners of a "
+        "rectangle, the corners of a polygon, or a file of areas",
         unit="m",
     )
     datum: tuple[float, float] | None = param(
@@ -471,7 +472,7 @@ class AreasConfig(GridConfig, _WithClimb):
     )
     heights: tuple[float, ...] = param(
         (),
-        help="grid: z of its layers, upwards (depths are negative), in ascending or descending "
+        help="grid: z of the layers, upwards (depths are negative), in ascending or descending "
         "order. Moves up and down lead to the next layer. [] = one flat layer",
         unit="m",
     )
@@ -505,12 +506,13 @@ class OccupancyConfig(GridConfig):
     topic: str = param(
         "",
         help="grid: topic of a nav_msgs/msg/OccupancyGrid, such as map, in place of a file. The "
-        'first message gives the places; later ones may add places and close others. "" = none',
+        'first message gives the places. Later messages may add places and close others. "" = no '
+        "topic",
     )
     patience: float = param(
         15.0,
-        help="grid by topic: the mission ends when nothing is left to choose for this time. "
-        "Meanwhile the map may grow",
+        help="grid by topic: the mission ends when no place can be chosen for this time. The map "
+        "may still grow during this time",
         unit="s",
         low=0.0,
     )
@@ -553,9 +555,9 @@ class RasterConfig(GridConfig, _WithClimb):
 
     value: str = param(
         "",
-        help="grid from a raster: meaning of its values. height (z, altitude, elevation) or depth "
-        "[m] gives the places heights. Another name makes them a number of each place "
-        '(map.weights.column, belief.attributes). "" = they only mark places',
+        help="grid from a raster: meaning of the pixel values. height (z, altitude, elevation) or "
+        "depth [m] = heights of the places. Any other name = a column of the places with this name "
+        '(map.weights.column, belief.attributes). "" = the values only mark places',
     )
 
     def _problems(self) -> Iterator[str]:

@@ -386,7 +386,7 @@ def _certainty(
         whole += f" (at first {brief(before)}{after})"
     doubt = called(topology.names[int(std.argmax())])
     worst = f"standard deviation {brief(float(std.max()))}{after}"
-    whole += f". It is largest at {doubt} ({worst})."
+    whole += f". The uncertainty is largest at {doubt} ({worst})."
     if aim is not None:
         reached = "is reached" if last.promised <= aim.error else "is not reached yet"
         whole += f" The wanted error of {brief(aim.error)}{after} {reached}."

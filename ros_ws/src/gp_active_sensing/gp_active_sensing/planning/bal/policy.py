@@ -70,7 +70,9 @@ class Bal:
         "memory": "is removed; a tree takes 1000 MB at most",
     }
     WERE: ClassVar[Mapping[str, Any]] = {"max_sequences": 2000, "memory": 1000.0}
-    horizon: int = param(4, help="readings to look ahead", unit="readings", low=1)
+    horizon: int = param(
+        4, help="number of future readings that the search considers", unit="readings", low=1
+    )
     samples: int = param(
         5,
         help="number of possible readings that the search considers at each candidate place",
@@ -81,8 +83,8 @@ class Bal:
     )
     discretisation: str = param(
         "cells",
-        help="possible readings at a place: cells of equal probability, or truncated random draws "
-        "as published",
+        help="possible readings at a place: cells of equal probability, or the truncated random "
+        "draws of the paper",
         choices=("cells", "draws"),
     )
     tau: float | None = param(

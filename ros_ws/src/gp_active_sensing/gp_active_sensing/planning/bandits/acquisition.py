@@ -49,7 +49,7 @@ class Incumbent:
     incumbent: str = param(
         "mean",
         help="best value so far: mean = the largest posterior mean; reading = the best average "
-        "reading of a place, which is too high with noise",
+        "reading of a place, which noise makes too high",
         choices=("mean", "reading"),
     )
 

@@ -89,11 +89,13 @@ class Schedule:
         above=0.0,
     )
     a: float | None = param(
-        None, help="compact: Pr{sup |∂f/∂x_j| > L} is at most a·exp(-(L/b)²)", above=0.0
+        None,
+        help="compact: factor a of the bound Pr{sup |∂f/∂x_j| > L} ≤ a·exp(-(L/b)²)",
+        above=0.0,
     )
     b: float | None = param(
         None,
-        help="compact: scale of the bound of a",
+        help="compact: scale b of the bound a·exp(-(L/b)²)",
         unit="unit of the readings per feature unit",
         above=0.0,
     )

@@ -50,7 +50,7 @@ class Stepwise:
         low=0.0,
     )
     query_power: float = param(
-        1.0, help="d in ⌈c log^d t⌉: the dimension of the domain", low=0.0, high=6.0
+        1.0, help="exponent d in ⌈c log^d t⌉, the dimension of the domain", low=0.0, high=6.0
     )
 
     @property

@@ -65,8 +65,8 @@ class Hallucination(Batch):
 
     information: float = param(
         0.0,
-        help="C: largest information of the other members of a batch about a place. 0 = bounds "
-        "are not widened, as is usual in practice",
+        help="C: largest information of the other members of a batch about a place. 0 = bounds are "
+        "not widened, as is usual in practice",
         unit="nat",
         low=0.0,
         high=100.0,
@@ -79,8 +79,8 @@ class Hallucination(Batch):
     )
     initial: int = param(
         0,
-        help="number of first readings chosen by the largest standard deviation alone (two-stage "
-        "initialisation). They make C small",
+        help="number of first readings that are chosen by the largest standard deviation "
+        "(two-stage initialisation). These readings make C small",
         unit="readings",
         low=0,
     )

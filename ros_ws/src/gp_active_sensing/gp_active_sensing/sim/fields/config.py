@@ -62,8 +62,8 @@ class FieldConfig:
     kind: str = param(
         "gp",
         help="gp: a draw from a Gaussian process. table: values of the places. raster: a file of "
-        "pixels. formula. plume: a plume from a source. sumo: traffic of a running SUMO (see "
-        "traffic)",
+        "pixels. formula: an expression. plume: a plume from a source. sumo: traffic of a running "
+        "SUMO (see traffic)",
         choices=_KINDS,
     )
     quantity: str = param("value", help="name of the field, for reports")
@@ -94,13 +94,13 @@ class FieldConfig:
     )
     file: str | None = param(
         None,
-        help="CSV file or SUMO's edgeData as .xml, .xml.gz (table), or .asc or .tif file (raster). "
-        "It ships with the maps, or is a path",
+        help="CSV file or SUMO's edgeData as .xml, .xml.gz (table), or .asc or .tif file (raster): "
+        "the name of a shipped file, or a path",
     )
     id_column: str = param("id", help="column with the names of the places (table)")
     value_column: str = param(
         "value",
-        help="column with the values (table). In XML the attribute of the edges, such as speed",
+        help="column with the values (table). In XML: attribute of the edges, such as speed",
     )
     value_columns: tuple[str, ...] = param(
         (),
