@@ -46,7 +46,7 @@ WEIGHED = (RouteValue("the last route, changed", 1, 9, 0.34), RouteValue("rows",
         (
             replace(ROUTE, routes=WEIGHED),
             "tour",
-            ("34 % of the map's variance (the last route, changed)", "41.5 % (rows, first place e13)"),
+            ("34 % of the map's variance", "41.5 % (rows, first place e13)"),
         ),
     ])  # fmt: skip
 def test_the_reason_compares_the_place_with_what_else_could_be(
