@@ -39,7 +39,7 @@ ELSEWHERE = {
     "learn": "gp_active_sensing_learning",
     "model": "gp_active_sensing_learning",
 }
-"""Optional package of each command outside this package."""
+"""Optional package that provides each of these commands."""
 REMOVED = {
     "delay": "a mission finds the delay of its sensor itself: see `delays` in its summary.json, or "
     "replay its bag"

@@ -94,7 +94,7 @@ def declared(cls: type) -> Iterator[tuple[dataclasses.Field[Any], Any]]:
 
 
 def mapped(hint: Any) -> type | None:
-    """Return the class of the values of a field ``dict[str, dataclass]``; None for other fields."""
+    """Return the dataclass `T` of a field of type ``dict[str, T]``; None for other fields."""
     of = typing.get_args(hint)[1:] if typing.get_origin(hint) is dict else ()
     return cast(type, of[0]) if of and dataclasses.is_dataclass(of[0]) else None
 

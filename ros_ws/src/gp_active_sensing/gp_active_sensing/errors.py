@@ -117,7 +117,7 @@ def suggest(name: str, known: Iterable[str], alike: float = 0.5) -> str:
 
 
 def listed(names: Sequence[str], most: int = 12) -> str:
-    """Return the first names for a message; "none" without names."""
+    """Join the first `most` names for a message; "none" if there are no names."""
     return ", ".join(names[:most]) + (", …" if len(names) > most else "") or "none"
 
 

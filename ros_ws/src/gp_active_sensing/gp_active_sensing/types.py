@@ -50,7 +50,7 @@ class Reading:
     off: Off | None = None
     """Distance of the reading from its place's point [m]; None = ignore the distance.
 
-    An average of readings has the mean of their distances.
+    An average of several readings has the mean of the distances of these readings.
     """
     position_variance: float = 0.0
     height_variance: float = 0.0
@@ -132,7 +132,7 @@ class Plan:
         upper: upper bound on the value of the decision, never below `lower`.
         expanded: number of planner expansions, see `PlanLimit.expansions`.
         seconds: computing time [s].
-        deadline_hit: True if the limit ended the search early.
+        deadline_hit: True if a `PlanLimit` ended the search early.
         path: places after the start up to ``waypoints[0]``. Without a waypoint, the route to the
             end place; () = no end place.
         cost: cost of `path`.
@@ -174,7 +174,7 @@ class PlanLimit:
     """Limits on the computation of one decision; None = no limit.
 
     The first reached limit ends the computation. A limit in `expansions` gives the same plan on
-    every machine; a limit in `seconds` does not. With a limit of zero, a plan still has a legal
+    every computer; a limit in `seconds` does not. With a limit of zero, a plan still has a legal
     waypoint.
     """
 
@@ -255,7 +255,7 @@ class TellReport:
         accepted: number of used readings.
         new_places: newly observed places, in order.
         rejected: rejected readings with their reasons.
-        late: number of used readings that are older than a reading used before.
+        late: number of readings that were used although a newer reading had already been used.
     """
 
     accepted: int = 0

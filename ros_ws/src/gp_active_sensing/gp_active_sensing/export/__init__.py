@@ -25,7 +25,8 @@ class Format(NamedTuple):
 
     Args:
         suffix: suffix of the files.
-        render: function from a map and a name without suffix to the contents by file name.
+        render: function that takes a map and a file name without suffix. It returns the content of
+            each file by name.
         check: function that raises the errors of `render`: RunError for a map that the format
             cannot store, MissingDependencyError for a missing library.
         several: True = the format writes several files; each name has a word before the suffix.
@@ -71,11 +72,12 @@ def export_map(
 
     Args:
         field: map to write.
-        out: path of the file; a format with several files adds the layer, ``_mean`` or ``_std`` to
-            the name.
+        out: path of the file. If the format writes several files, their names also have the layer,
+            ``_mean`` or ``_std``.
         format: one of `FORMATS`.
         overwrite: replace existing files.
-        levels: levels of contours, for a further file ``_contours.geojson``; () = no contours.
+        levels: levels of the contours that are written to a further file ``_contours.geojson``; ()
+            = no contours.
 
     Raises:
         RunError: the format is unknown or cannot store the map, or a file exists or is not
@@ -107,7 +109,7 @@ def check_out(out: Path | None) -> None:
 
 
 def write_new(folder: Path, contents: Files, *, overwrite: bool = False) -> list[Path]:
-    """Write files by name and return their paths. Raises RunError if a file exists."""
+    """Write `contents` to a folder and return the paths. Raises RunError if a file exists."""
     there = [str(path) for each in contents if (path := folder / each).exists()]
     if there and not overwrite:
         msg = (

@@ -50,14 +50,14 @@ class FieldMap:
         topology: places of the map.
         mean: (n,) estimate of the noise-free field, in the sensor's unit.
         std: (n,) standard deviation of the estimate, in the sensor's unit.
-        readings: (n,) number of readings of each place. On a finer map each reading counts for the
-            point nearest to its place.
+        readings: (n,) number of readings of each place. If the map has more points than the mission
+            had places, a reading belongs to the point nearest to its place.
         values: (n,) average of these readings; NaN = no reading.
         unit: unit of the field; "" = unknown.
         quantity: name of the measured quantity.
         title: title of the run, for headers.
-        probabilities: (n,) probability that the noise-free field is beyond a limit, by the name of
-            the limit, such as ``above_10``.
+        probabilities: (n,) probabilities that the noise-free field is beyond a limit; the key is
+            the name of the limit, such as ``above_10``.
         further: maps of further quantities over the same places, by name.
     """
 

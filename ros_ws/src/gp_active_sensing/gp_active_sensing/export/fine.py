@@ -1,4 +1,7 @@
-"""Points of a map that is finer than the places: a lattice, or points along roads."""
+"""Points of a map that shows more points than its mission had places.
+
+The points are a lattice, or lie along the roads.
+"""
 
 from __future__ import annotations
 
@@ -134,7 +137,7 @@ def _inside_hull(topology: Topology, spacing: float) -> FinePoints:
 def _lattice(
     low: FloatArray, high: FloatArray, spacing: float, margin: tuple[float, float]
 ) -> FloatArray:
-    """Return the middles (m, 2) of squares on a box that is extended by a margin [m]."""
+    """Return the middles (m, 2) of squares that cover a box extended by a margin [m]."""
     before = np.ceil(np.array(margin) / spacing - 1e-9)
     counts = np.ceil((high - low) / spacing - 1e-9) + 2.0 * before
     if counts.prod() > MOST_CELLS:

@@ -1,4 +1,8 @@
-"""GeoJSON with our own header: road maps in our format (``maps/README.md``), and collections."""
+"""GeoJSON with a header of this package.
+
+Road maps are written in the format that ``maps/README.md`` describes. Other features become a
+collection.
+"""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from gp_active_sensing.topology import Topology
 from gp_active_sensing.types import FloatArray, IntArray
 
 _NEAR = 0.25
-"""Largest distance of a height from its layer, as a fraction of the distance between layers."""
+"""Largest distance between a requested height and a layer, as a fraction of the layer spacing."""
 _OFF = 1e-3
 """Largest distance of a place from the centre of its cell [cell]."""
 MOST_CELLS = 25_000_000
@@ -49,7 +49,7 @@ class Lattice:
         return self.corner[1] + self.shape[0] * self.cell[1]
 
     def filled(self, values: npt.ArrayLike, empty: float = np.nan) -> FloatArray:
-        """Return values (n,) as (rows, columns) from south to north, `empty` without a place."""
+        """Return a raster (rows, columns) of values (n,), south first; other cells are `empty`."""
         raster = np.full(self.shape, empty, dtype=np.float64)
         raster[self.row, self.column] = values
         return raster

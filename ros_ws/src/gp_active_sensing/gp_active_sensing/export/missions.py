@@ -60,4 +60,4 @@ MISSIONS: Mapping[str, Callable[[Point, Sequence[Point]], str]] = {
     "plan": as_plan,
     "waypoints": as_waypoints,
 }
-"""Functions by name of the format, which is also the suffix of the file."""
+"""Function that writes each format; the key is the format's name and the suffix of its files."""

@@ -1,4 +1,7 @@
-"""Map of a grid as an occupancy grid: levels 0 … 100 between two limits, -1 = no place."""
+"""Export of a map as an occupancy grid.
+
+The levels 0 … 100 span the values between two limits; -1 is a cell without a place.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ _SKEW = 1e-6
 
 
 class Limits(NamedTuple):
-    """Values of level 0 and of level 100, in the sensor's unit."""
+    """Values whose levels are 0 and 100, in the sensor's unit."""
 
     low: float
     high: float
@@ -41,7 +44,7 @@ def limits_of(values: FloatArray, low: float | None = None, high: float | None =
 
 
 def levels_of(lattice: Lattice, values: FloatArray, limits: Limits) -> npt.NDArray[np.int8]:
-    """Return levels of values (n,) as (rows, columns) from south to north, clipped to 0 … 100."""
+    """Return the levels 0 … 100 of values (n,) as a raster (rows, columns), south row first."""
     share = (values - limits.low) / (limits.high - limits.low)
     level = np.rint(LEVELS * np.clip(np.nan_to_num(share), 0.0, 1.0))
     return lattice.filled(level, UNKNOWN).astype(np.int8)
@@ -71,7 +74,7 @@ def _of_squares(topology: Topology, lattice: Lattice) -> Lattice:
 
 
 def as_map_server(field: FieldMap, name: str) -> dict[str, str | bytes]:
-    """Return images and YAML files of map_server for mean and deviation, by file name.
+    """Return images and YAML files of map_server for mean and standard deviation, by name.
 
     Each layer of the map has its own files. A level means the same value in all files. A pixel is a
     level (mode ``raw``), or 255 for no place. All file names begin with `name`.

@@ -1,4 +1,4 @@
-"""Map of a grid as rasters, for each layer: ESRI ASCII grids and GeoTIFF."""
+"""Export of the map of a grid as rasters: ESRI ASCII grids for each layer, and one GeoTIFF."""
 
 from __future__ import annotations
 

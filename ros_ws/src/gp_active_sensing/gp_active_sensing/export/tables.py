@@ -1,4 +1,4 @@
-"""Map as CSV and as GeoJSON."""
+"""Export of a map as CSV and as GeoJSON."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from gp_active_sensing.util.tables import write_rows
 logger = logging.getLogger(__name__)
 
 _METRES = 3
-"""Number of decimals of metres, for millimetres."""
+"""Number of decimals of coordinates in metres, so that they are exact to a millimetre."""
 _AXES = ("longitude", "latitude")
 _DEGREES = 8
-"""Number of decimals of degrees, for about a millimetre."""
+"""Number of decimals of coordinates in degrees, so that they are exact to about a millimetre."""
 
 
 def as_csv(field: FieldMap) -> str:
-    """Return a CSV table: position, estimate, deviation, readings and weight of each place.
+    """Return a CSV table: position, estimate, standard deviation, readings, weight of each place.
 
     The columns ``longitude`` and ``latitude`` need a map with a datum, and pyproj. ``value`` is the
-    average of the readings; it is empty without a reading.
+    average of the readings; it is empty if the place has no reading.
     """
     lonlat = None
     if field.topology.datum is not None:
@@ -85,7 +85,7 @@ def as_geojson(field: FieldMap) -> str:
 
 
 def header_of(field: FieldMap) -> dict[str, Any]:
-    """Return the header of a map in GeoJSON."""
+    """Return the GeoJSON header of a map."""
     topology = field.topology
     crs = {"crs": "local", "frame": topology.frame, "units": "metre"}
     if topology.datum is not None:

@@ -372,7 +372,7 @@ def geodetic_to_local(
 
 
 class RateLimit:
-    """Rate limit that allows bursts with the messages of one second."""
+    """Rate limit that allows a burst of as many messages as the rate allows in one second."""
 
     def __init__(self, rate: float, clock: Clock) -> None:
         self._rate = rate
@@ -410,7 +410,7 @@ def number_paths(type: str, types: MessageTypes) -> list[str]:
 
 
 def value_path(paths: list[str]) -> str:
-    """Return the path of the measured value; "" = several fields are possible."""
+    """Return the path that may be the measured value, if there is only one; "" otherwise."""
     likely = [path for path in paths if not _ASIDE.search(path)]
     return likely[0] if len(likely) == 1 else ""
 

@@ -59,7 +59,7 @@ def answer_points(topology: Topology, readings: Sequence[Reading]) -> Points:
 
 
 def layout(points: Points) -> tuple[tuple[Column, ...], bytes]:
-    """Return the fields of a message with `points`, and the data, packed and little-endian."""
+    """Return the fields of a message with `points`, and its packed little-endian data."""
     xyz = np.array([points[name] for name in "xyz"])
     with np.errstate(over="ignore", invalid="ignore"):
         moved = np.abs(xyz - xyz.astype("f4").astype("f8"))

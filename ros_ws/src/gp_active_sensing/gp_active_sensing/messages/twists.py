@@ -12,13 +12,13 @@ from gp_active_sensing.mission.poses import Pose
 from gp_active_sensing.mission.stream_config import TWISTS
 
 _SMOOTH = 1.0
-"""Time constant of the average of velocities, which are noisy [s]."""
+"""Time constant of the average that smooths noisy velocities [s]."""
 _VALID_NS = 1_000_000_000
 """Largest time between a velocity and the pose that uses it [ns]."""
 
 
 class Twists:
-    """Average velocity of a probe, from messages of a type of `TWISTS`."""
+    """Average velocity of a probe, computed from messages of one of the types `TWISTS`."""
 
     def __init__(self, type: str) -> None:
         self._path = TWISTS[type]
@@ -52,7 +52,7 @@ class Twists:
         self._velocity, self._stamp_ns = (x, y, z), stamp
 
     def beside(self, pose: Pose) -> Pose:
-        """Return a pose with its speed, or unchanged if no twist is near its stamp."""
+        """Return the pose with the speed of the newest twist, if that twist is near its stamp."""
         if self._stamp_ns is None or abs(pose.stamp_ns - self._stamp_ns) > _VALID_NS:
             return pose
         return replace(pose, speed=math.hypot(*self._velocity))

@@ -160,7 +160,7 @@ class Topology:
         return self._with("ground", ground)
 
     def located(self: T, datum: tuple[float, float] | None) -> T:
-        """Return the same map with another origin: longitude and latitude [degree]."""
+        """Return the same map with another datum: longitude and latitude of the origin [degree]."""
         return self._with("datum", datum)
 
     def noted(self: T, notes: Iterable[str]) -> T:
@@ -214,7 +214,7 @@ class Topology:
         readings: int,
         unavailable: Collection[int] = (),
     ) -> BoolArray:
-        """Return flags (n,) of the unobserved places that the next `readings` readings can reach.
+        """Return flags (n,): True for an unobserved place that `readings` readings can reach.
 
         The result may include further places. Pass the same `unavailable` as to `candidates`, since
         crossing these places costs no reading.
@@ -231,14 +231,14 @@ class Topology:
     def ways_from(self, at: int | None, by: str = "seconds") -> WaysFrom:
         """Return the cheapest way from a place to every place, through any places.
 
-        `at` None = not on the map yet. The way to `at` itself costs nothing; on roads this way is
-        the cheapest round trip. `by` is the cost: "metres" or "seconds".
+        `at` None = the probe is not on the map yet. The way to `at` itself costs nothing, except on
+        roads: there it is the cheapest round trip. `by` is the cost: "metres" or "seconds".
         """
         raise NotImplementedError
 
     @property
     def links(self) -> Links | None:
-        """Pairs of places that a move joins, for graph kernels; None if any place may be next."""
+        """Pairs of places that a move joins, for graph kernels; None for a map without moves."""
         return None
 
     def columns(self, names: Sequence[str] | None = None) -> tuple[FloatArray, tuple[str, ...]]:
@@ -437,7 +437,7 @@ class GraphTopology(Topology):
         return MoveArrays(self._moves)
 
     def neighbours(self, location: int) -> IntArray:
-        """Return the places one move after `location`, sorted; read-only."""
+        """Return the sorted places that one move from `location` reaches; a read-only array."""
         return self._neighbours[location]
 
     def candidates(
@@ -468,7 +468,10 @@ class GraphTopology(Topology):
     def route(
         self, at: int | None, goal: int, observed: BoolArray, unavailable: Collection[int] = ()
     ) -> Route:
-        """Return the direct move, the shortest way within `reach`, or the fastest way."""
+        """Return the direct move, else the shortest way within `reach`, else the fastest way.
+
+        The fastest way leads through observed and unavailable places only.
+        """
         self._check(at, observed)
         if at is None:
             return Route((goal,), self._entry[goal])
@@ -512,7 +515,7 @@ class GraphTopology(Topology):
         readings: int,
         unavailable: Collection[int] = (),
     ) -> BoolArray:
-        """Return flags (n,) of the unobserved places that at most `readings` readings can reach.
+        """Return flags (n,): True for each unobserved place within reach of `readings` readings.
 
         O(places and moves that these readings can reach).
         """
@@ -551,7 +554,7 @@ class GraphTopology(Topology):
     def _reachable_by_decisions(
         self, stood: list[int], crossable: bytes | bytearray, found: bytearray, decisions: int
     ) -> BoolArray:
-        """Return flags (n,) of the unobserved places that at most `decisions` decisions can reach.
+        """Return flags (n,): True for an unobserved place that `decisions` decisions can reach.
 
         Each decision leads to a place within reach, or through observed places to the next
         unobserved place. The result may include further places: a decision may start from any place
@@ -663,7 +666,10 @@ class FreeTopology(Topology):
         readings: int,
         unavailable: Collection[int] = (),
     ) -> BoolArray:
-        """Return flags (n,) of all unobserved places; all are False if `readings` is 0."""
+        """Return flags (n,): True for each place that is neither observed nor unavailable.
+
+        If `readings` is 0, all flags are False.
+        """
         self._check(at, observed)
         mask = np.zeros(self.n, dtype=np.bool_)
         if readings > 0:

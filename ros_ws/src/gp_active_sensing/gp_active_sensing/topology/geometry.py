@@ -36,12 +36,12 @@ class Cells(Protocol):
         ...
 
     def cells_of(self, points: FloatArray) -> FloatArray:
-        """Return fractional columns and rows (m, 2) of points (m, 2) in the map's frame [m]."""
+        """Convert positions (m, 2) in the map's frame [m] to fractional columns and rows (m, 2)."""
         ...
 
 
 class FreeGround:
-    """Ground inside an outline, outside of obstacles and blocked cells.
+    """Ground that is inside an outline and outside of obstacles and blocked cells.
 
     Args:
         outline: area of the ground [m]; None = everywhere.
@@ -101,22 +101,22 @@ class FreeGround:
         return any(part is not None for part in parts)
 
     def inside(self, points: FloatArray) -> BoolArray:
-        """Return flags (m,) of the points inside the outline or on its edge."""
+        """Return flags (m,): True for a point inside the outline or on its edge."""
         return _touched(self._area, points, if_none=True)
 
     def blocked(self, points: FloatArray) -> BoolArray:
-        """Return flags (m,) of the points inside an obstacle or on its edge."""
+        """Return flags (m,): True for a point inside an obstacle or on its edge."""
         return _touched(self._obstacles, points, if_none=False)
 
     def free(self, points: FloatArray) -> BoolArray:
-        """Return flags (m,) of the points on free ground."""
+        """Return flags (m,): True for a point on free ground."""
         free = self.inside(points) & ~self.blocked(points)
         return free if self._cells is None else free & self._cells.free_points(points)
 
     def passable(
         self, points: FloatArray, pairs: Sequence[tuple[int, int]] | IntArray
     ) -> BoolArray:
-        """Return flags (len(pairs),) of the pairs of points that a line on free ground joins."""
+        """Return flags (len(pairs),): True if the line between two points is on free ground."""
         ends = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
         free = np.ones(len(ends), dtype=np.bool_)
         if self._cells is not None:
@@ -158,7 +158,7 @@ class FreeGround:
         return other
 
     def in_sight(self, start: FloatArray, ends: FloatArray) -> BoolArray:
-        """Return flags (m,) of `ends` (m, 2) [m] that a line on free ground joins to `start`."""
+        """Return flags (m,): True for each of `ends` (m, 2) [m] to which a free line leads."""
         points = np.vstack([start[None, :2], ends[:, :2]])
         pairs = np.column_stack([np.zeros(len(ends), np.int64), np.arange(1, len(points))])
         return self.passable(points, pairs)
@@ -188,7 +188,7 @@ _NEAREST, _FARTHEST = 0.01, 1e6
 HAIR = 1e-6
 """Distance from an edge of a cell within which a point also touches the next cell [cells]."""
 _SIDES = HAIR * np.array([(1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0)])
-"""Offsets from an edge or a corner of cells to the cells around [cells]."""
+"""Offsets [cells] to four points around a point; they lie in all cells that the point touches."""
 _AT_ONCE = 1 << 21
 """Largest number of cells that are looked up in one step."""
 
@@ -208,7 +208,7 @@ class _BlockedCells(NamedTuple):
         return np.asarray(outside | self.blocked[row, column])
 
     def free_points(self, points: FloatArray) -> BoolArray:
-        """Return flags (m,) of the points that touch no blocked cell."""
+        """Return flags (m,): True if a point touches no blocked cell."""
         cells = self.cells.cells_of(points)
         hit = np.zeros(len(cells), dtype=np.bool_)
         for side in _SIDES:
@@ -216,7 +216,7 @@ class _BlockedCells(NamedTuple):
         return ~hit
 
     def free_lines(self, points: FloatArray, pairs: IntArray) -> BoolArray:
-        """Return flags (len(pairs),) of the pairs of points whose line touches no blocked cell."""
+        """Return flags (len(pairs),): True if no blocked cell is on the line between two points."""
         if not len(pairs):
             return np.zeros(0, dtype=np.bool_)
         cells = self.cells.cells_of(points)
@@ -232,7 +232,10 @@ class _BlockedCells(NamedTuple):
 
 
 def _cells_between(starts: FloatArray, ways: FloatArray) -> FloatArray:
-    """Return points (m, k, 2), one in each cell on the lines from `starts` to `starts + ways`."""
+    """Return points (m, k, 2) in cells: one in each cell that each of m lines crosses.
+
+    Line i leads from `starts[i]` to `starts[i] + ways[i]`.
+    """
     shares = [np.zeros((len(starts), 1)), np.ones((len(starts), 1))]
     for axis in (0, 1):
         begin, way = starts[:, axis, None], ways[:, axis, None]
@@ -249,7 +252,7 @@ def _cells_between(starts: FloatArray, ways: FloatArray) -> FloatArray:
 
 
 def inflated(taken: BoolArray, cell: tuple[float, float], inflation: float) -> BoolArray:
-    """Return flags (rows, columns) of taken cells and of the cells near a taken cell.
+    """Return flags (rows, columns): True for a taken cell and for a cell near a taken cell.
 
     A cell is near if its middle is at most `inflation` [m] from the edge of a taken cell. `cell` is
     the width and height of a cell [m].
@@ -281,7 +284,7 @@ class OccupancyGrid:
         yaw: direction of the rows in the map's frame, counter-clockwise from x [rad].
 
     Raises:
-        MapError: a value is no whole number of -1 … 100, the grid has more than `MOST_GROUND`
+        MapError: a value is no whole number from -1 to 100, the grid has more than `MOST_GROUND`
             cells, or the resolution is not above 0.
     """
 
@@ -292,7 +295,7 @@ class OccupancyGrid:
     _blocked: dict[tuple[float, str], BoolArray] = field(
         default_factory=dict, init=False, repr=False
     )
-    """Cache of the last result of `blocked`, by its arguments."""
+    """Cache with the last result of `blocked`; the key is the arguments of the call."""
 
     def __post_init__(self) -> None:
         given = np.asarray(self.values)
@@ -339,13 +342,13 @@ class OccupancyGrid:
         return self.position_of(at)
 
     def position_of(self, cells: FloatArray) -> FloatArray:
-        """Return positions (m, 2) in the map's frame [m] of fractional columns and rows (m, 2)."""
+        """Convert fractional columns and rows (m, 2) to positions (m, 2) in the map's frame [m]."""
         cos, sin = math.cos(self.yaw), math.sin(self.yaw)
         turned = cells @ np.array([(cos, sin), (-sin, cos)])
         return np.asarray(np.asarray(self.origin) + self.resolution * turned)
 
     def cells_of(self, points: FloatArray) -> FloatArray:
-        """Return fractional columns and rows (m, 2) of points (m, 2) in the map's frame [m]."""
+        """Convert positions (m, 2) in the map's frame [m] to fractional columns and rows (m, 2)."""
         cos, sin = math.cos(self.yaw), math.sin(self.yaw)
         turned = (points - np.asarray(self.origin)) @ np.array([(cos, -sin), (sin, cos)])
         return np.asarray(turned / self.resolution)
@@ -361,7 +364,7 @@ class OccupancyGrid:
         }
 
     def blocked(self, *, inflation: float = 0.0, unknown: str = "blocked") -> BoolArray:
-        """Return read-only flags (rows, columns) of the cells where a probe cannot be.
+        """Return read-only flags (rows, columns): True for a cell where a probe cannot be.
 
         Occupied cells are blocked. Cells whose middle is nearer than `inflation` [m] to the edge of
         an occupied cell are also blocked. `unknown` is the meaning of unknown cells: "blocked" or
@@ -388,7 +391,7 @@ _HAIR = 1e-9
 
 
 def polygon(outline: Outline, key: str, problems: list[str]) -> Any:
-    """Return an outline as a shape; for a wrong outline, add a text to `problems`, return None."""
+    """Return an outline as a shape, or add its fault to `problems` and return None."""
     import shapely
 
     shape: Any
@@ -475,7 +478,7 @@ def simple(geometry: Any) -> Iterator[Any]:
 
 
 def inside_of(shape: Any, points: FloatArray) -> BoolArray:
-    """Return flags (m,) of the points (m, 2) inside a shape or on its edge."""
+    """Return flags (m,): True for a point of `points` (m, 2) inside a shape or on its edge."""
     import shapely
 
     wide = widened(shape)

@@ -1,8 +1,8 @@
 """Maps of generated places: points, a line, and grids on areas, occupancy grids or rasters.
 
 Places on an occupancy grid or a raster form a lattice with the user's spacing. The lattice is fixed
-in the map's frame and independent of the extent of the cells. When an occupancy grid grows, shifts
-or turns, its earlier places therefore stay the same.
+in the map's frame and does not depend on which cells the map has. When an occupancy grid grows,
+shifts or turns, its earlier places therefore stay the same.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def make_points(
     name: str = "points",
     frame: str = "map",
 ) -> FreeTopology:
-    """Make a map of points of a scrambled Sobol sequence; any point may be next.
+    """Make a map of points of a scrambled Sobol sequence; a probe may drive from each to any other.
 
     Features are the coordinates x1 … xd in the box from `low` (d,) to `high` (d,). `seed`
     determines the sequence. `speed` is the speed of the probe [m/s].
@@ -234,7 +234,7 @@ def neighbouring(
     """Return the pairs (m, 2) of indices of neighbouring cells, each pair once.
 
     `cells` (n, 2) are columns and rows. `standing` (n,) are flags of the cells to use, None = all.
-    With `beside`, a diagonal pair needs both cells beside it.
+    With `beside`, a diagonal pair counts only if both cells beside the diagonal are used.
     """
     index = np.arange(len(cells)) if standing is None else np.flatnonzero(standing)
     if not len(index):
@@ -495,9 +495,9 @@ def usual_map(
 ) -> tuple[float, Places]:
     """Return the default spacing of a map on an occupancy grid [m], and that map.
 
-    The default is the round spacing, at least as large as a cell, with a number of places nearest
-    to `USUAL_PLACES`. The places are counted, since walls and doors remove more places than their
-    area suggests. `build` makes the map with a spacing.
+    The default is the round spacing, not smaller than a cell, whose number of places is nearest to
+    `USUAL_PLACES`. The places are counted, since walls and doors remove more places than their area
+    suggests. `build` makes the map with a spacing.
 
     Raises:
         MapError: no spacing gives a place.
@@ -659,7 +659,7 @@ class _AreaLayout:
 
 
 def of_areas(config: AreasConfig, path: Path | None, base_dir: Path | None) -> Built:
-    """Build the grid of a rectangle or of areas; `path` is a file of areas, None = no file.
+    """Build the grid of a rectangle or of areas; `path` is the file of the areas, None = no file.
 
     Raises:
         ConfigError: an outline or an obstacle is no polygon, or no cell is left.
@@ -771,7 +771,7 @@ _FINER = (0.8, 0.65, 0.5, 0.35, 0.25)
 
 
 def _around(parts: Iterable[tuple[float, float, float]]) -> str:
-    """Describe the three largest parts of the ground, given by area [m²], x and y [m]."""
+    """Describe the three largest parts of the ground; `parts` are tuples (area [m²], x, y [m])."""
     ordered = sorted(parts, key=lambda part: -part[0])
     shown = [f"{size:.3g} m² around ({x:.1f}, {y:.1f})" for size, x, y in ordered[:3]]
     more = f" and {len(ordered) - 3} smaller parts" if len(ordered) > 3 else ""
@@ -807,7 +807,7 @@ def _narrowed(shape: Any, inflation: float) -> Iterator[str]:
 def _lost_places(
     places: Places, spacing: Step, finest: float, build: Callable[[Step], Places]
 ) -> Iterator[str]:
-    """Yield a note on the free places that no move reaches, and on a spacing that keeps them.
+    """Yield a note on free places that no move reaches; it names a spacing that would join them.
 
     `finest` is the smallest tried spacing [m]. `build` makes the map with another spacing.
     """
@@ -839,7 +839,7 @@ def _lost_places(
 
 
 def _lost_ground(grid: OccupancyGrid, config: OccupancyConfig, places: Places) -> Iterator[str]:
-    """Yield notes on free ground without places: near walls, and in rooms between places."""
+    """Yield notes on free ground without places: near walls, and in rooms that hold no place."""
     from scipy.ndimage import center_of_mass, label
 
     free = ~grid.blocked(**{**config.counting, "inflation": 0.0})

@@ -123,7 +123,7 @@ def _moves(places: Places) -> tuple[object, ...]:
 
 
 def is_cut(topology: Topology, way: tuple[int, ...], closed: Collection[int]) -> bool:
-    """Return whether a way is interrupted: a place is closed, or a move does not exist."""
+    """Return whether a way is interrupted by a closed place or by a move that no longer exists."""
     if any(place in closed for place in way):
         return True
     if not isinstance(topology, GraphTopology) or topology.reach:

@@ -74,7 +74,7 @@ def place_of(reading: Reading, topology: Topology, snap_distance: float) -> int:
 
 
 def _number(value: object) -> float | None:
-    """Convert a value to float: inf beyond the range of float, None for no number."""
+    """Convert a value to float; inf = too large for a float, None = not a number."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         return None
     try:
@@ -90,7 +90,7 @@ Start: TypeAlias = str | int | tuple[float, float]
 
 
 def check_start(topology: Topology, start: Start | None) -> int | None:
-    """Return the index of the place where a probe starts, by name, index or position.
+    """Return the index of the place where a probe starts; `start` is its name, index or position.
 
     Raises:
         ConfigError: no such place; the message suggests a similar name.

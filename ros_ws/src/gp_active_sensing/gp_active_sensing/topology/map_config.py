@@ -318,7 +318,7 @@ class LineConfig(_Regular, _WithCount):
 
 @dataclass(frozen=True)
 class PointsConfig(_WithCount):
-    """Configuration of randomly drawn places; any place may be next."""
+    """Configuration of randomly drawn places; a probe may drive from any place to any other."""
 
     KIND: ClassVar = "points"
 

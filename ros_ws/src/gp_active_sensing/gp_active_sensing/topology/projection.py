@@ -24,20 +24,20 @@ from gp_active_sensing.types import FloatArray
 from gp_active_sensing.util.lazy import library
 
 LOCAL = "local"
-"""Name of a coordinate system in metres, in the map's own frame."""
+"""Name of the coordinate system of maps whose coordinates are metres in their own frame."""
 LONLAT = "EPSG:4326"
 """Coordinate system of longitude and latitude, longitude first."""
 
 DEGREE = 111_320.0
 """Approximate length of a degree of latitude [m]."""
 _TINY = 0.05
-"""Median segment length below which coordinates declared as metres must be degrees [m]."""
+"""Median length of segments [m] below which coordinates declared as metres must be degrees."""
 _FACTOR = 50.0
 """Ratio of drawn to stated lengths above which the declared unit must be wrong."""
 _LONGEST = 100e3
 """Median segment length above which coordinates declared as degrees must be metres [m]."""
 _FAR = 500e3
-"""Largest extent of a map; lengths in a larger map have a relative error above 0.001 [m]."""
+"""Largest extent of a map [m]. In a larger map, lengths have a relative error above 0.001."""
 _BEYOND = 1e9
 """Largest absolute coordinate on Earth, in any unit."""
 
@@ -61,7 +61,7 @@ def locate(
     degrees: bool | None = None,
     chosen: bool = False,
 ) -> LocalPoints:
-    """Return points (n, 2) in local metres; refuse points whose unit is not the declared unit.
+    """Return points (n, 2) in local metres; raise an error if they cannot be in the unit of `crs`.
 
     Args:
         points: (n, 2) coordinates, longitude first.
@@ -70,7 +70,7 @@ def locate(
         where: beginning of messages.
         datum: longitude and latitude of the origin [degree]; None = the middle of the points.
         degrees: True = the points look like longitude and latitude; None = decide by their range.
-        chosen: True = the user named the system; the map may have any size.
+        chosen: True = the user named the coordinate system; the map may then have any size.
 
     Raises:
         MapError: the system is unknown, the declared unit is wrong, or the map is too large.
@@ -142,11 +142,11 @@ def place(
     lengths: Sequence[float | None] = (),
     allow_small: bool = False,
 ) -> tuple[list[tuple[Point, ...]], LocalPoints]:
-    """Return lines in local metres; refuse lines whose unit is not the declared unit.
+    """Return lines in local metres; raise an error if they cannot be in the unit of `crs`.
 
-    `lengths` are the stated lengths of the lines [m]; None = not stated, () = none is stated.
-    `allow_small` also accepts maps of a few metres. Further arguments and the errors are those of
-    `locate`, but the map may have any size.
+    `lengths` are the stated lengths of the lines [m]; None = not stated, () = none is stated. With
+    `allow_small`, metres are accepted even if the map is so small that they look like degrees. The
+    map may have any size. The other arguments and the errors are those of `locate`.
     """
     points = np.array([point for line in lines for point in line], dtype=np.float64)
     drawn, stated = _totals(lines, lengths)
@@ -187,7 +187,7 @@ def geographic_of(points: Sequence[Point], crs: str, *, where: str) -> FloatArra
 
 
 def local_metres(longitude: float, latitude: float, datum: Point) -> Point:
-    """Return x and y of a position in the frame about a datum [m]; (inf, inf) if too far away.
+    """Return x and y [m] of a position in the local frame of a datum; (inf, inf) if too far away.
 
     `datum` is longitude and latitude [degree]. Raises MissingDependencyError without pyproj.
     """
@@ -219,7 +219,7 @@ def own_origin(crs: str, *, where: str) -> Point | None:
 
 
 def frame_error(points: Sequence[Point], crs: str, datum_at: Point, *, where: str) -> float:
-    """Return the largest error of coordinates in a system, taken as metres about `datum_at` [m].
+    """Return the largest error [m] if coordinates in `crs` are used as metres about `datum_at`.
 
     The error of a point is the distance between two positions: the coordinates minus `datum_at`,
     and the exact position in the local frame about `datum_at`. All coordinates are in `crs`.
@@ -255,7 +255,7 @@ def _system(crs: str, where: str) -> Any:
 
 
 def local_system(datum: tuple[float, float]) -> str:
-    """Return the PROJ string of the local frame about a longitude and latitude [degree]."""
+    """Return the PROJ string of the local frame centred at a longitude and latitude [degree]."""
     longitude, latitude = datum
     return f"+proj=tmerc +lon_0={longitude} +lat_0={latitude} +k=1 +ellps=WGS84 +units=m +no_defs"
 
@@ -300,7 +300,7 @@ def _totals(
 
 
 def looks_like_degrees(points: FloatArray) -> bool:
-    """Return whether coordinates (n, 2) are in the range of degrees and not too far apart."""
+    """Return whether coordinates (n, 2) can be degrees of a map of at most `_FAR` metres."""
     low, high = points.min(axis=0), points.max(axis=0)
     within = low[0] >= -180.0 and high[0] <= 360.0 and low[1] >= -90.0 and high[1] <= 90.0
     lonlat = (points[:, 0] + 180.0) % 360.0 - 180.0

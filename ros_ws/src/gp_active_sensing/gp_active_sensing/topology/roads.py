@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _DEFAULT: tuple[str, ...] = ("length", "lanes", "speed_limit", "direction")
-"""Features that give the links of the embedded graph their weights, if the map has them."""
+"""Features that determine the weights of the embedded graph's links, if the map has them."""
 
 
 class Roads(GraphTopology):
@@ -54,12 +54,12 @@ class Roads(GraphTopology):
 
     The position of a place is the middle of the segment. The waypoint is the far end of the
     segment, with the heading of the segment. The cost of a move is the cost of driving the whole
-    next segment. A segment may list its successors. Without a list, every segment that starts at
-    its end may follow. A U-turn is a turn of more than 150° back to the start of the segment.
+    next segment. A segment may list its successors. Without a list, every segment that starts where
+    it ends may follow. A U-turn is a turn of more than 150° back to the start of the segment.
 
     Args:
         road_map: segments.
-        features: names from `FEATURES` and the map's own numbers, or only `RELATIONAL`.
+        features: names of `FEATURES` and of the map's own numbers, or only the name `RELATIONAL`.
         anchor: position of a segment's value, for features and `links`: 0 = start, 1 = end.
         u_turns: one of `U_TURNS`, the rules for U-turns.
         speed: speed on segments without a limit [m/s].
@@ -325,7 +325,7 @@ def keep_largest(road_map: RoadMap, u_turns: str = "dead_ends") -> RoadMap:
 # -- embedding of the road graph -------------------------------------------------------------------
 
 VERSION = 2
-"""Version of the embedding's computation, part of the key in the cache."""
+"""Version of the algorithm that computes an embedding; it is part of the key in the cache."""
 FLOOR = 0.01
 """Smallest weight of a link, relative to the median of the weights above zero."""
 EXACT = 3000
@@ -342,10 +342,9 @@ def manhattan_weights(links: Links, columns: FloatArray, circular: FloatArray) -
     """Return the (m,) range-normalised Manhattan distances of linked places [Chen2012].
 
     ``w_ij = Σ_k |s_ik - s_jk| / range_k + Σ_l angle(i, j) / π``, with columns s (n, p) and angles
-    between directions `circular` (n, c) [rad]. A constant column adds nothing. The smallest weight
-    is `FLOOR` times the median of the positive weights. Places with equal features are therefore
-    near each other, but not identical. If all places have equal features, each link has the weight
-    1.
+    between directions `circular` (n, c) [rad]. A constant column adds 0. The smallest weight is
+    `FLOOR` times the median of the positive weights. Places with equal features are therefore near
+    each other, but not identical. If all places have equal features, each link has the weight 1.
     """
     i, j = links.first, links.second
     span = np.ptp(columns, axis=0)
@@ -365,9 +364,9 @@ def join_parts(
 ) -> tuple[Links, FloatArray]:
     """Join every part of a graph to its largest part; return the links and their weights (m,).
 
-    A new link joins the nearest two places of the two parts. The weight of the new link is the
-    median weight times a factor. The factor is its length divided by the median length of links, at
-    least 1. `positions` are (n, 2) [m].
+    A new link joins the two places of these parts that are nearest to each other. The weight of the
+    new link is the median weight times a factor. The factor is the length of the new link divided
+    by the median length of the links, but at least 1. `positions` are (n, 2) [m].
     """
     from scipy.spatial import cKDTree
 

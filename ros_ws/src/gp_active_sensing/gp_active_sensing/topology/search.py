@@ -52,14 +52,14 @@ class MoveArrays:
         self._graphs: dict[tuple[str, bool], Any] = {}
 
     def costs(self, by: str) -> FloatArray:
-        """Return the cost (e,) of each move in "metres" or "seconds"."""
+        """Return the cost (e,) of each move; `by` is "metres" or "seconds"."""
         return self.metres if by == "metres" else self.seconds
 
     def graph(self, by: str, *, back: bool = False) -> Any:
-        """Return the (n, n) sparse matrix of costs in "metres" or "seconds".
+        """Return the (n, n) sparse matrix of the costs of moves; `by` is "metres" or "seconds".
 
-        Of several moves between two places, the cheapest is kept. With `back`, all moves are
-        reversed.
+        If several moves join two places, the matrix has the cheapest one. With `back`, all moves
+        are reversed.
         """
         if (by, back) not in self._graphs:
             from scipy.sparse import csr_array
@@ -125,7 +125,7 @@ class MoveArrays:
 
 
 def depths(parents: IntArray) -> IntArray:
-    """Return the depth (n,) of each node of a tree with given `parents` (n,); -1 = no parent."""
+    """Return the depth (n,) of each tree node; `parents` (n,) are their parents, -1 = no parent."""
     here = np.where(parents < 0, np.arange(len(parents)), parents)
     found = (parents >= 0).astype(np.int64)
     while True:
@@ -194,7 +194,7 @@ class WaysFrom:
 def nearest_ring(
     following: Sequence[Sequence[int]], at: int, crossable: bytes | bytearray
 ) -> list[int]:
-    """Return the places that take the fewest moves from `at` and are not crossable, sorted.
+    """Return the sorted places that are not crossable and that the fewest moves from `at` reach.
 
     The moves lead through crossable places. `following` (n,) has the next places of each place.
     `crossable` (n,) is 1 for a crossable place.
@@ -243,10 +243,11 @@ def search(
     crossable: bytes | bytearray | None = None,
     goal: int = -1,
 ) -> _Came:
-    """Search cheapest ways with Dijkstra's algorithm; return the last move to each reached place.
+    """Search the cheapest ways from `sources` with Dijkstra's algorithm.
 
-    The result maps each reached place to the previous place and the last move. Ways cost at most
-    `most`. The search ends at `goal`.
+    The result maps each reached place to the previous place on its way and to the move from there.
+    `by` is the index of the cost in a `Move`: `METRES` or `SECONDS`. Ways cost at most `most` and
+    lead through `crossable` places. The search ends at `goal`.
     """
     best: dict[int, float] = {}
     came: _Came = {}
@@ -276,7 +277,9 @@ def search(
 
 
 def ways_from(moves: MoveArrays, at: int, by: str, *, stay: bool) -> WaysFrom:
-    """Return the cheapest ways from a place in "metres" or "seconds". O(moves log places).
+    """Return the cheapest ways from a place; the cost `by` is "metres" or "seconds".
+
+    O(moves log places).
 
     With `stay`, the way to `at` itself costs nothing. Without `stay`, this way is the cheapest
     round trip.

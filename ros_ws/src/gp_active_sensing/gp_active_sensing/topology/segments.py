@@ -86,7 +86,7 @@ _U_TURN_ANGLE = math.radians(150.0)
 def successors_of(segments: Sequence[Segment], u_turns: str) -> list[list[int]]:
     """Return lists (n,) of the indices of the segments that may follow each segment.
 
-    A segment may list its successors. Without a list, every segment that starts at its end may
+    A segment may list its successors. Without a list, every segment that starts where it ends may
     follow. `u_turns` is one of `U_TURNS` and restricts U-turns.
     """
     by_id = {segment.id: i for i, segment in enumerate(segments)}
@@ -132,7 +132,10 @@ _SHORTEST = 0.01
 
 
 def part_of(pairs: IntArray, n: int) -> IntArray:
-    """Return the number (n,) of the connected part of each place; `pairs` (m, 2) join places."""
+    """Return the index (n,) of the connected part to which each place belongs.
+
+    `pairs` (m, 2) are the pairs of places that are joined.
+    """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -142,7 +145,7 @@ def part_of(pairs: IntArray, n: int) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """Undirected graph of n places: pairs of joined places, and the distances within the pairs."""
+    """Undirected graph of n places: the pairs of joined places, and the distance of each pair."""
 
     n: int  # number of places
     first: IntArray  # (m,) smaller place of each pair
@@ -161,8 +164,9 @@ class Links:
     ) -> Links:
         """Return the links of pairs (i, j, metres, conductance), in either direction.
 
-        A pair with i = j is left out. For repeated pairs the shortest metres and the largest
-        conductance count. `mass` None = the mean metres of the links at each place.
+        A pair with i = j is left out. For a pair that is repeated, the shortest metres and the
+        largest conductance count. `mass` (n,) is the length of road that each place represents [m];
+        None = the mean metres of its links.
 
         Raises:
             ValueError: a place is outside 0 … n-1, or metres or a conductance is not above 0.
@@ -212,7 +216,7 @@ class Links:
 
     @cached_property
     def parts(self) -> IntArray:
-        """Number (n,) of the connected part of each place; 0 is the largest part."""
+        """Index (n,) of the connected part to which each place belongs; 0 is the largest part."""
         labels = part_of(np.column_stack([self.first, self.second]), self.n)
         order = np.argsort(-np.bincount(labels), kind="stable")
         rank = np.empty(len(order), dtype=np.int64)

@@ -14,7 +14,7 @@ from gp_active_sensing.types import FloatArray
 _WIDEST = 2.0
 """Half the width of the widest doorway, as a multiple of the length of the move through it."""
 _STEPS = 16
-"""Number of points that are checked on each half of a doorway."""
+"""Number of points on each side of a move at which a wall beside a doorway is looked for."""
 _ALONG = (0.5, 0.3, 0.7, 0.1, 0.9)
 """Positions on a move that are checked for a doorway, as fractions of the move's length."""
 _SAME = 1.0
@@ -26,7 +26,7 @@ def with_shut(topology: Topology, shut: Collection[tuple[int, int]]) -> Topology
 
     On roads, all moves onto a shut segment and onto its opposite direction are removed. On a grid,
     all moves through the same doorway are removed, and a bar across the doorway is added to the
-    ground. A map where any place may be next is returned unchanged.
+    ground. A map without moves (`FreeTopology`) is returned unchanged.
     """
     if not shut or not isinstance(topology, GraphTopology):
         return topology
@@ -83,7 +83,10 @@ def _gap(topology: Topology, ground: FreeGround, a: int, b: int) -> FloatArray |
 
 
 def _bar(topology: Topology, ground: FreeGround, a: int, b: int) -> FloatArray:
-    """Return the ends (2, 2) of a bar across a move [m], as wide as the doorway or the move."""
+    """Return the ends (2, 2) of a bar across a move [m].
+
+    The bar is as long as the doorway is wide, or without a doorway as long as the move.
+    """
     gap = _gap(topology, ground, a, b) if ground.bounded else None
     if gap is not None:
         return gap

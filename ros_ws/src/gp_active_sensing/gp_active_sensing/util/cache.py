@@ -87,7 +87,7 @@ def _read(path: Path) -> Arrays:
 
 
 def _checksum(path: Path, data: bytes) -> bytes:
-    """Return the checksum of a file's data and name, which detects a renamed file."""
+    """Return a checksum of a file's data and name, so that a renamed file does not match."""
     return hashlib.sha256(path.name.encode() + data).digest()
 
 

@@ -128,7 +128,11 @@ def append_whole(stream: IO[bytes], data: bytes) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Sync the names of a folder's files to disk on a POSIX system. Raises OSError."""
+    """Sync the list of a folder's files to disk; do nothing on a system that is not POSIX.
+
+    Raises:
+        OSError: the folder cannot be synced.
+    """
     if os.name != "posix":
         return
     number = os.open(path, os.O_RDONLY)
@@ -190,7 +194,9 @@ def cut_off(path: Path, rest: int, whole: int | None = None) -> None:
 
 
 def keep_beside(path: Path, word: str, data: bytes | None = None) -> Path:
-    """Copy a file, or the bytes `data` of a file, to the first free ``<name>.<word>-<number>``.
+    """Copy a file to the first unused name ``<name>.<word>-<number>``; return the path of the copy.
+
+    With `data`, these bytes are written instead of the content of the file.
 
     Raises:
         RunError: the file or its copy cannot be read or written.
@@ -351,7 +357,7 @@ def _lock(stream: IO[bytes], folder: Path) -> None:
 
 
 def is_at(stream: IO[bytes], path: Path) -> bool:
-    """Return whether `path` still names an open file."""
+    """Return whether `path` still names the file to which `stream` is open."""
     mine = os.fstat(stream.fileno())
     try:
         there = path.stat(follow_symlinks=False)

@@ -20,8 +20,8 @@ def lazy_names(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return ``__getattr__`` and ``__dir__`` for the ``__init__`` of a package.
 
-    `sources` has the names by module, relative to the package. A name must not equal a module's
-    name, because importing the module would hide the name.
+    `sources` maps a module's name, relative to the package, to the names that it defines. A name
+    must not equal a module's name, because importing the module would hide the name.
     """
     where = {name: f"{package}.{module}" for module, names in sources.items() for name in names}
 
@@ -42,8 +42,8 @@ def lazy_names(
 def install_command(extra: str = "", package: str = "gp_active_sensing") -> str:
     """Return the command that installs a package of this project, with an extra.
 
-    It names the folder of the sources if the program runs from there, else the wheel of the
-    package.
+    The command names the source folder if the program runs from there. Otherwise it names the wheel
+    of the package.
     """
     folder = Path(__file__).resolve().parents[3] / package
     wheel = f"{package}-{__version__}-py3-none-any.whl"

@@ -56,7 +56,7 @@ def is_fill(value: float) -> bool:
 
 
 def are_fills(values: FloatArray) -> BoolArray:
-    """Return True for each of `values` that usually means a missing value."""
+    """Return flags: True for each of `values` that usually means a missing value."""
     with np.errstate(invalid="ignore"):
         large = np.abs(values) >= _LEAST_FILL
     return np.asarray(np.isin(values, tuple(_FILL_VALUES)) | large)
@@ -101,9 +101,9 @@ class Table:
         self.path = path
         self.header: list[str] = []
         self.origins: dict[str, datetime] = {}
-        """Time zero of each time column."""
+        """Time at which each time column is zero."""
         self.rows = 0
-        """Number of rows read in chunks."""
+        """Number of rows that `chunks` has read."""
         self.fill_values = 0
         """Number of fill values in measured columns, see `chunks`."""
         self._error, self._ragged, self._missing = error, ragged, missing
@@ -186,13 +186,14 @@ class Table:
         *,
         measured: Collection[str] = (),
     ) -> Iterator[Chunk]:
-        """Yield the remaining rows in chunks, with the numbers of some columns.
+        """Yield the remaining rows in chunks, with the numbers of `columns`.
 
         Args:
             columns: (c,) names of the columns.
             times: columns that may have time stamps in ISO 8601, by default in UTC. If the first
                 value is a stamp, times are measured from this stamp.
-            origins: time zero of columns with stamps, in place of the first stamp.
+            origins: for a column with stamps, the time from which its times are measured instead of
+                its first stamp.
             unit: length of the unit of the times [s].
             measured: columns in which usual fill values, such as -9999, count as missing.
 

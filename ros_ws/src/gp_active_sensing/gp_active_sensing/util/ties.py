@@ -1,7 +1,7 @@
 """Argmax and sorting that treat nearly equal values as ties.
 
 The last digits of equal values depend on the processor. The first of several tied values is chosen,
-which gives the same choice on every machine.
+which gives the same choice on every computer.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ NAT = 1e-12
 
 
 def ties(values: FloatArray, *, floor: float = 0.0) -> BoolArray:
-    """Return (…, m) True for the largest values along the last axis, up to rounding.
+    """Return flags (…, m): True for the largest values along the last axis, up to rounding.
 
-    Values (…, m) must have m ≥ 1 and no NaN. Values up to `floor` apart count as equal even near
-    zero.
+    Values (…, m) must have m ≥ 1 and no NaN. Values that differ by at most `floor` count as equal,
+    even near zero.
     """
     best = values.max(axis=-1, keepdims=True)
     slack = np.maximum(RELATIVE * np.abs(best), floor)
@@ -29,14 +29,15 @@ def ties(values: FloatArray, *, floor: float = 0.0) -> BoolArray:
 
 
 def first_best(values: FloatArray, *, floor: float = 0.0) -> IntArray:
-    """Return the index of the first largest value along the last axis, see `ties`."""
+    """Return the index of the first of the largest values along the last axis; see `ties`."""
     return np.asarray(ties(values, floor=floor).argmax(axis=-1))
 
 
 def by_size(values: FloatArray) -> IntArray:
     """Return indices that sort (m,) values, largest first; ties keep their order.
 
-    Values are ties if they are equal after rounding to `RELATIVE` of the largest magnitude.
+    Values are ties if they are equal after rounding to a multiple of `RELATIVE` times the largest
+    magnitude.
     """
     finite = np.abs(values[np.isfinite(values)])
     scale = RELATIVE * float(finite.max(initial=0.0))

@@ -55,7 +55,7 @@ REASONS = {
 
 
 def in_words(counts: Mapping[str, int]) -> str:
-    """Return the number of messages for each reason, in words and with the code of the reason."""
+    """Return text that lists each reason in words, with its code and its number of messages."""
     codes = {code: f"{REASONS[code]} [{code}]" if code in REASONS else code for code in counts}
     return ", ".join(f"{codes[code]}: {count}" for code, count in counts.items())
 
@@ -100,7 +100,7 @@ def moment(stamp_ns: int) -> str:
 
 
 def promised(summary: Mapping[str, Any]) -> str:
-    """Return the promised error in a summary, with the lower bound for any route."""
+    """Return text with a run's promised error and with the lower bound for any route."""
     unit = f" {summary['unit']}" if summary["unit"] else ""
     text = f"{summary['promised_error']:.3g}{unit}"
     if summary.get("promised_worst") is not None:
@@ -117,7 +117,7 @@ def describe_predictability(share: float, *, simulated: bool = False) -> str:
     """Return a sentence on how well readings of neighbouring places predict each other.
 
     `share` is R² of predictions from the readings of other places. At 0 or less, the predictions
-    are not better than the mean. With `simulated` the sentence has no advice for the sensor.
+    are not better than the mean. With `simulated` the sentence has no advice about the sensor.
     """
     percent = round(100.0 * share)
     if percent <= 0:
@@ -165,5 +165,5 @@ def _number(value: object, unit: str) -> str:
 
 
 def is_reported(count: int) -> bool:
-    """Return whether event number `count` is logged: 1, 10, 100 and multiples of 1000."""
+    """Return whether the `count`-th event is logged: 1, 10, 100 and all multiples of 1000."""
     return count in (1, 10, 100) or count % 1000 == 0

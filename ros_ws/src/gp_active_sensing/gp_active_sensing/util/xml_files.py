@@ -25,7 +25,7 @@ MOST_TOKEN = 4 * 2**20
 MOST_FLOOR = 16 * 2**20
 """Decompressed size allowed for every archive, whatever the archive's own size [bytes]."""
 MOST_RATIO = 30
-"""Largest decompressed size beyond `MOST_FLOOR`, as a multiple of the archive's size."""
+"""Largest decompressed size beyond `MOST_FLOOR`, as a multiple of the compressed size."""
 MOST_TAGS = 100_000
 """Number of tags allowed in every file, whatever the file's size."""
 BYTES_PER_TAG = 8

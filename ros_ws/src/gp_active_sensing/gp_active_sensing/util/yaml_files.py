@@ -40,7 +40,8 @@ class _Loader(yaml.SafeLoader):
         super().__init__(text)
         self._nodes = self._aliases = self._depth = self._deepest = 0
         self._known: dict[str, tuple[int, int]] = {}
-        """Number of nodes, and depth below the node, for each completed anchor."""
+        """Number of nodes of the content of each completed anchor, and the depth of this content.
+        """
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         """Return the next node. Raises YAMLError if a limit is exceeded."""
@@ -245,9 +246,10 @@ def scalar(value: Any) -> str:
 
 
 def check_meaning(text: str, meant: Any, *, what: str) -> None:
-    """Check that a YAML parser reads the intended data `meant` from written YAML.
+    """Check that a YAML parser reads the intended data `meant` from a text of YAML.
 
-    The YAML has JSON text for a nested list. `what` is the name of the YAML in the error.
+    A list that contains lists is written as JSON text, and is compared as such. `what` names the
+    text in the error.
 
     Raises:
         ConfigError: the parser reads other data.

@@ -117,7 +117,10 @@ def load_roads(path: Path, *, crs: str = "") -> RoadMap:
 
 
 def find_map(file: str, base_dir: Path | None = None) -> Path:
-    """Return the path of a map, searched in `base_dir`, as given, and among the shipped maps.
+    """Return the path of a map file.
+
+    The file is looked for in `base_dir`, then at the path `file` itself, then among the shipped
+    maps.
 
     Raises:
         ResourceError: no such file.

@@ -1,9 +1,9 @@
 """Areas from files: outlines, geofences, obstacles and regions of interest, in local metres.
 
-The role of a polygon is outline, fence, obstacle or region. The role follows from the properties,
-the folder or layer, or the name. A name gives a role only if the name describes nothing else:
-"Exclusion zone A" gives a role, "Rock Lake" gives no role. A polygon without a role is an outline,
-or a hole if it lies inside another polygon without a role.
+The role of a polygon is outline, fence, obstacle or region. The reader takes the role from the
+properties, from the folder or layer, or from the name. A name gives a role only if it names nothing
+but the role: "Exclusion zone A" gives a role, "Rock Lake" gives no role. A polygon without a role
+is an outline, or a hole if it lies inside another polygon without a role.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from gp_active_sensing.types import FloatArray
 _FAR = 500e3
 """Largest distance of an area from the given origin of the map [m]."""
 _CIRCLE = 16
-"""Number of sides of a quarter circle."""
+"""Number of straight sides that approximate a quarter of a circle."""
 _MOST_BENDS = 10_000
 """Largest number of points in all corridors of a plan together."""
 _SAME = 1e-3
@@ -253,7 +253,7 @@ def _closed(line: Any) -> FloatArray | None:
 def _in_metres(
     found: Drawing, crs: str, path: Path, datum: Point | None, *, chosen: bool
 ) -> tuple[list[Any], Point | None, Point | None, list[str]]:
-    """Return shapes in local metres (in the order of the file), datum, home position and notes."""
+    """Return the shapes (local metres, file order), the datum, the home position and the notes."""
     import shapely
 
     shapes = np.array([shape.geometry for shape in found.shapes], dtype=object)
@@ -379,7 +379,7 @@ def _role_sentences(of: Sequence[tuple[Shape, Any, str]]) -> Iterator[str]:
 def weighted(places: T, config: WeightsConfig, base_dir: Path | None = None) -> T:
     """Return places with the weights of a configuration; at least one weight is above 0.
 
-    Places on the edge of an area lie in the area.
+    A place on the edge of an area counts as inside the area.
 
     Raises:
         ConfigError: a column is missing, a weight is below 0, no weight is above 0, an area is no

@@ -38,7 +38,7 @@ MOST_NUMBER = 1e9
 MOST_TURNS = 10_000
 """Largest number of turns at a junction: pairs of an arriving and a leaving segment."""
 SHORTEST = 1e-3
-"""Smallest length of a segment [m]; a shorter segment counts as zero length."""
+"""Smallest length of a segment [m]; the length of a shorter segment counts as zero."""
 KMH = 1.0 / 3.6
 """One kilometre per hour [m/s]."""
 MPH = 1609.344 / 3600.0
@@ -149,7 +149,7 @@ class Drafts:
             self._drafts.append(draft)
 
     def ignore(self, what: str) -> None:
-        """Count an unused part of the file, for a note."""
+        """Count a part of the file that is not used; a note will report it."""
         self.count(f"left out: {what}")
 
     def count(self, sentence: str) -> None:
@@ -166,7 +166,7 @@ class Drafts:
         return value
 
     def number(self, value: Any, key: str, where: str) -> float | None:
-        """Return a number above 0, or None if there is none; count other values as a problem."""
+        """Return a number above 0, or None for None; count any other value as a problem."""
         if value is None:
             return None
         number = float(value) if is_number(value) else math.nan
@@ -271,7 +271,8 @@ class Drafts:
             name: name of the map; "" = the name of the file.
             frame: metric frame of the map.
             datum: longitude and latitude of the origin of local metres.
-            allow_small: True = accept a map of less than a metre.
+            allow_small: True = accept metres even if the map is so small that they look like
+                degrees.
             nothing: error message for a file without segments.
 
         Raises:

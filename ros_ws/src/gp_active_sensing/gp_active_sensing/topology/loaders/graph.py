@@ -1,7 +1,8 @@
 """Road maps from graphs of networkx and osmnx, and from GraphML files of ``osmnx.save_graphml``.
 
-Nodes have `x` and `y` in the system of the graph's `crs`. Edges may have `length` [m], `geometry`
-(a LineString or its text), `maxspeed` [km/h], `speed_kph`, `lanes`, `highway` and `name`.
+Nodes have `x` and `y` in the coordinate system `crs` of the graph. Edges may have `length` [m],
+`geometry` (a LineString or its text), `maxspeed` [km/h], `speed_kph`, `lanes`, `highway` and
+`name`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _USED = {
 _ONE = re.compile(r"'([^']*)'|\"([^\"]*)\"|([^\s,\[\]'\"]+)")
 _POSITIONS = (("x", "y"), ("lon", "lat"))
 _ONE_WAY = {"true", "yes", "1", "-1", "reverse"}
-"""Values of `oneway` that make an edge one-way, even if only one part of a merged edge has them."""
+"""Values of `oneway` that make an edge one-way, even if an edge also lists other values."""
 
 
 class _Edge(NamedTuple):
@@ -161,7 +162,7 @@ def road_map_of(graph: Any, *, name: str = "", crs: str = "") -> RoadMap:
 
 
 def _at_one_place(nodes: Mapping[str, Point], edges: Iterable[_Edge]) -> list[str]:
-    """Return a problem for each pair of nodes at one position without an edge of length 0."""
+    """Return a problem for two nodes at one position if no edge of length 0 joins them."""
     places: dict[Point, list[str]] = defaultdict(list)
     for node, point in nodes.items():
         places[point].append(node)
@@ -203,7 +204,7 @@ def _from_start(values: Mapping[str, Any], start: Point | None) -> Mapping[str, 
 
 
 def _each(value: Any) -> list[str]:
-    """Return the entries of a list, or of a list written as text, as texts."""
+    """Return the entries of a list as texts; the list may itself be written as text."""
     if _missing(value):
         return []
     if isinstance(value, list | tuple | set):

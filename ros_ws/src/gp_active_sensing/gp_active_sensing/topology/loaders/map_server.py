@@ -1,4 +1,4 @@
-"""Maps of Nav2's map_server: a YAML file with the name and the meaning of an image.
+"""Maps of Nav2's map_server: a YAML file names an image and the meaning of its shades.
 
 A shade v of 0 … 255 is an occupancy of 1 - v / 255, or of v / 255 with `negate`. The modes are:
 

@@ -208,7 +208,7 @@ def _add(drafts: Drafts, way: _Way, nodes: Mapping[int, Point], junctions: set[i
 def _stretches(
     drafts: Drafts, way: _Way, nodes: Mapping[int, Point], junctions: set[int]
 ) -> Iterator[list[int]]:
-    """Yield the nodes of each stretch of a way between junctions; a missing node ends a stretch."""
+    """Yield the nodes of each stretch between two junctions; a missing node ends a stretch."""
     stretch: list[int] = []
     for node in way.nodes:
         if node not in nodes:

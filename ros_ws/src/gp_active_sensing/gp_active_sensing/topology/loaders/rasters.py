@@ -52,9 +52,9 @@ _NO_DATA = -9999.0
 """No-data value of an ESRI ASCII grid without NODATA_value in its header."""
 _DRIVERS = {".tif": "GTiff", ".tiff": "GTiff", ".nc": "netCDF"}
 _EDGE = 1e-9
-"""Largest distance of a point beyond the edge of a raster, by rounding [cell]."""
+"""Largest distance [cell] by which rounding may move a point beyond the edge of a raster."""
 _OFF = 0.5
-"""Largest deviation of a control point from an affine transform [cell]."""
+"""Largest distance [cell] between a control point and its position in the affine transform."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class RasterFile:
 def read_raster(path: Path, value: str = "") -> RasterFile:
     """Read a raster; if it has several bands, read the band with the name `value`.
 
-    With a `value` such as "depth" or "height", values become heights in metres, upwards.
+    With a `value` such as "depth" or "height", values become heights in metres, positive upwards.
 
     Raises:
         MapError: the file cannot be read, is damaged, is too large, or has no data. Other causes
@@ -270,10 +270,11 @@ def _band(path: Path, found: Any, value: str) -> tuple[int, list[str]]:
 
 @contextmanager
 def _opened(path: Path, value: str = "") -> Iterator[tuple[Any, Any]]:
-    """Open a file with the driver of its ending; yield the dataset and its transform.
+    """Open a raster with the driver for its file type; yield the dataset and its transform.
 
     Raises:
-        MapError: the file is of another kind, is damaged, or names another file for overviews.
+        MapError: the file is of another kind, is damaged, or its metadata refer to another file
+            with overviews.
         MissingDependencyError: rasterio is not installed.
     """
     rasterio = library(
@@ -343,7 +344,7 @@ def _check_size(path: Path, columns: int, rows: int) -> None:
 # -- in the frame of a map -------------------------------------------------------------------------
 
 _ALONG = 16
-"""Number of points along each edge of a raster, since the edge is curved in the map's frame."""
+"""Number of points that describe each edge of a raster, as edges are curved in the map's frame."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -372,7 +373,7 @@ class RasterCells:
         return np.isnan(self.raster.values)
 
     def blocked(self, inflation: float = 0.0) -> BoolArray:
-        """Return flags (rows, columns) of cells within `inflation` [m] of missing data or edges."""
+        """Return flags (rows, columns): True within `inflation` [m] of missing data or edges."""
         if not inflation:
             return self.empty
         edged = np.pad(self.empty, 1, constant_values=True)
@@ -402,7 +403,7 @@ class RasterCells:
         return round(width, 6), round(height, 6)
 
     def inside(self, points: FloatArray) -> BoolArray:
-        """Return flags (m,) of the points (m, 2) [m] inside the raster."""
+        """Return flags (m,): True if a point of `points` (m, 2) [m] is inside the raster."""
         rows, columns = self.shape
         cells = self.cells_of(points)
         within = (cells >= -_EDGE) & (cells <= np.array((columns, rows)) + _EDGE)
@@ -413,7 +414,7 @@ class RasterCells:
 
         Beyond the outermost centres, values are constant. If one of the four centres around a point
         has no data, the result is the value of the cell that contains the point. With `whole`, the
-        result is NaN.
+        result is NaN in this case.
         """
         size = np.array(self.shape[::-1])
         cells = self.cells_of(points)
@@ -464,7 +465,7 @@ def load_raster_cells(
 def to_map(
     raster: RasterFile, path: Path, datum: Point | None, *, chosen: bool = False
 ) -> RasterCells:
-    """Project a raster to local metres; `chosen` = the user named the system.
+    """Project a raster to local metres; `chosen` = the user named the coordinate system.
 
     Raises:
         MapError: the coordinate system is unknown, or coordinates are outside of its area.
@@ -501,7 +502,7 @@ def to_map(
 def usual_step(cells: RasterCells, usual: float) -> float | tuple[float, float]:
     """Return a spacing near `usual` that is at least as large as the raster's cells [m].
 
-    On a raster in metres of the map, the spacing is a multiple of the cell size.
+    If the raster is in local metres, the spacing is a multiple of the cell size.
     """
     width, height = cells.cell
     if cells.crs != LOCAL:

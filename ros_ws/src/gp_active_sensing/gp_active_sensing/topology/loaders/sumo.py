@@ -22,7 +22,7 @@ from gp_active_sensing.util.xml_files import elements, tag_of
 
 CAR = "passenger"
 _TRUE_ENOUGH = 1.0
-"""Largest error of the network's coordinates as local metres [m]."""
+"""Largest error [m] of the network's coordinates if they are used as local metres."""
 
 
 def load(path: Path) -> RoadMap:
@@ -203,7 +203,7 @@ def _shape(text: str) -> tuple[Point, ...]:
 
 
 def _middle(shapes: list[tuple[Point, ...]]) -> tuple[Point, ...]:
-    """Return the middle of the two outer lanes, or a lane if their numbers of points differ."""
+    """Return the middle line of the two outer lanes; if their numbers of points differ, a lane."""
     first, last = shapes[0], shapes[-1]
     if len(first) != len(last):
         return shapes[len(shapes) // 2]

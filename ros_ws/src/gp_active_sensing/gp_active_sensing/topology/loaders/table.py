@@ -1,4 +1,6 @@
-"""Road maps from a table of edges (CSV). For edges without a line, a second table has the nodes.
+"""Road maps from a table of edges (CSV).
+
+If the edges have no lines, a second table lists the positions of the nodes.
 
 ``maps/README.md`` describes the columns.
 """
@@ -33,7 +35,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 }
 """Accepted titles of each column; the first match counts.
 
-A title may have a word of `_GUESSED`.
+A title may also contain a word of `_GUESSED`.
 """
 
 _NODES: Mapping[str, tuple[str, ...]] = {

@@ -48,7 +48,7 @@ _MEANING: Mapping[str, str] = {
     "height": "z",
     "depth": "z",
 }
-"""Key in `COLUMNS`, or z, for each key of the configuration `map.columns_of`."""
+"""Key of `COLUMNS`, or "z", that belongs to each key of the configuration `map.columns_of`."""
 
 
 def named_columns(entries: Iterable[str]) -> dict[str, str]:
@@ -91,7 +91,7 @@ class Sites:
 
 
 class PlaceTable(NamedTuple):
-    """Table of places as text; each row has its position in the file. `crs` "" = not known."""
+    """Table of places as text, with the position of each row in the file; `crs` "" = not known."""
 
     header: Sequence[str]
     rows: Iterable[tuple[int | str, Sequence[str]]]
@@ -139,9 +139,9 @@ _MOST_COLUMNS, _MOST_PLACES = 1_000, 1_000_000
 _AT_ONCE = 300
 """Number of rows per chunk; with 1,000 rows, garbage collection would take three times as long."""
 _NOWHERE = 1.0
-"""Distance [degree] of all other places from (0, 0) that makes a place at (0, 0) an error."""
+"""Distance [degree] from (0, 0); if all other places are farther away, a place there has no fix."""
 _NOWHERE_METRES = 1e5
-"""Distance [m] of all other places from (0, 0) that makes a place at (0, 0) an error."""
+"""Distance [m] from (0, 0); if all other places are farther away, a place there has no fix."""
 _SAME = 0.05
 """Largest distance between a place's positions from local metres and from degrees [m]."""
 _ABOUT = 100.0
@@ -149,7 +149,7 @@ _ABOUT = 100.0
 
 
 class SitesReader:
-    """Reader of the places of a table; `own` are the entries of `map.columns_of`."""
+    """Reader of a table of places; `own` maps keys of `map.columns_of` to column titles."""
 
     def __init__(self, path: Path, table: PlaceTable, own: Mapping[str, str]) -> None:
         where = str(path)
@@ -266,7 +266,10 @@ class SitesReader:
         return tuple(names)
 
     def _somewhere(self, points: FloatArray, names: Sequence[str], *, degrees: bool) -> BoolArray:
-        """Return flags of all places except at (0, 0), the position of a receiver without a fix."""
+        """Return flags (n,): False for places at (0, 0) if all other places are far from there.
+
+        A receiver without a fix reports the position (0, 0).
+        """
         nowhere = (points == 0.0).all(axis=1)
         if degrees and nowhere.all():
             raise fault(self._path, "all places are at 0, 0, as a receiver without a fix writes it")
@@ -356,7 +359,7 @@ class SitesReader:
     def _others(
         self, values: Mapping[int, FloatArray], used: set[int], kept: BoolArray
     ) -> dict[str, FloatArray]:
-        """Return the columns of numbers that are not `used`; for equal names, the first column."""
+        """Return the columns of numbers that are not `used`; among equal names, only the first."""
         found: dict[str, FloatArray] = {}
         text: list[str] = []
         fills: list[str] = []
@@ -382,7 +385,7 @@ _ZONE = {
     "zone": ("zone", "utm_zone", "utm zone", "utmzone", "zona"),
     "hemisphere": ("hemisphere", "hemi"),
 }
-"""Accepted titles of each column of text, in lower case."""
+"""Column titles, in lower case, that are accepted for each column of text."""
 
 
 def _columns_of(
@@ -390,7 +393,7 @@ def _columns_of(
 ) -> tuple[dict[str, tuple[int, str]], float]:
     """Return index and title of each column, and the factor that converts heights to z [m].
 
-    The keys are name, x and y or lon and lat, and z.
+    The keys are name, z, and either x and y or lon and lat.
 
     Raises:
         MapError: a column is missing or repeated.

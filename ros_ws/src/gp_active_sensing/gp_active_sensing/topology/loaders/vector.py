@@ -38,7 +38,7 @@ from gp_active_sensing.util.xml_files import elements, tag_of, whole_bytes
 
 MOST_FEATURES = 10_000
 _MOST_LAYERS = 200
-"""Largest number of layers of a file, or of folders of KML."""
+"""Largest number of layers in a file; in KML, each folder is a layer."""
 _NAMES = ("name", "title", "label", "id")
 _OTHER_FILES = re.compile(rb"OGRVRT|VRTDataset|opengis\.net/(gml|wfs|wms)|GDAL_WMS|WFSDataSource")
 """Pattern of descriptions that refer to data in other files."""
@@ -66,7 +66,7 @@ class Feature:
 
 @dataclass
 class VectorFile:
-    """Features of a file in order; `crs` "" = not declared."""
+    """Features of a file in file order; `crs` is the coordinate system, "" = not declared."""
 
     crs: str = ""
     features: list[Feature] = field(default_factory=list)
