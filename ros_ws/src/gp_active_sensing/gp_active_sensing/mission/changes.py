@@ -25,7 +25,7 @@ def set_budget(
     aim: Aim | None = None,
     aims: Mapping[str, Aim] = MappingProxyType({}),
 ) -> None:
-    """Change the total budget: readings of the whole mission, metres and seconds per probe.
+    """Change the total budget: readings for all probes, metres and seconds for each probe.
 
     Readings and drives so far are subtracted. If the remainder is too small for the present drives,
     the newest of these drives are abandoned.

@@ -62,15 +62,15 @@ class GoalChecker:
 
 
 _CELL = 2.0
-"""Side length of the cells that detect new ground, as a multiple of `step`."""
+"""Side length of the cells that `ProgressChecker` marks as visited, as a multiple of `step`."""
 
 
 class ProgressChecker:
     """Checker of a probe's progress on a drive.
 
     A probe makes progress when its remaining way becomes shorter. Entering a cell for the first
-    time on this drive also counts, since a detour leads away at first. Time is counted by the
-    stamps of poses, so that a silent localisation does not count as an obstacle.
+    time on this drive is also progress, since a detour leads away from the goal at first. Time is
+    measured by the stamps of poses, so that a silent localisation does not look like an obstacle.
     """
 
     def __init__(self, loop: SensingLoop, ingestion: Ingestion) -> None:
@@ -141,7 +141,7 @@ class FurtherMonitor:
     def __init__(self, quantities: Iterable[str], lead: str = "") -> None:
         self._lead = lead
         self._without: dict[str, set[int]] = {name: set() for name in quantities}
-        """Places read since the last reading of each further quantity, by its name."""
+        """For each further quantity, the places that were read since its last reading."""
 
     def note(self, used: Iterable[Reading]) -> None:
         """Record readings that were used."""
@@ -176,7 +176,7 @@ class GroundMonitor:
         self._since_ns: int | None = None
         self._looked_ns = 0
         self.astray: float | None = None
-        """Distance to the ground during an alarm [m]; None = no alarm."""
+        """Distance from the ground while an alarm lasts [m]; None = no alarm."""
 
     @property
     def limit(self) -> float:
@@ -215,12 +215,12 @@ class GroundMonitor:
 
 
 _CORNER = math.sqrt(0.5)
-"""Distance from the centre of a square cell to its corner, in distances between places."""
+"""Distance from a square cell's centre to its corner, as a fraction of the cell's side."""
 
 MUTE = "no reading"
 """Prefix of the reason text when a sensor is silent."""
 SHOWN = 5
-"""Largest number of places without a reading that a message names."""
+"""Largest number of places that a message about a silent sensor names."""
 
 
 def is_reading_of(message: Envelope, quantity: str = "") -> bool:
@@ -241,7 +241,7 @@ class SensorMonitor:
         self.received = False
         """True after the first finite reading, even a reading without a place."""
         self.silent: list[int] = []
-        """Places that were missed since the last used reading."""
+        """Places of the newest visits since a reading was used; none of them gave a reading."""
         self._received_since = False
         """True if a reading was received since the last used reading."""
         self._used_ns: int | None = None

@@ -17,8 +17,9 @@ _DIGITS = 6
 class StepClock:
     """Monotonic clock whose time stands still during a step of the mission.
 
-    The use of a message depends on its waiting time. The input log stores one time for each step.
-    All messages of a step see this time, so that a replay assigns readings to the same places.
+    The use of a message depends on its waiting time, which is measured with this clock. The input
+    log stores only one time for each step. The clock therefore shows this time during the whole
+    step, so that a replay assigns readings to the same places.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -40,12 +41,12 @@ class StepClock:
 
 
 def noted(seconds: float) -> float:
-    """Round a time [s] as in an input log."""
+    """Round a time [s] to the decimals of an input log."""
     return round(seconds, _DIGITS)
 
 
 def elapsed(since: float, now: float) -> float:
-    """Return the time from `since` to `now` [s], rounded as in an input log."""
+    """Return the time from `since` to `now` [s], rounded to the decimals of an input log."""
     return round(now - since, _DIGITS)
 
 
@@ -74,10 +75,10 @@ class ClockMonitor:
         """Last time of the node's clock [ns], and the monotonic time just before it [s]."""
 
     def read(self) -> tuple[int, int]:
-        """Return the time of the node's clock and its jump since the last call [ns].
+        """Return the time of the node's clock, and its jump since the last call [ns].
 
-        The jump is the clock's advance minus the upper bound on the time since the last call. The
-        jump is 0 at the first call and for simulated time.
+        The jump is the advance of the node's clock minus the time that has passed by the monotonic
+        clock, and at least 0. It is 0 at the first call and for simulated time.
         """
         began = self._clock()
         now_ns = self._now_ns()

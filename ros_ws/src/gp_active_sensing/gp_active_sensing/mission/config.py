@@ -27,7 +27,7 @@ from gp_active_sensing.planning import DEFAULT_POLICY
 from gp_active_sensing.topology import MapConfig
 
 POSE_STAMPED, GEOGRAPHIC = "geometry_msgs/msg/PoseStamped", "geographic"
-"""Message types of waypoints in metres in the map's frame, and in degrees."""
+"""Message types of waypoints: in metres in the map's frame, and in degrees."""
 CLOCK_TOLERANCE = 0.5
 """Largest backward step of the node's clock that does not pause the mission [s]."""
 NO_PLAN_AHEAD = "has no effect any more: a node plans when a place has been read"
@@ -242,7 +242,7 @@ class WaypointConfig:
 
 @dataclass(frozen=True)
 class GridTopicsConfig:
-    """Field values at the cell values 0 and 100 of the published occupancy grids."""
+    """Field values that the cell values 0 and 100 of the published occupancy grids stand for."""
 
     mean_low: float | None = param(
         None, help="estimate at level 0 of ~/mean_grid. Unset = the smallest estimate of the map"

@@ -22,10 +22,11 @@ Position = Sequence[float] | None
 
 
 def places_along(topology: Topology, start: Position, path: Sequence[int]) -> tuple[int, ...]:
-    """Return the places of a path from a position; each is in sight of the previous place.
+    """Return the places that lead along a path; each is in sight of the one before.
 
-    Places are added where a line of the path leaves the ground. A probe off the ground starts at
-    the nearest point of the ground. Returns () if no way over the ground leads to the path's end.
+    Places are added where the straight line between two places of the path leaves the ground. A
+    probe off the ground starts at the nearest point of the ground. Returns () if no way over the
+    ground leads from `start` to the path's end.
     """
     ground = topology.ground
     if ground is None or not ground.bounded or not path:
@@ -54,7 +55,7 @@ def places_along(topology: Topology, start: Position, path: Sequence[int]) -> tu
 def corners(topology: Topology, start: Position, places: Sequence[int]) -> tuple[int, ...]:
     """Return the places at which a probe turns, and the last place.
 
-    `places` are from `places_along`. Without `start`, the probe is at the first place.
+    `places` come from `places_along`. If `start` is None, the probe is at the first place.
     """
     ground = topology.ground
     if ground is None and not topology.free:
@@ -80,9 +81,10 @@ def places_of_plan(
     observed: BoolArray,
     unavailable: Collection[int] = (),
 ) -> tuple[int, ...]:
-    """Return the places along all waypoints of a plan.
+    """Return the places on the way through all waypoints of a plan.
 
-    `observed` (n,) and `unavailable` describe the places at the time of the plan.
+    `observed` (n,) flags the places that have a reading. `unavailable` are the places that may not
+    be chosen. Both are from the time of the plan.
     """
     way, seen = list(plan.path), observed.copy()
     for goal in plan.waypoints[1:]:
@@ -103,7 +105,7 @@ def places_ahead(
     *,
     count: int,
 ) -> tuple[int, ...]:
-    """Return the waypoints up to the `count`-th place of a plan.
+    """Return the waypoints up to the `count`-th place that a plan chose.
 
     Each waypoint is in sight of the previous waypoint. `waypoints` lead to the plan's first place.
     """

@@ -43,7 +43,7 @@ class Decisions:
         self.open: DecisionRequest | None = None
         """Unfinished request of a killed process, which is repeated first; None = none."""
         self.latency = Latency()
-        """Statistics of the time from the message that completes a visit to the next waypoint."""
+        """Statistics of the time by which a waypoint follows the end of the visit before it."""
         self.round: set[str] = set()
         """Names of the probes without a decision in the present round (`mission.together`)."""
         self.refusal = ""
@@ -141,7 +141,7 @@ class Decisions:
         now_ns: int,
         passed: tuple[int, ...] = (),
     ) -> DecisionRequest:
-        """Return the planning job for a probe in the mission's present state."""
+        """Return the planning job for a probe; for the arguments see `DecisionRequest`."""
         self.whom = probe.name
         settled = probe.stages.unrecorded if probe.flows else []
         return DecisionRequest(
@@ -277,7 +277,7 @@ class Decisions:
             )
 
     def replay_limits(self, event: LimitsMoved) -> None:
-        """Close and open the places of a journalled event after a restart."""
+        """After a restart, close and open the places that a journalled event names."""
         self.loop.replay_limits(event.closed, event.opened, event.declared, event.began)
         self._limits = self.loop.beyond, self.loop.declared
 

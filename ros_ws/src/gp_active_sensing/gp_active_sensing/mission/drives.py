@@ -14,17 +14,17 @@ from gp_active_sensing.topology.shut import is_doorway, with_shut
 from gp_active_sensing.types import Budget, Plan
 
 _FAR, _FAR_STEPS = 1.5, 2.0
-"""Limit of a drive's length: `_FAR` times the planned length plus `_FAR_STEPS` spacings."""
+"""Limit of a drive's length: `_FAR` times the planned length plus `_FAR_STEPS` times `spacing`."""
 _AGAIN = 1.25
-"""Factor by which a drive must grow before its length is checked again."""
+"""Factor by which a drive must become longer before its length is checked again."""
 _MOST_TRIED = 32
-"""Largest number of moves tried by the search for a blocked move."""
+"""Largest number of moves that the search for a blocked move tries."""
 _DIFFERS = 0.35
 """Largest relative difference between a driven length and the way that explains it."""
 _LONGER = 1.25
-"""Smallest ratio of the way without the blocked move to the planned way."""
+"""Factor by which the way must be longer without a move, if the move counts as blocked."""
 _AHEAD = 3
-"""Number of moves ahead of a stalled probe that are searched for a blocked doorway."""
+"""Number of moves ahead of a stalled probe that are checked for a doorway."""
 
 
 @dataclass
@@ -41,7 +41,7 @@ class DriveRecord:
     start: int | None = None
     metres: float = 0.0
     passed: int = -1
-    """Index in the plan's path of the last passed place; -1 = no place yet."""
+    """Index of the last passed place in the plan's path; -1 = no place yet."""
     spacing: float = 1.0
     left: Budget = Budget()
     """Remaining budget at the start of the drive."""
@@ -63,7 +63,7 @@ class DriveRecord:
             self.passed = self.plan.path.index(place, self.passed + 1)
 
     def is_too_long(self, metres: float) -> bool:
-        """Return whether the drive is far longer than planned at an odometer of `metres` [m]."""
+        """Return whether the drive is far longer than planned; `metres` is the odometer [m]."""
         driven = metres - self.metres
         if self.plan is None or driven < self._next:
             return False
@@ -72,11 +72,11 @@ class DriveRecord:
 
 
 def move_before(topology: Topology, probe: Any) -> tuple[int, int] | None:
-    """Return the move that blocks a stalled probe; None = unknown.
+    """Return the planned move that a stalled probe cannot make; None = unknown.
 
-    On the ground of a grid the move leads through the next doorway ahead. Without a doorway it is
-    the first move from the probe's place. If the probe never left the first place of a longer way,
-    the move is unknown: perhaps no move reaches the goal.
+    This is the next move through a doorway, or the next move if no doorway is ahead. If no doorway
+    is ahead and the probe is still at the start of a path with several places, the move is
+    unknown, since the goal itself may be unreachable.
     """
     here, plan = probe.standing(), probe.plan or probe.stages.home
     if here is None or plan is None or topology.free:

@@ -61,7 +61,7 @@ class ExpertQueries:
         """Time at which the wait for answers ends [s]; None = no answer is awaited."""
         self._times_missing = 0
         self._ask_again = False
-        """True after a restart during a query: places without an answer are in the next query."""
+        """True after a restart during a query, if places without an answer must be asked again."""
 
     def outgoing(self) -> tuple[int, ...]:
         """Remove and return the places to ask about now; () = none."""
@@ -148,12 +148,12 @@ class ExpertQueries:
         )  # fmt: skip
 
     def settle(self) -> None:
-        """End the query of a decision that has been taken."""
+        """End the query for a decision that has been taken."""
         self.books.settle()
         self._outgoing = ()
 
     def cancel(self) -> None:
-        """Discard the query of a decision that will not be taken."""
+        """Discard the query for a decision that will not be taken."""
         self._number += 1
         self._finding, self._job = False, None
         if self.books.open and self.books.places:
@@ -224,7 +224,7 @@ class ExpertQueries:
             self._begin(event.places, event.time_ns)
 
     def restore(self, rejected: Mapping[str, int]) -> None:
-        """Restore the numbers of rejected answers by reason after a restart."""
+        """After a restart, restore the number of rejected answers for each reason."""
         for reason, number in rejected.items():
             self.books.counts[f"rejected_{reason}"] = number
 

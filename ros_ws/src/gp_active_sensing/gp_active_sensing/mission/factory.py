@@ -64,7 +64,7 @@ _LIVE_RADIUS = 0.5
 """Arrival radius in live traffic [m]; a car that waits at a red light has not arrived."""
 
 SECONDS_OF_QUEUE = 20.0
-"""Capacity of each stream's queue, in seconds at the expected rates."""
+"""Time for which a stream's queue has room for messages at the expected rate [s]."""
 
 _FIXED = ("none", "stations")
 """Kinds of experts whose stations the parameter `expert.stations` may replace."""
@@ -84,15 +84,15 @@ class MissionComponents:
     recorder: Recorder
     matcher: MapMatcher
     belief: BeliefConfig
-    """Initial configuration of the belief, with the checksum of a file of kernels."""
+    """Initial configuration of the belief, with a checksum if it has a file of kernels."""
     map: MapConfig
     """Initial configuration of the map, with the computed spacing and origin."""
     places: Mapping[str, Any]
-    """Checksum of the map's initial places."""
+    """Fingerprint of the map's initial places, see `mark_of_places`."""
 
 
 def beside(map: MapConfig, folders: Iterable[Path]) -> MapConfig:
-    """Return the configuration with the full path of its map file, if a folder has the file."""
+    """Return the configuration with the full path of its map file, if one of `folders` has it."""
     if map.file and not Path(map.file).expanduser().is_file():
         for found in (folder / map.file for folder in folders):
             if found.is_file():
@@ -102,7 +102,7 @@ def beside(map: MapConfig, folders: Iterable[Path]) -> MapConfig:
 
 
 def plan_limit(seconds: float | None, expansions: int | None) -> PlanLimit:
-    """Return the limit of a decision; if both arguments are None, `DEFAULT_PLAN_SECONDS`."""
+    """Return the limit of a decision; it is `DEFAULT_PLAN_SECONDS` if both arguments are None."""
     if seconds is None and expansions is None:
         return PlanLimit(seconds=DEFAULT_PLAN_SECONDS)
     return PlanLimit(seconds, expansions)
@@ -134,7 +134,7 @@ def build_parts(
             (`sim.world.field_knowledge`); not called without a scenario.
         topology: the map, if it was built already.
         settled: configuration of `topology`, from `build_settled`; None = the map of `config`.
-        open_run: opens a recorded run to simulate again, in place of `run_dir` and `resume`.
+        open_run: opens a recorded run that is simulated again; `run_dir` and `resume` are not used.
         first: first map from the topic `map.topic`. A resumed mission uses its stored map.
 
     Raises:
@@ -171,7 +171,7 @@ class _Builder:
     open_run: OpenRun | None
     first: FirstMap | None
     kept: dict[str, Any] = field(init=False)
-    """Effective configuration of the mission, with the keys of its scenario."""
+    """Effective configuration of the mission, including the keys that come from its scenario."""
     budget: Budget = field(init=False)
     back_to_start: bool = field(init=False)
     unit: str = field(init=False)
@@ -246,7 +246,7 @@ class _Builder:
         return topology, settled, live
 
     def _belief_of(self, run: RunDirectory | None) -> BeliefConfig:
-        """Return the initial belief; for kernels from a file, the run directory has a copy."""
+        """Return the configuration of the belief; if it has a file of kernels, with a checksum."""
         belief = self.config.belief
         if belief.model is None:
             return belief

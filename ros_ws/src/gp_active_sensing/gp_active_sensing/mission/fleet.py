@@ -15,13 +15,13 @@ from gp_active_sensing.records.events import Event, RosterChanged
 logger = logging.getLogger(__name__)
 
 LEFT = "left: "
-"""Prefix of the reason text of a probe that left; it rejoins only on request."""
+"""Prefix of the reason text of a probe that left. Such a probe rejoins only on request."""
 OFF_LIST = "taken off the list"
 """Reason why a probe takes no part in the mission: the parameter `probes` lacks its name."""
 ALARM_SECONDS = 10.0
 """Smallest time without a pose after which an alarm begins [s]."""
 SILENT = "silent for"
-"""Prefix of the reason text of a silent probe; it rejoins with its next message."""
+"""Prefix of the reason text of a silent probe. Such a probe rejoins with its next pose."""
 
 
 def resting_reason(probes: Iterable[ProbeState]) -> str:
@@ -75,7 +75,7 @@ class Fleet:
         return sorted(found, key=lambda probe: probe.since)
 
     def awaited(self, now_ns: int) -> bool:
-        """Return whether probes may still join, within `lost_after` of the first pose."""
+        """Return whether probes are missing and no probe has been silent for `lost_after`."""
         first = min(self._last_ns.values(), default=now_ns)
         missing = any(
             probe.gone == NO_POSE or (not probe.gone and probe.needs_reading)
@@ -102,7 +102,7 @@ class Fleet:
     def silent(self, now_ns: int) -> dict[str, float]:
         """Return the time since the last pose of each silent probe [s], by name.
 
-        A standing probe that sends poses only in motion is not silent.
+        A probe is not silent while it stands, if its localisation sends poses only in motion.
         """
         found = {}
         for name, probe in self.probes.items():
@@ -125,7 +125,7 @@ class Fleet:
         return tuple(sorted(found.union(self.passed())))
 
     def passed(self) -> tuple[int, ...]:
-        """Return the places that probes have left before their readings came."""
+        """Return the places that probes have passed and whose readings have not come yet."""
         return tuple(sorted(set().union(*(p.passed.pending() for p in self.probes.values()))))
 
     def add(self, probe: ProbeState) -> None:
@@ -150,7 +150,7 @@ class Fleet:
             self._join(probe, now_ns)
 
     def spoke(self, probe: ProbeState, now_ns: int) -> None:
-        """Record a reading of a probe; a probe with a silent sensor rejoins."""
+        """Record a reading of a probe. The probe rejoins if it left because of a silent sensor."""
         if probe.ingestion.poses_only_in_motion and probe.name in self._last_ns:
             self._last_ns[probe.name] = now_ns  # a standing probe sends no poses
         if probe.gone.startswith(MUTE):
@@ -211,7 +211,7 @@ class Fleet:
         self._last_ns = {name: then + step_ns for name, then in self._last_ns.items()}
 
     def replay(self, probe: ProbeState, why: str, now_ns: int) -> None:
-        """Restore the reason `why` a probe takes no part; "" = the probe takes part."""
+        """Restore the reason why a probe takes no part (`why`); "" = the probe takes part."""
         if not why:
             self._reset(probe, now_ns)
         probe.gone, self._gone_ns[probe.name] = why, now_ns

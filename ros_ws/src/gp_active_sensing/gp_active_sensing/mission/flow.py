@@ -62,7 +62,7 @@ class PassedPlaces:
 
     @property
     def ways(self) -> list[int]:
-        """Places of the waiting stages, and places on the ways to them."""
+        """Places on the ways of the waiting stages; each way ends at the stage's place."""
         return [place for visit in self._visits for place in visit.stage.plan.path]
 
     def pending(self) -> set[int]:

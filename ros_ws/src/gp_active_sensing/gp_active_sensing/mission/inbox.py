@@ -27,8 +27,8 @@ class RawReading:
         stamp_ns: stamp of the message [ns].
         value: measured value in the sensor's unit.
         noise_variance: noise variance of the value; None = not given.
-        mount: position of the sensor relative to the pose by tf [m]: x ahead, y to the left, and
-            perhaps z upwards; None = tf does not give it.
+        mount: position of the sensor relative to the pose, from tf [m]: x ahead, y to the left,
+            and perhaps z upwards; None = not from tf.
         quantity: name of a further quantity; "" = the main quantity.
     """
 

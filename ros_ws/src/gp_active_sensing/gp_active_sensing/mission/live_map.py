@@ -69,7 +69,7 @@ class FirstMap(NamedTuple):
 
 @dataclass(frozen=True)
 class MapUpdate:
-    """Changed map, with beliefs over its places that contain no readings."""
+    """Changed map, with beliefs over its places; the beliefs contain no readings yet."""
 
     found: GridMap
     places: LivePlaces
@@ -82,7 +82,7 @@ class LiveMap:
 
     Args:
         places: places of the first map.
-        drift: drift of the policy; None = drift of `belief`.
+        drift: drift model that the policy defines; None = the drift model of `belief`.
         run_dir: directory in which maps are stored; None = maps are not stored.
         further: initial beliefs of the further quantities, by name.
     """

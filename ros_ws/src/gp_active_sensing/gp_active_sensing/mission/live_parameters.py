@@ -40,7 +40,7 @@ LIVE = (
     "waypoint.rate",
     "waypoint.altitude",
 )
-"""Names of the parameters that take effect at once; `configure` reads the other parameters."""
+"""Names of the parameters that take effect at once; the node reads the others in `configure`."""
 
 
 def adjust(parts: MissionComponents, before: ActiveSensingConfig, now: ActiveSensingConfig) -> None:

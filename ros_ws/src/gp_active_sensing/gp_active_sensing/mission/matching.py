@@ -17,9 +17,9 @@ from gp_active_sensing.topology.geometry import spacing_of
 from gp_active_sensing.types import FloatArray
 
 _NEAR = 0.125
-"""Value of `MapMatcher.near` in distances between neighbouring places."""
+"""Ratio of `MapMatcher.near` to the distance between neighbouring places."""
 _PREFERENCE = 5.0
-"""Distance by which the last or a planned place may be farther than the nearest place [m]."""
+"""Distance subtracted for the probe's last place and the places of its planned way [m]."""
 _WRONG_WAY = 40.0
 """Distance added for a heading opposite to a road [m]; a right angle adds half."""
 
@@ -54,11 +54,11 @@ class MapMatcher:
         self.has_heights = topology.heights is not None
         """True if places have heights, so that a pose needs a z coordinate."""
         self.stretch = 1.0
-        """Factor on heights: horizontal distance between places divided by vertical distance."""
+        """Factor on heights: horizontal divided by vertical distance of neighbouring places."""
         self.layers: float | None = None
-        """Vertical distance between places [m]; None = no place is above another."""
+        """Vertical distance of neighbouring places [m]; None = no place is above another."""
         self.rise = math.inf
-        """Difference of the largest and the smallest height [m]; inf for one height or none."""
+        """Height of the highest above the lowest place [m]; inf = no heights, or all are equal."""
         if self.has_heights:
             steps = spacing_of(topology.points)
             self.spacing = steps.across or steps.up or 1.0
@@ -81,7 +81,7 @@ class MapMatcher:
         return bool(self._lengths[place] > 0.0)
 
     def near(self, place: int) -> float:
-        """Return the distance from a place at which a reading has a quarter of its full weight [m].
+        """Return the distance from a place that reduces a reading's weight to a quarter [m].
 
         The distance is infinite for a line, whose value is an average along the line.
         """
@@ -98,8 +98,8 @@ class MapMatcher:
         """Return the place of a pose; None = no place is within `snap_distance`.
 
         x, y and z are in metres in the map's frame. The heading is in radians. NaN = unknown. On a
-        map with heights a pose without z has no place. `expected` has the probe's last place and
-        the places of its planned way.
+        map with heights a pose without z has no place. `expected` contains the probe's last place
+        and the places of its planned way.
         """
         import shapely
 
@@ -132,18 +132,18 @@ class MapMatcher:
         return None if best is None else Match(best[1], best[2])
 
     def _away(self, x: float, y: float, z: float) -> FloatArray:
-        """Return the distance to each place (n,) [m], with heights multiplied by `stretch`."""
+        """Return a position's distance (n,) from each place [m]; heights are times `stretch`."""
         offsets = self._points - np.array([x, y, z])
         offsets[:, 2] *= self.stretch
         return np.asarray(np.linalg.norm(offsets, axis=1))
 
     def apart(self, place: int, x: float, y: float, z: float = math.nan) -> float:
-        """Return the distance from a place's point [m], with heights multiplied by `stretch`."""
+        """Return a position's distance from a place [m]; heights are multiplied by `stretch`."""
         px, py, *up = self._points[place].tolist()
         return math.hypot(x - px, y - py, *(self.stretch * (z - height) for height in up))
 
     def driven(self, x: float, y: float, z: float) -> float:
-        """Return the length of a displacement [m]; on a map with heights, a finite z counts."""
+        """Return the length of a displacement [m]; NaN z, or z on a flat map, is ignored."""
         return math.hypot(x, y, z) if self.has_heights and math.isfinite(z) else math.hypot(x, y)
 
     def nearest(self, x: float, y: float, z: float = math.nan) -> tuple[int, float]:
@@ -159,7 +159,7 @@ class MapMatcher:
         return place, float(shapely.distance(self._shapes[place], point))
 
     def _direction(self, place: int, along: float) -> float:
-        """Return the direction of a place's line at `along` metres from its start [rad]."""
+        """Return the direction of a place's line, `along` metres after the line's start [rad]."""
         import shapely
 
         shape, length = self._shapes[place], float(self._lengths[place])

@@ -69,7 +69,7 @@ logger = logging.getLogger(__name__)
 STATUS_SECONDS = 1.0
 """Smallest time between two events with the positions of the probes [s, real time]."""
 SHOW_SECONDS = 2.0
-"""Smallest time between two displays of the belief without a decision [s, real time]."""
+"""Smallest time between two displays of the belief while no decision is taken [s, real time]."""
 AGAIN = "blocked places are tried again"
 """Suffix of the reason text of a waiting mission: blocked places will be tried again."""
 AWAY = "away, and waited for"
@@ -132,7 +132,7 @@ class Mission:
         self.config = config
         self.blocked = BlockedPlaces(loop, config, journal)
         self.budget = replace(probes[0].own_budget, readings=loop.remaining.readings)
-        """Total budget: readings of the whole mission, metres and seconds per probe."""
+        """Total budget: readings for all probes together, metres and seconds for each probe."""
         self.lock = threading.RLock()
         self.state = "idle"
         self.reason = ""
@@ -147,13 +147,13 @@ class Mission:
         self.map: GrowingMap | None = None
         """Live map; None = the map does not change."""
         self.nothing_since_ns: int | None = None
-        """First time at which the live map had no place to choose [ns]; None = there is a place."""
+        """Time since which the live map has no place to choose [ns]; None = it has a place."""
         self.last_job: int | None = None
         """Number of the planning job whose plan ended the mission; None = none."""
         self._silent: set[str] = set()
         """Names of the probes whose silence has been logged."""
         self._holds_probes = False
-        """True from a pause until the stop orders to the probes are sent."""
+        """True from the start of a pause until the probes have been ordered to stop."""
         self._last_words = False
         """True if the mission has ended and the final belief must still be shown."""
         self.trace: InputLog | None = None
@@ -270,7 +270,7 @@ class Mission:
     ) -> str:
         """Block the place that a probe drives to; return an error text, or "" on success.
 
-        With `place`, nothing is blocked if the probe has another waypoint by now.
+        If `place` is given and the probe no longer drives there, nothing is blocked.
         """
         with self.lock:
             probe = self.probes.get(name)
@@ -321,7 +321,7 @@ class Mission:
     # -- messages and periodic work --------------------------------------------------------------
 
     def step(self, now_ns: int) -> list[MissionOutput]:
-        """Process the queued messages; return the actions. `now_ns` 0 = the clock has no time."""
+        """Process the queued messages; return the actions. `now_ns` 0 = no clock time yet."""
         with self.lock, self._step_clock.standing() as at:
             if self.trace is None:
                 return self._step(now_ns)
@@ -370,7 +370,7 @@ class Mission:
         return self.state == "running" and self._ticking
 
     def _use(self, message: Envelope, *, more: bool) -> Iterator[MissionOutput]:
-        """Process a message. With `more`, a reading of the same stamp follows: do not decide."""
+        """Process a message. `more` True = do not decide yet: a reading of that stamp follows."""
         if self.trace is not None:
             self.trace.used(message)
         if isinstance(message.what, RawAnswer):
@@ -473,7 +473,7 @@ class Mission:
             self._last_words = True
 
     def _avoid_shut_moves(self) -> None:
-        """Drop all decisions and drives that use a move blocked in the map."""
+        """Drop all decisions and drives that use a blocked move."""
         self.decisions.cancel()
         for probe in self.fleet.present:
             plan, here = probe.plan or probe.stages.home, probe.standing()
@@ -499,7 +499,7 @@ class Mission:
         return missed > 0
 
     def keep_passed(self, readings: int) -> int:
-        """Wait for at most `readings` passed places, oldest first; return the number of places."""
+        """Count all passed places but the oldest `readings` as missed; return how many remain."""
         numbers = sorted(n for probe in self.probes.values() for n in probe.passed.numbers)
         for probe in self.probes.values():
             for place in probe.passed.places_of(numbers[readings:]):
@@ -511,7 +511,7 @@ class Mission:
         return [stage for probe in flowing for stage in probe.stages.unrecorded]
 
     def _check_probe(self, probe: ProbeState, received: float | None) -> Iterator[MissionOutput]:
-        """End the probe's complete stage or drive, unless missed messages are awaited."""
+        """End the probe's stage or drive if it is complete, unless missed messages are awaited."""
         if probe.gone or probe.ingestion.catch_up.going_on:
             return
         driving = probe.plan is not None
@@ -626,7 +626,7 @@ class Mission:
         self.pause(f"the clock went back by {back:.3f} s")
 
     def _lose_ground(self, probe: ProbeState) -> None:
-        """Log that a probe is off the map; pause or turn back according to `mission.off_map`."""
+        """If a probe is off the map, log this and react as `mission.off_map` demands."""
         if not (alarm := probe.alarm):
             return
         logger.error("%s (pose.off_map is %g m)", alarm, probe.ground.limit)
@@ -648,7 +648,7 @@ class Mission:
         return tuple(found)
 
     def _change_battery(self, probe: ProbeState) -> None:
-        """Pause the mission for a battery change; in a fleet, only the probe leaves the mission."""
+        """Pause the mission while a battery is changed; in a fleet, exclude only this probe."""
         what = probe.begin_change(self.now_ns)
         if len(self.probes) == 1:
             self.pause(what)
@@ -664,7 +664,7 @@ class Mission:
         return (f"{p.name}: sortie {p.sortie.number} is over, change its battery" for p in waiting)
 
     def _send_no_further(self, probe: ProbeState) -> None:
-        """Pause the mission for a silent sensor; in a fleet, only the probe leaves the mission."""
+        """Pause the mission because a sensor is silent; in a fleet, exclude only this probe."""
         why = probe.sensor.complaint(self.loop.topology.names, self.now_ns)
         if len(self.probes) == 1:
             self.pause(f"{why}, then call ~/resume")
@@ -724,7 +724,7 @@ class Mission:
             return used
 
     def queried(self, job: ExpertRequest, places: Sequence[int]) -> None:
-        """Ask the expert about the places chosen by a job; an empty `places` asks nothing."""
+        """Ask the expert about the places that a job has chosen; () = ask nothing."""
         with self.lock:
             if self.consulting is not None and self.state == "running":
                 self.consulting.ask(job, places, self.now_ns)

@@ -91,7 +91,7 @@ def read_map(
 
 
 def _tried(section: dict[str, Any], *, from_file: bool) -> MissionMap:
-    """Return a map whose section has the computed spacing; later runs then have the same places."""
+    """Build a map, and add the computed spacing to its section, so that its places never change."""
     config = from_mapping(MapConfig, section, path="map")
     places, settled = build_settled(config)
     spacing = to_mapping(settled).get("spacing")

@@ -44,7 +44,7 @@ class MissionLog:
     def decisions(
         self, std: FloatArray, weights: FloatArray | None = None, *, known: bool = True
     ) -> None:
-        """Log place and reason of each queued decision whose earlier stages are recorded.
+        """Log queued decisions with place and reason, once the probe's earlier stages are recorded.
 
         Args:
             std: (n,) standard deviation of the field at each place, in the unit of the readings.
@@ -58,7 +58,7 @@ class MissionLog:
                 self._log(probe, number, plan, self._uncertainty_now(std, weights) if known else "")
 
     def _follows(self, probe: str, number: int) -> bool:
-        """Return whether the earlier stages are recorded, or a later decision is queued."""
+        """Return whether stages before `number` are recorded, or a later decision is queued."""
         left = self._mission.probes[probe].stages.unrecorded
         later = any(name == probe and n > number for name, n, _ in self._decided)
         return later or all(stage.number >= number for stage in left)

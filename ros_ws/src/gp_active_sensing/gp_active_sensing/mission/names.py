@@ -72,7 +72,7 @@ def shared_topics(topics: Iterable[str], probes: Sequence[str]) -> str:
 
 
 def probe_topic(probe: str, topic: str) -> str:
-    """Return the full name of a probe's topic; a private name (``~/plan``) is below the node.
+    """Return the full name of a probe's topic; ``~/plan`` becomes ``~/probe_1/plan``.
 
     An absolute name (with a leading /) is returned unchanged.
     """

@@ -113,8 +113,9 @@ class PoseTrack:
         """Add a pose with finite coordinates; return None if the pose is too old.
 
         A single stamp in the far future would make all later poses too old. After `WRONG_STAMPS`
-        consecutive old poses in order of their stamps, the track is cleared and restarts with these
-        poses. The track is not cleared if a pose with the stamp `now_ns` [ns] would not be too old.
+        consecutive poses that are too old, with rising stamps, the track is therefore cleared and
+        restarts with the last of them. It is not cleared while a pose stamped with the present time
+        `now_ns` [ns] would be accepted.
         """
         oldest_ns = self._stamps[-1] - self._history_ns if self._stamps else pose.stamp_ns
         if pose.stamp_ns < oldest_ns:
@@ -166,7 +167,7 @@ class PoseTrack:
         return _between(before, following, stamp_ns)
 
     def expects_pose(self, stamp_ns: int) -> bool:
-        """Return whether all poses are older than a stamp [ns], so that a later pose may come."""
+        """Return whether a pose after a stamp [ns] may still come, since all poses are older."""
         return not self._stamps or self._stamps[-1] < stamp_ns
 
 

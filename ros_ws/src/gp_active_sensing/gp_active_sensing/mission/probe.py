@@ -63,10 +63,11 @@ class ProbeState:
     Args:
         name: namespace of the probe; "" for a single probe.
         arrival_radius: distance to a waypoint within which the probe has arrived [m].
-        own_budget: metres, seconds and end place of the probe; readings belong to the mission.
+        own_budget: metres and seconds that are left to the probe, and its end place. Readings are
+            counted for the whole mission.
         back_to_start: True = the end place is the place of the first decision.
         off_map: distance from the ground that starts an alarm [m]; None = see `GroundMonitor`.
-        flows: True = the probe drives on when it arrives, before its reading has come.
+        flows: True = the probe drives on when it arrives, and does not wait for the reading.
         sortie: range of the probe's battery; None = the battery lasts for the mission.
         carried: names of the quantities that the probe measures; None = all.
     """
@@ -121,11 +122,11 @@ class ProbeState:
         self.waypoints: tuple[int, ...] = ()
         """Remaining waypoints up to the target; each is in sight of the previous waypoint."""
         self._nearest = math.inf
-        """Smallest distance from the first waypoint during this drive [m]."""
+        """Smallest distance so far between the probe and the first waypoint [m]."""
         self._looked_ns = 0
         """Stamp of the last pose that was compared with the first waypoint [ns]."""
         self.content = False
-        """True if the controller has reported the arrival at a waypoint before the target."""
+        """True if the controller has reported that a waypoint other than the target is reached."""
         self.send_again = False
         self.sent_ns = 0
         """Stamp of the waypoint: time of the decision or of a request to repeat the visit [ns]."""
@@ -146,7 +147,7 @@ class ProbeState:
 
     @property
     def observed(self) -> BoolArray:
-        """Flags (n,) of the places with a reading of its `lead` quantity."""
+        """Flags (n,): True at places with a reading of the probe's quantity `lead`."""
         return self.loop.belief_of(self.lead).observed
 
     @property
@@ -156,7 +157,7 @@ class ProbeState:
 
     @property
     def is_still(self) -> bool:
-        """True if the probe need not move and its localisation sends poses only in motion."""
+        """True if the probe may stand still and its localisation then sends no poses."""
         return self.ingestion.poses_only_in_motion and (
             self.target is None or self.arrival.inside(self.target)
         )
@@ -168,7 +169,7 @@ class ProbeState:
 
     @property
     def position(self) -> tuple[float, float] | None:
-        """Position (x, y) of the newest pose, or else from before a restart [m]; None = unknown."""
+        """Newest position (x, y) [m]; after a restart, the last recorded one; None = unknown."""
         pose = self.ingestion.track.newest or self.ingestion.counted
         return None if pose is None else (pose.x, pose.y)
 
@@ -179,11 +180,11 @@ class ProbeState:
 
     @property
     def remaining_in_all(self) -> Budget:
-        """Remaining budget: readings left in the mission, metres and seconds left to the probe."""
+        """Remaining readings of the mission, and remaining metres and seconds of the probe."""
         return replace(self.own_budget, readings=self.loop.remaining.readings)
 
     def pay(self, cost: Cost, now_ns: int, plan: Plan | None = None) -> None:
-        """Subtract a drive's cost from budget and battery. `plan` = plan of a completed drive."""
+        """Subtract a drive's cost from budget and battery. `plan`: plan of a completed drive."""
         self.own_budget = self.own_budget.minus(cost=cost)
         self.sortie.count(now_ns, self.ingestion.metres)
         if plan is None:
@@ -195,7 +196,10 @@ class ProbeState:
         self.sortie.note_drive(plan, cost, Cost(0.5 * rest.metres, 0.5 * rest.seconds))
 
     def sorties_left(self, owed: Cost) -> Sorties | None:
-        """Return the budget of the later sorties; None = the battery lasts for the mission."""
+        """Return the budgets for later sorties; None = the battery lasts for the mission.
+
+        `owed` is the cost that has not been subtracted from the budget yet.
+        """
         if not self.sortie.limited or self.own_budget.end is None:
             return None
         return Sorties(self.remaining_in_all.minus(cost=owed), self.sortie.fresh())
@@ -245,7 +249,7 @@ class ProbeState:
         return accepted
 
     def forget_messages(self) -> None:
-        """Use or reject the waiting readings, and drop the poses, of a probe that has left."""
+        """After the probe has left, use or reject its waiting readings and drop its poses."""
         self.remember(self.ingestion.stop_waiting())
         self.ingestion.track.clear()
 
@@ -271,7 +275,7 @@ class ProbeState:
         return ProbePosition(self.ingestion.metres, pose, self.ingestion.odometer.memory)
 
     def status(self) -> ProbeStatus:
-        """Return the probe's position and counts of rejected messages for an event."""
+        """Return the probe's position and its counts of rejected messages, for an event."""
         return ProbeStatus(self.whereabouts(), dict(self.ingestion.counts))
 
     def set_out(self, plan: Plan, number: int, now_ns: int) -> None:
@@ -317,7 +321,7 @@ class ProbeState:
         self.send_again = True
 
     def _by(self, place: int, way: Sequence[int]) -> tuple[int, ...]:
-        """Return the waypoints of a way that begins at `place`, starting with `place`."""
+        """Return `place`, followed by the waypoints of a way that begins at `place`."""
         topology = self.loop.topology
         after = corners(topology, topology.positions[place], way)
         return (place, *(p for i, p in enumerate(after) if i or p != place))
@@ -339,7 +343,7 @@ class ProbeState:
             logger.info("%sthe way leads by %s to %s", whose, ", ".join(names[:-1]), names[-1])
 
     def places_ahead(self, count: int) -> tuple[int, ...]:
-        """Return the waypoints up to the plan's `count`-th place; the first is `waypoint`."""
+        """Return the waypoints from the present one to the `count`-th place that the plan chose."""
         waypoints, plan = self.waypoints, self.plan
         if plan is None or not waypoints:
             return waypoints or (() if self.target is None else (self.target,))
@@ -350,9 +354,9 @@ class ProbeState:
     def advance(self) -> int | None:
         """Return the next waypoint if the present waypoint is passed; otherwise None.
 
-        On ground a waypoint is passed when the probe is in its cell and sees the next waypoint. A
-        waypoint is also passed when the probe has arrived and moves away. A road is passed when the
-        fraction `mission.coverage` of its length is driven.
+        On a map with ground, a waypoint is passed when the probe is in the waypoint's cell and the
+        next waypoint is in sight. It is also passed when the probe has arrived and moves away
+        again. A road is passed when the fraction `mission.coverage` of its length is driven.
         """
         there, self.content = self.content, False
         pose, here = self.ingestion.track.newest, self.ingestion.here
@@ -427,7 +431,7 @@ class ProbeState:
         self.since = self._clock() if received is None else received
 
     def pass_by(self, now_ns: int, received: float | None) -> None:
-        """End the stage at the arrival, before its reading."""
+        """End the stage at the arrival, before the reading has come."""
         plan = self.plan
         assert plan is not None
         stage, cost = self.stages.pass_by(plan, now_ns, self.ingestion.metres, probe=self.name)
@@ -443,20 +447,20 @@ class ProbeState:
         self.at = stage.plan.waypoint
 
     def settle_read(self) -> list[Stage]:
-        """Return the passed stages whose readings have arrived, and queue them for recording."""
+        """Return the stages in `passed` that now have a reading, and queue them for recording."""
         read = self.passed.pop_read()
         for stage in read:
             self.stages.settle(stage)
         return read
 
     def settle_all(self) -> None:
-        """Queue all passed stages for recording at the end of the mission."""
+        """At the end of the mission, queue all stages in `passed` for recording."""
         self.settle_read()
         for stage in self.passed.pop_all():
             self.stages.settle(stage)
 
     def miss_passed(self, place: int, now_ns: int) -> None:
-        """Record a missed visit of a passed place."""
+        """Record that no reading of a passed place will come."""
         again = self.loop.miss(place)
         self.journal(VisitMissed(location=place, again=again, passed=True, stamp_ns=now_ns))
         self.sensor.miss(place)
@@ -507,7 +511,7 @@ class ProbeState:
     def remaining_way(self, plan: Plan) -> float:
         """Return the remaining length of a plan's way [m].
 
-        For a probe off this way, return the length of the map's way to the plan's last place.
+        If the probe is off this way, return the length of the shortest way to its last place.
         """
         here = self.standing()
         if here is not None and here not in plan.path:
@@ -598,7 +602,7 @@ class ProbeState:
         return copy
 
     def begin_return(self, plan: Plan, at: int | None, now_ns: int, *, sortie: bool) -> None:
-        """Start the drive to the end place, to change the battery (`sortie`) or end the mission."""
+        """Start the drive to the end place. `sortie` True = the battery will be changed there."""
         self.sortie.due = sortie
         self.journal(
             ReturnBegun(
@@ -655,7 +659,7 @@ class ProbeState:
         return bool((there & allowed(constraint, ways, there.astype(np.int64))).any())
 
     def begin_change(self, now_ns: int) -> str:
-        """Wait for another battery at the end place; return the task for the operator."""
+        """Begin to wait for another battery; return the task for the operator."""
         sortie, name = self.sortie, self.name
         if not sortie.waiting:
             event = SortieChanged(number=sortie.number, over=True, stamp_ns=now_ns, probe=name)

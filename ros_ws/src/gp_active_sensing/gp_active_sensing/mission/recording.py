@@ -58,7 +58,7 @@ class Recorder:
 
     Args:
         run: run directory; None = nothing is written.
-        known: noise-free field of a simulation as a function of the node's clock [s].
+        known: knowledge about the true field of a simulation; empty on a robot.
         unit: unit of the main quantity's readings.
         units: units of the further quantities, by name.
         exports: formats in which the map is written.
@@ -103,7 +103,7 @@ class Recorder:
         self.earlier = 0
         """Number of events that earlier processes wrote to the journal."""
         self.tail: list[Mapping[str, Any]] = []
-        """Newest events of earlier processes, at most `TAIL`."""
+        """The newest `TAIL` events of earlier processes."""
         self._writing = threading.RLock()
         self._unwritten: deque[Mapping[str, Any]] = deque()
         self._forgotten = 0
@@ -312,18 +312,18 @@ class Recorder:
 
     @property
     def _newest_explained(self) -> PlacePredictability:
-        """Return the leave-one-out score in the newest record, even of an earlier process."""
+        """Leave-one-out score in the newest record, perhaps one from an earlier process."""
         figures = self.stages.figures
         return PlacePredictability.of_record(figures[-1] if figures else {})
 
     @property
     def explained_so_far(self) -> float | None:
-        """Leave-one-out R² of the readings after the newest stage; None = unknown."""
+        """Leave-one-out R² of all readings up to the newest stage; None = unknown."""
         return self._newest_explained.share
 
     @property
     def promised_so_far(self) -> float | None:
-        """Error of the map predicted by the model after the newest stage; None = no stage yet."""
+        """Map error that the model predicted after the newest stage; None = no stage yet."""
         value = (self.stages.figures or [{}])[-1].get("promised_error")
         return None if value is None else float(value)
 
@@ -363,8 +363,8 @@ class Recorder:
         """Write all events, summary, map and report of a mission; return a text on problems.
 
         `report` writes the report page of a run directory and returns its path; None = no page.
-        `summary` None = compute the summary. Returns "" without problems or without a run
-        directory.
+        `summary` None = compute the summary. Returns "" if there are no problems
+        or there is no run directory.
         """
         if self.run is None or self._journal is None:
             return ""
@@ -454,7 +454,7 @@ class Recorder:
 
 
 def latencies(mission: Mission) -> dict[str, dict[str, float | int | None]]:
-    """Return statistics of the latencies from reading to belief and from arrival to waypoint."""
+    """Return statistics of the time until a reading is used and until a waypoint is sent."""
     return {
         "reading_to_belief": mission.reading_latency.summary(),
         "arrival_to_waypoint": mission.decisions.latency.summary(),
@@ -462,7 +462,7 @@ def latencies(mission: Mission) -> dict[str, dict[str, float | int | None]]:
 
 
 def _believed(belief: Belief) -> list[str]:
-    """Return texts on the most probable kernel, if there are several, and its length-scale."""
+    """Return texts on the most probable length-scale and, if there are several, its kernel."""
     candidates = zip(belief.hyperparameters, belief.weights, strict=True)
     best = most_probable((h.kernel, h.length_scales, float(w)) for h, w in candidates)
     if best.kernel == NONE:
@@ -492,7 +492,7 @@ class MapFiles:
     """Writer of map files to a run directory.
 
     Args:
-        config: configuration of the mission; it gives the names of mission and field.
+        config: configuration of the mission, with the names of the mission and the quantity.
         formats: names of formats, see `gp_active_sensing.export.FORMATS`.
         units: units of the further quantities, by name.
     """

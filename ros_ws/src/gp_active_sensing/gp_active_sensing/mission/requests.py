@@ -47,8 +47,8 @@ class DecisionRequest:
         decide: True = compute a decision; False = show the belief.
         last: True = the mission is over after this display of the belief.
         pending: waypoints of the other probes, and the places in `passed`.
-        passed: places that a probe has left before their readings came.
-        waiting: places of the other probes that wait for a decision, by the probe's name.
+        passed: places that probes have passed and whose readings have not come yet.
+        waiting: for each other probe that waits for a decision, its name and its place.
         now_ns: time of the request on the node's clock [ns]; None if `decide` is False.
         heading: heading of the probe [rad]; None = unknown.
         carried: names of the quantities that the probe measures; None = all.
@@ -114,7 +114,7 @@ class MissionOutput:
         again: place whose waypoint is published again.
         leg: next waypoint on the way to the target.
         hold: True = the probe must stop.
-        probe: name of the probe of `again`, `leg` and `hold`.
+        probe: name of the probe to which `again`, `leg` and `hold` apply.
         query: places to ask the expert about.
     """
 

@@ -1,8 +1,8 @@
 """Restore a mission from its journal after a kill or a power cut.
 
-Each event is applied with the recorded decision; no finished decision is computed again. An
-unfinished decision is computed again from the readings at the time of its request. A mission with a
-limit in expansions therefore continues as if it had not been interrupted.
+Finished decisions are taken from the journal and not computed again. An unfinished decision is
+computed again from the readings at the time of its request. If the planning limit is given in
+expansions, the mission therefore continues as if it had not been interrupted.
 """
 
 from __future__ import annotations
@@ -417,7 +417,7 @@ class JournalGaps:
         self.found = False
         """True if the journal has a gap."""
         self._readings = 0
-        """Largest number of readings lost since the last decision."""
+        """Upper bound on the number of readings that were lost since the last decision."""
         self._unsettled: set[str] = set()
         """Names of the probes whose drives since the last gap are unknown."""
 
@@ -435,7 +435,7 @@ class JournalGaps:
         )
 
     def settle(self, probe: ProbeState, event: DecisionTaken) -> None:
-        """Set the remaining budget to the budget recorded with a decision after the gap."""
+        """Take over the remaining budget that was recorded with a decision after the gap."""
         mission, loop = self._mission, self._mission.loop
         stage = event.stage
         if stage <= mission.decisions.stage:
@@ -459,14 +459,14 @@ class JournalGaps:
         self._unsettled.discard(probe.name)
 
     def cost(self, probe: ProbeState, cost: Cost, now_ns: int) -> Cost:
-        """Return an upper bound on the cost of a drive and of the lost drives before it."""
+        """Return an upper bound on the cost of a drive, including unrecorded drives before it."""
         if probe.name not in self._unsettled:
             return cost
         owed = probe.stages.owed(now_ns, probe.ingestion.metres)
         return Cost(max(cost.metres, owed.metres), max(cost.seconds, owed.seconds))
 
     def finish(self) -> None:
-        """Subtract the readings lost after the last decision from the budget."""
+        """Reduce the budget by the readings that may have been lost after the last decision."""
         loop, readings = self._mission.loop, self._readings
         if not readings or loop.remaining.readings is None:
             return

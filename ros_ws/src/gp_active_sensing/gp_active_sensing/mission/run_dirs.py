@@ -206,7 +206,7 @@ def _named(path: Path, config: Mapping[str, Any], *, resume: bool) -> tuple[RunD
 
 
 def _created(path: Path, config: Mapping[str, Any]) -> RunDirectory:
-    """Create a run directory, with a copy of the kernels' file of the belief."""
+    """Create a run directory, with a copy of the belief's file of kernels, if it has one."""
     belief = _belief_of(config)
     if belief.model is None:
         with _hint():
@@ -234,7 +234,7 @@ def release(run: RunDirectory | None, *, begun: bool) -> None:
 
 @contextlib.contextmanager
 def _hint() -> Iterator[None]:
-    """Add the parameter's name to the error about a directory in use."""
+    """Name the parameter `run_dir` in the error that the directory is in use."""
     try:
         yield
     except InUse as error:

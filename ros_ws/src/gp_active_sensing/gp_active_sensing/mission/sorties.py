@@ -16,9 +16,9 @@ _MARGIN = 1.5
 _STEP = 0.005
 """Smallest change of the state of charge (0 to 1) that is recorded."""
 _LEARNT = 0.03
-"""Smallest used charge (0 to 1) from which the use of charge per metre is estimated."""
+"""Smallest amount of used charge (0 to 1) from which the use per metre is estimated."""
 _RECENT = 0.1
-"""Used charge (0 to 1) over which the newest use of charge per metre is estimated."""
+"""Amount of used charge (0 to 1) from which the recent use per metre is estimated."""
 _CHARGED = 0.1
 """Smallest rise of the state of charge (0 to 1) that indicates a new or recharged battery."""
 
@@ -46,7 +46,7 @@ class Sortie:
         self._counted: tuple[int, float] | None = None
         self._planned = self._driven = self._rest = Cost(0.0, 0.0)
         self._levels: list[tuple[float, float]] = []
-        """State of charge and odometer [m] of each record since the battery change."""
+        """State of charge and odometer value [m] in each record since the battery change."""
         self._per_metre = 1.0 / whole.metres if whole.metres else 0.0
         """Use of charge per metre; 0 = unknown."""
 
@@ -56,11 +56,11 @@ class Sortie:
         return self.whole != Budget() or not math.isnan(self.level)
 
     def begin(self, now_ns: int, metres: float) -> None:
-        """Start counting at a time and an odometer, unless counting has started."""
+        """Start the counting at a time and an odometer value [m], unless it has started already."""
         self._counted = self._counted or (now_ns, metres)
 
     def count(self, now_ns: int, metres: float) -> None:
-        """Subtract the distance and time since the last call from the range."""
+        """Reduce the range by the distance and the time since the last call."""
         if self._counted is not None:
             then_ns, then = self._counted
             passed = Cost(max(0.0, metres - then), max(0.0, 1e-9 * (now_ns - then_ns)))
@@ -84,12 +84,16 @@ class Sortie:
         )
 
     def fresh(self) -> Budget:
-        """Return the budget with a full battery, in planned metres and seconds."""
+        """Return the metres and seconds that may be planned with a full battery."""
         charge = (1.0 - self._reserve) / self._per_metre if self._per_metre else math.inf
         return self._stretched(self.whole, math.inf if math.isnan(self.level) else charge)
 
     def _stretched(self, left: Budget, charge: float) -> Budget:
-        """Convert a remaining budget to planned metres and seconds, at most the range `charge`."""
+        """Return the metres and seconds that may be planned with a remaining budget.
+
+        `charge` is the range that the battery's charge allows [m]. The result is below the budget
+        if drives have exceeded their plans.
+        """
         if math.isfinite(charge):
             left = least_of(Budget(metres=charge), left)
         metres = _ratio(self._driven.metres, self._planned.metres - self._rest.metres)
@@ -102,7 +106,7 @@ class Sortie:
 
     @property
     def _by_charge(self) -> float:
-        """Range with the charge above the reserve [m]; inf = unknown."""
+        """Range until the charge falls to the reserve [m]; inf = unknown."""
         if not self._levels or not self._per_metre:
             return math.inf
         level, then = self._levels[-1]
@@ -110,11 +114,11 @@ class Sortie:
         return max(0.0, level - self._reserve) / self._per_metre - since
 
     def is_news(self, level: float) -> bool:
-        """Return whether a charge differs from the last record by `_STEP` or more."""
+        """Return whether a state of charge differs from the last record by `_STEP` or more."""
         return math.isfinite(level) and not abs(level - self.level) < _STEP
 
     def note_level(self, level: float, metres: float) -> None:
-        """Record the state of charge at an odometer [m]; estimate the use of charge per metre."""
+        """Record the state of charge at an odometer value [m]; estimate the use per metre."""
         if self._levels and level > self._levels[-1][0] + _CHARGED:
             self._levels = []
         self.level = level

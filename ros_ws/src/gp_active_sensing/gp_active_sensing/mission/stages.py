@@ -77,7 +77,7 @@ class StageLog:
     def pass_by(
         self, plan: Plan, now_ns: int, metres: float, *, probe: str = "", cost: Cost | None = None
     ) -> tuple[Stage, Cost]:
-        """End the stage at the arrival, before its reading; return the stage and its cost.
+        """End the stage at the arrival, before the reading has come; return it and its cost.
 
         The caller calls `settle` when the reading has come. For the arguments see `complete`.
         """
@@ -89,7 +89,7 @@ class StageLog:
         return Stage(self.number, plan, None, self.driven, now_ns, probe=probe), cost
 
     def settle(self, stage: Stage) -> None:
-        """Add a stage to the unrecorded stages."""
+        """Queue an ended stage for recording."""
         self._unrecorded.append(stage)
 
     def drop(self) -> None:
@@ -122,7 +122,7 @@ class StageLog:
         return Cost(max(0.0, metres - then_metres), max(0.0, 1e-9 * (now_ns - then_ns)))
 
     def skip_drive(self, now_ns: int, metres: float) -> None:
-        """Exclude the time and distance since the last call of `charge` from the cost."""
+        """Do not charge the time and the distance since the last call of `charge`."""
         self._charged = None if self.target is None else (now_ns, metres)
 
     @property

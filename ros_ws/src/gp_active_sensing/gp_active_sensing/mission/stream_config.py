@@ -28,15 +28,15 @@ TWISTS = {
 }
 """Nested field names of the linear velocity, by message type."""
 LEAST_MAX_RATE = 2000.0
-"""Lower bound on the limit of a stream's message rate [Hz]."""
+"""Smallest value of the limit on a stream's message rate [Hz]."""
 MOST_BYTES = {"reading": 1_048_576, "pose": 65_536, "answer": 1_048_576}
 """Largest size of a message that is decoded [bytes], by kind of stream."""
 MOST_ANSWERS = 100.0
-"""Largest rate of an expert's answers that are used [Hz]."""
+"""Largest rate at which an expert's answers are used [Hz]."""
 _DEGREE = 111_320.0
 """Approximate length of one degree of latitude [m]."""
 _FASTER = 10.0
-"""Limit of a stream's message rate as a multiple of its expected rate."""
+"""Limit on a stream's message rate, as a multiple of the stream's expected rate."""
 
 
 def topic_param(name: str, more: str = "") -> Any:
@@ -306,7 +306,7 @@ class PoseConfig(StreamConfig):
 
     @property
     def latched(self) -> bool:
-        """True if poses come only in motion, as from AMCL; a pose is valid until the next pose."""
+        """True if poses come only in motion (AMCL), so that each is valid until the next one."""
         return self.type.endswith("/PoseWithCovarianceStamped")
 
     def origin(self, of_map: tuple[float, float] | None) -> tuple[float, ...] | None:
@@ -360,6 +360,6 @@ def most_per_second(stream: ReadingConfig | PoseConfig) -> float:
 
 
 WAITING_SECONDS = 2.0
-"""Capacity of the queue of readings without a pose, in seconds at the largest used rate."""
+"""Time for which the queue of readings without a pose has room at the largest used rate [s]."""
 KEPT_SECONDS = 2.0
-"""Capacity of the store of gated readings, in seconds at the largest used rate."""
+"""Time for which the store of gated readings has room at the largest used rate [s]."""
