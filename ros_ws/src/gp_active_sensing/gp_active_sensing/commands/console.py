@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 Show = Callable[[Mapping[str, Any]], None]
 ShowHome = Callable[["Plan", str], None]
+Begin = Callable[[str, int], Callable[[int], None]]
 
 WIDTH = 120
 """Largest number of characters in the line of a stage."""
@@ -60,7 +61,7 @@ def stage_line(record: Mapping[str, Any], scenario: Scenario) -> str:
     line is left out.
     """
     used = [
-        f"{_amount(done, total)}/{total:.0f} {unit}"
+        f"{done:>{len(f'{total:.0f}')}.0f}/{total:.0f} {unit}"
         for done, total, unit in _used(record, scenario)
     ]
     whose = [str(record["probe"])] if record.get("probe") else []
@@ -100,10 +101,6 @@ def _used(record: Mapping[str, Any], scenario: Scenario) -> list[tuple[float, fl
         (record.get("driven_seconds", 0.0), budget.seconds, "s"),
     )
     return [(done, total, unit) for done, total, unit in limits if total is not None]
-
-
-def _amount(done: float, total: float) -> str:
-    return f"{done:>{len(f'{total:.0f}')}.0f}"
 
 
 def _value(value: float, noise_std: float) -> str:
@@ -288,36 +285,29 @@ _HEADS = {
 }
 
 
-class ReplayDisplay:
-    """Display of a replay: one line per stage record, and a progress bar on a terminal."""
+@contextmanager
+def show_replay(console: Console) -> Iterator[tuple[Begin, Show]]:
+    """Yield functions that begin the display of a replay, and that show the record of a stage.
 
-    def __init__(self, console: Console) -> None:
-        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+    The first function takes the kind of the replay and the number of messages. It returns a
+    callback for the number of messages read so far.
+    """
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
-        columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
-        self._progress = Progress(*columns, console=console, disable=not console.is_terminal)
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
 
-    def __enter__(self) -> ReplayDisplay:
-        self._progress.start()
-        return self
+        def echo(text: str) -> None:
+            progress.console.out(one_line(text), highlight=False)
 
-    def __exit__(self, *error: object) -> None:
-        self._progress.stop()
+        def begin(mode: str, total: int) -> Callable[[int], None]:
+            if mode in _HEADS:
+                echo(_HEADS[mode])
+                echo(f"{'stage':>5}  {'planner':<14}{'nat':>8}  {'probe':<14}{'nat':>8}  reading")
+            task = progress.add_task("replaying", total=total)
+            return lambda read: progress.update(task, completed=read)
 
-    def begin(self, mode: str, total: int) -> Callable[[int], None]:
-        """Show the kind of the replay; return a callback for the number of messages read so far."""
-        if mode in _HEADS:
-            self._echo(_HEADS[mode])
-            self._echo(f"{'stage':>5}  {'planner':<14}{'nat':>8}  {'probe':<14}{'nat':>8}  reading")
-        task = self._progress.add_task("replaying", total=total)
-        return lambda read: self._progress.update(task, completed=read)
-
-    def record(self, record: Mapping[str, Any]) -> None:
-        """Show the record of a stage."""
-        self._echo(_decision_line(record))
-
-    def _echo(self, text: str) -> None:
-        self._progress.console.out(one_line(text), highlight=False)
+        yield begin, lambda record: echo(_decision_line(record))
 
 
 def _decision_line(record: Mapping[str, Any]) -> str:

@@ -206,7 +206,7 @@ def replay(
 
     from rich.console import Console
 
-    from gp_active_sensing.commands.console import ReplayDisplay, end_lines
+    from gp_active_sensing.commands.console import end_lines, show_replay
     from gp_active_sensing.records.run_directory import RunDirectory
     from gp_active_sensing.replay.options import ReplayOptions
     from gp_active_sensing.replay.run import replay_bag
@@ -219,17 +219,16 @@ def replay(
         named.append(f"reading.variance_field={reading_variance_field}")
     now = datetime.now(timezone.utc)
     directory = out or unused(Path("runs") / f"replay-{bag.stem or 'bag'}-{now:%Y%m%dT%H%M%SZ}")
-    showing = ReplayDisplay(Console(quiet=as_json, soft_wrap=True))
     try:
-        with showing:
+        with show_replay(Console(quiet=as_json, soft_wrap=True)) as (begin, show):
             done = replay_bag(
                 bag,
                 directory,
                 ReplayOptions(overrides=(*named, *overrides), **given),
                 salvage=salvage,
                 belief_only=belief_only,
-                show=showing.record,
-                begin=showing.begin,
+                show=show,
+                begin=begin,
             )
     except KeyboardInterrupt:
         msg = f"interrupted; what was replayed so far is in {directory}"
