@@ -23,11 +23,12 @@ FEWEST = 10
 `not_seen` divides a map into the same number of parts."""
 _TINY = 1e-300
 _EXACT = 1e-9
-"""Relative variance below which a squared error counts as a constant."""
+"""Smallest variance of the map's squared error, relative to the square of its mean."""
 _MOST = 200
-"""Largest number of places in the covariance matrix of errors, chosen evenly over the map."""
+"""Largest number of places in the covariance matrix of errors. They are an even selection."""
 _LITTLE = 1e-4
-"""Posterior weight of a candidate λ below which its errors count as fully dependent."""
+"""Smallest posterior weight of a candidate λ for which the dependence of errors is computed. The
+errors of less probable candidates count as fully dependent."""
 _FACTORS = 128
 """Number of equally probable values of the unknown variance factor in `assurance`."""
 
@@ -38,7 +39,8 @@ def met(aim: Aim, belief: Belief, topology: Topology, closed: Collection[int] = 
     The map error that the belief expects must not exceed `aim.error`. The probability that the
     actual error is at most `aim.error` must be at least `SURE` (see `assurance`). If the scale of
     the variances is unknown, at least `FEWEST` places and each part of the map must have readings
-    (see `not_seen`). Otherwise any field may look flat after a few readings.
+    (see `not_seen`). This condition is necessary, because any field may look flat after a few
+    readings.
     """
     few = int(np.count_nonzero(belief.readings)) < FEWEST
     if (few and not belief.scale_known) or not_seen(belief, topology, closed):
@@ -87,8 +89,8 @@ def assurance(belief: Belief, weights: FloatArray, error: float, of: str = MEAN)
         Var[X] = 2 c^2 \operatorname{tr}(W C W C) + 4 c\, \delta^T W C W \delta .
 
     X is approximated by a gamma distribution with this mean and this variance [Satterthwaite1946].
-    The probability of :math:`X \le` `error`² is averaged over λ and c. λ has the weights of the
-    belief. The distribution of c is :math:`Q_\lambda / c \sim \chi^2_\nu` (see
+    The probability of :math:`X \le` `error`² is averaged over λ and c. The candidates λ have
+    the weights of the belief. The distribution of c is :math:`Q_\lambda / c \sim \chi^2_\nu` (see
     `prior.integrate_scale`).
 
     With `WORST`, return the probability that no place has an expected squared error above `error`².
@@ -110,7 +112,8 @@ class AimForecast:
 
     Under each candidate λ and variance factor c (see `assurance`), the squared error is assumed to
     be proportional to the mean variance of the map. The same is assumed for the squared differences
-    between the candidates' means. The forecast keeps the current weights of λ and c.
+    between the candidates' means. The weights of λ and c are assumed to stay
+    as they are.
 
     Args:
         aim: largest error of the map.
@@ -177,9 +180,10 @@ class AimForecast:
 
     @cached_property
     def _alike(self) -> tuple[FloatArray, FloatArray]:
-        """Return (L',) dependences of errors: ``tr(WCWC) / tr(WC)²``, ``δᵀWCWδ / (tr(WC) δᵀWδ)``.
+        """Return two measures (L',) of the dependence between the errors at different places.
 
-        Each ranges from 0 (independent errors at the places) to 1 (fully dependent errors).
+        With W, C and δ as in `assurance`, they are ``tr(WCWC) / tr(WC)²`` and
+        ``δᵀWCWδ / (tr(WC) δᵀWδ)``. Both range from 0 (independent) to 1 (fully dependent).
         """
         count = len(self._counted)
         some = np.unique(np.linspace(0, count - 1, min(count, _MOST)).round().astype(np.int64))
@@ -212,6 +216,6 @@ def _unit(vector: FloatArray) -> FloatArray:
 
 
 def parts_that_count(topology: Topology, count: int) -> list[IntArray]:
-    """Return the places with a weight above 0 in at most `count` groups of nearby places."""
+    """Divide the places with a weight above 0 into at most `count` groups of nearby places."""
     counted = np.flatnonzero(topology.weights > 0.0)
     return nearby_groups(topology.points, counted, min(count, len(counted)))

@@ -18,7 +18,8 @@ from gp_active_sensing.types import FloatArray
 _CLIPPED = 3.0
 """Largest absolute value in a standardised column; larger values are clipped."""
 _RARE = 0.02
-"""Smallest fraction of places with a value 0, and with a value 1, in a column of zeros and ones."""
+"""Smallest fraction of places at which a column of zeros and ones must be 1. A column that marks
+places with a known value must also be 0 at this fraction of places."""
 _LEVELS = 12
 """Largest number of columns for one categorical attribute."""
 
@@ -43,8 +44,8 @@ class Attributes:
     ) -> Attributes:
         """Return the attributes of n places as columns; leave out attributes without variation.
 
-        Numbers are (n,), NaN without a value. A numerical attribute without values at some places
-        gets a second column: 1 at the places with a value, and 0 elsewhere.
+        Numbers are (n,), NaN without a value. If a numerical attribute has no value at some places,
+        it gets a second column: 1 at the places with a value, and 0 elsewhere.
         """
         made = {name: _of_numbers(values) for name, values in numbers.items()}
         made |= {name: _of_categories(words) for name, words in (categories or {}).items()}
@@ -55,7 +56,7 @@ class Attributes:
         return cls(tuple(found), table, owners)
 
     def only(self, names: Sequence[str]) -> Attributes:
-        """Return a selection of the attributes by name.
+        """Return the attributes that have these names.
 
         Raises:
             ConfigError: unknown name.
@@ -75,9 +76,9 @@ class Attributes:
         )
 
     def weighted(self) -> FloatArray:
-        """Return (n, q) scaled columns; the squares of a row sum to 1 on average.
+        """Return the (n, q) columns, scaled so that the squares of a row sum to 1 on average.
 
-        Each attribute contributes equally to the sum, independent of its number of columns.
+        Each attribute contributes equally to this sum, whatever its number of columns.
         """
         sizes = Counter(self.owners)
         weights = [1.0 / math.sqrt(len(self.names) * sizes[owner]) for owner in self.owners]
@@ -87,8 +88,8 @@ class Attributes:
 def attributes_of(topology: Topology) -> Attributes:
     """Return the attributes of the places of a map.
 
-    Without roads, the attributes are the additional numbers of the places. With roads, the
-    attributes are the class and the numbers of each segment, such as length, lanes and speed limit.
+    On a map without roads, the attributes are `topology.numbers`. On a map with roads, they are the
+    class and the numbers of each segment, such as length, lanes and speed limit.
     """
     if not isinstance(topology, Roads):
         return Attributes.of(topology.n, topology.numbers)

@@ -52,7 +52,7 @@ logger = logging.getLogger(__name__)
 FEWEST = 10
 """Smallest number of observed places at which the readings select a transform."""
 _AGAIN = 1.25
-"""Growth factor of the number of observed places at which a transform is selected again."""
+"""Factor by which the number of observed places grows until a transform is selected again."""
 _ROUNDING = 1e-9
 """Relative standard deviation below which readings count as equal."""
 _CLEAR = 5.0
@@ -64,7 +64,7 @@ _CHUNK = 1 << 16
 _LARGE = 2000
 """Largest number of places of a map for which ``C⁻¹ K_D*`` of all places is cached."""
 _UNLIKELY = 1e-6
-"""Total weight of the improbable candidates λ that are left out on maps above `_LARGE` places."""
+"""Largest total weight of the candidates λ that are left out on maps above `_LARGE` places."""
 _BLOCK = 4_000_000
 """Largest number of array entries for a block of places on maps above `_LARGE` places."""
 _LARGEST = 1e100
@@ -94,8 +94,9 @@ class Belief:
         covariance: prior covariance between locations under each λ.
         mean: prior mean of the field.
         weights: (L,) prior belief b(λ); None = uniform.
-        transform: transform of readings before conditioning. None = selected by the readings (see
-            `adapt`) for an unknown scale, a vague mean and no drift; otherwise None = identity.
+        transform: transform of readings before conditioning. If the scale is unknown, the mean
+            vague and the field constant, None = the readings select the transform (see `adapt`).
+            Otherwise, None = identity.
         scale_known: False if covariance and noise are known up to a common factor only. The factor
             is integrated out for each λ (`prior.integrate_scale`). The mean must be known or vague.
         noise_known: False if the candidates' noise is a guess. Repeated readings of a place then
@@ -254,7 +255,7 @@ class Belief:
     def among(
         self, covariance: LocationCovariance, weights: FloatArray, grid: CandidateGrid | None
     ) -> Belief:
-        """Return a belief without readings over other candidates λ, with the same settings.
+        """Return a belief with the same settings and other candidates λ, but without readings.
 
         `weights` (L,) are the prior weights of the candidates in `covariance`. `grid` describes
         candidates that adapt to the readings; None = fixed candidates.
@@ -274,7 +275,7 @@ class Belief:
         return found
 
     def place_at(self, points: FloatArray, names: Sequence[str] = ()) -> None:
-        """Set the positions of the places, for readings at a distance from a place's point.
+        """Set the positions of the places, to which the distances `off` of readings refer.
 
         Args:
             points: (n, 2) positions, or (n, 3) with heights [m].
@@ -283,7 +284,7 @@ class Belief:
         self._data.steepness = Steepness(points, names)
 
     def move_to(self, fresh: Belief, *, others: bool = False) -> None:
-        """Extend the belief to the places of `fresh`, in which the existing places come first.
+        """Extend the belief to the places of `fresh`, which begin with the existing places.
 
         Readings and adapted candidates λ are kept; `amplitude_slopes` are removed. The next query
         recomputes the Cholesky factors.
@@ -353,8 +354,8 @@ class Belief:
                 unknown; None = σ_n²(λ).
             seconds: time of the reading [s], which advances the clock; no effect without drift.
             expert: True for an expert's answer, which leaves its place unobserved.
-            off: distance of the reading from the place's point [m]; None = no distance. The field's
-                variance over this distance is added to a given `noise_variance`.
+            off: distance of the reading from the place's point [m]; None = no distance. A given
+                `noise_variance` grows by the variance of the field's change over this distance.
 
         Raises:
             ReadingError: the value is not finite, too large or outside the transform's domain, or
@@ -504,7 +505,7 @@ class Belief:
         return PlacedReading(reading, reading.location, *checked)
 
     def _without_scale(self, value: float, noise_variance: float | None) -> float | None:
-        """Centre a vague mean on the first reading; return the reading's usable noise variance."""
+        """Centre a vague mean on the first reading; return the noise variance to use."""
         if not self._data.begun and self.mean.basis.shape[1]:
             self._data.centre_mean(value)
         if noise_variance is None or self._ageing is None:
@@ -538,10 +539,10 @@ class Belief:
         r"""Select the identity or a logarithm by the evidence of the readings.
 
         For :math:`y = \log(z + c)` the density of the readings is the density of y times
-        :math:`\prod_i 1 / (z_i + c)`. If all readings are above 0, the options are the identity,
-        the logarithm with offset c = 0, and the logarithms with two offsets. For these, -c lies one
-        or three standard deviations below the smallest reading, and c must be positive. Otherwise
-        the only option is the identity.
+        :math:`\prod_i 1 / (z_i + c)`. If some readings are not above 0, the only option is
+        the identity. Otherwise, the options are the identity, the logarithm with offset c = 0, and
+        two more logarithms if their c is positive. Their -c lies one or three standard deviations
+        below the smallest reading.
         """
         left, self._left = self._left, ""
         places = int(np.count_nonzero(self.visited))
@@ -573,7 +574,7 @@ class Belief:
     def _evidence_of(self, transform: Transform) -> float:
         """Return the log-evidence of the mixture of all initial candidates, under a transform.
 
-        Adapted candidates would favour the current transform.
+        Adapted candidates are not used, because they would favour the current transform.
         """
         covariance, prior = self._every
         data = self._data.copy()
@@ -925,8 +926,8 @@ class Belief:
     def scale_factors(self, count: int) -> FloatArray:
         """Return `count` equally probable values of the factor c of all variances.
 
-        The values are relative to the expectation of c and follow from ``Q / c ~ χ²_ν``. The result
-        is [1] with a known scale, and empty for ν < 1.
+        The values are relative to the expectation of c and follow from ``Q / c ~ χ²_ν`` (see
+        `integrate_scale`). The result is [1] with a known scale, and empty for ν < 1.
         """
         freedom = self._updated.freedom
         if math.isinf(freedom):
@@ -947,9 +948,10 @@ class Belief:
         return promise_of(self.mixture() if found is None else found, weights)
 
     def floor(self, weights: FloatArray) -> PromiseBound | None:
-        """Return a lower bound of the promised error over all choices of equally many places.
+        """Return a lower bound of the promised error for any choice of as many observed places.
 
-        None above `MOST_PLACES` places, with drift or a logarithm, or before it is `settled`.
+        The result is None for a map of more than `MOST_PLACES` places, with drift, after a
+        logarithm, or while the belief is not `settled`.
         """
         if self.n > MOST_PLACES or self._ageing is not None or self.transform is not IDENTITY:
             return None
@@ -958,8 +960,8 @@ class Belief:
     def leave_one_out(self) -> LeaveOneOut | None:
         """Return predictions of each observed place from the readings of all other places.
 
-        All predictions use the current candidates λ. O(L |D|³). None without readings, or with
-        drift.
+        All predictions use the current candidates λ. O(L |D|³). The result is None without readings
+        or with drift.
         """
         if self._ageing is not None or not self._data.begun:
             return None
@@ -977,7 +979,7 @@ class Belief:
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return means (L, m), ``W = C⁻¹ K_D*`` (L, R, m) and ``H* - Wᵀ U`` (L, m, q).
 
-        `which` (W,) restricts the candidates λ. `W` may be given if it was computed before.
+        `which` restricts the candidates λ. Pass the array `W` if it has already been computed.
         """
         data = self._updated
         some = slice(None) if which is None else which

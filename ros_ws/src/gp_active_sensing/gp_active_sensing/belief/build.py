@@ -57,14 +57,17 @@ if TYPE_CHECKING:
     from gp_active_sensing.belief.graph_covariance import Spectrum
 
 Suggested: TypeAlias = Callable[[int, Sequence[float]], tuple[LengthScaleGrid, ...]]
-"""Function of a number of length-scales and ratios of axes; it returns one grid for each ratio."""
+"""Function that suggests length-scales. Its arguments are their number and the candidate ratios of
+axes. It returns one grid for each ratio."""
 
 logger = logging.getLogger(__name__)
 
 POINTS, SCALES = 6, 4
-"""Number of length-scales from the map over all kernels, and smallest number for each kernel."""
+"""Number of length-scales that all kernels together get from the map, and smallest number for each
+kernel."""
 _ODD = 3.0
-"""Largest factor between configured length-scales and the map's range without a warning."""
+"""Largest factor by which all configured length-scales may be above or below the length-scales that
+fit the map. Beyond this factor, a warning is logged."""
 
 
 def belief_on(
@@ -159,7 +162,8 @@ def build_belief(
     Args:
         config: prior knowledge.
         features: (n, p) inputs of the covariance.
-        names: (p,) names of the features, for length-scales from the map; None = coordinates.
+        names: (p,) names of the features, from which length-scales are derived; None = the features
+            are coordinates.
         links: links between places, for a graph kernel.
         trend: (n, q) columns of a linear mean; None = the features.
         places: (n,) names of the places, for a history of readings.
@@ -247,10 +251,10 @@ def _pairs(
     grids: Sequence[LengthScaleGrid],
     parts: tuple[HyperParameters, ...],
 ) -> list[tuple[LengthScaleGrid, tuple[HyperParameters, ...]]]:
-    """Return the length-scales and the variance components of each grid of a kernel.
+    """Return a pair of length-scales and variance components for each grid of a kernel.
 
-    A kernel with an unknown amplitude gets a second grid with a long-range component. A field with
-    drift and a map with several ratios of axes have no second grid.
+    A kernel with an unknown amplitude gets a second grid with a long-range component, unless the
+    field has drift or the map has several candidate ratios of axes.
     """
     known = kernel == NONE or config.signal_std is not None or config.drift.changing
     if known or len(grids) > 1:
@@ -323,8 +327,8 @@ def covariance_family(
 ) -> tuple[CovarianceFamily, Suggested]:
     """Return a function that builds a covariance, and a function that suggests length-scales.
 
-    The second function returns one grid for each ratio of axes, or one grid without ratios. It
-    raises ValueError for features that are not finite.
+    The second function returns one grid for each candidate ratio of axes; without ratios, it
+    returns one grid. It raises ValueError for features that are not finite.
 
     Args:
         name: name of the kernel.
@@ -334,7 +338,7 @@ def covariance_family(
         attributes: (n, q) columns on which the mean may depend linearly; None = no columns.
 
     Raises:
-        ValueError: a graph kernel has no links, or `name` is the kernel from a history of readings.
+        ValueError: a graph kernel has no links, or `name` is `EMPIRICAL`, the kernel of a history.
     """
     if name == EMPIRICAL:
         msg = "kernel: empirical is a history of readings, it has no length-scale to be found"

@@ -13,7 +13,8 @@ from gp_active_sensing.types import FloatArray, IntArray, Off
 
 _LOG_2PI = math.log(2.0 * math.pi)
 _ROUNDING = 1e-14
-"""Relative precision below which a place counts as empty after the removal of a reading."""
+"""Largest weight of a place that counts as empty after the removal of a reading, relative to its
+weight before. The weight is the number or the precision of its readings."""
 _NO_STAYS = np.empty((0, 4))
 
 
@@ -46,7 +47,7 @@ class CollapsedReadings:
         self._plain = np.zeros((3, n))  # count, mean, centred sum of squares
         self._known = np.zeros((4, n))  # precision, mean, weighted sum of squares, Σ log σ_i²
         self._stays: dict[int, FloatArray] = {}
-        """(s, 4) averages over stays for each place: value, variance, horizontal and vertical
+        """For each place, (s, 4) averages over stays: value, variance, and horizontal and vertical
         distance from the place's point [m]. Copies share these arrays, which are never modified."""
 
     def copy(self) -> CollapsedReadings:
@@ -65,7 +66,8 @@ class CollapsedReadings:
             place: place of the reading.
             value: reading after the belief's transform.
             variance: noise variance of the reading; None = the belief's noise.
-            off: distance from the place's point [m], for an average over a stay with a `variance`.
+            off: distance of an average over a stay from the place's point [m]. It has no effect
+                without a `variance`.
         """
         self.count[place] += 1
         if off is not None and variance is not None:
@@ -85,7 +87,7 @@ class CollapsedReadings:
     def remove(
         self, place: int, value: float, variance: float | None, off: Off | None = None
     ) -> None:
-        """Remove one added reading in O(1), without rounding if the place has no other reading."""
+        """Remove one added reading in O(1); exact if the place has no other reading."""
         self.count[place] -= 1
         if off is not None and variance is not None:
             stays = self._stays.pop(place)
@@ -114,7 +116,7 @@ class CollapsedReadings:
         self._known = np.concatenate([self._known, np.zeros((4, more))], axis=1)
 
     def merged(self, order: IntArray, begins: IntArray) -> CollapsedReadings:
-        """Return statistics in which each group of places is one place.
+        """Return statistics in which each group of places is merged into one place.
 
         Args:
             order: (k,) places, group by group.
@@ -189,9 +191,9 @@ class CollapsedReadings:
         Args:
             places: (k,) observed places.
             noise_variance: (L,) σ_n²(λ) of readings without a variance of their own.
-            unit: (L,) estimated factor of the covariance, which divides the readings' own
-                variances; None = known scale. With a factor, the belief's noise is added once to
-                the average of these readings.
+            unit: (L,) estimated scale of the covariance; None = known scale. The readings' own
+                variances are divided by this scale, and the belief's noise is added once to the
+                average of the readings with their own variance.
             stays: additional uncertainty of averages over a stay; None = no such uncertainty.
 
         Returns:
@@ -218,7 +220,7 @@ class CollapsedReadings:
     def _collapse_on_top(
         self, places: IntArray, noise_variance: FloatArray, unit: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return the results of `collapse`, adding the belief's noise to own variances."""
+        """Return the results of `collapse` without stays, for an unknown scale."""
         n0, m0, s0 = self._plain[:, places]
         p1, m1, s1, logs = self._known[:, places]
         noise = noise_variance[:, None]
@@ -284,7 +286,7 @@ class CollapsedReadings:
         return precision, mean, log_within, squares
 
     def averages(self, places: IntArray) -> FloatArray:
-        """Return the (k,) unweighted average of the readings of observed places."""
+        """Return for each of k observed places the unweighted average of its readings."""
         stays = [self._stays.get(place, _NO_STAYS) for place in places.tolist()]
         n2 = np.array([len(stay) for stay in stays])
         total = np.array([stay[:, 0].sum() for stay in stays])

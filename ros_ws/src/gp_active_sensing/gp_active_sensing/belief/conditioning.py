@@ -32,7 +32,8 @@ logger = logging.getLogger(__name__)
 
 _LOG_2PI = math.log(2.0 * math.pi)
 _TAIL = 4
-"""Number of last rows that an update may recompute; places of earlier rows get a second row."""
+"""Number of last rows that are recomputed when a place is read again. A place with an earlier row
+gets a second row instead."""
 _REPUBLISHED = (
     "a reading of place %d equals the previous one to the last digit: such readings count once "
     "(logged once)"
@@ -44,9 +45,11 @@ _NO_UNIT = 1e100
 _LEAST_NOISE = 1e-8
 """Smallest noise variance estimated from repeated readings, relative to the field's variance."""
 _NEGLIGIBLE = 1e-13
-"""Relative precision below which additional readings of a place count as rounding."""
+"""Smallest precision of a second row, relative to the precision of its place. A smaller difference
+is a rounding error."""
 _EXACT = 1e-6
-"""Smallest relative precision of a second row for a place with an amended reading."""
+"""Smallest precision of a second row for a place with an amended reading, relative to the precision
+of the place."""
 
 
 class _Present(NamedTuple):
@@ -86,10 +89,10 @@ class Conditioning:
 
     .. math:: N(z; f, v)^{w} \propto N(z; f, v / w),
 
-    so a reading with w = 0 affects neither the evidence of λ nor the scale. (The density
-    ``N(z; f, v/w)`` of old readings would favour the λ with the least noise.) An update at a later
-    time costs O(L |D|³ + L |D|² n). Ageing by a window needs no update until a reading leaves the
-    window.
+    so a reading with w = 0 affects neither the evidence of λ nor the scale. (With the density
+    ``N(z; f, v/w)`` instead, old readings would favour the λ with the least noise.) An update at a
+    later time costs O(L |D|³ + L |D|² n). Ageing by a window needs no update until a reading leaves
+    the window.
 
     Args:
         covariance: prior covariance between locations under each λ.
@@ -104,13 +107,13 @@ class Conditioning:
     Attributes:
         basis: (n, q) basis of the prior mean, in units of its coefficients' standard deviation.
         order: slots (places, without ageing) with a reading, in the order of their first readings.
-        noise: (L,) noise variance σ_n²(λ) of the candidates, for readings without a variance.
+        noise: (L,) noise variance σ_n²(λ) of readings without a variance of their own.
         noise_estimate: (L,) `noise`, corrected by repeated readings of places.
         floored_noise: (L,) `noise_estimate`, at least `factor.LEAST_NOISE` of the field's variance.
         factor: Cholesky factors of the covariance of the readings.
         log_evidence: (L,) ``log p(z_D | λ)``.
         rest: (L,) term of `log_evidence` that does not depend on the values, at a scale of 1.
-        quadratic: (L,) -2 times the term that depends on the values, at a scale of 1.
+        quadratic: (L,) -2 times the other term, which depends on the values, at a scale of 1.
         scales: (L,) scale of the variances; 1 if the scale is known.
         freedom: degrees of freedom ν of an unknown scale (see `integrate_scale`); inf if known.
         coefficients: (L, q) posterior mean of the prior mean's coefficients.
@@ -134,7 +137,7 @@ class Conditioning:
         self.transform = IDENTITY
         """Transform of added readings; the Gaussian processes use transformed values."""
         self._seen: CollapsedReadings | None = None
-        """Readings after the transform; None = not computed."""
+        """Statistics of the readings after the transform; None = not computed."""
         self._first = 0.0
         self.scales: FloatArray = np.ones(len(covariance.hyperparameters))
         self.ageing = ageing
@@ -156,13 +159,13 @@ class Conditioning:
         self.republished = 0
         """Number of readings that repeated the previous reading of their place."""
         self._newest: dict[int, tuple[float, float | None, float, int]] = {}
-        """Latest reading of each place: value, variance, time [s] and number of repetitions."""
+        """Latest reading of each place: value, variance, time [s] and how often it was repeated."""
         self._counting = b""
-        """Slots that affected the last update, with ageing."""
+        """With ageing: mask of the slots that affected the last update, as bytes."""
         self._made = -math.inf
-        """Time of the last update, with ageing [s]."""
+        """With ageing: time of the last update [s]."""
         self._all = np.zeros(3)
-        """Number, mean and centred sum of squares of all readings since the start, with ageing."""
+        """With ageing: number, mean and centred sum of squares of all readings since the start."""
         self.begin(covariance)
         self._present = self._at_present(np.zeros(0, dtype=np.int64)) if self._ages else None
         self._reset_summary()
@@ -199,7 +202,7 @@ class Conditioning:
         self._everywhere = PredictionCache(covariance.n)
         self._stale = dict.fromkeys(self.order)
         self._amended: set[int] = set()
-        """Stale slots whose rows include a replaced reading."""
+        """Slots whose rows include a replaced reading and have not been updated yet."""
         self.scales = np.ones(len(candidates))
         self._unit = None
         self._least = None
@@ -243,7 +246,7 @@ class Conditioning:
 
     @property
     def places(self) -> CollapsedReadings:
-        """Statistics of the readings by place, or by slot of time with ageing."""
+        """Statistics of the readings of each place; with ageing, of each slot (place and time)."""
         if self._history is not None:
             return self._history.stats
         if self.transform is IDENTITY:
@@ -263,8 +266,9 @@ class Conditioning:
     def log_jacobian(self) -> float:
         """Term that makes the evidence of different transforms comparable [nat].
 
-        It is the log-Jacobian of the transform at the places' averages. Each coefficient of a vague
-        mean subtracts the logarithm of the transformed averages' standard deviation.
+        It is the log-Jacobian of the transform at the places' averages. For each
+        coefficient of a vague mean, the logarithm of the transformed averages' standard deviation
+        is subtracted.
         """
         averages = self.raw_averages()
         slopes = 0.5 * float(np.log(self.transform.seen_variance(averages, 1.0)).sum())
@@ -282,7 +286,7 @@ class Conditioning:
 
     @property
     def readings(self) -> IntArray:
-        """(n,) number of readings of each place, including those too old to affect the belief."""
+        """(n,) number of readings of each place, including readings that are too old to be used."""
         return self._places.count if self._history is None else self._history.count
 
     @property
@@ -345,10 +349,11 @@ class Conditioning:
         seconds: float,
         off: Off | None,
     ) -> bool:
-        """Store a reading as its place's latest; return whether it repeats the previous reading.
+        """Store a reading as the latest of its place; return whether it repeats the previous one.
 
         A driver that is faster than its sensor publishes the same value again within `_REPEATED`
-        seconds. Readings with equal times, or of a coarse sensor, never count as repetitions.
+        seconds. Readings with equal times never count as repetitions, and neither do readings of a
+        sensor with a coarse resolution.
         """
         if self._history is not None or off is not None:
             return False
@@ -501,11 +506,11 @@ class Conditioning:
         return _Present(slots, precision, mean, within, squares, counts)
 
     def counts(self, slots: IntArray) -> IntArray:
-        """Return the (k,) number of readings in each slot that count in the evidence."""
+        """Return for each of k slots the number of readings that enter the evidence."""
         return self.places.count[slots] if self.noise_known else np.ones_like(slots)
 
     def chunks(self) -> list[IntArray] | None:
-        """Return blocks of places that fit into memory; None if all places fit together."""
+        """Return blocks of places to predict one by one; None if all places fit into the cache."""
         n = self.covariance.n
         if self._everywhere.keeps(self.factor):
             return None
@@ -548,7 +553,7 @@ class Conditioning:
         self._summarise()
 
     def _at_present(self, slots: IntArray) -> _Present:
-        """Return the readings of some slots by place, weighted by their age."""
+        """Return the readings of `slots` (pairs of place and time) by place, weighted by age."""
         assert self.ageing is not None
         assert self._history is not None
         history, ageing = self._history, self.ageing
@@ -634,7 +639,7 @@ class Conditioning:
         return StayUncertainty(steepness, noisy)
 
     def _find_unit(self) -> None:
-        """Estimate the noise, and for an unknown scale the factor of the readings' own variances.
+        """Estimate the noise and, for an unknown scale, the divisor of the readings' own variances.
 
         A changed estimate marks all rows for recomputation.
         """
@@ -672,9 +677,10 @@ class Conditioning:
             self._stale = dict.fromkeys(self.order)
 
     def _hidden(self, least: FloatArray, noise: FloatArray, mean: FloatArray) -> FloatArray:
-        """Return the (L, k) transformed variance due to rounding of readings to steps d.
+        """Return the (L, k) variance that the rounding of readings to steps d causes.
 
-        Noise with a standard deviation of d/2 or more averages rounding out: the result is then 0.
+        The variance is given after the transform. If the noise has a standard deviation of d/2 or
+        more, the rounding errors average out, and the result is 0.
 
         Args:
             least: (L,) or (1,) d²/12, at the scale of `noise`.
@@ -686,9 +692,9 @@ class Conditioning:
         return np.asarray(np.where(small, least[:, None] / steep, 0.0))
 
     def floor(self, mean: FloatArray, which: IntArray | None = None) -> FloatArray | None:
-        """Return (L, m) lower limits of the field's variance by the resolution; None = no limits.
+        """Return (L, m) lower limits of the field's variance from `Resolution`; None = no limits.
 
-        Call `update` first. See `Resolution`.
+        Call `update` first.
 
         Args:
             mean: (L, m) posterior mean at places, after the transform.
@@ -701,7 +707,7 @@ class Conditioning:
         return self._hidden(np.array([least]), noise if which is None else noise[which], mean)
 
     def _first_amended(self) -> int:
-        """Return the first row with a replaced reading, or the number of rows without such a row.
+        """Return the first row with a replaced reading; if there is none, the number of rows.
 
         The reading is assumed to be in the last row of its place. If two probes read the place, the
         reading may be in an earlier row; see `_double`.
@@ -714,11 +720,11 @@ class Conditioning:
         self.factor.append(places, precision, mean)
 
     def _double(self, places: IntArray) -> bool:
-        """Append second rows for readings that were added after the rows of `places`.
+        """Append second rows for `places` with the readings that their present rows do not include.
 
         Returns:
-            False, without a change, if the precision of a place with an amended reading has not
-            increased enough for a second row.
+            False if the precision of a place with an amended reading has not increased enough for a
+            second row. In this case, no row is appended.
         """
         factor = self.factor
         precision, mean, _, _ = self._collapse(places)

@@ -1,9 +1,10 @@
 """Configuration of a belief and its defaults; `belief.build` builds the belief.
 
 By default, a few candidates (kernel, length-scale and variances) represent all fields. Their
-variances divide the variance of a reading into smooth field, independent component of each place,
-and noise. One kernel has no spatial correlation. The readings determine the weights of the
-candidates. A mixture of two candidates also predicts fields between them well.
+variances divide the variance of a reading into the parts of the smooth field, of the independent
+component of each place, and of the noise. One kernel has no spatial correlation. The readings
+determine the weights of the candidates. A mixture of two candidates also predicts fields between
+them well.
 """
 
 from __future__ import annotations
@@ -34,23 +35,25 @@ SHARES = (
     (0.9995, 0.00025, 0.00025),
     (0.9999, 0.00005, 0.00005),
 )
-"""Fractions of a reading's variance in smooth field, independent component of each place, and
-noise. The entries are sorted by the first fraction."""
+"""Fractions of a reading's variance that are due to the smooth field, the independent component of
+each place, and the noise. The entries are sorted by the first fraction."""
 _COARSE = 4
-"""Number of the first entries of `SHARES` that are used for a field with drift."""
+"""Number of entries of `SHARES` that are used for a field with drift: the first ones."""
 LONG = 1.0
-"""Variance of the long-range component, relative to the smooth field."""
+"""Variance of the long-range component, relative to the variance of the smooth field."""
 NONE_SHARES = ((0.0, 0.95, 0.05), (0.0, 0.7, 0.3))
 """Fractions as in `SHARES` for a field without spatial correlation."""
 NONE_WEIGHT = 0.15
 """Prior weight of the kernel without spatial correlation, relative to another kernel. The weight is
 small because a few readings of a flat region favour a model without length-scales."""
 NOISE_SHARES = (0.01, 0.03, 0.12, 0.5)
-"""Candidate ratios of noise to field (standard deviations) if only one of the two is known."""
+"""Candidate ratios of the noise's standard deviation to the field's, if only one is known."""
 OWN_SHARES = (0.002, 0.05, 0.5)
-"""Candidate fractions of the field's variance in the independent component, for a known noise."""
+"""Candidate fractions of the field's variance that belong to the independent component of each
+place, if the noise is known."""
 ATTRIBUTE_SHARE = 0.3
-"""Variance that all attributes explain together, relative to the other variance of a reading."""
+"""Variance that all attributes explain together, relative to the variance of a reading without
+attributes."""
 
 
 def parts_with(signal_std: float, noise_std: float, place_std: float = 0.0) -> HyperParameters:
@@ -63,7 +66,8 @@ def parts_of_field(
 ) -> tuple[HyperParameters, ...]:
     """Return the standard deviations of one candidate for each entry of `SHARES`.
 
-    `std` is the standard deviation of the whole field; None = unknown, with readings of variance 1.
+    `std` is the standard deviation of the whole field. None = unknown; a reading then
+    has a variance of 1.
     A `changing` field has drift and uses fewer entries.
     """
     found = []
@@ -89,9 +93,9 @@ def parts_of_noise(noise: float, kernel: str) -> tuple[HyperParameters, ...]:
 
 
 def with_attribute_parts(parts: tuple[HyperParameters, ...]) -> tuple[HyperParameters, ...]:
-    """Return `parts` and copies of two of them with an additional component of attributes.
+    """Return `parts` and two copies of parts with an additional component of attributes.
 
-    The two have the largest independent components, which attributes may explain.
+    The copied parts have the largest independent components. Attributes may explain some of it.
     """
     half = sorted(parts, key=lambda p: -p.place_std / p.signal_std)[: min(2, len(parts))]
     found = []
@@ -102,14 +106,14 @@ def with_attribute_parts(parts: tuple[HyperParameters, ...]) -> tuple[HyperParam
 
 
 VAGUE = 100.0
-"""Standard deviation of an unconfigured mean, in multiples of the largest `signal_std`."""
+"""Default standard deviation of the mean, in multiples of the largest `signal_std`."""
 FLAT = 1e6
-"""Standard deviation of an unconfigured mean with an unknown scale, in units of that scale."""
+"""Default standard deviation of the mean if the scale is unknown, in units of that scale."""
 
 EMPIRICAL = "empirical"
 """Value of `kernel` for a covariance from earlier readings."""
 GIVEN = "se"
-"""Default kernel for given length-scales."""
+"""Default kernel if length-scales are configured."""
 _OF_MODEL = (
     *(
         "kernel",
@@ -128,8 +132,8 @@ class BeliefConfig:
     """Prior belief: the candidates Λ are all combinations of the listed kernels and parameters.
 
     A parameter that is not given is unknown. Unknown kernels and length-scales come from the map
-    and are weighted by the readings. An unknown scale of the field is integrated out, with the
-    variance divided as in `SHARES`.
+    and are weighted by the readings. An unknown scale of the field is integrated out. The
+    variance is then divided as in `SHARES`.
     """
 
     length_scales: tuple[float | tuple[float, ...], ...] | None = param(
@@ -326,7 +330,7 @@ class BeliefConfig:
 
     @property
     def scale_known(self) -> bool:
-        """True if signal, noise, history or model determine the scale."""
+        """True if signal, noise, history or model determine the scale of the variances."""
         given = self.signal_std is not None or self.noise_std is not None
         return given or self.kernel == EMPIRICAL or self.model is not None
 
@@ -338,8 +342,9 @@ class BeliefConfig:
     def parts(self, kernel: str = "", typical: float = 1.0) -> tuple[HyperParameters, ...]:
         """Return the standard deviations that are combined with every length-scale of a kernel.
 
-        Without configured values, the standard deviations divide a variance of 1 as in `SHARES`.
-        Attributes are excluded. `typical` is the standard deviation of the field in a history.
+        Without configured values, a variance of 1 is divided as in `SHARES`. The component of
+        attributes is not included. `typical` is the field's standard deviation in a history of
+        readings; it is used with the kernel of the history only.
         """
         signals, noises, owns = self.signal_std, self.noise_std, self.place_std
         if self.kernel == EMPIRICAL:
@@ -364,7 +369,7 @@ class BeliefConfig:
     def candidates(
         self, kernel: str, parts: Sequence[HyperParameters]
     ) -> tuple[HyperParameters, ...]:
-        """Return the candidates of a kernel for the given length-scales."""
+        """Return the candidates of a kernel for the configured length-scales."""
         scales = [v if isinstance(v, tuple) else (v,) for v in self.length_scales or ()]
         name = kernel if len(self.kernel_names) > 1 else ""
         some = scales[:1] if kernel == NONE else scales

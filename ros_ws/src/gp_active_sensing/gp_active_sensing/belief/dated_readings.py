@@ -17,9 +17,9 @@ from gp_active_sensing.types import BoolArray, FloatArray, IntArray, Off
 logger = logging.getLogger(__name__)
 
 _ROOM = 512
-"""Largest number of slots without pruning."""
+"""Number of slots from which on slots are dropped or merged."""
 _EXACT = 2.0**52
-"""Slot number above which each time has a separate slot, because floats skip integers."""
+"""Slot index above which each time has its own slot, because such large floats have no fraction."""
 
 
 class DatedReadings:
@@ -46,7 +46,7 @@ class DatedReadings:
         self._index: dict[tuple[int, float], int] = {}
         self._limit = _ROOM
         self._cutoff = -math.inf
-        """Time before which readings were dropped to limit memory [s]."""
+        """Time [s] before which all readings were dropped to limit memory."""
         self._most_warned = False
 
     @property
@@ -152,7 +152,8 @@ class DatedReadings:
     def counting(self, times: FloatArray, now: float) -> BoolArray:
         """Return a mask of `times`: True where a reading of that time affects the belief `now`.
 
-        `discard_step` never drops the newest reading of a probe or later answers of experts.
+        With `discard_step`, the newest reading of a probe always affects the belief, and so do the
+        later answers of experts.
         """
         counting = self.ageing.used(times, now, self.first)
         if self.ageing.config.discard_step is not None:
@@ -187,7 +188,7 @@ class DatedReadings:
         return self.slots != before
 
     def _neighbours(self) -> tuple[IntArray, IntArray]:
-        """Return all slots sorted by place and time, and the start of each group to merge."""
+        """Return all slots sorted by place and time, and the first index of each group to merge."""
         order = np.lexsort((self.time, self.place))
         place, time = self.place[order].tolist(), self.time[order].tolist()
         begins, start = [0], 0
@@ -200,7 +201,10 @@ class DatedReadings:
         return order, np.array(begins)
 
     def _regroup(self, order: IntArray, begins: IntArray | None = None) -> None:
-        """Keep only the slots `order`, and merge each group that starts at an index in `begins`."""
+        """Keep the slots `order`, and merge each group of them.
+
+        `begins` are the indices in `order` of the groups' first slots; None = merge nothing.
+        """
         begins = np.arange(len(order)) if begins is None else begins
         group = np.searchsorted(begins, np.arange(len(order)), side="right") - 1
         number = dict(zip(order.tolist(), group.tolist(), strict=True))
@@ -229,13 +233,13 @@ class SlotCovariance:
         self.time_scale = history.ageing.constant
 
     def between(self, rows: IntArray, columns: IntArray) -> FloatArray:
-        """Return the (L, r, c) covariance of the field between slots `rows` and `columns`."""
+        """Return the (L, r, c) covariance between the slots with indices `rows` and `columns`."""
         place, time = self.history.place, self.history.time
         apart = np.abs(time[rows][:, None] - time[columns])
         return self.space.between(place[rows], place[columns]) * np.exp(-apart / self.time_scale)
 
     def with_places(self, rows: IntArray, places: IntArray, now: float) -> FloatArray:
-        """Return the (L, r, m) covariance of slots with places at the time `now`."""
+        """Return the (L, r, m) covariance of the slots `rows` with `places` at the time `now`."""
         apart = np.abs(now - self.history.time[rows])
         faded = np.exp(-np.minimum(apart / self.time_scale, 700.0))
         return self.space.between(self.history.place[rows], places) * faded[:, None]
@@ -243,7 +247,7 @@ class SlotCovariance:
     def with_points(
         self, rows: IntArray, points: Points, now: float, which: Sequence[int]
     ) -> FloatArray:
-        """Return the (W, r, m) covariance of slots with points at `now`, for candidates `which`."""
+        """Return the (W, r, m) covariance of slots `rows` and `points` under candidates `which`."""
         apart = np.abs(now - self.history.time[rows])
         faded = np.exp(-np.minimum(apart / self.time_scale, 700.0))
         space = self.space.only(which)
@@ -253,7 +257,7 @@ class SlotCovariance:
 class VisitTimes:
     """Current time, and time of a probe's latest reading at each of n places.
 
-    If time `matters`, a clock that goes back is logged.
+    If `matters` is True, a clock that goes back is logged.
     """
 
     def __init__(self, n: int, *, matters: bool) -> None:
@@ -301,7 +305,7 @@ class VisitTimes:
         self.now = max(self.now, seconds)
 
     def seen_within(self, seconds: float | None) -> BoolArray:
-        """Return the (n,) mask of places visited within the last `seconds`; None = ever."""
+        """Return the (n,) mask of places visited within the last `seconds`; None = at any time."""
         if seconds is None:
             return np.array(self.visited)
         return np.asarray(self.visited & (self.now - self.newest < seconds))

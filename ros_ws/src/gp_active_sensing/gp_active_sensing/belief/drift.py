@@ -38,7 +38,7 @@ class DriftConfig:
     - window: v; readings older than `window` are not used [Zhou2021];
     - restart: v; readings before the last multiple of `window` are not used [Zhou2021].
 
-    With window and restart, places without a used reading are unobserved.
+    With window and restart, places without a used reading count as unobserved.
     """
 
     kind: str = param(
@@ -119,8 +119,8 @@ NO_DRIFT = DriftConfig()
 
 
 FRACTION = 128.0
-"""Number of slots in a time constant. Weights within a slot differ by less than 2 %. With a power
-of two, no slot crosses the time of a restart."""
+"""Number of slots in a time constant. Weights within a slot differ by less than 2 %. The number is
+a power of two, so that each restart lies exactly between two slots."""
 _ROUNDING = 1e-9
 """Relative tolerance of the length of a window."""
 _LEAST = 1e-30
@@ -128,7 +128,7 @@ _LEAST = 1e-30
 _MOST = 1e100
 """Largest variance added by age; it keeps results finite."""
 _OLD = 1e50
-"""Age to which larger ages are limited [time constants]."""
+"""Largest age in computations; an older reading is treated as this old [time constants]."""
 _MOST_ROWS = 1024
 """Largest number of stored slots under the forgetting kernel."""
 _FADED = 12.0
@@ -138,7 +138,8 @@ _FADED = 12.0
 class Ageing:
     """Weights and noise of readings by age.
 
-    `noise_std` is the smallest standard deviation of the noise, for the time constant of `rate`.
+    `noise_std` is the smallest standard deviation of the candidates' noise. With `rate`, the time
+    constant is the age at which the field has changed by `noise_std`.
     """
 
     def __init__(self, config: DriftConfig, noise_std: float) -> None:
@@ -164,7 +165,7 @@ class Ageing:
         return _MOST_ROWS if self.config.kind == "kernel" else 10**9
 
     def used(self, times: FloatArray, now: float, first: float) -> BoolArray:
-        """Return the (S,) mask of readings that are not too old to be used.
+        """Return the (S,) mask of times at which a reading is not too old to be used.
 
         Args:
             times: (S,) times of the readings [s].
@@ -198,7 +199,7 @@ class Ageing:
         return np.ones_like(age)
 
     def added(self, age: FloatArray) -> FloatArray | None:
-        """Return the variance that the field's change adds by age [s]; None without `rate`."""
+        """Return the variance that readings gain up to an `age` [s]; None without `rate`."""
         if self.config.rate is None:
             return None
         return np.asarray(np.minimum(self.config.rate * age, math.sqrt(_MOST)) ** 2)

@@ -29,7 +29,8 @@ _SHOWN = 5
 _LEAST = 1e-9
 """Smallest eigenvalue of a correlation matrix; smaller eigenvalues are raised to this value."""
 _ROUNDING = 1e-9
-"""Asymmetry or negative eigenvalue that counts as rounding, relative to the largest entry."""
+"""Largest asymmetry or negative eigenvalue that counts as rounding, relative to the largest entry
+of the matrix."""
 
 
 def read_history(path: Path, places: Sequence[str], transform: Transform = IDENTITY) -> FloatArray:
@@ -78,8 +79,8 @@ def empirical(
     .. math:: \rho = \min\Big(1, \sum_{i \ne j} \widehat{Var}(r_{ij}) \Big/
         \sum_{i \ne j} r_{ij}^2 \Big)
 
-    minimises the expected squared error for independent times [Ledoit2004; Schafer2005, Table 2,
-    target D]. Correlated times need a larger ρ.
+    minimises the expected squared error of the correlations if the times are independent
+    [Ledoit2004; Schafer2005, Table 2, target D]. Correlated times need a larger ρ.
 
     Each correlation uses the times at which both places were read. Missing readings may cause
     negative eigenvalues, which are raised to a small positive value. A place with constant readings
@@ -133,7 +134,7 @@ def empirical(
 
 
 def _correlations(x: FloatArray, present: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return (n, n) arrays: mask of pairs read together, correlations, and their variances."""
+    """Return (n, n) arrays: mask of places read together, correlations, and their variances."""
     both = present.T.astype(np.float64) @ present
     together = both >= _FEWEST
     np.fill_diagonal(together, False)

@@ -20,14 +20,16 @@ logger = logging.getLogger(__name__)
 _JITTERS = (0.0, 1e-10, 1e-8, 1e-6)
 """Values of the diagonal jitter, relative to the prior variance, tried in this order."""
 LEAST_NOISE = 1e-12
-"""Smallest noise variance of a row, relative to the prior variance; less is below rounding."""
+"""Smallest noise variance of a row, relative to the prior variance. A smaller one would be lost in
+rounding."""
 
 
 class Factor:
-    """Lower factors C with ``C Cᵀ = K + N`` over rows (place, value, noise).
+    """Lower Cholesky factors C with ``C Cᵀ = K + N``, one for each candidate λ.
 
-    A row is a pseudo-reading that combines readings of one place. Each new row extends C, ``C⁻¹ z``
-    and ``C⁻¹ H``. Appending r rows to R rows costs O(L r R²).
+    A row (place, value, noise) is a pseudo-reading that combines readings of one place. K is the
+    prior covariance of the rows, N their noise, z their values and H the basis of the mean. Each
+    new row extends C, ``C⁻¹ z`` and ``C⁻¹ H``. Appending r rows to R rows costs O(L r R²).
 
     Args:
         covariance: prior covariance of the latent field.
@@ -108,7 +110,7 @@ class Factor:
         return np.asarray(np.log(diagonal).sum(axis=1))
 
     def truncate(self, rows: int) -> None:
-        """Remove all rows from index `rows` on."""
+        """Remove all rows with an index of at least `rows`."""
         self.rows = min(self.rows, rows)
 
     @property
@@ -119,9 +121,10 @@ class Factor:
     def solve(
         self, right: FloatArray, first: int = 0, *, which: IntArray | None = None
     ) -> FloatArray:
-        """Return ``C⁻¹ B`` for B = `right` (L, R, m), with the submatrix of C from row `first` on.
+        """Return ``C⁻¹ B`` for B = `right` (L, R, m), which is overwritten.
 
-        B is overwritten. With `which` (W,) only these candidates λ are used, and B is (W, R, m).
+        Only the rows and columns of C from index `first` on are used. With `which` (W,), only these
+        candidates λ are used, and B is (W, R, m).
         """
         R = self.rows
         if R == first or not right.size:
@@ -211,9 +214,10 @@ class Factor:
 
 
 def _solve_lower(factors: Iterable[FloatArray], right: FloatArray) -> FloatArray:
-    """Return ``C⁻¹ B`` for L lower factors C (R, R) and B = `right` (L, R, m), in the memory of B.
+    """Return ``C⁻¹ B`` for L lower factors C (R, R) and B = `right` (L, R, m).
 
-    The transposes have the memory order of BLAS. B is neither copied nor checked.
+    The result is stored in the memory of B. The transposes have the memory order of BLAS, so that B
+    is neither copied nor checked.
     """
     found = right if right[0].flags.c_contiguous else np.ascontiguousarray(right)
     for C, b in zip(factors, found, strict=True):
@@ -222,17 +226,20 @@ def _solve_lower(factors: Iterable[FloatArray], right: FloatArray) -> FloatArray
 
 
 _MOST = 256e6
-"""Largest size of a cache [bytes]; the solves of larger maps are recomputed at each query."""
+"""Largest size of a cache [bytes]. If all solves would need more, each query recomputes them."""
 _FEWEST = 64
 """Smallest number of places that are predicted together."""
 _GROWTH = 1.5
-"""Growth factor of the capacity for rows."""
+"""Factor by which the capacity for rows grows when it is exhausted."""
 _LATEST = 8
 """Number of last rows that the stored sums exclude, because these rows often change."""
 
 
 class PredictionCache:
-    """Cache of ``C⁻¹ K_D*`` for all places; a new row costs O(L R n), a full solve O(L R² n)."""
+    """Cache of the solves ``C⁻¹ K_D*``, where K_D* is the covariance of rows and all places.
+
+    A new row costs O(L R n), a full solve O(L R² n).
+    """
 
     def __init__(self, n: int) -> None:
         self._everything = np.arange(n)
@@ -243,14 +250,14 @@ class PredictionCache:
         self._summed = 0
 
     def fade(self, now: float, time_scale: float) -> None:
-        """Scale the cached solves to a later time, for a covariance that decays with time."""
+        """Scale the cached solves to the later time `now`; the covariance decays with time."""
         if now > self._now and self._rows:
             self._kept[:, : self._rows] *= math.exp(-(now - self._now) / time_scale)
             self._summed = 0
         self._now = now
 
     def truncate(self, rows: int) -> None:
-        """Remove the rows from index `rows` on, which the factor has replaced."""
+        """Remove all rows with an index of at least `rows`; the factor has replaced these rows."""
         self._rows = min(self._rows, rows)
         if rows < self._summed:
             self._summed = 0
@@ -261,7 +268,7 @@ class PredictionCache:
         return bool(size <= _MOST)
 
     def chunk(self, factor: Factor) -> int:
-        """Return the number of places whose solves take a quarter of the largest cache."""
+        """Return the number of places whose solves together fill a quarter of the largest cache."""
         return max(_FEWEST, int(_MOST / 4.0 / (8.0 * factor.C.shape[0] * max(factor.rows, 1))))
 
     def release(self) -> None:
@@ -274,7 +281,7 @@ class PredictionCache:
 
         Args:
             factor: Cholesky factors of the readings' covariance.
-            cross: function of row places and other places; it returns their covariance (L, r, m).
+            cross: function that returns the covariance (L, r, m) of r rows' places and m places.
         """
         R, n = factor.rows, self._everything.size
         L = factor.C.shape[0]
@@ -300,8 +307,8 @@ class PredictionCache:
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return ``Σ W²`` and ``Wᵀ v`` (L, n) and ``Wᵀ U`` (L, n, q) with W = ``C⁻¹ K_D*``.
 
-        Rows are always added in the same order to give the same result to the bit. A new row costs
-        O(L n). Arguments are as in `of`.
+        Rows are always added in the same order, so that the result is the same to the bit. A new
+        row costs O(L n). Arguments are as in `of`.
         """
         W, R = self.of(factor, cross), factor.rows
         L, _, n = W.shape

@@ -1,12 +1,13 @@
 """Build the candidates of a mission's belief from a kernel model.
 
-The candidates are the most probable kernels of q*(k), with their length-scales times log-spaced
-factors f. The factors cover two standard deviations of q(θ) in both directions, and their largest
-value lies between 2 and 8. A prior weight is ``q*(k_i)`` times the log-normal mass of f. All other
-parameters in θ, including periods, have their posterior mean [Teng2020, Sec. 4].
+The candidates have the most probable kernels of q*(k). The length-scales of a kernel are multiplied
+by log-spaced factors f, which cover two standard deviations of q(θ) in both directions. The largest
+factor is at least 2 and at most 8. The prior weight of a candidate is ``q*(k_i)`` times the
+log-normal mass of f. All other parameters in θ, including periods, have their posterior mean
+[Teng2020, Sec. 4].
 
-Each pair of kernel and factor occurs twice. The two candidates assign a small and a large fraction
-of the noise to an independent component of each place.
+There are two candidates for each pair of kernel and factor. One assigns a small fraction of the
+noise to an independent component of each place, the other a large fraction.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ logger = logging.getLogger(__name__)
 KERNELS = 4
 """Largest number of kernels of a model; the most probable kernels are used."""
 SCALES = 5
-"""Number of length-scales of each kernel of a model."""
+"""Number of factors on the length-scales of each kernel of a model."""
 _TABLE = 16_000_000
 """Largest number of entries in a table of all covariances (128 MB)."""
 
@@ -70,7 +71,7 @@ class KernelCovariance(LocationCovariance):
     """Covariance ``s² k_i(z, z'; θ_i)`` over places with inputs z, ordered by kernel.
 
     The variance depends on the place if a kernel contains LIN. The independent component of each
-    place is not included, see `PlaceCovariance`.
+    place is not included; `PlaceCovariance` adds it.
 
     Args:
         groups: the candidates of each kernel.
@@ -138,7 +139,7 @@ class KernelCovariance(LocationCovariance):
 
 
 class _Prepared:
-    """Distinct θ of one kernel, with the warped inputs (F, n, q) of each leaf of its expression."""
+    """Covariance of one kernel under F different θ; leaves have warped inputs (F, n, q)."""
 
     def __init__(
         self, composite: Composite, thetas: FloatArray, Z: FloatArray, scale: float
@@ -169,10 +170,11 @@ class _Prepared:
 
 
 _LEAST, _MOST = math.log(2.0), math.log(8.0)
-"""Logarithms of the smallest and the largest value of the outermost factor on length-scales."""
+"""Logarithms of two limits: the largest factor on length-scales lies between 2 and 8."""
 OWN_SHARES = (0.2, 0.8)
-"""Equally probable fractions of the learned noise variance in the independent component. If each
-place is read once, only the sum of this component and the noise is determined."""
+"""Fractions of the learned noise variance that candidates assign to the independent component of
+each place; all are equally probable. If each place is read once, the readings only determine the
+sum of this component and the noise."""
 _SMALLEST = 1e-9
 """Smallest standard deviation of the field, in normalised units."""
 
@@ -266,7 +268,7 @@ def candidates_of(
         model: belief over kernels.
         inputs: (n, d) inputs of the places in normalised units.
         kernels: largest number of kernels; the most probable kernels are used.
-        scales: odd number of factors on the length-scales of a kernel, with 1 in the middle. Each
+        scales: odd number of factors on the length-scales of a kernel; the middle one is 1. Each
             factor is combined with each value of `OWN_SHARES`.
         extent: extent of the map in feature units, used for kernels without a length-scale.
 
@@ -315,7 +317,7 @@ def _of_kernel(
 
 
 def _factors(fit: KernelFit, count: int) -> tuple[FloatArray, FloatArray]:
-    """Return the (F,) logarithms of the factors on a kernel's length-scales, and their masses."""
+    """Return the (F,) logarithms of the factors on a kernel's length-scales, and prior masses."""
     which = fit.composite.lengths_of_variation
     if not which.size or count == 1:
         return np.zeros(1), np.ones(1)

@@ -24,7 +24,7 @@ EXACT = 3000
 KEPT = 300
 """Smallest number of places for which a spectrum is cached on disk."""
 TRUNCATED = 500
-"""Number of eigenvectors of a larger graph, taken from the smallest eigenvalues."""
+"""Number of eigenvectors of a larger graph: those with the smallest eigenvalues are computed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class Spectrum:
         values: (k,) eigenvalues, ascending [1/m²].
         vectors: (n, k) orthonormal eigenvectors.
         spacing: median length of a link [m].
-        extent: approximate length of the longest shortest path on the map [m].
+        extent: approximate length of the longest of all shortest paths on the map [m].
     """
 
     values: FloatArray
@@ -122,7 +122,7 @@ def _eigen(links: Links, exact: int) -> tuple[FloatArray, FloatArray]:
 
 
 def _size(links: Links) -> tuple[float, float]:
-    """Return the median length of a link, and the longest of the shortest paths found [m]."""
+    """Return `spacing` and `extent` of a `Spectrum` [m]; four searches estimate the extent."""
     if not links.metres.size:
         return 1.0, 1.0
     spacing = float(np.median(links.metres))
@@ -136,25 +136,28 @@ def _size(links: Links) -> tuple[float, float]:
 
 
 _TABLE = 1000
-"""Largest number of places with tables of correlations; a table costs O(n³) at first use."""
+"""Largest number of places of a map whose correlations are stored in tables. The first use of a
+table costs O(n³)."""
 _NUMBERS = 50_000_000
 """Largest number of entries of all tables; each length-scale has a table of n² entries."""
 
 
 class GraphCovariance(LocationCovariance):
-    r"""Covariance ``σ_s² K`` with ``K = D^(-1/2) f(Δ) D^(-1/2)``, D the diagonal of f(Δ).
+    r"""Covariance ``σ_s² K`` with ``K = D^(-1/2) f(Δ) D^(-1/2)``.
 
-    With all eigenvectors, f(Δ) = Σ_i f(ω_i) u_i u_iᵀ. With the k smallest eigenvalues, f is assumed
-    to be constant above ω_k: ``f(Δ) = Σ_i (f(ω_i) - f(ω_k)) u_i u_iᵀ + f(ω_k) I``. The omitted
-    detail becomes independent variance of each place. K is positive definite because f is positive
-    and does not increase. D gives every place the same prior variance σ_s².
+    The Laplacian Δ of the graph has eigenvalues ω_i and eigenvectors u_i. The kernel's spectral
+    density is f, and D is the diagonal of f(Δ). With all eigenvectors, f(Δ) = Σ_i f(ω_i) u_i u_iᵀ.
+    With the k smallest eigenvalues only, f is assumed to be constant above ω_k:
+    ``f(Δ) = Σ_i (f(ω_i) - f(ω_k)) u_i u_iᵀ + f(ω_k) I``. The detail of the omitted eigenvectors
+    becomes independent variance of each place. K is positive definite because f is positive and
+    does not increase. D gives every place the same prior variance σ_s².
 
     Args:
         kernel: kernel with the spectral density f for a length-scale [m].
         spectrum: spectrum of the graph's Laplacian.
         hyperparameters: the candidates, each with one length-scale.
         tables: (n, n) correlations by length-scale, shared by covariances with the same kernel and
-            graph. Missing tables are added at first use, unused tables are removed.
+            graph. Missing tables are added at first use, and unused tables are removed.
 
     Raises:
         ValueError: there is no candidate, or one has several length-scales.
@@ -233,7 +236,10 @@ class GraphCovariance(LocationCovariance):
         return np.asarray(np.sqrt(self._signal[0]) * scale * (smooth + np.sqrt(rest) * white))
 
     def _part(self, length_scale: float) -> tuple[FloatArray, float, FloatArray]:
-        """Return f - rest (k,), rest = f(ω_k), and D^(-1/2) (n,), for one length-scale."""
+        """Return f(ω) - f(ω_k) (k,), f(ω_k) and the diagonal of D^(-1/2) (n,), see the class.
+
+        With all eigenvectors, 0 replaces f(ω_k).
+        """
         spectrum = self.spectrum
         density = self.kernel.density(spectrum.values, length_scale)
         rest = 0.0 if spectrum.whole else float(density[-1])

@@ -19,54 +19,57 @@ from gp_active_sensing.topology.segments import Links
 from gp_active_sensing.types import BoolArray, FloatArray
 
 _EDGE = 0.15
-"""Posterior mass of the smallest or largest length-scale above which the grid is extended."""
+"""Posterior mass at which the smallest or the largest length-scale extends the grid."""
 _PEAK = 0.5
-"""Posterior mass of one length-scale above which the grid is refined around this length-scale."""
+"""Posterior mass at which a length-scale gets new neighbours that refine the grid."""
 _FINE = 1.5
-"""Ratio of neighbouring length-scales below which the grid is not refined."""
+"""Largest ratio of neighbouring length-scales between which no new length-scale is inserted."""
 _SMALL = 0.05
 """Largest posterior mass of a length-scale that a new length-scale may replace."""
 _AGAIN = 1.25
-"""Growth factor of the number of observed places after which the candidates adapt again."""
+"""Factor by which the number of observed places grows until the candidates adapt again."""
 _SPACING, _EXTENT = 0.7, 1.0
 """Smallest initial length-scale [spacings of places] and largest one [extents of the map]."""
 _LITTLE = 0.05
-"""Posterior weight of a kernel below which its length-scales do not adapt."""
+"""Smallest posterior weight of a kernel whose length-scales adapt."""
 _NOTHING = 1e-3
-"""Posterior weight below which a variance component of a kernel is removed."""
+"""Smallest posterior weight with which a variance component of a kernel is kept."""
 _FEWER = 0.75
-"""Largest fraction of the candidates that a removal of negligible candidates may leave."""
+"""Largest fraction of the candidates that remain after a change that only removes candidates."""
 _SAME = 1e-6
 """Distance below which two places count as one [extents of the map]."""
 _LEAST, _MOST = 0.25, 4.0
 """Smallest length-scale of a grid [spacings of places] and largest one [extents of the map].
 Smaller length-scales make places independent, and larger length-scales make the field constant."""
 SLOPE, STEEPEST = 0.35, 2
-"""Step of an amplitude's slope along an axis, and largest number of steps along all axes together.
-With one step and evenly spread places, the amplitude changes by a factor of 3.4 over the map."""
+"""Step between the slopes that the log-amplitude may have along an axis, and largest number of
+steps along all axes together. A slope of one step changes the amplitude by a factor of 3.4 over a
+map with evenly spread places."""
 VARYING, SLOPE_STEPS = 0.1, 1.5
-"""Prior mass of a small slope relative to no slope, and standard deviation of slopes [steps]."""
+"""Prior mass of a small slope, relative to the mass of a constant amplitude, and prior standard
+deviation of slopes [steps of `SLOPE`]."""
 _LONG = 0.125
-"""Smallest extent of an axis with a changing amplitude, relative to the longest axis."""
+"""Smallest extent of an axis along which the amplitude may change, relative to the longest axis."""
 _BOTH_ENDS = 0.9
-"""Smallest extent of the read places, relative to the map, for a changing amplitude."""
+"""Smallest fraction of an axis that the read places must span before the amplitude may change along
+this axis."""
 _LEADING = 0.15
-"""Smallest posterior weight of a kernel whose amplitude may change over the map."""
+"""Smallest posterior weight of a kernel that gets candidates with a changing amplitude."""
 
 
 @dataclass(frozen=True)
 class LengthScaleGrid:
     """Log-normal prior over the length-scale, discretised at a few points.
 
-    The prior mass of a point is the density times the point's logarithmic width. New points
-    therefore do not change the prior.
+    The prior mass of a point is the prior density times the logarithmic width of the interval that
+    the point represents. New points therefore do not change the prior.
 
     Args:
         points: length-scales, ascending.
         median: median of the prior.
-        spread: standard deviation of the logarithm.
-        low, high: limits of the points.
-        shape: (p,) factor of each feature; () = the same length-scale for all.
+        spread: prior standard deviation of the length-scale's logarithm.
+        low, high: smallest and largest possible point.
+        shape: (p,) factor of each feature's length-scale; () = one length-scale for all.
     """
 
     points: tuple[float, ...]
@@ -87,7 +90,7 @@ class LengthScaleGrid:
         return tuple(tuple(p * s for s in self.shape) if self.shape else (p,) for p in self.points)
 
     def prior(self) -> FloatArray:
-        """Return the (K,) prior masses; they sum to one."""
+        """Return the (K,) prior masses of the points; they sum to one."""
         x = np.log(self.points)
         density = np.exp(-0.5 * ((x - math.log(self.median)) / self.spread) ** 2)
         if len(x) == 1:
@@ -100,7 +103,7 @@ class LengthScaleGrid:
         return replace(self, points=(self.low,))
 
     def adapted(self, mass: FloatArray) -> tuple[LengthScaleGrid, str]:
-        """Return a grid adapted to a posterior (K,), and the reason; "" without a change.
+        """Return a grid adapted to the posterior `mass` (K,), and the reason; "" without a change.
 
         Much mass on the first or last point extends the grid within its limits. Most of the mass on
         one point refines the grid around it. Each new point replaces a point with little mass.
@@ -137,14 +140,16 @@ def _listed(points: Sequence[float]) -> str:
 
 
 RATIOS = (0.25, 1.0, 4.0)
-"""Candidate ratios of the length-scale along z to the length-scale along x and y, relative to the
-ratio of the map's steps. A mixture of two candidates also predicts ratios between them well."""
+"""Candidate ratios of the length-scale along z to the length-scale along x and y, as multiples of
+the ratio of the map's vertical to its horizontal steps. A mixture of two candidates also predicts
+fields with a ratio between them well."""
 
 
 def axis_ratios(features: FloatArray, names: Sequence[str]) -> tuple[float, ...]:
     """Return candidate ratios of the length-scale along z to the length-scale along x and y.
 
-    The result is empty without z, with z alone, and with features (n, p) other than x, y and z.
+    The result is empty if the places do not vary both along z and along x or y. It is also empty if
+    `features` (n, p) contain anything but x, y and z.
     """
     span = np.ptp(features, axis=0)
     if "z" not in names or not set(names) <= {"x", "y", "z"}:
@@ -182,9 +187,9 @@ def default_grid(
         features: (n, p) features of the places.
         names: (p,) names of the features. Coordinates (x, y, z, or of an embedding) share a
             length-scale. Other features have length-scales in proportion to their ranges.
-        count: number of points.
+        count: number of length-scales.
         links: links between places; None = each place is linked to its nearest place.
-        ratio: ratio of the length-scales along z and along x and y; None = not used.
+        ratio: ratio of the length-scale along z to the length-scale along x and y; None = no ratio.
     """
     span = np.ptp(features, axis=0)
     if ratio is not None:
@@ -205,7 +210,7 @@ def default_grid(
 
 
 def _steps(scaled: FloatArray, links: Links | None) -> FloatArray:
-    """Return the distances of linked places; without links, from each place to the nearest."""
+    """Return the distances between linked places; without links, those to the nearest places."""
     if links is None or not links.metres.size:
         from scipy.spatial import cKDTree  # here, since it is slow to import
 
@@ -222,7 +227,7 @@ def grid_between(
         spacing: distance of neighbouring places.
         extent: extent of the map, in the unit of `spacing`.
         count: number of points.
-        shape: (p,) factor of each feature; () = the same length-scale for all.
+        shape: (p,) factor of each feature's length-scale; () = one length-scale for all.
     """
     first, last = _SPACING * spacing, max(_EXTENT * extent, 2.0 * spacing)
     points = tuple(float(p) for p in np.geomspace(first, last, count))
@@ -244,7 +249,7 @@ class KernelGrid:
         scales: grid of the length-scales.
         parts: variance components; each is combined with each length-scale.
         family: function that builds the covariance of candidates.
-        kernel: name of the kernel; "" for the only kernel.
+        kernel: name of the kernel; "" = there is only one kernel.
         share: prior mass of this grid; a kernel may have several grids.
         ladder: all possible `parts`, with equal prior masses, sorted from the largest nugget to the
             smallest; () = `parts` are fixed.
@@ -263,7 +268,7 @@ class KernelGrid:
         return len(self.scales.points) * len(self.parts)
 
     def build(self) -> tuple[LocationCovariance, FloatArray]:
-        """Return the covariance of all candidates, sorted by length-scale, and their prior (L,)."""
+        """Return the candidates' covariance, sorted by length-scale, and their prior mass (L,)."""
         candidates = [
             replace(parts, length_scales=ell, kernel=self.kernel, long_scales=self.scales.half)
             for ell in self.scales.length_scales()
@@ -275,11 +280,12 @@ class KernelGrid:
         return self.family(candidates), prior
 
     def adapted(self, weights: FloatArray, axes: Sequence[bool]) -> tuple[KernelGrid, str]:
-        """Return a grid adapted to the posterior, and the reason; "" if only parts were removed.
+        """Return a grid adapted to the posterior, and the reason; "" if nothing was added.
 
         A kernel with enough posterior weight adapts its length-scales. Its `parts` with much weight
-        get neighbours from the `ladder`. Parts with a negligible weight are removed. If the grid
-        `tilts`, copies of the most probable part get an amplitude that changes along the `axes`.
+        get neighbours from the `ladder`. Parts with a negligible weight are removed. If
+        `tilts` is True, the grid gets copies of the most probable part with an amplitude that
+        changes along the `axes`.
 
         Args:
             weights: (L,) posterior weights of this grid's candidates; the sum may be below 1.
@@ -315,7 +321,7 @@ class KernelGrid:
         return replace(self, scales=scales, parts=parts), word + why
 
     def _beside(self, part: HyperParameters) -> list[HyperParameters]:
-        """Return the neighbours of `part` in `ladder`, and copies with another `attribute_std`."""
+        """Return the parts next to `part` in `ladder`, and parts that differ in attributes only."""
         base = _level(part)
         if base not in self.ladder:
             return []
@@ -336,7 +342,7 @@ def _level(part: HyperParameters) -> HyperParameters:
 
 
 def _tilted(part: HyperParameters, axes: Sequence[bool]) -> list[HyperParameters]:
-    """Return copies of `part` with an amplitude one step steeper or flatter along one of `axes`."""
+    """Return copies of `part` whose amplitude has one step more or less along one of `axes`."""
     found = []
     now = part.amplitude_slopes or (0.0,) * len(axes)
     for axis in np.flatnonzero(axes).tolist():
@@ -350,7 +356,7 @@ def _tilted(part: HyperParameters, axes: Sequence[bool]) -> list[HyperParameters
 
 
 def _relative_prior(part: HyperParameters) -> float:
-    """Return the prior mass of `part`, divided by its prior mass without slopes."""
+    """Return the prior mass of `part` relative to that of the same part without slopes."""
     if not part.amplitude_slopes:
         return 1.0
     squares = sum((slope / SLOPE) ** 2 for slope in part.amplitude_slopes)
@@ -372,7 +378,7 @@ class CandidateGrid:
     coordinates: FloatArray | None = field(default=None, compare=False, repr=False)
 
     def build(self) -> tuple[LocationCovariance, FloatArray]:
-        """Return the covariance of all candidates, ordered by kernel, and their prior (L,)."""
+        """Return the candidates' covariance, ordered by kernel, and their prior masses (L,)."""
         made = [kernel.build() for kernel in self.kernels]
         shares = [kernel.share for kernel in self.kernels]
         prior = np.concatenate([s * p for s, (_, p) in zip(shares, made, strict=True)])
@@ -403,7 +409,8 @@ class CandidateGrid:
     def _axes_read(self, visited: BoolArray) -> tuple[bool, ...]:
         """Return a mask (p,) of the axes along which the `visited` (n,) places span the map.
 
-        Along other axes, an extrapolated small amplitude could keep a robot away from a region.
+        Along other axes, the amplitude must not change. Otherwise extrapolation could predict a
+        small amplitude in an unread region, and the robot would not go there.
         """
         if self.coordinates is None or not visited.any():
             return ()

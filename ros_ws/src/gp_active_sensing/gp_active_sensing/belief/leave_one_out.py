@@ -1,4 +1,4 @@
-r"""Leave-one-out predictions of each observed place, without conditioning again.
+r"""Leave-one-out predictions of each observed place, computed from one conditioned belief.
 
 Let :math:`A = (K + N + H H^T)^{-1}` be the precision of the readings under a candidate λ, and
 :math:`\alpha = A (z - m)`. Given all other readings, the readings I of one place are normal with
@@ -78,10 +78,10 @@ class LeaveOneOut:
 
     @property
     def explained(self) -> float | None:
-        """Fraction (R²) of the variance of places' average readings that the other places explain.
+        """R²: fraction of the variance of the places' average readings that `predicted` explains.
 
-        At 0 or less, the belief predicts no better than the mean of the other places. The fraction
-        is None with fewer than `FEWEST` places, or if all averages are equal.
+        If R² is 0 or less, the belief predicts no better than the mean of the other places'
+        averages. R² is None with fewer than `FEWEST` places, or if all averages are equal.
         """
         if len(self.places) < FEWEST:
             return None
@@ -95,10 +95,10 @@ def leave_one_out(data: Conditioning, prior: FloatArray) -> LeaveOneOut:
     """Return the predictions of each place from the readings of all other places.
 
     The result is exact, even with several readings of a place. The mean's coefficients and the
-    scale are integrated out. Three earlier estimates are kept: the centre of a vague mean, the
-    scale of the readings' own variances, and the slope of the field.
+    scale are integrated out. Three estimates still depend on the readings of the predicted place:
+    the centre of a vague mean, the scale of the readings' own variances, and the field's slope.
 
-    O(L D³), one candidate at a time.
+    O(L D³). The candidates are computed one after another to limit memory.
 
     Args:
         data: updated conditioning without ageing, with at least one reading.
@@ -172,7 +172,7 @@ def _scaled(
     rest: FloatArray,
     quadratic: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the evidence (L, D) without each place's readings, and the scale of the variances."""
+    """Return the evidence and the scale without each place's readings, both (L, D)."""
     readings = data.counts(places)
     apart = (average[0] - data.factor.offset[places]) ** 2
     others = max(len(places) - 1, 1)
@@ -201,23 +201,23 @@ def _rms(values: FloatArray) -> float:
 
 
 GROWTH = 0.1
-"""Relative growth of the number of places at which `PlacePredictability` is computed again."""
+"""Relative growth of the number of observed places after which R² is computed again."""
 AT_LEAST = 5
-"""Smallest number of added places at which `PlacePredictability` is computed again."""
+"""Smallest number of added places after which R² is computed again."""
 MANY = 600
-"""Number of places above which `PlacePredictability` is computed more rarely."""
+"""Number of places above which R² is computed more rarely."""
 
 
 @dataclass(frozen=True)
 class PlacePredictability:
-    """Fraction (R²) of the variance of places' average readings that the other places explain.
+    """R² of `LeaveOneOut.explained`, which is computed again as the number of places grows.
 
-    A computation costs O(L D³) for D places. The next computation follows after a tenth more
-    places, and at least five. The cost per added place is thus O(10 L D²). Above `MANY` places, the
+    A computation costs O(L D³) for D places. R² is computed again after a tenth more places, but
+    not before five more. The cost per added place is thus O(10 L D²). Above `MANY` places, the
     intervals grow further, and the cost per place is constant.
 
     Args:
-        share: result of the last computation, see `LeaveOneOut.explained`; None = unknown.
+        share: R² of the last computation; None = unknown.
         places: number D of places at the last computation; 0 = not computed yet.
     """
 
@@ -226,24 +226,24 @@ class PlacePredictability:
 
     @classmethod
     def of_record(cls, record: Mapping[str, Any]) -> PlacePredictability:
-        """Return the value in a stage's record; the initial value if the record has none."""
+        """Return the predictability that a stage's record contains, or else the initial one."""
         share = record.get("explained")
         return cls(None if share is None else float(share), int(record.get("explained_places", 0)))
 
     def to_record(self) -> dict[str, Any]:
-        """Return the value as keys for the record of a stage."""
+        """Return the entries for the record of a stage."""
         return {"explained": self.share, "explained_places": self.places}
 
     @property
     def due(self) -> int:
-        """Number of places at which the next computation is due."""
+        """Number of observed places at which R² is computed again."""
         if not self.places:
             return FEWEST
         growth = GROWTH * max(1.0, (self.places / MANY) ** 2)
         return self.places + max(AT_LEAST, round(growth * self.places))
 
     def after(self, places: int, find: Callable[[], LeaveOneOut | None]) -> PlacePredictability:
-        """Return the value for `places` observed places; call `find` if a computation is due."""
+        """Return the predictability at `places` observed places; call `find` only if it is due."""
         if places < self.due:
             return self
         found = find()

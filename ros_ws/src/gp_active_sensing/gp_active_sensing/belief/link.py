@@ -11,18 +11,19 @@ r_B is an independent field with the candidates λ of B's belief. Given the read
 
 .. math:: K_r + s_c^2\, (a a^T + C / s_A^2).
 
-B is approximated by a Gaussian process with this covariance. The column a acts as a shrinkage term
-of B's mean, and the uncertainty of A's map adds to the uncertainty of B. Let :math:`m_A` be the
-mean of :math:`\mu` over the places, and :math:`s_A^2` the mean of
+B is approximated by a Gaussian process with this covariance. The term with a adds an unknown
+multiple of a to B's mean. The term with C adds the uncertainty of A's map to the uncertainty of B.
+Let :math:`m_A` be the mean of :math:`\mu` over the places, and :math:`s_A^2` the mean of
 :math:`(\mu - m_A)^2 + \operatorname{diag} C`. The link then explains :math:`s_c^2` of a place's
-variance, on average. The candidates of :math:`s_c^2` are `SHARES` times the variance of r_B,
-weighted by the evidence; 0 is no link.
+variance, on average. The candidate values of :math:`s_c^2` are `SHARES` times the variance of r_B.
+They are weighted by the evidence. The value 0 means that there is no link.
 
 If A and B were read at the same places with the same precision, A's map adds no information
 (autokrigeability) [Wackernagel2003]. A link is therefore made only if A was read at more places.
 
-C uses the most probable candidates of A. On a map of more than `_MOST` places, C is a sparse
-approximation with `_MOST` inducing places and the exact variance at each place [Snelson2006].
+C is computed with the most probable candidates of A. On a map of more than `_MOST` places, C is a
+sparse approximation with `_MOST` inducing places and the exact variance at each place
+[Snelson2006].
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 AUTO = "auto"
 """Value of `link` for a link to the main quantity, if both quantities can be linked."""
 SHARES = (0.0, 1.0, 10.0)
-"""Candidate variances that the link explains, relative to the sparse quantity's own variance."""
+"""Candidate values of the variance that the link explains, relative to the variance of the sparse
+quantity that the link does not explain."""
 _PRIOR = np.array([0.8, 0.1, 0.1])
 """Prior weights of `SHARES`. The absence of a link has a large weight, because a few readings of
 unrelated fields may agree by chance."""
@@ -51,23 +53,26 @@ _CANDIDATES = 4
 _MOST = 300
 """Largest number of inducing places for the covariance of the dense quantity."""
 _GROWTH = 1.1
-"""Growth factor of the dense quantity's observed places at which a link is renewed."""
+"""Factor by which the dense quantity's number of observed places grows until a link is renewed."""
 _DENSER = 1.25
-"""Smallest ratio of the numbers of observed places (dense to sparse quantity) for a link."""
+"""Smallest number of observed places of the dense quantity for a link, relative to the number of
+observed places of the sparse quantity."""
 _LEAST = 3
 """Smallest number of observed places of the sparse quantity for a link. The first two readings
 determine the mean and the scale."""
 _ROUNDING = 1e-13
-"""Eigenvalue, relative to the largest, below which an eigenvalue counts as rounding."""
+"""Largest eigenvalue that counts as a rounding error, relative to the largest eigenvalue."""
 
 
 class Link(NamedTuple):
-    """Covariance ``a aᵀ + C / s_A²`` of a link (see the module) as ``Z Zᵀ + diag(own)``.
+    """Covariance ``a aᵀ + C / s_A²`` of a link, stored as ``Z Zᵀ + diag(own)``.
+
+    The module explains a, C and s_A.
 
     Args:
-        columns: (n, r) Z; a is the first column.
-        own: (n,) variance of each place that Z does not contain.
-        places: number of observed places of the dense quantity.
+        columns: (n, r) Z; its first column is a.
+        own: (n,) part of the places' variances that ``Z Zᵀ`` does not contain.
+        places: number of observed places of the dense quantity when the link was made.
     """
 
     columns: FloatArray
@@ -88,9 +93,10 @@ class Link(NamedTuple):
 
 
 def link_of(source: Belief) -> Link:
-    """Return the link to the map of a dense quantity, after the transform of that quantity.
+    """Return the link to the map of the dense quantity `source`.
 
-    Later readings of `source` do not change the link. O(L' |D| n m) for m = `_MOST` places.
+    The map is used after the transform of `source`. Later readings of `source` do not change the
+    link. O(L' |D| n m) for L' candidates λ and m = `_MOST` places.
     """
     every, weights = np.arange(source.n), source.weights
     which = np.sort(np.argsort(-weights, kind="stable")[:_CANDIDATES])
@@ -123,7 +129,7 @@ class LinkedCovariance:
     Args:
         rest: K_r under L candidates λ.
         link: link to the dense quantity.
-        which: ascending indices i + k L of candidates i with ``SHARES[k]``; None = all.
+        which: ascending indices; i + k L is candidate i with ``SHARES[k]``. None = all.
     """
 
     def __init__(
@@ -148,7 +154,7 @@ class LinkedCovariance:
         return self._with(found, self.link.between(rows, columns))
 
     def with_points(self, rows: IntArray, points: Points) -> FloatArray:
-        """Return the (L', r, m) covariance of places and points; the link uses nearest places."""
+        """Return the (L', r, m) prior covariance; the link uses the place nearest to each point."""
         found = self._some.with_points(rows, points)[self._row]
         return self._with(found, self.link.between(rows, points.nearest))
 
@@ -168,12 +174,12 @@ class LinkedCovariance:
 
 @dataclass(frozen=True)
 class LinkedGrid(CandidateGrid):
-    """Grid of adaptive candidates λ, repeated for each of `SHARES`."""
+    """Grid of adaptive candidates λ; each is combined with each of `SHARES`."""
 
     link: Link = field(default_factory=lambda: Link(np.zeros((0, 1)), np.zeros(0), 0))
 
     def build(self) -> tuple[LocationCovariance, FloatArray]:
-        """Return the covariance of all candidates, ordered by `SHARES`, and their prior (L',)."""
+        """Return the candidates' covariance, ordered by `SHARES`, and their prior masses (L',)."""
         covariance, prior = super().build()
         return LinkedCovariance(covariance, self.link), np.outer(_PRIOR, prior).ravel()
 
@@ -223,7 +229,7 @@ def linked(template: Belief, source: Belief) -> Belief:
 
 
 def probability_of_link(belief: Belief) -> float:
-    """Return the posterior probability of a link of any size; 0 for a belief without a link."""
+    """Return the posterior probability that the link explains any variance; 0 without a link."""
     if not isinstance(belief.covariance, LinkedCovariance):
         return 0.0
     return float(belief.weights[belief.covariance.size > 0.0].sum())
@@ -232,10 +238,10 @@ def probability_of_link(belief: Belief) -> float:
 def follow(belief: Belief, template: Belief, source: Belief, *, now: bool = False) -> bool:
     """Make, renew or remove the link of a belief if due; return whether the belief changed.
 
-    The dense quantity must have a quarter more observed places than the sparse quantity. The link
-    is renewed after a tenth more places of the dense quantity; with `now`, one place is enough. The
-    result depends only on the readings and their order. The belief keeps its readings. `template`
-    and `source` are as in `linked`.
+    A link requires that the dense quantity has a quarter more observed places than the sparse
+    quantity. It is renewed when the dense quantity has a tenth more observed places than before.
+    With `now`, one more place is enough. The result depends only on the readings and their order.
+    The belief keeps its readings. `template` and `source` are as in `linked`.
     """
     own, places = (int(np.count_nonzero(each.visited)) for each in (belief, source))
     dense = own >= _LEAST and places >= _DENSER * own

@@ -14,14 +14,14 @@ from gp_active_sensing.belief.prior import IDENTITY, Transform
 from gp_active_sensing.types import BoolArray, FloatArray, IntArray
 
 WIDEST, FAR = 2.0, 4.0
-"""Limits for components under a logarithm: largest variance [variances of the mixture], and largest
-mean above the mixture's mean [standard deviations of the mixture]."""
+"""Limits for the components of a mixture of logarithms: largest variance [variances of the
+mixture], and largest excess of a mean over the mixture's mean [its standard deviations]."""
 _NEGLIGIBLE = 1e-10
-"""Total weight of components that are left out of a distribution function."""
+"""Largest total weight of the components that are left out of a distribution function."""
 _CLOSE = 1e-9
-"""Largest error of a quantile, as a probability."""
+"""Largest error of a quantile, measured as a probability."""
 _STEPS = 100
-"""Largest number of steps to a quantile; bisection alone needs about 50."""
+"""Largest number of iterations for a quantile; bisection alone needs about 50."""
 _ROOT_2PI = math.sqrt(2.0 * math.pi)
 
 
@@ -33,7 +33,7 @@ class Mixture:
         weights: (L,) weights of the components at every place; they sum to one.
         mean: (L, m) means of the components, after the transform.
         variance: (L, m) variances of the components, after the transform; not negative.
-        transform: transform from the sensor's unit, which is the unit of all results.
+        transform: transform from the sensor's unit; moments and quantiles are in that unit.
     """
 
     weights: FloatArray
@@ -52,7 +52,7 @@ class Mixture:
     def each(self) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance (L, m) of the components in the sensor's unit.
 
-        Under a logarithm, a wide component with little weight would dominate the expectation.
+        After a logarithm, a wide component with little weight would dominate the expectation.
         `WIDEST` and `FAR` therefore limit the variances and the means.
         """
         if self.transform is IDENTITY:
@@ -70,7 +70,7 @@ class Mixture:
         return mixture_mean, self.weights @ (variance + spread)
 
     def below(self, values: FloatArray) -> FloatArray:
-        """Return the (m,) probability of a field below each of (m,) values, to 1e-10; O(L m)."""
+        """Return the (m,) probability that the field at each place is below `values`; O(L m)."""
         weights, mean, deviation = self._components()
         with np.errstate(over="ignore"):
             return np.asarray(weights @ ndtr((self.transform.seen(values) - mean) / deviation))
@@ -79,8 +79,8 @@ class Mixture:
         r"""Return the (p, m) quantiles for the probabilities (p,).
 
         Newton's method solves :math:`\Phi^{-1}(F(v)) = \Phi^{-1}(p)`, bracketed by the quantiles of
-        the components. A step out of the bracket is replaced by a bisection. Each step costs O(L
-        m); most quantiles need four steps.
+        the components. A step that leaves the bracket is replaced by a bisection. Each step costs
+        O(L m); most quantiles need four steps.
         """
         parts = self._components()
         found = [_quantile(*parts, float(p)) for p in probabilities]
@@ -96,7 +96,7 @@ class Mixture:
 def _quantile(
     weights: FloatArray, mean: FloatArray, deviation: FloatArray, probability: float
 ) -> FloatArray:
-    """Return the (m,) quantiles of mixtures of weights (k,), means and deviations (k, m)."""
+    """Return the (m,) quantiles of mixtures with weights (k,), means and deviations (k, m)."""
     goal = float(ndtri(probability))
     own = mean + goal * deviation
     low, high = own.min(axis=0), own.max(axis=0)

@@ -54,9 +54,10 @@ class AddedCovariance(LocationCovariance):
 
 
 class AttributeCovariance(AddedCovariance):
-    """Covariance ``K + σ_a² Z Zᵀ`` with slopes ``β ~ N(0, σ_a² I)`` on columns Z integrated out.
+    """Covariance ``K + σ_a² Z Zᵀ``, in which slopes on the columns Z are integrated out.
 
-    [Rasmussen2006, Sec. 2.7]. Candidates with σ_a = 0 do not use the columns.
+    The slopes are ``β ~ N(0, σ_a² I)`` [Rasmussen2006, Sec. 2.7]. Candidates with σ_a = 0 do not
+    use the columns.
 
     Args:
         rest: covariance K; `attribute_std` of its candidates is σ_a.
@@ -220,12 +221,12 @@ def smooth_part(covariance: LocationCovariance) -> LocationCovariance:
 
 
 _NEAREST = 4
-"""Number of nearest places for the computation of a slope."""
+"""Number of nearest places from which a slope is computed."""
 _ABOVE = 2
-"""Number of places above and below a place for the computation of a vertical slope."""
+"""Number of places above and below a place from which its vertical slope is computed."""
 _STEEP = 2.0
-"""Smallest ratio of horizontal to vertical distance [map steps] for a horizontal step. The inverse
-ratio applies to a vertical step."""
+"""Smallest ratio of horizontal to vertical distance [map steps] at which a step from place to place
+counts as horizontal. A step counts as vertical if the inverse of its ratio is as large."""
 
 
 class Steepness:
@@ -274,8 +275,8 @@ class Steepness:
     def _in_space(self, covariance: LocationCovariance, place: int) -> FloatArray:
         """Return the (2, L) squared horizontal and vertical slopes, from steps to nearest places.
 
-        With horizontal and vertical steps, the slopes are a least-squares fit. Otherwise the ratio
-        of the length-scales is the ratio between the two slopes.
+        If there are horizontal and vertical steps, both slopes are fitted by least squares.
+        Otherwise the ratio of the two slopes follows from the ratio of the length-scales.
         """
         offsets = self.points - self.points[place]
         across, up = np.hypot(offsets[:, 0], offsets[:, 1]), np.abs(offsets[:, 2])
@@ -312,15 +313,15 @@ class Steepness:
 
 
 def _nearest(apart: FloatArray) -> IntArray:
-    """Return places at other positions, nearest first, without a road's other direction."""
+    """Return the places at other positions, nearest first."""
     elsewhere = np.flatnonzero(apart > 1e-6 * float(apart.max()))
     return np.asarray(elsewhere[np.argsort(apart[elsewhere], kind="stable")])
 
 
 def _increments(covariance: LocationCovariance, place: int, near: IntArray) -> FloatArray:
-    """Return the (L, m) expected squared differences of the field between a place and others.
+    """Return the (L, m) expected squared differences between the field at `place` and at `near`.
 
-    Independent components are left out, because they are constant within a place.
+    Independent components are left out: they do not contribute to slopes within a place.
     """
     joint = smooth_part(covariance).between(np.append(place, near), np.append(place, near))
     own = np.diagonal(joint, axis1=1, axis2=2)

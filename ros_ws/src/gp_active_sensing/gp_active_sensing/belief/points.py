@@ -16,21 +16,22 @@ from gp_active_sensing.types import FloatArray, IntArray
 _AROUND = 8
 """Largest number of places whose independent components affect a point."""
 _NO_WEIGHT = 1e-13
-"""Total weight of the candidates λ that are left out."""
+"""Largest total weight of the least probable candidates λ, which are left out."""
 _LINEAR = 1e-9
-"""Largest relative error of a basis function that counts as linear in the coordinates."""
+"""Largest relative error of a linear fit to a basis function that counts as linear."""
 
 
 @dataclass(frozen=True)
 class PointLocator:
     r"""Locator of points among the places of a map.
 
-    The independent component u of the places is interpolated between the places as
+    Each place i has an independent component u_i of the field. Between the places, it is
 
     .. math:: u(x) = \sum_i w_i(x) u_i + r(x), \quad w_i(x) = \max(0, 1 - |x - x_i| / h_i)
 
-    The distance from place i to its nearest neighbour is h_i. The independent term r(x) keeps the
-    variance of u. The result is continuous and has the value u_i at place i.
+    Here h_i is the distance from place i to its nearest neighbour. The term r(x) is independent of
+    all u_i, and its variance is such that u(x) has the same variance as the u_i. The function u(x)
+    is continuous and has the value u_i at place i.
 
     Args:
         places: (n, 2) positions of the places, or (n, 3) with heights [m].
@@ -80,7 +81,7 @@ class PointLocator:
 
     @cached_property
     def _neighbours(self) -> tuple[Any, FloatArray]:
-        """Return a tree of the places, and (n,) distances from each to its nearest neighbour."""
+        """Return a tree of the places, and the (n,) distance from each to its nearest neighbour."""
         from scipy.spatial import cKDTree  # here, since it is slow to import
 
         tree = cKDTree(self.places)
@@ -111,7 +112,7 @@ def mixture_at(
 def _basis_at(data: Conditioning, points: Points) -> FloatArray:
     """Return the (m, q) basis of the mean at points.
 
-    Functions that are not linear in the coordinates have the value of the nearest place.
+    A basis function that is not linear in the coordinates has its value at the nearest place.
     """
     basis = data.basis
     if not basis.shape[1] or data.steepness is None or not np.ptp(basis, axis=0).any():

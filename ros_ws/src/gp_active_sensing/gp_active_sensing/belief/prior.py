@@ -1,4 +1,4 @@
-"""Prior of the field: transform of readings, mean, covariance under each λ, unknown scale."""
+"""Prior of the field: transform of the readings, mean, covariance of each λ, and scale."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Transform:
         return values
 
     def seen_variance(self, values: FloatArray, variance: float) -> FloatArray:
-        """Return the transformed noise variance of readings with these values."""
+        """Return the noise variance of the readings `values` after their transform."""
         return np.full(values.shape, variance)
 
     def inverse(self, values: FloatArray) -> FloatArray:
@@ -71,7 +71,7 @@ class Log(Transform):
             return np.asarray(np.log(np.maximum(values + self.offset, 0.0)))
 
     def seen_variance(self, values: FloatArray, variance: float) -> FloatArray:
-        """Return the transformed noise variance of readings with these values."""
+        """Return the noise variance of the readings `values` after their transform."""
         return np.asarray(variance / np.square(np.maximum(values + self.offset, 1e-100)))
 
     def inverse(self, values: FloatArray) -> FloatArray:
@@ -147,10 +147,10 @@ class HyperParameters:
         signal_std: standard deviation of the smooth component of the field about its mean.
         noise_std: standard deviation of the noise of a reading.
         kernel: name of the kernel; "" if all candidates have the same kernel. In a belief over
-            kernels, the length-scale is a typical value, and the signal a root mean square over the
-            places. With `kernels.NONE`, the length-scale has no effect.
+            kernels, the length-scale is a typical value, and `signal_std` is a root mean square
+            over the places. With `kernels.NONE`, the length-scale has no effect.
         place_std: standard deviation of the independent component of each place; 0 = none.
-        attribute_std: standard deviation of the mean that attributes explain; 0 = none.
+        attribute_std: standard deviation of the component that attributes explain; 0 = none.
         long_std: standard deviation of the long-range component; 0 = none. See
             `place_covariance.LongCovariance`.
         long_scales: length-scales of that component: one for all features or one per feature.
@@ -176,7 +176,7 @@ class HyperParameters:
 
     @property
     def nugget(self) -> float:
-        """Fraction of a reading's variance in the noise and the independent component."""
+        """Fraction of a reading's variance that noise and independent component contribute."""
         apart = self.noise_std**2 + self.place_std**2
         return apart / (apart + self.signal_std**2)
 
@@ -227,7 +227,7 @@ class Points:
         return self.features if np.array_equal(found, self.of_nearest) else found
 
     def shares_of(self, rows: IntArray) -> FloatArray:
-        """Return the (r, m) weights of the independent components of places at the points."""
+        """Return the (r, m) weight of the independent component of each of `rows` at each point."""
         found = np.zeros((len(rows), len(self.nearest)))
         for place, share in zip(self.around.T, self.shares.T, strict=True):
             found += share * (np.asarray(rows)[:, None] == place)
@@ -440,11 +440,12 @@ def joined(parts: Sequence[LocationCovariance]) -> LocationCovariance:
 
 
 _FEWEST = 5
-"""Smallest number of observed places for an estimate of c, plus one per mean coefficient."""
+"""Smallest number of observed places for an estimate of the scale c under a known mean. Each
+coefficient of the mean requires one more place."""
 _MOST = 128
-"""Largest number of places, evenly spread, for an estimate of c."""
+"""Largest number of places from which c is estimated. They are an even selection."""
 _STEPS = 2.0
-"""Number of rounding steps per factor of two."""
+"""Number of steps per factor of two to which estimates are rounded."""
 
 
 def unit_scale(
@@ -458,8 +459,8 @@ def unit_scale(
 
     .. math:: E[s^2] = c_\lambda (\bar k_{ii} - \bar k_{ij}),
 
-    with the candidate's mean covariance of a place with itself and with another place. The estimate
-    is rounded to steps of √2, and depends on the readings only, not on the times of queries.
+    in which the candidate's covariance is averaged over all places i and over all pairs i ≠ j. The
+    estimate is rounded to steps of √2. It depends on the readings, not on the times of queries.
 
     Args:
         covariance: prior covariance under each λ at c = 1.
@@ -499,13 +500,14 @@ def noise_estimate(
 
     The noise variance :math:`r_\lambda` of a candidate λ is a guess with a normal prior on its
     logarithm. Readings of one place differ by the noise alone. With n degrees of freedom, the
-    logarithm of their variance estimates the logarithm of the noise variance. The error has the
-    mean :math:`\psi(n/2) - \log(n/2)` and the variance :math:`\psi'(n/2)`. The result weights guess
-    and estimate by their precisions. n and the variance are rounded, so the result changes rarely.
+    logarithm of their variance estimates the logarithm of the noise variance. The error of this
+    estimate has the mean :math:`\psi(n/2) - \log(n/2)` and the variance :math:`\psi'(n/2)`. The
+    result is the average of guess and estimate, weighted by their precisions. n and the variance
+    are rounded, so the result changes rarely.
 
     Args:
-        noise: (L,) noise variance of the candidates at c = 1.
-        unit: (L,) estimate of c, see `unit_scale`.
+        noise: (L,) noise variance of the candidates at a scale c of 1.
+        unit: (L,) estimate of the scale c, see `unit_scale`.
         freedom: n, number of readings minus number of places.
         squares: sum of squares of readings about the means of their places.
     """
@@ -525,7 +527,7 @@ class ScaledEvidence(NamedTuple):
     """Evidence and scale of each candidate λ, with the scale integrated out.
 
     Args:
-        log_evidence: (L,) up to a constant.
+        log_evidence: (L,) log-evidence up to a constant.
         factor: (L,) expected factor of all variances of a candidate.
     """
 
@@ -550,7 +552,7 @@ def integrate_scale(
         quadratic: (L,) Q.
         readings: number of readings; an aged reading counts as a fraction.
         known: number of coefficients of a vague mean.
-        size: mean square of the readings about the first reading, for the smallest value of Q.
+        size: mean square of the readings about the first reading; it limits Q from below.
     """
     freedom = readings - known
     if freedom < 1:

@@ -4,9 +4,10 @@ With weights :math:`w_p` of the places the promised error is
 
 .. math:: \sqrt{\sum_p w_p \operatorname{Var}(f_p | z) / \sum_p w_p} .
 
-The variance includes all candidates λ and the differences between their means. The expectation is
-correct on average over fields drawn from the belief. Repeated checks would end a mission when the
-promised error happens to be too low. `aim.assurance` is therefore an additional condition.
+The variance includes all candidates λ and the differences between their means. The promised error
+is correct on average over fields drawn from the belief, but it varies around the actual error. A
+mission checks it repeatedly and could end when it happens to be too low. `aim.assurance` is
+therefore an additional condition.
 
 `floor_of` computes a lower bound of the promised error for any choice of k places. For one
 candidate λ, let M be the prior covariance of the places including the unknown mean, and W the
@@ -20,7 +21,7 @@ leave a posterior covariance C with
 The proof is in docs/theory.md [Bhatia1997, Sec. III.4; Fan1949]. A place of weight zero makes
 :math:`w_{min}` zero, and every :math:`p_i / w_{min}` infinite. The bound is averaged over the
 candidates with their current weights, and summed over blocks of a large map. The variance of a
-vague mean is limited because of rounding, which only lowers the bound.
+vague mean is limited to avoid rounding errors. This limit can only lower the bound.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Promise(NamedTuple):
 
 
 def to_record(promise: Promise | None) -> dict[str, Any]:
-    """Return a promise as keys of records and summaries; values are None without a promise."""
+    """Return the entries of records and summaries for a promise; None = entries without values."""
     error, worst = (None, None) if promise is None else promise
     return {"promised_error": error, "promised_worst": worst}
 
@@ -64,17 +65,17 @@ def promise_of(found: Mixture, weights: FloatArray) -> Promise:
 
 
 MOST_PLACES = 2000
-"""Largest number of places for which the lower bound is computed."""
+"""Largest number of places for which a lower bound of the promised error is computed."""
 _NUMBERS = 8_000_000
-"""Largest number of entries of an array for the lower bound."""
+"""Largest number of entries of an array in the computation of the lower bound."""
 _LITTLE = 1e-3
-"""Weight below which a candidate λ is left out of the lower bound."""
+"""Smallest weight of a candidate λ that contributes to the lower bound."""
 _VAGUE = 1e6
-"""Largest variance of the mean in the lower bound, relative to the variance of the field."""
+"""Largest variance of the mean that enters the lower bound, relative to the field's variance."""
 
 
 class PromiseBound(NamedTuple):
-    """Lower bound of the promised error over all choices of equally many places.
+    """Lower bound of the promised error that holds for any choice of `places` observed places.
 
     Args:
         error: root of the weighted mean of the places' variances, in the sensor's unit.
@@ -86,7 +87,7 @@ class PromiseBound(NamedTuple):
 
 
 def floor_of(data: Conditioning, belief: FloatArray, weights: FloatArray) -> PromiseBound:
-    """Return the lower bound for the number and the precisions of the current readings.
+    """Return the lower bound for as many observed places as now, with the current precisions.
 
     `belief` (L,) and `weights` (n,) are the weights of the candidates λ and of the places. Call
     `data.update` first. O(L n³), in blocks of bounded size.
@@ -116,7 +117,7 @@ def floor_of(data: Conditioning, belief: FloatArray, weights: FloatArray) -> Pro
 
 
 def _precisions(data: Conditioning) -> FloatArray:
-    """Return the (L, k) precisions of the k observed places at a scale of 1, descending."""
+    """Return the (L, k) precisions of the observed places at a scale of 1, largest first."""
     places, which = np.unique(data.factor.place, return_inverse=True)
     total = np.zeros((len(data.scales), len(places)))
     for row, column in enumerate(which.reshape(-1).tolist()):
@@ -148,7 +149,7 @@ def _spectra(
     places: IntArray,
     shares: FloatArray,
 ) -> list[FloatArray]:
-    """Return the eigenvalues of ``W^½ M W^½`` under some candidates λ, each descending."""
+    """Return the eigenvalues of ``W^½ M W^½`` (see the module) under some λ, largest first."""
     roots = np.sqrt(shares)
     fields = covariance.between(places, places)
     basis = roots[:, None] * data.basis[places]

@@ -13,9 +13,9 @@ _DECIMAL: FloatArray = np.array(
 )
 """Common rounding steps of sensors and drivers, in the readings' unit, the largest first."""
 _ON = 0.8
-"""Smallest fraction of readings at multiples of a step. Averages of readings may lie between."""
+"""Smallest fraction of readings that must be multiples of a step. The others may be averages."""
 _EXACT = 4e-7
-"""Relative rounding error of a message in single precision."""
+"""Relative rounding error of a value that a message stores in single precision."""
 _APART = 10.0
 """Smallest step, in multiples of the rounding error of the largest reading."""
 _FEW = 8
@@ -30,13 +30,13 @@ _MANY = 256
 class Resolution:
     """Estimator of the step to which a sensor rounds its readings.
 
-    A reading rounded to a step d has an error variance of d²/12. Equal readings do not reduce it.
-    If values are logarithms of readings, `used` is False, and the step is 0.
+    A reading rounded to a step d has an error variance of d²/12. Repeated equal readings do not
+    reduce this variance. If the added values are logarithms, `used` is False, and the step is 0.
     """
 
     def __init__(self, *, used: bool = True) -> None:
         self.used = used
-        """True if values are original readings."""
+        """True if the added values are readings before any transform."""
         self._counts: dict[float, int] = {}
         self._step: float | None = 0.0
 
@@ -72,7 +72,7 @@ class Resolution:
 
     @property
     def variance(self) -> float:
-        """Smallest variance of the field at a place: d²/12 for the step d."""
+        """Lower limit of the field's variance at a place: d²/12 for the step d."""
         return self.step**2 / 12.0
 
     def _find(self) -> float:
@@ -87,7 +87,7 @@ class Resolution:
 
 
 def _rounded(values: FloatArray, counts: FloatArray, rounding: float) -> float:
-    """Return the largest common step with nearly all readings on its multiples; 0 = none."""
+    """Return the largest step in `_DECIMAL` that divides nearly all readings; 0 = none."""
     for step in _DECIMAL[_DECIMAL > _APART * rounding].tolist():
         on = np.abs(values / step - np.round(values / step)) * step <= rounding
         share, different = float(counts[on].sum() / counts.sum()), int(np.count_nonzero(on))
@@ -97,7 +97,7 @@ def _rounded(values: FloatArray, counts: FloatArray, rounding: float) -> float:
 
 
 def _even(values: FloatArray, rounding: float) -> float:
-    """Return the step that divides all differences, as with a digital converter; 0 = none."""
+    """Return the step that divides all differences between readings; 0 = none."""
     if len(values) < _FEW:
         return 0.0
     apart = np.diff(values)

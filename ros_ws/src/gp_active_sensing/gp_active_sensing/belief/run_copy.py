@@ -68,7 +68,7 @@ def with_mark(config: BeliefConfig, run_dir: Path | None = None) -> BeliefConfig
 
 
 def as_begun(config: BeliefConfig, stored: Mapping[str, Any], run_dir: Path) -> BeliefConfig:
-    """Return the configuration to continue a run with the model of its start.
+    """Return the configuration with which a run continues with the model that it started with.
 
     If the file was moved or rewritten, the copy of the model in `run_dir` is used. A file with
     another name and other content counts as a changed configuration. `stored` is the section
