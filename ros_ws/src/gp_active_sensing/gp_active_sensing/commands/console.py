@@ -56,9 +56,9 @@ def home_line(plan: Plan, probe: str = "") -> str:
 def stage_line(record: Mapping[str, Any], scenario: Scenario) -> str:
     """Return the console line of a stage, with at most `WIDTH` characters.
 
-    The reading of the main quantity is rounded to the first digit of the sensor's noise. Errors
-    have the unit of the reading; an unknown error is a dash. A text that does not fit into the
-    line is left out.
+    The reading of the main quantity is rounded to the first digit of the noise standard deviation.
+    Errors have the unit of the reading; an unknown error is a dash. A part of the line that would
+    exceed `WIDTH` is left out.
     """
     used = [
         f"{done:>{len(f'{total:.0f}')}.0f}/{total:.0f} {unit}"
@@ -112,7 +112,7 @@ def _value(value: float, noise_std: float) -> str:
 def _believed(
     candidates: Iterable[tuple[str, Sequence[float], float]], scale_unit: str
 ) -> list[tuple[str, str, float]]:
-    """Return (label, text, weight) of the most probable kernel name and length-scale."""
+    """Return (label, text, weight) of the most probable kernel, if named, and length-scale."""
     best = most_probable(candidates)
     if best.kernel == NONE:
         return [("kernel", "none, places do not predict each other", best.kernel_weight)]
@@ -268,7 +268,10 @@ def show_stages(console: Console, scenario: Scenario) -> Iterator[tuple[Show, Sh
 
 
 def progress_of(record: Mapping[str, Any], scenario: Scenario) -> tuple[float | None, str]:
-    """Return the largest used fraction of the budget (None = no limit), and the used amounts."""
+    """Return the used fraction of the budget, and the used amounts as text.
+
+    The fraction is that of the limit which is closest to its end; None = the budget has no limit.
+    """
     used = _used(record, scenario)
     texts = [f"{done:.0f}/{total:.0f} {unit}" for done, total, unit in used]
     share = max((min(1.0, done / total) for done, total, _ in used), default=None)

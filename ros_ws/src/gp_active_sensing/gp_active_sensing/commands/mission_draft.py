@@ -231,7 +231,7 @@ class MissionDraft:
         return live_map(topic, None, **self._of_map())
 
     def _misfit(self, text: str) -> None:
-        """Record that an answer does not fit the running system; in a dialogue, also print this."""
+        """Record why an answer does not fit the running system; in a dialogue, also print this."""
         if self.asking:
             echo(f"  {one_line(text)}")
         self.misfits.append(text)
@@ -303,7 +303,7 @@ class MissionDraft:
         return [_from_root(probe_topic(probe, topic)) for probe in self.probes or ("",)]
 
     def _numbers(self, type: str) -> tuple[list[str], str]:
-        """Return the numeric fields of a message type, if known, and the default field."""
+        """Return the numeric fields of a message type ([] = not known), and the default field."""
         found: list[str] = []
         if self.system is not None:
             from gp_active_sensing.ros.to_messages import RosTypes

@@ -1,4 +1,4 @@
-"""Repetition of an earlier run from its journal, before the run continues."""
+"""Repeat an earlier run from its journal, before the run continues."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FREE = ("versions", "map", "places")
 
 
 class EarlierRun:
-    """Events of a run, which a repetition must produce again.
+    """Events of an earlier run; a repetition of the run must produce the same events.
 
     Args:
         run: directory of the run, which is locked.
@@ -48,7 +48,7 @@ class EarlierRun:
         return tuple(self._left[i] for i in range(min(2, len(self._left))))
 
     def has(self, event: Mapping[str, Any]) -> bool:
-        """Check the next event of the journal; return False at the end of the journal.
+        """Compare an event with the next event of the journal; return False if none is left.
 
         Raises:
             RunError: the next event of the journal differs from `event`.
@@ -87,7 +87,7 @@ class EarlierRun:
 
 
 _REMOVED = ("foreseen", "foreseen_for")
-"""Keys of decisions in versions that planned ahead; empty for decisions made on arrival."""
+"""Keys of decisions in journals of earlier versions; they are ignored if their value is empty."""
 
 
 def _compared(event: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ class ProbePosition(NamedTuple):
 
     Args:
         odometer: distance since the start of the mission [m].
-        pose: time [ns] and position [m] of the odometer; None = no pose yet.
+        pose: time [ns] and position x, y [m] up to which `odometer` counts; None = no pose yet.
         memory: state of an odometer for inexact poses; () = exact poses.
     """
 
@@ -58,7 +58,8 @@ class Event:
     """Event of a mission.
 
     Args:
-        stamp_ns: time of the mission's clock [ns]; None = not known, or the time of the reading.
+        stamp_ns: time of the mission's clock [ns]; None = not known, or an event of a reading
+            (`ReadingEvent`).
         probe: name of the probe; "" = the only probe, or the mission.
     """
 
@@ -84,7 +85,7 @@ class Event:
 
 @dataclass(frozen=True, kw_only=True)
 class MissionStarted(Event):
-    """Start of the run, with seed, versions, driver and the resulting map (`topology.config`)."""
+    """Start of the run; `details` has the seed, versions, the driver, and keys about the map."""
 
     KIND = "start"
     details: Mapping[str, Any] = field(default_factory=dict)
@@ -111,7 +112,7 @@ class StateChanged(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class ClockStepped(Event):
-    """Step of the clock beyond the elapsed time; the budget does not count this step."""
+    """Forward jump of the clock by `step_ns`, which is not charged to the budget."""
 
     KIND = "clock"
     step_ns: int
@@ -158,8 +159,8 @@ class DecisionAsked(Event):
 
     Args:
         at: place of the probe; None = no place yet.
-        pending: waypoints of other probes, and `passed`.
-        passed: places that the probe has left before their readings came.
+        pending: waypoints of other probes, followed by the places in `passed`.
+        passed: places that the probe left before their readings came.
         waiting: places of other probes that wait for a decision, by name.
         where: position and odometer of the probe; None = not known.
     """
@@ -245,7 +246,7 @@ class ReturnBegun(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class SortieChanged(Event):
-    """Start or end of a sortie at the end place.
+    """Start or end of a sortie, before or after a battery change at the end place.
 
     Args:
         number: number of the sortie, counted from 1.
@@ -314,7 +315,7 @@ class ReadingUsed(ReadingEvent):
         count: number of averaged readings.
         first_ns: time of the first averaged reading [ns]; None = a single reading.
         taken_back: reason why a gated reading is used after all; "" = it was not gated.
-        stay: new average of the stay with this reading; None = the reading itself.
+        stay: average of the stay so far, including this reading; None = the reading itself.
     """
 
     KIND = "reading"
@@ -325,7 +326,7 @@ class ReadingUsed(ReadingEvent):
 
     @property
     def average(self) -> Reading:
-        """New average of the stay with this reading."""
+        """Average of the stay so far, including this reading."""
         stay = self.stay
         if stay is None:
             return self.reading
@@ -336,7 +337,7 @@ class ReadingUsed(ReadingEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingGated(ReadingEvent):
-    """Gating of a reading that deviates by `off` standard deviations."""
+    """Gating of a reading that is `off` standard deviations away from its prediction."""
 
     KIND = "gated"
     ALWAYS = ("off",)
@@ -348,7 +349,7 @@ class VisitMissed(Event):
     """Visit without a reading.
 
     Args:
-        again: True if the visit is repeated.
+        again: True if the place is visited again.
         passed: True if the probe had left before the reading was due.
     """
 
@@ -407,7 +408,7 @@ class PlaceBlocked(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class MoveShut(Event):
-    """Closed move, such as through a shut door; routes avoid the move.
+    """Move that routes avoid, for example because a door is shut.
 
     Args:
         start: first place of the move.
@@ -430,7 +431,7 @@ class LimitsMoved(Event):
     Args:
         closed: places that no probe may enter from now on.
         opened: places that probes may enter again.
-        declared: all places near the starts of probes; these places count as safe.
+        declared: all places that count as safe because they are near the starts of probes.
         began: names of the probes whose starts are declared.
     """
 
@@ -448,9 +449,10 @@ class BudgetChanged(Event):
     Args:
         readings: number of readings of the mission; None = unlimited.
         metres, seconds: limits of each probe; None = unlimited.
-        error: error of the map that ends the mission; None = no such error.
+        error: expected error of the map at which the mission ends; None = it does not end the
+            mission.
         error_of: measure of `error`; "" = the default.
-        errors: errors of the maps of further quantities that end the mission, by name.
+        errors: the same for the map of each further quantity, by name.
     """
 
     KIND = "budget"
@@ -469,18 +471,18 @@ class BudgetChanged(Event):
 
     @property
     def aim(self) -> Aim | None:
-        """Error of the map that ends the mission."""
+        """Map error at which the mission ends; None = the error does not end the mission."""
         return None if self.error is None else Aim(self.error, self.error_of)
 
     @property
     def aims(self) -> dict[str, Aim]:
-        """Errors of the maps of further quantities that end the mission."""
+        """The same for the map of each further quantity, by name."""
         return {name: Aim(error, self.error_of) for name, error in self.errors.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
 class MapChanged(Event):
-    """Change of the map; the earlier places keep their numbers.
+    """Change of the map. Places that existed before keep their indices.
 
     Args:
         number: number of the map in this mission; the first map has 1.

@@ -13,7 +13,7 @@ from gp_active_sensing.types import BoolArray, FloatArray
 
 
 class GroundTruth:
-    """True field of a simulation; constant in time.
+    """True field of a simulation; in this class it is constant in time.
 
     Args:
         values: (n,) noise-free values at the places of a map.

@@ -133,7 +133,7 @@ def seal(item: Mapping[str, Any], number: int) -> bytes:
 
 
 def unseal(line: bytes) -> tuple[dict[str, Any], int] | None:
-    """Return the event and the number of a line without its newline; None for a damaged line."""
+    """Return the event and the number in a line; None = damaged. `line` has no newline."""
     body = line[:-_SEAL] + b"}"
     if line[-_SEAL:-10] != b', "crc": "' or line[-10:] != b'%08x"}' % zlib.crc32(body):
         return None
@@ -163,7 +163,9 @@ _STRICT = json.JSONDecoder(parse_constant=_finite, parse_float=_finite)
 
 
 def read_journal(path: Path, *, lines: bool = False) -> JournalContents:
-    """Return the contents of a journal, with its lines if requested; a missing file is empty.
+    """Return the contents of a journal, including its `lines` if requested.
+
+    A missing file counts as an empty journal.
 
     Raises:
         RunError: the journal cannot be read, or two processes wrote to it.
@@ -257,7 +259,7 @@ def _event(line: bytes) -> dict[str, Any]:
 
 
 def _gap(found: JournalContents, damaged: list[int], before: int) -> Iterator[bytes]:
-    """Record the gap before an event; yield the line of the gap."""
+    """Add missing events up to number `before` to `found`; yield the line of an event ``gap``."""
     missing = before - found.number
     if damaged:
         where = f"line {damaged[0]}" if len(damaged) == 1 else f"lines {damaged[0]}-{damaged[-1]}"

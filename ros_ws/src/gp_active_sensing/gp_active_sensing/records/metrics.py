@@ -205,7 +205,7 @@ class Scorer:
     def error_everywhere(
         self, mean: FloatArray, seconds: float, weights: FloatArray
     ) -> float | None:
-        """Return the RMSE of (n,) means over all places, with `weights` (n,), at a time [s]."""
+        """Return the RMSE of `mean` (n,) over all places at a time [s], weighted by `weights`."""
         known: BoolArray = self.truth.known(seconds) & (weights > 0.0)
         return rmse(mean[known], self.truth.at(seconds)[known], weights[known])
 
@@ -213,7 +213,7 @@ class Scorer:
 def _of_readings(
     belief: Belief, found: Mixture, truth: FloatArray, sensor: SensorLaw
 ) -> list[float | None]:
-    """Return the mean probability of a reading in its predicted interval, for each level."""
+    """Return, for each level, the mean probability that a reading is in its predicted interval."""
     reading = found.noisier(belief.noise_of(None))
     quantiles = reading.quantiles(np.array([ends(level) for level in LEVELS]).ravel())
     pairs = quantiles.reshape(len(LEVELS), 2, -1)

@@ -75,7 +75,7 @@ class Regret:
         Args:
             went: observed place; None = no reading and no regret.
             mean: (n,) predicted values after the stage.
-            seconds: end of the stage in the mission's time [s].
+            seconds: mission time at the end of the stage [s].
         """
         gain = self._sign * self._truth.at(seconds)
         best = float(gain.max())
@@ -106,7 +106,7 @@ def regret_of(
 ) -> Regret | None:
     """Return the regret of a new mission; None = no known truth or no objective.
 
-    The regret has a bound for one probe in a constant field, if any place may be next.
+    The regret has a bound for one probe in a constant field, if every place can be chosen next.
 
     Args:
         loop: the engine, before its first reading.
@@ -130,7 +130,7 @@ def regret_of(
 
 
 def _any_place_next(loop: SensingLoop) -> bool:
-    """Return whether any place may be next, as the theorems on regret assume."""
+    """Return whether every place can be chosen next, as the theorems on regret assume."""
     topology, left = loop.topology, loop.remaining
     if left.metres is not None or left.seconds is not None or left.end is not None:
         return False
@@ -154,12 +154,13 @@ def regret_summary(
         truth: noise-free field.
         names: (n,) names of the places.
         objective: "maximise" or "minimise".
-        at_seconds: end of the mission in its time [s].
+        at_seconds: mission time at the end of the mission [s].
 
     Returns:
         Keys ``objective``, ``decisions``, ``average``, ``cumulative``, ``simple`` (smallest regret
-        of a stage), ``recommended`` (name of a place), ``best``, and ``bound`` on the cumulative
-        regret (None = not known).
+        of a stage), ``recommended`` and ``best`` (names of places), and ``bound`` on the
+        cumulative regret (None = not known). Further keys are the values of both places, and the
+        regret of the recommended place.
     """
     counted = [record for record in records if record.get("regret") is not None]
     if not counted:

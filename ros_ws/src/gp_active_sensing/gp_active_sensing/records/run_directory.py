@@ -51,7 +51,7 @@ SUMMARY = "summary.json"
 TRUTH = "truth.jsonl"
 PAGE = "report.html"
 MAP = "map"
-"""Beginning of the names of map files for other programs."""
+"""Prefix of the names of the map files that are written for other programs."""
 _MOST_LISTED = 20
 """Largest number of runs in a message."""
 _MOST_OF_START = 1 << 20
@@ -72,7 +72,7 @@ class RunDirectory:
         self.path = path
         self.config = dict(config)
         self.order = 0
-        """Number of the mission in its parent folder, by start time; 0 = no number."""
+        """Rank of this run among the runs of its parent folder, by start time; 0 = not known."""
         self.cut_short: list[str] = []
         """Names of files with a half-written last line."""
         self.damage: list[str] = []
@@ -346,10 +346,10 @@ class RunDirectory:
 
 
 def check_single(folder: Path) -> None:
-    """Check that a folder does not hold several runs instead of the files of one.
+    """Check that a folder is not the parent folder of runs.
 
     Raises:
-        RunError: it does; the message lists the runs with their scenarios and dates.
+        RunError: it is; the message lists the runs with their scenarios and dates.
     """
     runs = sorted(
         ((path.stat().st_mtime, path) for path in folder.glob(f"*/{CONFIG}")), reverse=True

@@ -1,9 +1,9 @@
-"""Map of a run: its configuration, a fingerprint of its places, its occupancy grids.
+"""Map of a run: its configuration, the fingerprint of its places, and its occupancy grids.
 
 The configuration may leave spacing and origin open. The first event of a run has the chosen values
-under ``map``, and a fingerprint of the places under ``places``. A map with other places is an
-error. Causes are a changed file or another version of the package. The run directory stores the
-occupancy grids of a mission as files of map_server (mode raw).
+under ``map``, and a fingerprint of the places under ``places``. If the map is built again and has
+other places, an error is raised; its file has changed, or the package has another version. The run
+directory stores the occupancy grids of a mission as files of map_server (mode raw).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def stored_map(
 ) -> MapConfig:
     """Return the map's configuration from the section ``map`` and the first event of a run.
 
-    An empty `start` = the event is unknown. `source` names the file, for messages.
+    `start` is {} if the event is unknown. `source` is the name of the file, for messages.
 
     Raises:
         ConfigError: an invalid configuration.
@@ -79,7 +79,10 @@ NO_LONGER = (
 )
 """Error message for a map whose places differ from those of its run."""
 _OFF = 0.05
-"""Largest deviation of positions between two machines [m]; at most 0.001 of the map's extent."""
+"""Largest difference between the positions that two computers calculate for a place [m].
+
+On a small map, 0.001 of the map's extent is the limit.
+"""
 
 
 def mark_of_places(topology: Topology) -> dict[str, Any]:

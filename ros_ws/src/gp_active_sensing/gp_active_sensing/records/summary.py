@@ -26,7 +26,7 @@ RUNNING = "running"
 
 @dataclass(frozen=True, kw_only=True)
 class RunCourse:
-    """Outcome of a run: status, distances, times and counts.
+    """Outcome of a run: its status, distances, times and counts.
 
     Args:
         driver: sim (simulation), ros (ROS node) or replay.
@@ -42,8 +42,9 @@ class RunCourse:
         dropouts: number of readings that the simulated sensor dropped; None on a robot.
         delays: estimated delay of the stamps of each probe. Keys are `seconds`, standard `error`,
             `evidence` [nat], and the configured delay `set`.
-        expert: counts of ``questions`` and of places: ``asked``, ``answered``, ``unanswered`` at
-            the decision, ``used``, ``late`` and ``rejected_…``; {} = no expert.
+        expert: number of ``questions``, and numbers of places: ``asked``, ``answered``,
+            ``unanswered`` when the decision was made, ``used``, ``late`` and ``rejected_…``;
+            {} = no expert.
         latency: median, p99 and max time from a message to its effect [ms]; {} in a simulation.
         run_dir: path of the records.
     """
@@ -81,8 +82,8 @@ class RunSummary(RunCourse):
         set_aside: names of the places that were dropped after visits without a reading.
         limits: counts for the limits: places ``open`` and ``closed``, closings, openings, and
             observed places beyond the limits (``read_beyond``); {} = no limits.
-        planning: median, p99 and max planning time of a stage [s], expansions and missed deadlines;
-            {} = no stage.
+        planning: median, p99 and max planning time of a stage [s], and numbers of expansions and
+            missed deadlines; {} = no stage.
         errors_against: reference of the scores; "" = no truth.
         rmspe: root mean squared prediction error; None if every place is observed.
         nlpd: mean negative log predictive density [nat]; None if every place is observed.
@@ -98,7 +99,7 @@ class RunSummary(RunCourse):
             `Belief.floor`; None = not computed.
         least_places: number of readings for `least_error`; None = not computed.
         explained: R² of the leave-one-place-out predictions; None = too few places, or readings
-            age.
+            lose weight with age.
         regret: see `regret_summary`; {} without a search or without a truth.
         length_scales: length-scale, kernel and final weight of each candidate, most probable first.
         scale_unit: unit of the length-scales; "" = none.

@@ -72,7 +72,8 @@ class Bag:
         salvage: True = read the intact parts of a damaged bag; `loss` then describes the damage.
 
     Raises:
-        ReplayError: the bag is missing, damaged or of an unknown format; also during iteration.
+        ReplayError: the bag is missing, is damaged or has an unknown format. Damage may be found
+            only when the messages are read.
         MissingDependencyError: rosbags is not installed.
     """
 
@@ -86,7 +87,7 @@ class Bag:
         self._typestores: dict[str, Any] = {}
         """Type store of each topic, or its error."""
         self._foreign: dict[str, Any] = {}
-        """Standard types by topic, for topics with a type that the bag defines differently."""
+        """Standard type store, by topic, for topics on which the bag redefines a standard type."""
         self._cache: dict[str, object] = {}
         """Cache of the message converter in rosbags."""
         self._topics: tuple[BagTopic, ...] = ()

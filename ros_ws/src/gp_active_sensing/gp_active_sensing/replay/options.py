@@ -131,7 +131,7 @@ def settled(
 def check_program(
     given: ReplayOptions, base: Recording | None, config: ActiveSensingConfig
 ) -> None:
-    """Refuse to start a program that only the bag names.
+    """Refuse a bag's program that chooses places, unless an option names the program.
 
     Raises:
         ConfigError: a program chose the places of the recorded mission, and no option names this
@@ -212,7 +212,7 @@ def parameters_of(path: Path) -> dict[str, Any]:
 
 
 def known_keys(cls: type, mapping: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keys of a scenario that also configure the node."""
+    """Return the entries of nested data that are fields of the configuration class `cls`."""
     found: dict[str, Any] = {}
     for field, hint in declared(cls):
         if field.name not in mapping:
@@ -242,7 +242,7 @@ def _options(given: ReplayOptions, types: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _type_in(types: Mapping[str, str], topic: str) -> str:
-    """Return the type of a topic, with or without a namespace; "" = not in the bag."""
+    """Return the type of a topic whose name may lack its namespace; "" = not in the bag."""
     if topic.startswith("/"):
         return types.get(topic, "")
     return next((kind for name, kind in types.items() if name.endswith(f"/{topic}")), "")

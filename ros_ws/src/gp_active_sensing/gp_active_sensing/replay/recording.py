@@ -94,7 +94,7 @@ def _read(bag: Bag, topic: str) -> list[Recording]:
 
 
 def _frames(bag: Bag, message: BagMessage) -> Iterator[Any]:
-    """Yield the frames of a message; None = another kind of message."""
+    """Yield the frames in a message, or None if the message has other content."""
     try:
         frames = json.loads(bag.decode(message).data)
     except (ValueError, ReplayError) as error:

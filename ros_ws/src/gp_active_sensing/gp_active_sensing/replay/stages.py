@@ -1,4 +1,4 @@
-"""Records of a replayed mission, with the information of the planned and the visited places."""
+"""Record the stages of a replay, and the information of a reading at planned and visited places."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class ReplayStages:
         self._asked[self._parts.mission.decisions.stage] = loop, pending
 
     def show(self, job: DecisionRequest) -> None:
-        """Record the stage that a job completes, if any."""
+        """Record the stage that ended before this request, if any."""
         self._parts.mission.showing = False
         if job.finished is not None:
             self._record(job.finished, job.loop)

@@ -26,13 +26,13 @@ logger = logging.getLogger(__name__)
 MOST_BYTES = 128 * 2**20
 """Largest size of an unpacked chunk or message [bytes]."""
 FLOOR = 64 * 2**20
-"""Unpacked size that is allowed for every file [bytes]."""
+"""Unpacked size that is allowed for a file of any size [bytes]."""
 RATIO = 500
-"""Additional unpacked size that is allowed per byte of a file."""
+"""Number of unpacked bytes that each byte of a file allows in addition to `FLOOR`."""
 MOST_DEFINITION = 256 * 2**10
 """Largest number of characters in a message definition, including nested types."""
 MOST_FIELDS = 2000
-"""Largest number of fields of a type, counting each entry of arrays of messages and texts."""
+"""Largest number of fields of a type; each entry of an array of messages or texts counts."""
 _WINDOW = 2**27
 """Largest window of zstd [bytes]."""
 _STEP = 65_536
@@ -43,7 +43,7 @@ class TooMuchError(ValueError):
 
 
 class UnpackingLimit:
-    """Limit of the unpacked size of a file."""
+    """Limit on the unpacked size of a file."""
 
     def __init__(self, path: Path) -> None:
         self._most = self._left = FLOOR + RATIO * path.stat().st_size
@@ -66,7 +66,7 @@ class UnpackingLimit:
 
 
 def unzstd(data: bytes, most: int) -> bytes:
-    """Unpack zstd data up to `most` bytes or up to damage; ignore the size that the data state.
+    """Unpack zstd data up to `most` bytes or until damage; ignore the size in the data's header.
 
     Raises:
         zstandard.ZstdError: nothing can be unpacked.
@@ -111,7 +111,7 @@ def bound_rosbags(reader: Any) -> None:
 
 
 def check_chunks(reader: Any) -> None:
-    """Check in the index: chunks unpack to allowed sizes and occur once. Raises TooMuchError."""
+    """Raise TooMuchError if the index of a bag names a chunk twice or a chunk that is too large."""
     for storage in getattr(reader.storage, "storages", None) or [reader.storage]:
         allowance, offsets = UnpackingLimit(Path(storage.path)), set()
         for chunk in getattr(storage, "chunks", ()):
@@ -135,6 +135,7 @@ def defined(kind: str, text: str, *, is_idl: bool) -> dict[str, Any]:
     """Return the definitions of a type and of its nested types, by name.
 
     rosbags generates a line of code for each field and for each entry of an array of messages.
+    The number of these lines is limited.
 
     Raises:
         TooMuchError: a text or a type is too large.
@@ -251,12 +252,12 @@ def _is_profile(text: str) -> bool:
 
 
 class _CutOff:
-    """File that ends with zeros, so that a truncated record can be read."""
+    """File to which zeros are appended, so that a truncated last record can be read."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
         self.missing = 0
-        """Number of zeros that were added to the last record."""
+        """Number of zeros that were appended to the last record."""
 
     def read(self, size: int) -> bytes:
         data = self._stream.read(size)
@@ -265,7 +266,7 @@ class _CutOff:
 
 
 def _read_mcap(path: Path, out: Salvage) -> int | None:
-    """Copy an MCAP file; return the number of messages in its statistics."""
+    """Copy an MCAP file; return the number of messages that its statistics state."""
     from mcap.records import Channel, Chunk, Message, Schema, Statistics
 
     schemas: dict[int, Any] = {}

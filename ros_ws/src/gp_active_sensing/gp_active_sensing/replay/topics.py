@@ -104,7 +104,7 @@ class ProbeMessage(NamedTuple):
 
 
 def find_topics(bag: Bag, topics: Mapping[str, Topics]) -> Mapping[str, Topics]:
-    """Return the topics of each probe after a check that the bag has them.
+    """Check that a bag has the topics of each probe; return these topics.
 
     Raises:
         ReplayError: a topic is missing; the message lists the topics of the bag.

@@ -113,9 +113,10 @@ class Comparison:
         planned_ahead: number of decisions that an earlier version planned before their readings
             came; these are not compared.
         readings: number of used readings in the record.
-        readings_equal: number of repeated readings with equal place and value, up to rounding.
+        readings_equal: number of readings whose repetition has the same place and, up to rounding,
+            the same value.
         readings_extra: number of repeated readings that were not recorded.
-        frames_lost: number of frames of the journal that are not in the bag.
+        frames_lost: number of the journal's frames that the bag lacks.
         differences: descriptions of the first `_MOST_LISTED` differences.
     """
 
@@ -181,7 +182,7 @@ def _key(line: Line) -> tuple[Any, ...]:
 
 
 class ReproducibilityCheck:
-    """Repetition of a recorded mission; `build_on` builds a mission from events."""
+    """Repetition of a recorded mission; `build_on` builds the mission again at each restart."""
 
     def __init__(
         self,
@@ -203,7 +204,7 @@ class ReproducibilityCheck:
         self._recorded: list[Line] = []
         self._replayed: list[Line] = []
         self._offset = self._latest = 0.0
-        """Offset that is added to the recorded clock after restarts, and latest time [s]."""
+        """Offset that restarts add to recorded times [s], and latest time with this offset [s]."""
         self._job: DecisionRequest | None = None
         self._query: ExpertRequest | None = None
         self.parts = parts
@@ -262,7 +263,7 @@ class ReproducibilityCheck:
             self._follow(event)
 
     def _follow(self, event: Event) -> None:
-        """Repeat an event between two steps, and compare it."""
+        """Repeat an event that happened between two steps; compare decisions and questions."""
         mission = self.parts.mission
         match event:
             case ExpertAsked():
@@ -391,7 +392,7 @@ class ReproducibilityCheck:
         loop: SensingLoop,
         recorded: Plan,
     ) -> None:
-        """Continue with a recorded answer; `loop` is the engine after this answer."""
+        """Continue the mission with a recorded answer; `loop` has the state after this answer."""
         job = replace(job, loop=loop)
         used = self.parts.mission.decided(job, recorded)
         if used and isinstance(event, DecisionTaken):

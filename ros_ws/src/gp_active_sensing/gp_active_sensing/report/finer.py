@@ -1,4 +1,4 @@
-"""Maps on a page with a finer lattice than the places."""
+"""Maps of a page on a lattice that is finer than the lattice of the places."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from gp_active_sensing.topology import Topology
 MOST = 6000
 """Approximate largest number of lattice points."""
 _WORK = 5e9
-"""Largest value of (lattice points) · (read places)², for about 2 s of work."""
+"""Largest value of (number of lattice points) · (number of places with a reading)², about 2 s."""
 _FINEST = 8.0
-"""Largest number of lattice points along the side of a place."""
+"""Largest number of lattice points along the square that shows a place."""
 _LEAST = 1.5
-"""Smallest number of lattice points along the side of a place."""
+"""Smallest such number; on a coarser lattice there is no finer map."""
 
 
 def finer_spacing(topology: Topology, observed: int = 0) -> float | None:
-    """Return the spacing of a map with a finer lattice than the places [m].
+    """Return the spacing of a lattice that is finer than the lattice of the places [m].
 
     `observed` is the number of places with a reading. The result is None on roads, lines and
     layers, and on maps with too many places.
@@ -40,7 +40,7 @@ def finer_spacing(topology: Topology, observed: int = 0) -> float | None:
 
 
 def finer_map(topology: Topology, belief: Belief) -> dict[str, Any] | None:
-    """Return mean and standard deviation of the noise-free field on a finer lattice.
+    """Return mean and standard deviation of the noise-free field on the finer lattice.
 
     Lattice points are numbered row by row from the south-west corner. The result is None if
     `finer_spacing` returns None.

@@ -23,7 +23,7 @@ _SIDE = 9
 _ENOUGH = 1e-7
 """Largest allowed error of the polynomials [degree], about a centimetre."""
 _MOST_POINTS = 60_000
-"""Largest number of shore corners on a page."""
+"""Largest number of corners of all shore lines on a page."""
 _SAMPLES = 500
 """Number of samples along a map's longer side in the search for walls."""
 
@@ -98,8 +98,8 @@ def georeference(topology: Topology) -> dict[str, Any] | None:
 def shore_of(topology: Topology, side: float) -> list[FloatArray]:
     """Return the shores, islands, fences and walls of a map as lines; [] = none are known.
 
-    `side` is the distance between neighbouring places [m]. Lines are clipped to twice this distance
-    outside the bounding box of the places.
+    `side` is the distance between neighbouring places [m]. The lines are clipped to the bounding
+    box of the places, enlarged by twice this distance on each side.
     """
     ground = topology.ground
     if ground is None or not ground.bounded or topology.heights is not None:
@@ -118,7 +118,7 @@ def shore_of(topology: Topology, side: float) -> list[FloatArray]:
 
 
 def _walls(ground: FreeGround, low: FloatArray, high: FloatArray) -> list[FloatArray]:
-    """Sample the ground; return the edges between free and blocked ground as lines [m]."""
+    """Return lines between free and blocked points of a fine lattice on the ground [m]."""
     step = float((high - low).max()) / _SAMPLES
     x, y = (np.arange(a, b, step) for a, b in zip(low, high, strict=True))
     points = np.stack(np.meshgrid(x, y), axis=-1)

@@ -30,9 +30,9 @@ _INCHES = 10.0
 """Longer side of the map in a picture [inch]."""
 _KMH = 3.6
 _MOST_ARROWS = 1500
-"""Largest number of segments of a map that is drawn with arrows."""
+"""A map with more segments than this is drawn without arrows."""
 _MOST_NAMES = 40
-"""Largest number of places of a map that is drawn with names."""
+"""A map with more places than this is drawn without names."""
 
 
 def _figure(title: str, low: Sequence[float], high: Sequence[float]) -> tuple[Figure, Axes]:

@@ -1,4 +1,4 @@
-"""Page of a run: headline figures, maps and charts of all steps, tables."""
+"""Write the page of a run, which has headline figures, tables, and maps and charts of all steps."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def slots(
 ) -> dict[str, str]:
     """Return the HTML texts above the maps; all texts of the run are escaped.
 
-    `payload` comes from `build_payload`, with at least ``steps`` and ``all`` of the maps.
+    `payload` comes from `build_payload`; of its ``maps``, only ``steps`` and ``all`` are used.
     `continues` is True while the run is not over.
     """
     name = str(data.config.get("name") or data.topology.name)

@@ -1,4 +1,4 @@
-"""Data for the scripts of a run's page, with packed maps."""
+"""Data of a run for the scripts of its page; the maps are packed."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ Scale: TypeAlias = tuple[float, ...]
 
 
 def build_payload(data: RunData, done: Reconstruction, thin: int = 1) -> dict[str, Any]:
-    """Return the data of a page; `thin` divides the numbers of maps and candidate places."""
+    """Return the data of a page, with only 1/`thin` of the maps and of the candidate places."""
     maps = _maps(done, thin)
     while _size(maps) > MAP_BYTES and len(maps["steps"]) > 2:
         thin *= 2
@@ -168,7 +168,7 @@ def kept_of(steps: int, thin: int = 1) -> int:
 
 
 def floor_of(data: RunData, done: Reconstruction) -> tuple[float, int] | None:
-    """Return the lower bound of the expected error for any route, and its number of readings.
+    """Return a lower bound on the expected error after k readings on any route, and k.
 
     The result is None if the bound is unknown or zero.
     """
@@ -241,7 +241,7 @@ def _shares(masses: Mapping[Scale, float], groups: Sequence[Sequence[Scale]]) ->
 def describe_step(
     data: RunData, step: ReportStep, groups: Sequence[Sequence[Scale]], kept: int
 ) -> dict[str, Any]:
-    """Return the data of a step without readings and maps, with at most `kept` candidate places."""
+    """Return the data of a step, apart from readings and maps; `kept` limits candidate places."""
     found: dict[str, Any] = {
         "n": step.number,
         "observed": step.observed,
@@ -337,7 +337,7 @@ def _best(candidates: Sequence[CandidateValue], chosen: int, kept: int) -> list[
 def _regret(steps: Sequence[ReportStep]) -> dict[str, list[float | None]] | None:
     """Return the regret at each step; None = not computed.
 
-    Keys: ``each`` is the regret of the stage and ``average`` the average of stages so far.
+    Keys: ``each`` is the regret of the stage, ``average`` the average over the stages so far.
     ``recommended`` is the regret of the recommended place. ``bound`` is an upper bound on
     ``average``.
     """

@@ -32,7 +32,7 @@ class Calibration:
 
     Args:
         places: (D,) places in the order of their first readings.
-        below: (D,) predicted probability of a value below the reading of each place.
+        below: (D,) for each place, the predicted probability of a value below its reading.
         error: root mean square of reading minus prediction, in the sensor's unit.
     """
 
@@ -42,11 +42,11 @@ class Calibration:
 
     @property
     def off(self) -> FloatArray:
-        """(D,) prediction errors in standard deviations of a normal distribution."""
+        """(D,) prediction errors as quantiles of the standard normal distribution."""
         return np.asarray(ndtri(np.clip(self.below, _END, 1.0 - _END)))
 
     def inside(self, share: float) -> float:
-        """Return the fraction of places whose reading is in its central interval (`share`)."""
+        """Return the fraction of readings in their central intervals of probability `share`."""
         return float(np.mean(np.abs(self.below - 0.5) <= 0.5 * share))
 
     @property
@@ -81,8 +81,8 @@ class Calibration:
 def calibration_of(belief: Belief) -> Calibration | None:
     """Return the leave-one-out predictions of a belief.
 
-    The result is None if readings lose weight with age, or if the number of read places is below 2
-    or above `MOST`.
+    The result is None if readings lose weight with age, or if fewer than 2 or more than `MOST`
+    places have a reading.
     """
     if not 2 <= int(belief.observed.sum()) <= MOST:
         return None

@@ -42,7 +42,10 @@ from gp_active_sensing.types import FloatArray
 logger = logging.getLogger(__name__)
 
 GROUPS = 200
-"""Half of the largest number of reading groups in a run without decisions."""
+"""Smallest number of reading groups in a long run without decisions.
+
+At `2 * GROUPS` groups, each two neighbouring groups become one group.
+"""
 _OF_MAIN = (
     "value", "promised", "explained", "regret", "recommended", "rms", "nlpd", "coverage", "reading_"
 )  # fmt: skip
@@ -82,7 +85,8 @@ class GrowingStep:
 
     Args:
         chunk: events of the step.
-        expected: predicted mean and standard deviation of a reading by place, before the step.
+        expected: mean and standard deviation of a reading at each place (key), predicted before the
+            step.
         used: (place, value) of the readings of the step, in order.
         length_scales, kernels: weights of the belief's candidates, summed by length-scale and by
             kernel.
@@ -120,7 +124,7 @@ class GrowingReconstruction:
         self, data: RunData, most: int | None = None, shown: Collection[int] | None = None
     ) -> None:
         self.data = data
-        """The run; callers may replace `data` to add newer records, summary and truth."""
+        """The run; callers may replace it by the same run with newer records, summary or truth."""
         self._teller = _teller(data)
         self.parts: list[GrowingStep] = [GrowingStep(StepEvents(0))]
         """Data of each step; the last step can still change."""
@@ -207,7 +211,10 @@ class GrowingReconstruction:
             self.parts[-1].expected = self._expected(sorted(places))
 
     def _expected(self, wanted: Sequence[int]) -> dict[int, tuple[float, float]]:
-        """Predict readings at the wanted places; for a freely moving probe, at all places."""
+        """Predict readings at the wanted places.
+
+        All places are predicted if the probe moves freely, because it may visit any place.
+        """
         anywhere = self._follows and self._shown is None  # complete records have the visited place
         places = np.arange(self.data.topology.n) if anywhere else np.array(wanted)
         mean, variance = self.belief.predict(places, noisy=True)
@@ -368,10 +375,11 @@ def map_of_run(
     Args:
         run_dir: directory of a simulation, mission or replay.
         stage: number of the last stage in the map; None = all readings.
-        spacing: distance of the map's points [m]; None = the map has the places.
+        spacing: distance between neighbouring points of the map [m]; None = the points are the
+            places.
         limits: limits whose exceedance probabilities the map contains.
-        quantity: name of a quantity; "" = the main quantity, with mean and standard deviation of
-            the other quantities.
+        quantity: name of a quantity; "" = the main quantity, together with mean and standard
+            deviation of each further quantity.
 
     Raises:
         RunError: there is no run directory, no such stage or quantity, no reading up to the stage,

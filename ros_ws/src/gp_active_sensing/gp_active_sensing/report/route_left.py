@@ -36,8 +36,8 @@ class _ProbeAtEnd(NamedTuple):
 def route_left(run_dir: Path, altitude: float = 0.0) -> dict[str, tuple[Point, list[Point]]]:
     """Return the position and the remaining waypoints of each probe, by probe name.
 
-    The waypoints lead to the unread places of the last decision, then to the end place. Their
-    heights are `altitude` above home [m], plus the heights of the map.
+    The waypoints lead to the unread places of the last decision, then to the end place. The height
+    of a waypoint above home is `altitude` plus the height of its place on the map [m].
 
     Raises:
         RunError: the mission is over or has no decision, or the map has no geographic position.
@@ -93,7 +93,7 @@ def _probes_of(data: RunData) -> tuple[dict[str, _ProbeAtEnd], BoolArray]:
 def _places_left(
     data: RunData, probe: _ProbeAtEnd, observed: BoolArray
 ) -> tuple[tuple[float, float], list[int]]:
-    """Return the position of a probe [m], and the places ahead where it turns or reads."""
+    """Return the position of a probe [m], and the places ahead at which it turns or reads."""
     topology, plan = data.topology, probe.decision.plan
     goals = [goal for goal in plan.waypoints if not observed[goal]]
     end = _end_of(data, probe)

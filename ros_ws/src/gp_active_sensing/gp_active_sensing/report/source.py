@@ -43,7 +43,7 @@ class RunData:
         records: record of each stage.
         summary: content of ``summary.json``; {} = the run did not end.
         notes: remarks for the reader, such as a half-written line.
-        drift: drift of the field that the policy sets; None = use the drift of `belief`.
+        drift: the policy's assumption on the drift of the field; None = the assumption of `belief`.
         objective: "maximise" or "minimise"; "" = neither.
         sensor: simulated sensor that measures the true field; None = no simulation.
         first: first map, if a topic has changed the map since; None = `topology`.

@@ -46,7 +46,7 @@ class BeliefUpdater:
         self.belief: Belief = belief if source is None else belief.copy()
         self._topology, self.quantity = topology, quantity
         self._stays: dict[tuple[str, int], tuple[Reading, int]] = {}
-        """Average and number of readings in the last stay of a probe at a place."""
+        """Average and number of the readings in the last stay, by probe and place."""
 
     def add(
         self, readings: Sequence[ReadingUsed], *, expert: bool = False
@@ -75,7 +75,7 @@ class BeliefUpdater:
             follow(self.belief, self._template, self._source.belief)
 
     def finish(self) -> bool:
-        """Update the model of the linked quantity; return whether the map changed."""
+        """Update the link to the `source` quantity; return whether this changed the belief."""
         source = self._source
         return source is not None and follow(self.belief, self._template, source.belief, now=True)
 
@@ -232,7 +232,7 @@ class StepEvents:
 
 
 def masses(belief: Belief, weights: FloatArray) -> dict[tuple[float, ...], float]:
-    """Sum by length-scale the (L,) weights of candidates with spatial correlation."""
+    """Sum the (L,) candidate weights by length-scale, without the kernel `NONE`."""
     total: dict[tuple[float, ...], float] = {}
     for candidate, weight in zip(belief.hyperparameters, weights.tolist(), strict=True):
         if candidate.kernel == NONE:

@@ -20,7 +20,7 @@ from gp_active_sensing.records.events import (
 MOST = 4000
 """Largest number of points over all tracks."""
 _FINE = 1.0 / 1500.0
-"""Smallest distance of consecutive points, as a fraction of the map's extent."""
+"""Smallest distance between consecutive points, as a fraction of the map's extent."""
 
 
 @dataclass
@@ -50,7 +50,7 @@ class GrowingTracks:
         self._fine = extent * _FINE
         self._most = most
         self._points: dict[str, list[tuple[float, float, int, int]]] = {}
-        """Points of each probe: x, y, number of decisions so far, number of the next reading."""
+        """Points of each probe: x, y, and number of decisions and 1 + number of readings so far."""
         self._newest: dict[str, int] = {}
         self._decisions = self._readings = 0
 
@@ -70,7 +70,10 @@ class GrowingTracks:
             self._fine *= 2.0
 
     def tracks(self, ends: Sequence[int], *, by_stage: bool) -> list[Track]:
-        """Return the tracks; steps end at the decision (`by_stage`) or reading numbers `ends`."""
+        """Return the tracks of the probes with at least two points.
+
+        `ends` is the number of decisions (`by_stage`) or of readings at the end of each step.
+        """
         found = []
         for probe, points in self._points.items():
             if len(points) > 1:

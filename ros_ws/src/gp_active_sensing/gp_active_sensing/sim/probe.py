@@ -28,7 +28,7 @@ class _Leg:
         place: index of the place.
         points: (m, d) corners of the path [m].
         lengths: (m,) path length up to each corner [m].
-        begins: path length before the place itself [m].
+        begins: path length from the previous place to the beginning of this place [m].
         heading: heading at the end [rad]; None = heading of the place's waypoint.
     """
 
@@ -49,14 +49,14 @@ class _Leg:
 
     @cached_property
     def marks(self) -> tuple[float, ...]:
-        """Path lengths up to the corners and to the `_MARKS` of the place [m]."""
+        """Path lengths up to the corners of the path and up to the `_MARKS` of the place [m]."""
         own = self.metres - self.begins
         parts = [self.begins + part * own for part in _MARKS] if own > 0.0 else []
         return (*self.lengths.tolist(), *parts)
 
 
 class SimulatedProbe:
-    """Probe that drives along routes; it passes a place at the end of the place's line.
+    """Probe that drives along routes. It has passed a road when it reaches the end of the road.
 
     Args:
         topology: the map.
@@ -107,7 +107,7 @@ class SimulatedProbe:
 
     @property
     def may_read(self) -> int | None:
-        """Place that a reading taken now belongs to; None before the place's middle or at rest."""
+        """Place to which a reading taken now belongs; None before the place's middle or at rest."""
         if not self._legs:
             return None
         leg = self._legs[0]
@@ -130,7 +130,7 @@ class SimulatedProbe:
 
     @property
     def seconds_to_turn(self) -> float:
-        """Time until the next path corner or the next of the `_MARKS` [s]; 0 after arrival."""
+        """Time until the probe reaches the next of `_Leg.marks` [s]; 0 after arrival."""
         return self._seconds_to(self._legs[0].marks) if self._legs else 0.0
 
     def _seconds_to(self, marks: Iterable[float]) -> float:

@@ -1,4 +1,4 @@
-"""Simulated robot in steps of virtual time: its position, sensor and battery."""
+"""Simulate the position, sensor and battery of a robot in steps of virtual time."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Observation:
         pose: x, y [m], heading [rad], and z [m] on a map with heights.
         speed: mean speed since the previous observation [m/s].
         readings: readings since the previous observation.
-        way: poses since the previous observation, at the corners, middle and end of each place.
+        way: poses since the previous observation, such as at corners of the path.
     """
 
     stamp_ns: int
@@ -102,8 +102,8 @@ class SharedWorld:
 class SimulatedRobot:
     """Robot that drives to waypoints along legal routes and takes readings.
 
-    The robot reads a road in the road's second half, and a point on arrival. A repeated waypoint
-    repeats the readings of its place.
+    The robot reads a road when it passes the middle of the road, and a point when it arrives. A
+    waypoint that is sent again repeats the readings of its place.
 
     Args:
         world: map, truth, sensor and start.
@@ -171,12 +171,12 @@ class SimulatedRobot:
         return place_at(self._topology, x, y, heading, z)
 
     def close(self) -> None:
-        """Do nothing; a robot in live traffic ends its simulator here."""
+        """Do nothing. The subclass for live traffic ends its simulator here."""
 
     def go_to(self, place: int, planned: PlannedWay | None = None) -> None:
-        """Drive to a place, beginning at the end of the current place.
+        """Drive to a place. A moving robot first drives to the end of its current place.
 
-        A `planned` route is used if it begins at that place; otherwise `way_to` computes a route.
+        A `planned` route is used if it begins there; otherwise `way_to` computes a route.
         """
         self._next_goal, self._planned = place, planned
         if self._probe.arrived:
@@ -209,7 +209,7 @@ class SimulatedRobot:
         return route
 
     def _over_ground(self, route: Route) -> Route:
-        """Add corners around obstacles to a route on a map without moves."""
+        """Return the route; over open ground, with the places by which it avoids obstacles."""
         topology = self._topology
         path = places_along(topology, self._probe.pose, route.path)
         if path == route.path or not path or not isinstance(topology, FreeTopology):
@@ -253,7 +253,10 @@ class SimulatedRobot:
 
     @property
     def seconds_to_event(self) -> float | None:
-        """Time until the next reading, middle or end of a place [s]; None = no event is due."""
+        """Time until the next reading, or until the robot reaches the middle or end of a place [s].
+
+        None = no event is due.
+        """
         if self._taken:
             return 0.0
         if not self._probe.arrived:

@@ -112,7 +112,7 @@ def build_players(
 
 
 def _place(world: World, given: str) -> str | int:
-    """Return the index for digits that are no place's name; return other text unchanged."""
+    """Return the name of a place unchanged; return other text of digits as an index."""
     is_name = given in world.topology.names
     return int(given) if given.isascii() and given.isdigit() and not is_name else given
 
@@ -411,7 +411,10 @@ class SimulationRunner:
                     self.on_home(plan, job.probe)
 
     def _recorded(self, loop: SensingLoop) -> DecisionTaken | ReturnBegun | None:
-        """Replay the journal's limits up to the next decision; return this decision or None."""
+        """Return the journal's next decision; None = the journal's next event is no decision.
+
+        Changes of the limits that precede the decision are applied to `loop`.
+        """
         for line in () if self._earlier is None else self._earlier.next:
             if line.get("event") not in _OF_DECISIONS:
                 return None

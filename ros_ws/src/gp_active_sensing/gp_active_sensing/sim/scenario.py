@@ -212,7 +212,7 @@ def load_scenario(
 
 
 def _with_origin(problem: str, overrides: Sequence[str], source: str) -> str:
-    """Return a problem with the override that caused it, or with the scenario's file."""
+    """Return `problem` after its origin: the override that caused it, or else `source`."""
     keys = re.split(r"[.\[]", problem.partition(":")[0])
     for override in overrides:
         own = override.partition("=")[0].strip().split(".")
@@ -292,7 +292,7 @@ def _with_files(mapping: Any, base_dir: Path | None) -> Any:
 
 
 def _beside(value: Any, base_dir: Path) -> Any:
-    """Return `value` with the names of existing files as absolute paths."""
+    """Return `value`; names of files that exist in `base_dir` become absolute paths."""
     if isinstance(value, list):
         return [_beside(item, base_dir) for item in value]
     if isinstance(value, Mapping):

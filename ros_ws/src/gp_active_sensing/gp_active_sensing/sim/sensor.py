@@ -16,7 +16,7 @@ from gp_active_sensing.sim.fields.config import HUGE
 from gp_active_sensing.types import FloatArray, Reading
 
 _STREAM = 0x5E2501
-"""Stream number in the random key of each simulated reading."""
+"""Constant that separates the random numbers of readings from all other random numbers."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,9 @@ class SimulatedSensor:
         self.seed = seed
 
     def chance(self, exact: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
-        """Return the probability of a reading within [low, high] for each noise-free value.
+        """Return the probability that a reading of each noise-free value is within [low, high].
 
-        The probability is conditional on no dropout. All arrays are (m,).
+        The reading is assumed not to be a dropout. All arrays are (m,).
         """
         config = self.config
 

@@ -1,4 +1,4 @@
-"""Settings, truth and plug-in of live traffic.
+"""Settings and true speeds of live traffic, and the registry of its plug-in.
 
 The package ``gp_active_sensing_bench`` drives a car through a running SUMO.
 """
@@ -22,7 +22,7 @@ from gp_active_sensing.util.lazy import install_command
 
 _SAME_TIME = 1e-6
 live_fields: Registry[Any] = Registry("live field", group="gp_active_sensing.live_fields")
-"""Constructor of live traffic for each `field.kind`, called with settings, field, map and seed."""
+"""Constructors of live traffic by `field.kind`; arguments: settings, field, topology, seed."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class LiveTruth(GroundTruth):
         self._fields.append(field)
 
     def at(self, seconds: float) -> FloatArray:
-        """Return the (n,) values of the last record up to a mission time [s]; read-only."""
+        """Return the (n,) values that were recorded last before a mission time [s]; read-only."""
         if not self._times:
             msg = "the speeds of live traffic are not known: it has not run, or was not recorded"
             raise RunError(msg)

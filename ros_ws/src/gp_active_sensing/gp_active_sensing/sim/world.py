@@ -34,9 +34,12 @@ if TYPE_CHECKING:
     from gp_active_sensing.experts.simulated import SimulatedExpert
 
 RANDOM = "random"
-"""Value of ``probe.start`` for a start chosen by the seed, unless a place has this name."""
+"""Value of ``probe.start`` with which the seed chooses the start.
+
+If a place has this name, the value means that place.
+"""
 _STREAM = 0x57A27
-"""Stream number in the random key of a start."""
+"""Constant that separates the random draws of starts from all other random numbers."""
 
 T = TypeVar("T")
 
@@ -149,7 +152,10 @@ def _trip(
     key: tuple[int, ...] = (),
     taken: Collection[int] = (),
 ) -> tuple[int | None, Budget]:
-    """Return the start place, and the budget with the end place."""
+    """Return the start place, and the budget with the end place.
+
+    A random start is drawn from the seed and `key`; places in `taken` are drawn last.
+    """
     given, end = scenario.probe.start, scenario.probe.end
     budget, speed = scenario.budget.budget(), scenario.probe.own_speed
     if end is not None and (end != START or START in topology.names):
@@ -289,9 +295,9 @@ def knowledge_of(world: World, scenario: Scenario) -> FieldKnowledge:
 def way_to(world: World, at: int | None, goal: int, passed: BoolArray) -> Route | None:
     """Return the simulated probe's route to a waypoint; None = no route exists.
 
-    The route crosses only places where `passed` (n,) is True. Other places are crossed if no such
-    route exists, or if this makes the route to the end place cheaper. With `World.crosses` the
-    cheapest route is used. `at` is None if the probe is at no place yet.
+    With `World.crosses`, the route is the cheapest. Otherwise it crosses only places for which
+    `passed` (n,) is True. It may cross other places if no such route exists, or if this makes the
+    route to the end place cheaper. `at` is None if the probe is at no place yet.
     """
     if world.crosses and at is not None:
         unit = "metres" if _by_metres(world) else "seconds"

@@ -51,7 +51,7 @@ class WatchOptions:
 
 @dataclass(frozen=True)
 class CommandAnswer:
-    """Success and message of a command."""
+    """Answer to a command: whether the command was executed, and a message."""
 
     done: bool
     text: str
@@ -62,7 +62,7 @@ Command = Callable[[str], Awaitable[CommandAnswer]]
 
 
 def origin_of_tiles(template: str) -> str:
-    """Return the origin of a map tile URL; "" without tiles. Raises RunError for other text."""
+    """Return the origin of a URL of map tiles; "" for "". Raises RunError for any other text."""
     if not template:
         return ""
     host = re.match(r"(https?://[A-Za-z0-9.-]+(?::[0-9]+)?)/[!#$%&()*+,./:;=?@_~{}\w-]+$", template)

@@ -50,7 +50,7 @@ def stamp_of(path: Path) -> Stamp | None:
 
 
 class LineTail:
-    """Reader of the complete lines that were appended to a file since the last call."""
+    """Reader of a growing file; each call returns the complete lines that are new."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -145,7 +145,7 @@ class RunFollower:
     """Incremental reader of a run directory that another process writes to.
 
     The run is read again from its beginning if the mission is replaced, the journal is repaired, or
-    the map grows. `number` counts these restarts. While a run with a grown map is read again,
+    the map grows. Each time, `number` increases. While a run is read again because of a grown map,
     `found` stays the same.
 
     Args:
@@ -160,11 +160,11 @@ class RunFollower:
         self.problem = ""
         """Reason why no mission is followed; "" = a mission is followed."""
         self.number = 0
-        """Number of missions that have been in `found`."""
+        """Number of times that `found` has been set to a mission."""
         self._reading: FollowedData | None = None
         """Mission that is being read: `found`, or the mission that will replace `found`."""
         self._goal = 0
-        """Number of journal lines to read before a mission becomes the followed mission."""
+        """Number of journal lines after which the mission in `_reading` is put into `found`."""
         self._clock = clock
         self._config: Stamp | None = None
         self._outgrown = False
@@ -181,7 +181,10 @@ class RunFollower:
         return bool(self._lines and self.found and self.found.data.summary)
 
     def to(self, path: Path | None, problem: str = "") -> None:
-        """Follow another directory from the next `advance` on; None = no directory."""
+        """Follow another directory from the next `advance` on.
+
+        If `path` is None, no directory is followed, and `problem` is the reason.
+        """
         self._wanted = path, problem
 
     def _move(self) -> bool:
@@ -198,7 +201,7 @@ class RunFollower:
         return False
 
     def _forget(self, goal: int = 0) -> None:
-        """Follow no mission; show the next mission after `goal` lines of its journal."""
+        """Follow no mission; the next mission is put into `found` after `goal` journal lines."""
         self.found = self._reading = self._config = None
         self._goal = goal
 
@@ -252,7 +255,10 @@ class RunFollower:
         return self._reading
 
     def _find(self, reading: FollowedData, *, whole: bool = False) -> bool:
-        """Replace `found` by a mission with enough lines; return whether `found` was replaced."""
+        """Put `reading` into `found` if `_goal` of its lines were read; return True in this case.
+
+        With `whole`, the number of lines does not matter.
+        """
         if reading is self.found or not (whole or reading.lines >= self._goal):
             return False
         self.found, self._goal = reading, 0

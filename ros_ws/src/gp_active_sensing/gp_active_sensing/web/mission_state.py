@@ -39,7 +39,7 @@ from gp_active_sensing.types import Aim, Budget, Plan
 from gp_active_sensing.util.wording import REASONS, brief, distance
 
 OVERDRAWN = 1.02
-"""Ratio of driven distance to budget that causes an alarm."""
+"""An alarm is raised when the driven distance is more than this many times the budget."""
 
 _MEMORY_SECONDS = 30.0
 """Averaging time of the speed [s]."""
@@ -49,7 +49,7 @@ _STANDING = 0.2
 
 @dataclass
 class SpeedLog:
-    """Speeds of probes from their odometers."""
+    """Speeds of probes, computed from their odometers."""
 
     _marks: dict[str, deque[tuple[int, float]]] = field(default_factory=dict)
 
@@ -63,7 +63,7 @@ class SpeedLog:
             marks.popleft()
 
     def of(self, name: str, plan: Plan) -> float | None:
-        """Return the speed of a moving probe, else the planned speed [m/s]; None = unknown."""
+        """Return a probe's speed, or its planned speed while it stands [m/s]; None = unknown."""
         cost = plan.cost
         planned = cost.metres / cost.seconds if cost.seconds > 0.0 else 0.0
         marks = self._marks.get(name, deque())
@@ -246,9 +246,9 @@ class MissionState:
     ) -> dict[str, Any]:
         """Return the content of the top of the page as plain data.
 
-        `written` is the time of the last journal entry, in seconds since 1970; None = show no ages.
-        `quantity` is the name of the main quantity; "" for a single quantity. `summary` is {} until
-        the run has a summary.
+        `written` is the time of the last journal entry, in seconds since 1970; None = the page does
+        not show how old its data are. `quantity` is the name of the main quantity; "" for a single
+        quantity. `summary` is {} until the run has a summary.
         """
         status = summary.get("status")
         state, reason = self.state, self.reason

@@ -1,4 +1,4 @@
-"""Server of the live page, of its changes as server-sent events, and of commands."""
+"""Serve the live page, send its changes as server-sent events, and receive commands."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ PING_SECONDS = 10.0
 SLOW_SECONDS = 60.0
 """Longest time that a viewer may take to receive a message or to answer [s]."""
 PATIENCE_LOOKS = 8
-"""Number of checks without a mission before the reason is shown on the console."""
+"""Number of checks without a mission after which the console shows why there is none."""
 MORE_CONNECTIONS = 64
 """Largest number of connections in addition to one per viewer."""
 NO_CONTROL = "there is no running node here to command: this page follows a run directory"
@@ -76,7 +76,7 @@ class _ServerState:
     policy: str
     server: BoundedServer = field(init=False)
     viewers: dict[str, _Viewer] = field(default_factory=dict)
-    """Viewers without the token, by event stream name."""
+    """Viewers without the token, by the name of the viewer's event stream."""
 
     def full(self) -> str:
         """Make room for a viewer; return "", or the reason if no room can be made."""
@@ -315,7 +315,7 @@ class _Page(_Handler):
 
 
 class _AccessHandler(_Handler):
-    """Handler that answers with the viewer's permissions, or with a refusal if there is no room."""
+    """Handler that returns the viewer's permissions, or refuses if there are too many viewers."""
 
     def get(self) -> None:
         if not self.may_command() and (full := self.shared.full()):
@@ -326,7 +326,7 @@ class _AccessHandler(_Handler):
 
 
 class _SeenHandler(_Handler):
-    """Handler of the page's acknowledgements of events."""
+    """Handler to which the page reports that it has received an event."""
 
     def post(self) -> None:
         viewer = self.shared.viewers.get(self.get_query_argument("stream", ""))

@@ -60,7 +60,10 @@ class PacedCache(Generic[T]):
         self._next = -math.inf
 
     def get(self, of: Hashable, work: Callable[[], T], *, last: bool = False) -> T | None:
-        """Return the result for `of`; during a pause without `last`, return an earlier result."""
+        """Return ``work()``, or the cached result if it was computed for the same `of`.
+
+        During a pause, the cached result of an earlier `of` is returned, unless `last` is True.
+        """
         self._wanted = of
         if of != self._of and (last or self._clock() >= self._next):
             began = self._clock()
@@ -106,7 +109,10 @@ class _QuantityParts:
         }
 
     def finer(self, found: FollowedData, growing: GrowingReconstruction) -> str:
-        """Return the finer map of the newest or an earlier step, with the step number, as JSON."""
+        """Return the finer map and its step number as JSON.
+
+        The step may be older than the newest step, see `PacedCache`.
+        """
 
         def made() -> str:
             drawn = finer_map(growing.data.topology, growing.belief)
@@ -117,7 +123,10 @@ class _QuantityParts:
     def _least(
         self, found: FollowedData, growing: GrowingReconstruction, done: Reconstruction
     ) -> tuple[float, int] | None:
-        """Return the lower bound of the expected error; None if later readings were added."""
+        """Return `floor_of` the run.
+
+        The result is None if the bound is for fewer readings than the belief has.
+        """
         data = growing.data
         is_final = "least_error" in data.summary  # finished missions have it in the summary
         key, last = (growing.looks, is_final), found.mission.over or is_final
@@ -219,8 +228,8 @@ class LiveView:
     def table(self, name: str, quantity: str = "") -> str:
         """Return one of `TABLES` as HTML or JSON; "" if the table is empty.
 
-        `quantity` selects the quantity of a finer map; "" = the main quantity. Call this method
-        only from the thread that calls `parts`.
+        `quantity` is the quantity whose finer map is returned; "" = the main quantity. Call this
+        method only from the thread that calls `parts`.
         """
         found = self._follower.found
         if found is None:
@@ -283,7 +292,10 @@ class LiveView:
 
 
 def _with_newest(data: RunData, floor: tuple[float, int] | None, stage: int) -> RunData:
-    """Return an unfinished run with a summary computed from its newest record."""
+    """Return the run; an unfinished run gets a summary from its records up to `stage`.
+
+    `floor` is the result of `floor_of`.
+    """
     if data.summary:
         return data
     records = tuple(r for r in data.records if number_of(r.get("stage"), 0) <= stage)
@@ -307,8 +319,8 @@ def as_text(value: Any) -> str:
 class Board:
     """JSON parts of a page by name, each with the version of its last change.
 
-    A viewer sends its version. It receives the newest state of each part that changed after this
-    version. Therefore no queue is needed.
+    A viewer sends the version that it has. It receives the newest state of each part that changed
+    after this version. Therefore no queue is needed.
     """
 
     def __init__(self) -> None:

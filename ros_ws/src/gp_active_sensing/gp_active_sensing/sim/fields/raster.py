@@ -23,7 +23,7 @@ _SHOWN = 5
 
 
 def raster_truth(path: Path, config: FieldConfig, topology: Topology) -> GroundTruth:
-    """Return the field at a map's places, ``offset + scale * raster``.
+    """Return the field ``offset + scale * raster`` at a map's places.
 
     Raises:
         MapError: a raster that cannot be used; the message names places outside the raster.

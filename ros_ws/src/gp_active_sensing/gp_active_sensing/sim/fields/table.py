@@ -32,7 +32,13 @@ _EMPTY = ("",)
 
 @dataclass(frozen=True)
 class _Cells:
-    """Contents of a table: (k,) values of each place at k times, or (1,) without times."""
+    """Contents of a table.
+
+    Args:
+        rows: by place, (k,) values at k times, or a single value in a table without times.
+        slots: the k time intervals; () = a table without times.
+        what: where the table has the values, for messages.
+    """
 
     rows: Mapping[str, Sequence[float] | FloatArray]
     slots: tuple[Slot, ...]
@@ -40,7 +46,7 @@ class _Cells:
 
 
 def table_truth(path: Path, config: FieldConfig, topology: Topology) -> GroundTruth:
-    """Return the field at a map's places, ``offset + scale * column``.
+    """Return the field ``offset + scale * column`` at a map's places.
 
     An empty cell of a time slot gets the value of the nearest slot with a value at that place. A
     place without a value gets ``fill``. Both substitutes are logged and do not count as known
@@ -303,9 +309,9 @@ class TimeSeriesField(GroundTruth):
         return True
 
     def at(self, seconds: float) -> FloatArray:
-        """Return the (n,) values at a time of the mission [s]; read-only. O(n + k).
+        """Return the (n,) values at a time of the mission [s]; read-only. O(n + k) for k slots.
 
-        Outside the slots the first or last values apply.
+        Before the first slot and after the last slot, the values of that slot apply.
         """
         k, after, share = self._between(seconds)
         values = np.array(self._table[k])
@@ -317,7 +323,7 @@ class TimeSeriesField(GroundTruth):
     def known(self, seconds: float) -> BoolArray:
         """Return (n,) True for places with a known value at a mission time [s]. O(n + k).
 
-        Between two slots both values must be known.
+        A value interpolated between two slots is known if both their values are known.
         """
         k, after, share = self._between(seconds)
         return np.asarray(self._given[k] & self._given[after]) if share else self._given[k].copy()
