@@ -70,7 +70,7 @@ class Registry(Generic[T]):
         return sorted({*self._factories, *self._plugins()})
 
     def plugins(self) -> dict[str, str]:
-        """Return the distribution of each plug-in by name."""
+        """Return the name of the distribution of each plug-in; the key is the plug-in's name."""
         return {name: _origin(offers) for name, offers in sorted(self._plugins().items())}
 
     def __contains__(self, name: object) -> bool:

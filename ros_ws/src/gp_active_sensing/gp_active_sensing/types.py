@@ -36,7 +36,7 @@ class Reading:
         source: topic or file of the reading, for messages and records.
         position: (x, y), or (x, y, z) on a map with heights, in the map frame [m]; used if
             `location` is None.
-        position_variance: mean square error of the position from the localisation [m²]; 0 =
+        position_variance: mean square error of the position that the localisation reports [m²]; 0 =
             unknown.
         height_variance: mean square error of the height, on a map with heights [m²]; 0 = unknown.
     """

@@ -32,7 +32,7 @@ class FinePoints(NamedTuple):
 
 
 def fine_points(topology: Topology, spacing: float) -> FinePoints:
-    """Return points with a spacing [m] that cover the ground of a map.
+    """Return points that cover the ground of a map; `spacing` is their distance [m].
 
     Roads get points along each segment. Other maps get a square lattice. The lattice covers the
     cells of a grid, the ground of a map with outline or obstacles, or the convex hull of scattered

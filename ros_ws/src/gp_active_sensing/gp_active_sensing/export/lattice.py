@@ -49,7 +49,7 @@ class Lattice:
         return self.corner[1] + self.shape[0] * self.cell[1]
 
     def filled(self, values: npt.ArrayLike, empty: float = np.nan) -> FloatArray:
-        """Return a raster (rows, columns) of values (n,), south first; other cells are `empty`."""
+        """Return values (n,) as a raster (rows, columns), south row first, elsewhere `empty`."""
         raster = np.full(self.shape, empty, dtype=np.float64)
         raster[self.row, self.column] = values
         return raster

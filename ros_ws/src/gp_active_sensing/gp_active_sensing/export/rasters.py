@@ -48,7 +48,7 @@ def _ascii_grid(lattice: Lattice, values: FloatArray) -> str:
 
 
 def as_geotiff(field: FieldMap) -> bytes:
-    """Return a GeoTIFF with a float32 band for each of `FieldMap.quantities`, and for readings.
+    """Return a GeoTIFF: a float32 band for each of `FieldMap.quantities`, and one for readings.
 
     Each layer has its own bands, tagged with the height of the layer. The highest layer comes
     first. The coordinate system is a transverse Mercator of WGS 84 about the map's datum. The

@@ -273,7 +273,7 @@ def pose_reader(
         frame: frame of positions from NavSatFix; the message itself has the antenna's frame.
         covariance: True = use the covariance of a pose.
         zero_altitude: altitude of z = 0, for NavSatFix [m]; None = z is not known.
-        heights: True = the map has heights; the variance of z is used.
+        heights: True = the map has heights; the variance of z is then used.
 
     Raises:
         ConfigError: the type is not supported, or the datum is missing.

@@ -1,4 +1,4 @@
-"""Convert nav_msgs/OccupancyGrid to maps, from an installed ROS or a bag."""
+"""Convert nav_msgs/OccupancyGrid messages, from an installed ROS or from a bag, to maps."""
 
 from __future__ import annotations
 

@@ -222,14 +222,14 @@ class Topology:
         raise NotImplementedError
 
     def ways_to(self, goal: int, by: str = "seconds") -> Ways:
-        """Return the cheapest way to a place from every other place, through any places.
+        """Return the cheapest way to a place from every other place; it may lead through any place.
 
         `by` is the cost: "metres" or "seconds".
         """
         raise NotImplementedError
 
     def ways_from(self, at: int | None, by: str = "seconds") -> WaysFrom:
-        """Return the cheapest way from a place to every place, through any places.
+        """Return the cheapest way from a place to every place; it may lead through any place.
 
         `at` None = the probe is not on the map yet. The way to `at` itself costs nothing, except on
         roads: there it is the cheapest round trip. `by` is the cost: "metres" or "seconds".
@@ -242,10 +242,11 @@ class Topology:
         return None
 
     def columns(self, names: Sequence[str] | None = None) -> tuple[FloatArray, tuple[str, ...]]:
-        """Return columns (n, p) of numbers by name, and their titles (p,), for a linear mean.
+        """Return the columns (n, p) with the given names, and their titles (p,).
 
-        Possible names are x, y, z, the keys of `numbers`, and the features. `names` None = the
-        features, or the columns from which features of an embedding are computed.
+        A linear mean of the belief uses these columns. Possible names are x, y, z, the keys of
+        `numbers`, and the features. `names` None = the features, or the columns from which features
+        of an embedding are computed.
 
         Raises:
             ConfigError: a name is unknown.

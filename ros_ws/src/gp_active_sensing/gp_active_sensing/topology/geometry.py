@@ -268,7 +268,7 @@ def inflated(taken: BoolArray, cell: tuple[float, float], inflation: float) -> B
 
 UNKNOWN: tuple[str, ...] = ("blocked", "free")
 MOST_GROUND = 25_000_000
-"""Largest number of cells of an occupancy grid; distances from walls take 16 bytes per cell."""
+"""Largest number of cells of an occupancy grid; inflating it takes 16 bytes of memory per cell."""
 OCCUPIED = 65
 """Smallest occupancy of an occupied cell, as in map_server [%]."""
 
@@ -295,7 +295,7 @@ class OccupancyGrid:
     _blocked: dict[tuple[float, str], BoolArray] = field(
         default_factory=dict, init=False, repr=False
     )
-    """Cache with the last result of `blocked`; the key is the arguments of the call."""
+    """Cache with the last result of `blocked`; the arguments of the call are the key."""
 
     def __post_init__(self) -> None:
         given = np.asarray(self.values)
@@ -567,13 +567,13 @@ HEIGHTS: Mapping[str, float] = {
     "depth": -1.0,
     "depth_m": -1.0,
 }
-"""Sign of a height by its name: a depth counts downwards."""
+"""Sign of a height, by the name of its column; a depth is negative."""
 _UNITS = {
     "": 1.0, "m": 1.0, "metre": 1.0, "metres": 1.0, "meter": 1.0, "meters": 1.0,
     "cm": 0.01, "mm": 0.001, "km": 1000.0,
     "ft": 0.3048, "feet": 0.3048, "foot": 0.3048, "fathoms": 1.8288, "fathom": 1.8288,
 }  # fmt: skip
-"""Length of each unit by name [m]."""
+"""Length of each unit [m]; the key is the name of the unit."""
 
 
 def metres_in(unit: str) -> float | None:

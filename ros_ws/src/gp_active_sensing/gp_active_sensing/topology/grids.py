@@ -118,7 +118,7 @@ def make_line(
 
 
 MOST_CELLS = 1_000_000
-"""Largest number of cells of a grid, inside and outside of its outline."""
+"""Largest number of cells of a grid, including the cells outside of its outline."""
 
 
 def make_grid(
@@ -767,7 +767,7 @@ def of_occupancy(config: OccupancyConfig, path: Path, base_dir: Path | None) -> 
 _LEAST = 0.01
 """Smallest fraction of lost ground or places that is reported."""
 _FINER = (0.8, 0.65, 0.5, 0.35, 0.25)
-"""Factors on the spacing that are tried to keep lost places."""
+"""Factors by which the spacing is reduced, one after the other, to keep lost places."""
 
 
 def _around(parts: Iterable[tuple[float, float, float]]) -> str:

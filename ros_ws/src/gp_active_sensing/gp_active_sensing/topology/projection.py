@@ -300,7 +300,7 @@ def _totals(
 
 
 def looks_like_degrees(points: FloatArray) -> bool:
-    """Return whether coordinates (n, 2) can be degrees of a map of at most `_FAR` metres."""
+    """Return whether coordinates (n, 2) can be degrees on a map with an extent below `_FAR` [m]."""
     low, high = points.min(axis=0), points.max(axis=0)
     within = low[0] >= -180.0 and high[0] <= 360.0 and low[1] >= -90.0 and high[1] <= 90.0
     lonlat = (points[:, 0] + 180.0) % 360.0 - 180.0

@@ -138,7 +138,7 @@ def depths(parents: IntArray) -> IntArray:
 
 @dataclass(frozen=True)
 class Ways:
-    """The cheapest way to one place from every other place, through any places."""
+    """Cheapest way to one place from every other place; it may lead through any place."""
 
     goal: int  # the place at the end
     metres: FloatArray  # (n,) driven distance, infinite where there is no way, 0 from the goal
@@ -165,7 +165,7 @@ class Ways:
 
 @dataclass(frozen=True)
 class WaysFrom:
-    """The cheapest way from one place to every other place, through any places."""
+    """Cheapest way from one place to every other place; it may lead through any place."""
 
     metres: FloatArray  # (n,) driven distance, infinite where there is no way
     seconds: FloatArray  # (n,) duration, infinite where there is no way
@@ -226,7 +226,7 @@ def cheapest(moves: Moves, at: int, goal: int, crossable: bytes | bytearray) -> 
 
 
 def within(moves: Moves, at: int, metres: float) -> dict[int, Route]:
-    """Return the shortest way to every place within a distance [m], through any places.
+    """Return the shortest way to every place within a distance [m]; it may lead through any place.
 
     A round trip back to `at` within the distance is included.
     """

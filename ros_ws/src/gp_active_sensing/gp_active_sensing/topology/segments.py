@@ -285,7 +285,7 @@ def segment_links(
 
 
 def _share(anchor: float) -> float:
-    """Move the anchor away from both ends of a segment, since no two values may coincide."""
+    """Move the anchor away from both ends of a segment, so that no two values are at one point."""
     return min(max(anchor, _SHORTEST), 1.0 - _SHORTEST)
 
 

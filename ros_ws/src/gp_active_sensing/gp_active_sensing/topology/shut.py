@@ -85,7 +85,7 @@ def _gap(topology: Topology, ground: FreeGround, a: int, b: int) -> FloatArray |
 def _bar(topology: Topology, ground: FreeGround, a: int, b: int) -> FloatArray:
     """Return the ends (2, 2) of a bar across a move [m].
 
-    The bar is as long as the doorway is wide, or without a doorway as long as the move.
+    The bar is as long as the doorway is wide. If there is no doorway, it is as long as the move.
     """
     gap = _gap(topology, ground, a, b) if ground.bounded else None
     if gap is not None:

@@ -1,1 +1,1 @@
-"""Helpers without knowledge of sensing: files, YAML, wording, processes, caches."""
+"""Helpers that are independent of sensing: files, YAML, wording, processes, caches."""

@@ -174,7 +174,7 @@ def cut_off(path: Path, rest: int, whole: int | None = None) -> None:
     """Cut off the half-written last line (`rest` bytes) of a file.
 
     `whole` is the final size of the file [bytes]; None = the size without the half-written line. A
-    last line with zero bytes, as after a power cut, is first copied to another file.
+    last line that contains NUL bytes, as after a power cut, is first copied to another file.
 
     Raises:
         RunError: the file cannot be read or written.

@@ -69,7 +69,7 @@ def symbol(unit: str) -> str:
 
 
 def brief(value: float) -> str:
-    """Return a number with about three digits; from 0.001 to 100,000 without an exponent."""
+    """Return a number as text with about three digits; 0.001 to 100,000 have no exponent."""
     if value != 0.0 and not 1e-3 <= abs(value) < 1e5:
         return f"{value:.3g}"
     decimals = 0 if abs(value) >= 1000 else 1 if abs(value) >= 10 else 2

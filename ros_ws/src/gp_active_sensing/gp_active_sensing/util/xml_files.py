@@ -23,11 +23,11 @@ MOST_BYTES = 2 << 30
 MOST_TOKEN = 4 * 2**20
 """Largest size of an XML tag with attributes, or of a text between tags [bytes]."""
 MOST_FLOOR = 16 * 2**20
-"""Decompressed size allowed for every archive, whatever the archive's own size [bytes]."""
+"""Decompressed size that every archive may have, whatever its compressed size [bytes]."""
 MOST_RATIO = 30
 """Largest decompressed size beyond `MOST_FLOOR`, as a multiple of the compressed size."""
 MOST_TAGS = 100_000
-"""Number of tags allowed in every file, whatever the file's size."""
+"""Number of tags that every file may have, whatever its size."""
 BYTES_PER_TAG = 8
 """Smallest number of bytes per tag in a file with more than `MOST_TAGS` tags."""
 

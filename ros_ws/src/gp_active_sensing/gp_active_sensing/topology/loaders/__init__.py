@@ -201,7 +201,7 @@ def read_text(path: Path) -> str:
 
 
 def read_json(path: Path) -> Any:
-    """Return the data of a JSON file. Raises MapError for any other file."""
+    """Return the data of a JSON file. Raises MapError if the file is not JSON."""
     text = read_text(path)
     if not text.strip():
         raise fault(path, "is empty")

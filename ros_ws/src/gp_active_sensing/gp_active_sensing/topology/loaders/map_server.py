@@ -1,4 +1,4 @@
-"""Maps of Nav2's map_server: a YAML file names an image and the meaning of its shades.
+"""Maps of Nav2's map_server: a YAML file names an image and defines its shades.
 
 A shade v of 0 … 255 is an occupancy of 1 - v / 255, or of v / 255 with `negate`. The modes are:
 

@@ -40,7 +40,7 @@ _ONE_WAY = {
     **dict.fromkeys(("no", "false", "0", "alternating"), (True, True)),
     "reversible": (False, False),
 }
-"""Flags for driving forward and backward along a way, by value of `oneway`."""
+"""Flags for driving forward and backward along a way, for each value of `oneway`."""
 _KNOT = 1852.0 / 3600.0
 _WALK = 7.0 * KMH
 _SPEED = re.compile(r"(\d+(?:[.,]\d+)?)\s*(km/h|kmh|kph|mph|knots)?$")

@@ -369,18 +369,18 @@ class RasterCells:
 
     @cached_property
     def empty(self) -> BoolArray:
-        """Flags (rows, columns) of the cells without data."""
+        """Flags (rows, columns): True for a cell without data."""
         return np.isnan(self.raster.values)
 
     def blocked(self, inflation: float = 0.0) -> BoolArray:
-        """Return flags (rows, columns): True within `inflation` [m] of missing data or edges."""
+        """Return flags: True for each cell within `inflation` [m] of missing data or an edge."""
         if not inflation:
             return self.empty
         edged = np.pad(self.empty, 1, constant_values=True)
         return inflated(edged, self.cell, inflation)[1:-1, 1:-1]
 
     def cells_of(self, points: FloatArray) -> FloatArray:
-        """Return fractional columns and rows (m, 2) of points (m, 2) in the map's frame [m]."""
+        """Convert positions (m, 2) in the map's frame [m] to fractional columns and rows (m, 2)."""
         if self.datum is not None:
             points = in_system(points, self.datum, self.crs, where=self.where)
         a, b, c, d, e, f = self.raster.transform

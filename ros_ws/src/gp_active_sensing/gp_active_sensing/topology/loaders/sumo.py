@@ -37,7 +37,7 @@ def load(path: Path) -> RoadMap:
 
 
 class _Lane(NamedTuple):
-    """Lane for cars; the rightmost lane has number 0."""
+    """Lane for cars; the rightmost lane has index 0."""
 
     number: int
     shape: tuple[Point, ...]
@@ -55,7 +55,7 @@ class _Net:
         self._links: list[tuple[str, str, str, str, str]] = []
         self._connected = False
         self._closed = set[str]()
-        """Lanes within junctions that are closed to cars."""
+        """Lanes that lie within a junction and are closed to cars."""
 
     def connection(self, element: ET.Element) -> None:
         keys = ("from", "fromLane", "to", "toLane", "via")
@@ -203,7 +203,7 @@ def _shape(text: str) -> tuple[Point, ...]:
 
 
 def _middle(shapes: list[tuple[Point, ...]]) -> tuple[Point, ...]:
-    """Return the middle line of the two outer lanes; if their numbers of points differ, a lane."""
+    """Return the middle of the two outer lanes, or one lane if their numbers of points differ."""
     first, last = shapes[0], shapes[-1]
     if len(first) != len(last):
         return shapes[len(shapes) // 2]

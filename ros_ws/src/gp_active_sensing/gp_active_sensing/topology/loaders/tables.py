@@ -139,13 +139,13 @@ _MOST_COLUMNS, _MOST_PLACES = 1_000, 1_000_000
 _AT_ONCE = 300
 """Number of rows per chunk; with 1,000 rows, garbage collection would take three times as long."""
 _NOWHERE = 1.0
-"""Distance [degree] from (0, 0); if all other places are farther away, a place there has no fix."""
+"""Distance [degree]: a place at (0, 0) has no fix if all other places are farther away from it."""
 _NOWHERE_METRES = 1e5
-"""Distance [m] from (0, 0); if all other places are farther away, a place there has no fix."""
+"""Distance [m]: a place at (0, 0) has no fix if all other places are farther away from it."""
 _SAME = 0.05
-"""Largest distance between a place's positions from local metres and from degrees [m]."""
+"""Largest distance by which a place's local metres and its degrees may differ [m]."""
 _ABOUT = 100.0
-"""Largest distance between a place's positions from UTM coordinates and from degrees [m]."""
+"""Largest distance by which a place's UTM coordinates and its degrees may differ [m]."""
 
 
 class SitesReader:
