@@ -64,9 +64,9 @@ from gp_active_sensing.types import (
 logger = logging.getLogger(__name__)
 
 AHEAD = 60.0
-"""Largest lead of a reading's stamp over the clock, for a field that changes [s]."""
+"""Longest time by which a stamp may be ahead of the clock, for a field that changes [s]."""
 _QUERIES = 1
-"""Seed component that only the random draws for queries have."""
+"""Component of the seed that distinguishes random draws for queries from other draws."""
 
 
 class SensingLoop:
@@ -78,13 +78,13 @@ class SensingLoop:
         policy: policy that chooses the next place.
         budget: budget of the mission, including its end place.
         seed: seed of all random choices; decision i uses a generator seeded with [seed, i].
-        limit: default limit on the computing of one decision.
+        limit: default limit on the computing effort of one decision.
         retries: number of further visits before a place without a reading is set aside.
         snap_distance: largest distance between a reading's position and a place [m].
         speed: the probe's own speed [m/s]; None = the speeds of the map.
         turn_radius: least radius of a curve of the probe [m]; 0 = the probe turns on the spot.
         aim: target error of the map that ends the mission; None = no target error.
-        limits: limits on the value of the places that a probe may enter; None = no limits.
+        limits: limits on the field at the places that a probe may enter; None = no limits.
         name: name of the main quantity, which `belief` describes; "" = no name.
         weight: weight of the main quantity in the plans.
         quantities: further quantities that the same probes measure, see `engine.quantities`. The
@@ -92,7 +92,7 @@ class SensingLoop:
         clock: monotonic clock [s], for limits in seconds.
 
     Raises:
-        ValueError: a belief has another number of places than the map, or names are repeated.
+        ValueError: a belief and the map differ in the number of places, or names are repeated.
         ConfigError: the limits refer to an unknown quantity.
         PlanningError: the policy cannot plan with this map or belief, or the end place is unknown.
     """
@@ -131,11 +131,11 @@ class SensingLoop:
         check_fit(policy, belief, topology, quantities)
         BudgetConstraint(topology, budget)  # checks the end place
         self.whole = self.topology = topology
-        """Map with all moves (`whole`), and map without shut moves and closed places."""
+        """`whole` has all moves; `topology` lacks shut moves, and moves to places in `beyond`."""
         self.shut: frozenset[tuple[int, int]] = frozenset()
         """Moves (from, to) that are impassable at present; see `shut_moves`."""
         self.sorties: Sorties | None = None
-        """Budgets of the next batteries, in a snapshot only; None = one battery."""
+        """Budgets of the next batteries, which only a snapshot has; None = one battery."""
         self.belief = belief
         self.name = name
         self.links = QuantityLinks(name, belief, self.quantities)
@@ -157,7 +157,7 @@ class SensingLoop:
         """Places without a reading after all retries."""
         self.reservations = BudgetReservations()
         self.leads: frozenset[str] = frozenset({""})
-        """Names of the quantities whose readings complete a visit of some probe."""
+        """Quantities that are the first quantity of some probe, by name; see `lead_of`."""
         self.clock_ns: int | None = None
         """Present time [ns]; None = unknown. Stamps far ahead of this time are rejected."""
         self._misses: Counter[int] = Counter()
@@ -264,7 +264,7 @@ class SensingLoop:
     def set_limits(
         self, declared: Collection[int], began: Collection[str], beyond: Collection[int]
     ) -> None:
-        """Set the safe places, the probes that have started, and the closed places."""
+        """Set the places declared safe, the probes that have started, and the closed places."""
         self.declared, self.began = frozenset(declared), frozenset(began)
         if self.beyond != (found := frozenset(beyond)):
             self.counts["limits_closed"] += len(found - self.beyond)
@@ -279,7 +279,7 @@ class SensingLoop:
         declared: Collection[int],
         began: Collection[str],
     ) -> None:
-        """Close and open places again as before a restart.
+        """Repeat a change of the open and closed places that was recorded before a restart.
 
         Raises:
             ValueError: a place is not on the map.
@@ -290,9 +290,9 @@ class SensingLoop:
         self.set_limits(declared, began, self.beyond.union(closed) - set(opened))
 
     def limit_figures(self) -> dict[str, int]:
-        """Return the numbers of open and closed places, and of changes; {} = no limits.
+        """Return the numbers of open places, closed places, and changes; {} = no limits.
 
-        ``read_beyond`` is the number of places whose average reading lies beyond the limits.
+        ``read_beyond`` is the number of places whose average reading violates the limits.
         """
         if self.limits is None:
             return {}
@@ -324,8 +324,8 @@ class SensingLoop:
     def of(self, quantity: str = "", *, leads: bool = False) -> Receiver:
         """Return the receiver of a quantity's readings; for the main quantity, the loop itself.
 
-        With `leads`, readings of the quantity cost the budget. Use `leads` for a probe that does
-        not measure the main quantity.
+        With `leads`, readings of the quantity count against the budget. Use `leads` for a probe
+        that does not measure the main quantity.
 
         Raises:
             ReadingError: there is no such quantity.
@@ -362,9 +362,10 @@ class SensingLoop:
     def tell(self, readings: Iterable[Reading | PlacedReading], *, lead: str = "") -> TellReport:
         """Use readings in any order. Each reading is either used or rejected, and counted.
 
-        Every `PlacedReading` was checked before, and can be rejected only by the budget. Only
-        readings of the quantity `lead` cost the budget; "" = the main quantity. A newly observed
-        place or a planned revisit costs one reading. Late readings are used, and counted as late.
+        A `PlacedReading` was checked before, and is rejected only if the budget does not cover it.
+        Only readings of the quantity `lead` count against the budget; "" = the main quantity. A
+        newly observed place or a planned revisit counts as one reading. Late readings are used, and
+        counted as late.
         """
         accepted = late = 0
         new_places: list[int] = []
@@ -438,7 +439,7 @@ class SensingLoop:
             belief.advance(1e-9 * now_ns)
 
     def inform(self, readings: Iterable[Reading]) -> TellReport:
-        """Use an expert's readings, at no cost for the budget."""
+        """Use an expert's readings, which do not count against the budget."""
         rejected: list[Rejection] = []
         accepted = 0
         for reading in readings:
@@ -458,7 +459,7 @@ class SensingLoop:
         """Check a reading and find its place, but do not use the reading.
 
         Raises:
-            ReadingError: the reading is invalid, for the `reason` in the error.
+            ReadingError: the reading is invalid; the error has the `reason`.
         """
         placed = self._placed(reading)
         self._check_stamp(reading)
@@ -494,7 +495,7 @@ class SensingLoop:
             raise ReadingError("budget_spent", msg)
 
     def costs(self, location: int) -> bool:
-        """Return whether the next reading of a place costs a reading of the budget."""
+        """Return whether the next reading of a place counts against the budget."""
         return not self.belief.observed[location] or self.reservations.is_due(location)
 
     def _check_stamp(self, reading: Reading) -> None:
@@ -514,8 +515,8 @@ class SensingLoop:
     def wants(self, location: int, quantity: str = "") -> bool:
         """Return whether the budget covers a reading of a quantity at a place.
 
-        Observed places cost nothing. After the first decision, readings are reserved for the
-        planned routes. Readings of `quantity` complete the visits of the probe.
+        The probe's visits are completed by readings of `quantity`. A reading of an observed place
+        is always covered. After the first decision, readings are reserved for planned routes.
         """
         left, visit = self.remaining.readings, (quantity, location)
         if left is None or self.restoring or not (self.decisions or self.returning_home):
@@ -572,7 +573,7 @@ class SensingLoop:
     def queries(self, places: Collection[int] | None = None) -> tuple[int, ...]:
         """Return the places to ask an expert about before the next decision.
 
-        `places` are the places that the expert has values for; None = all places.
+        `places` are the places for which the expert has values; None = all places.
         """
         if not isinstance(self.policy, QueriesExpert):
             return ()
@@ -605,19 +606,19 @@ class SensingLoop:
         """Choose the next place to observe for a probe at `at`.
 
         A policy for several probes plans for all `waiting` probes together. The plans of the other
-        probes are stored until these probes ask, or until the next reading that costs the budget.
+        probes are stored until these probes ask, or until a reading counts against the budget.
 
         Args:
             at: place of the probe; None = no place yet.
             pending: waypoints of other probes, including the places of `passed`.
             passed: places that a probe has left before their readings arrived.
-            limit: limit on the computing of this decision; None = the loop's limit.
+            limit: limit on the computing effort of this decision; None = the loop's limit.
             probe: name of the probe, if there are several.
             waiting: places of other probes that wait for a decision, by name.
             now_ns: time of the decision [ns], for a field that changes; None = keep the time.
             heading: heading of a probe with a turning radius [rad]; None = unknown.
             carried: names of the quantities that the probe measures; None = all quantities. A
-                reading of the first quantity completes a visit.
+                reading of the first quantity completes a visit of the probe.
 
         Returns:
             The plan. When the mission is over, the plan has a reason and no waypoint.
@@ -662,7 +663,7 @@ class SensingLoop:
         return plan
 
     def seen(self, at: int | None, heading: float | None) -> Topology:
-        """Return the map for a probe, with the probe's turning radius if it is above 0."""
+        """Return the map for a probe; the costs include curves if `turn_radius` is above 0."""
         return turning(self.topology, self.turn_radius, at, heading)
 
     def _choose(
@@ -742,14 +743,14 @@ class SensingLoop:
         }
 
     def finish_links(self) -> None:
-        """Update the links between the maps of quantities with all readings."""
+        """Update all links between the maps of quantities, so that they use all readings."""
         for source in dict.fromkeys(self.links.sources.values()):
             self.links.follow(self.belief_of, source, now=True)
 
     def _measured(
         self, carried: Sequence[str] | None
     ) -> tuple[QuantityBelief, tuple[QuantityBelief, ...]]:
-        """Return the quantity that completes a probe's visit, and the probe's other quantities."""
+        """Return the first quantity that a probe measures, and the probe's other quantities."""
         main = QuantityBelief(self.name, self.belief, self.weight, aim=self.aim)
         if carried is None:
             return main, tuple(self.quantities.values())
@@ -757,9 +758,10 @@ class SensingLoop:
         return lead, tuple(others)
 
     def lead_of(self, carried: Sequence[str] | None) -> str:
-        """Return the name of the quantity that completes a probe's visits; "" = the main quantity.
+        """Return the name of the first quantity that a probe measures; "" = the main quantity.
 
-        The probe measures the quantities `carried`; None = all quantities.
+        A reading of this quantity completes the probe's visit to a place. The probe measures the
+        quantities `carried`; None = all quantities.
         """
         return carried[0] if carried is not None and carried[0] in self.quantities else ""
 
@@ -799,7 +801,7 @@ class SensingLoop:
         Args:
             plan: plan with a waypoint.
             remaining: remaining budget of the probe; None = the loop's budget.
-            observed: (n,) mask of observed places; None = the places observed by the main quantity.
+            observed: (n,) mask of observed places; None = places with a reading of `belief`.
         """
         left = self.remaining if remaining is None else remaining
         if left.readings is not None and left.readings < 1:
@@ -864,7 +866,10 @@ class SensingLoop:
 
 
 class FurtherReceiver:
-    """Receiver of the readings of a further quantity, which cost the budget if `leads` is True."""
+    """Receiver of the readings of a further quantity.
+
+    These readings count against the budget if `leads` is True.
+    """
 
     def __init__(self, loop: SensingLoop, quantity: str, *, leads: bool = False) -> None:
         self._loop, self._quantity, self._leads = loop, quantity, leads
@@ -893,7 +898,7 @@ class FurtherReceiver:
             self._loop.check_room(placed.place, self._quantity)
 
     def costs(self, location: int) -> bool:
-        """Return whether the next reading of a place begins a new visit."""
+        """Return whether the next reading of a place is its first, or a planned further one."""
         due = self._leads and self._loop.reservations.is_due(location, self._quantity)
         return due or not self.belief.observed[location]
 

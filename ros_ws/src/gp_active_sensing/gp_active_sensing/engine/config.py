@@ -15,7 +15,7 @@ START = "start"
 
 @dataclass(frozen=True)
 class SortieConfig:
-    """Configuration of one battery by metres and seconds; null = no such limit."""
+    """Distance and time that one battery lasts; null = no such limit."""
 
     metres: float | None = param(
         None,
@@ -115,7 +115,7 @@ class BudgetConfig:
 
 @dataclass(frozen=True)
 class LimitConfig:
-    """Limit on the computing of one decision; null = no such limit.
+    """Limit on the computing effort of one decision; null = no such limit.
 
     A scenario without this section has a limit of 500 expansions per decision.
     """

@@ -1,4 +1,4 @@
-"""Limits on the value of places that a probe may enter."""
+"""Limits on the field at the places that a probe may enter."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gp_active_sensing.topology.base import GraphTopology
 from gp_active_sensing.types import BoolArray, IntArray
 
 _READ = 0.5
-"""Smallest probability that an observed place keeps the limits, for the place to be open."""
+"""Smallest probability of keeping the limits at which an observed place is open."""
 _STEPS = 2.5
 """Default radius of the safe area around a start [median distances to the nearest place]."""
 
@@ -56,19 +56,19 @@ class LimitsConfig:
 
     @property
     def low(self) -> float:
-        """Smallest value of an open place; -inf = no limit."""
+        """Smallest field value at which a place is open; -inf = no limit."""
         return -math.inf if self.at_least is None else self.at_least
 
     @property
     def high(self) -> float:
-        """Largest value of an open place; inf = no limit."""
+        """Largest field value at which a place is open; inf = no limit."""
         return math.inf if self.at_most is None else self.at_most
 
     def limits(self) -> LimitsConfig | None:
         """Return the checked limits; None = no limits.
 
         Raises:
-            ConfigError: `at_least` is not below `at_most`, or both are missing beside other keys.
+            ConfigError: `at_least` is not below `at_most`, or other keys are given without both.
         """
         if self.at_least is None and self.at_most is None:
             if self != LimitsConfig():
@@ -93,7 +93,7 @@ class LimitsConfig:
         return np.flatnonzero(apart <= radius)
 
     def read_beyond(self, belief: Belief) -> int:
-        """Return the number of places whose average reading lies beyond the limits."""
+        """Return the number of places whose average reading violates the limits."""
         read = np.flatnonzero(belief.observed)
         if not len(read):
             return 0

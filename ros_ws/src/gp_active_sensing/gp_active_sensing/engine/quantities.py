@@ -1,8 +1,9 @@
 """Further quantities of a mission, and their links to the maps of other quantities.
 
-A mission has one main quantity. Readings of the main quantity cost the budget and determine the
-observed places. Each further quantity has its own belief. Policies plan for all quantities
-together. A probe that measures the main quantity measures further quantities at no cost.
+A mission has one main quantity. Readings of the main quantity count against the budget, and they
+determine which places count as observed. Each further quantity has its own belief. Policies plan
+for all quantities together. A probe that measures the main quantity measures further quantities at
+no cost.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def by_name(
     """Return further quantities by name, in order.
 
     Raises:
-        ValueError: a name is missing or repeated, or a belief has another number of places.
+        ValueError: a name is missing or repeated, or the beliefs differ in the number of places.
     """
     found: dict[str, QuantityBelief] = {}
     for each in quantities:
@@ -57,7 +58,7 @@ class QuantityLinks:
             for name, q in quantities.items()
             if q.link is not None and (q.link != AUTO or may_follow(name, belief, quantities))
         }
-        """Targets of the links by name of the linked quantity; "" = the main quantity."""
+        """Target of the link of each linked quantity, by name; "" = the main quantity."""
         self.templates = {name: quantities[name].belief for name in self.sources}
         """Beliefs about the linked quantities before any reading, by name."""
         known = ["", *(name for name in quantities if name not in self.sources)]

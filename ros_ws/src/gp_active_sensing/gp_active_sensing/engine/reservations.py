@@ -18,9 +18,9 @@ Observed: TypeAlias = Callable[[str], BoolArray]
 class BudgetReservations:
     """Readings of the budget that are reserved for the last plan of each probe.
 
-    A plan has a route and the name of a quantity; "" = the main quantity. Each place on the route
-    without a reading of this quantity reserves a reading. The choice of an observed goal also
-    reserves a reading.
+    A plan has a route and the name of a quantity; "" = the main quantity. One reading is
+    reserved for each place on the route that has no reading of this quantity. If the goal of the
+    plan is already observed, one reading is reserved for the goal as well.
     """
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class BudgetReservations:
         Args:
             probe: name of the probe.
             way: places on the route, in order; () = no route.
-            quantity: name of the quantity that completes a visit of the probe.
+            quantity: name of the quantity whose reading completes a visit of the probe.
             again: True if the last place is observed and will get another reading.
         """
         self._ways[probe] = quantity, way
@@ -64,11 +64,11 @@ class BudgetReservations:
         self._due.pop(probe, None)
 
     def hand_on(self, probe: str, key: str) -> None:
-        """Rename the reservation of a probe to `key`."""
+        """Transfer the reserved route of a probe to the name `key`."""
         self._ways[key] = self._ways.pop(probe, ("", ()))
 
     def is_due(self, place: int, quantity: str = "") -> bool:
-        """Return whether the next reading of an observed place costs a reading of the budget."""
+        """Return whether a further reading is reserved for an observed place."""
         return (quantity, place) in self._due.values()
 
     def pay(self, place: int, quantity: str = "") -> None:
@@ -97,7 +97,7 @@ class BudgetReservations:
     ) -> int:
         """Return the number of readings that are reserved for the probes other than `probe`.
 
-        The number counts the `pending` waypoints, and unobserved places on the routes to them.
+        The count includes `pending` waypoints and the unobserved places on the routes to them.
         """
         ways = [each for other, each in self._ways.items() if other != probe]
         visits = {
@@ -116,7 +116,7 @@ class BudgetReservations:
 class BatchPlan:
     """Plans that were chosen together for several probes, stored in the policy's state.
 
-    The plans are valid until the next reading that costs the budget.
+    The plans are valid until the next reading that counts against the budget.
     """
 
     def __init__(self, state: PolicyState, readings: int) -> None:
@@ -145,7 +145,10 @@ class BatchPlan:
         }
 
     def pop(self, probe: str, at: int | None, unavailable: Collection[int]) -> Plan | None:
-        """Remove and return the plan of a probe at `at`; None = no plan, or unavailable goal."""
+        """Remove and return the stored plan of a probe at the place `at`.
+
+        The result is None if there is no such plan, or if its goal is unavailable.
+        """
         kept = self._plans.pop(probe, None)
         if kept is None or kept["at"] != at or kept["waypoints"][0] in unavailable:
             return None

@@ -42,7 +42,7 @@ class Expert(Protocol):
 
 KINDS = ("none", "stations", "model", "probe")
 _HUGE = 1e12
-"""Largest standard deviation of answers [field unit]."""
+"""Largest allowed standard deviation of the noise of answers [field unit]."""
 
 
 @dataclass(frozen=True)

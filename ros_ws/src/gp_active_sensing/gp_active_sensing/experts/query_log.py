@@ -57,13 +57,13 @@ class QueryLog:
         self.places: tuple[int, ...] = ()
         """Places of the open question."""
         self.missing: tuple[int, ...] = ()
-        """Places of the open question without an answer."""
+        """Places of the open question that have no answer yet."""
         self._topology = topology
         self._known: dict[int, set[tuple[int, float]]] = {}
-        """Stamps [ns] and values of the used answers, for each place of a question so far."""
+        """Stamps [ns] and values of the used answers, for each place that has been asked about."""
 
     def move_to(self, topology: Topology) -> None:
-        """Replace the map; its first places are the existing places."""
+        """Replace the map by a map whose first places are the present places."""
         self._topology = topology
 
     @property
@@ -72,7 +72,7 @@ class QueryLog:
         return self.begun is not None
 
     def begin(self, places: Sequence[int], seconds: float) -> None:
-        """Record a question; do not wait if the question has no places."""
+        """Record a question. If it has no places, the decision does not wait for answers."""
         self.begun = seconds
         self.places = self.missing = tuple(dict.fromkeys(int(place) for place in places))
         if self.places:
@@ -99,7 +99,7 @@ class QueryLog:
         return seconds - self.begun < self.config.timeout
 
     def settle(self) -> None:
-        """Close the question at its decision; later answers count as late."""
+        """Close the question when its decision is made; later answers count as late."""
         if self.begun is not None:
             self.counts["unanswered"] += len(self.missing)
         self.begun, self.places, self.missing = None, (), ()
@@ -109,10 +109,10 @@ class QueryLog:
         self.begun, self.places, self.missing = None, (), ()
 
     def check(self, reading: Reading, seconds: float) -> Reading:
-        """Return a valid answer with its place.
+        """Check an answer, and return it with its place as `location`.
 
         Raises:
-            ReadingError: the answer cannot be used; the error has the reason for the counts.
+            ReadingError: the answer cannot be used; its `reason` is listed in the class docstring.
         """
         place = place_of(reading, self._topology, self.snap_distance)
         if reading.location is None:
@@ -156,7 +156,10 @@ class QueryLog:
         return self.counts[f"{REJECTED}{reason}"]
 
     def forget_before(self, seconds: float) -> None:
-        """Forget used answers older than `max_age`: repetitions of them are rejected as too old."""
+        """Forget the used answers that are older than `max_age` at a time [s].
+
+        A repetition of such an answer is rejected as too old.
+        """
         if self.config.max_age is None:
             return
         oldest = round(1e9 * (seconds - self.config.max_age))
@@ -164,7 +167,7 @@ class QueryLog:
             used.difference_update([answer for answer in used if answer[0] < oldest])
 
     def to_mapping(self) -> dict[str, Any]:
-        """Return the counts as plain data; {} without questions and answers."""
+        """Return the counts as plain data; {} = there were no questions and no answers."""
         if not self.counts:
             return {}
         words = ("questions", "asked", "answered", "unanswered", "used", "late")
@@ -176,9 +179,10 @@ class QueryLog:
         return {**{w: self.counts[w] for w in words}, "rejected": rejected}
 
     def _meant(self, place: int) -> int:
-        """Return the asked place at the same position as `place`, such as a road's other direction.
+        """Return the place for which an answer at `place` is meant.
 
-        Places of the open question without an answer have precedence.
+        Several places may have one position, such as both directions of a road. A place of the open
+        question that has no answer yet takes precedence.
         """
         apart = self._topology.points - self._topology.points[place]
         here = set(np.flatnonzero(np.linalg.norm(apart, axis=1) <= SAME_DISTANCE).tolist())

@@ -31,7 +31,7 @@ class Measurement(NamedTuple):
 
 
 class _DueAnswer(NamedTuple):
-    """Answer that is due at `seconds`; `number` orders simultaneous answers."""
+    """Answer that is due at `seconds`. Simultaneous answers are sorted by `number`."""
 
     seconds: float
     number: int
@@ -168,10 +168,10 @@ class SimulatedExpert:
 
 
 class RevisitExpert(SimulatedExpert):
-    """Expert whose probe drives to the places of a question; longer routes delay the answers.
+    """Expert whose probe drives to the places of a question before it answers.
 
-    The probe drives a short tour over the places of the newest question. It first finishes the
-    current drive to a place, and cancels the rest of the earlier tour. An unreachable place gets no
+    The probe drives a short tour through the places of the newest question. It first finishes the
+    current drive to a place, and drops the rest of the earlier tour. An unreachable place gets no
     answer. Arguments that are not listed are as in `SimulatedExpert`.
 
     Args:

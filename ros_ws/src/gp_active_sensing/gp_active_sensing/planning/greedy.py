@@ -32,7 +32,7 @@ _NEGLIGIBLE = 1e-9
 _FLOOR = 1e-9
 """Smallest noise variance for a matrix inverse, as a fraction of the prior variance."""
 _BATCH = 8.0
-"""Computing time per operation of small matrix inverses, relative to a large matrix inverse."""
+"""Time per operation in many small matrix inverses, as a multiple of that in a large one."""
 _NUMBERS = 2_000_000
 """Largest number of entries of a temporary array."""
 _MANY = 10_000
@@ -52,10 +52,10 @@ def freeze(belief: Belief, weights: FloatArray) -> dict[str, Any]:
 
 
 def thaw(frozen: dict[str, Any], belief: Belief) -> FloatArray:
-    """Return the weights (L,) in a state from `freeze`, for the present candidates of a belief.
+    """Return the weights (L,) that `freeze` stored, for the present candidates of a belief.
 
     If the candidates have changed, each weight moves to the nearest present candidate of the same
-    kernel. The distance is between logarithms of length-scales, signal and noise, and between
+    kernel. Candidates are compared by the logarithms of length-scales, signal and noise, and by the
     slopes of the amplitude.
     """
     weights = np.array(frozen["weights"])
@@ -78,7 +78,7 @@ def thaw(frozen: dict[str, Any], belief: Belief) -> FloatArray:
 
 
 def _candidates(belief: Belief) -> FloatArray:
-    """Return the parameters (L, …) of the hyperparameter candidates, without the common scale."""
+    """Return the parameters (L, …) of the hyperparameter candidates before the field is scaled."""
     candidates = belief.covariance.hyperparameters
     scales = length_scales_of(candidates)
     rest = [[h.signal_std, h.noise_std] for h in candidates]
@@ -109,7 +109,7 @@ class Greedy(ABC):
     """
 
     several: ClassVar[bool] = False
-    """True if the scores of several quantities are summed with their weights [nat]."""
+    """True if the score is a weighted sum over all quantities."""
 
     @abstractmethod
     def scores(
@@ -118,7 +118,7 @@ class Greedy(ABC):
         """Return the scores (m,) of `locations`. Differences up to `util.ties.NAT` are ties."""
 
     def frozen(self, belief: Belief, state: PolicyState) -> PolicyState:
-        """Return the state for `scores` and for the next decision; by default `state`."""
+        """Return the state that `scores` gets and that is stored; by default, `state` itself."""
         return state
 
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
@@ -172,10 +172,11 @@ class MaxEntropy(Greedy):
 
 @dataclass(frozen=True)
 class Apgd(Greedy):
-    """A-priori greedy design: largest expected entropy under the belief before the first reading.
+    """A-priori greedy design: largest expected entropy under the belief at the first decision.
 
-    ``argmax_x Σ_λ b_0(λ) H[Z_{S∪{x}} | z_D0, λ]`` for the visited places S. The policy's state has
-    the weights b_0(λ) from before the first reading. [Shewry1987; Hoang2014, Sec. 4.1]
+    ``argmax_x Σ_λ b_0(λ) H[Z_{S∪{x}} | z_D0, λ]`` for the places S that have been visited since the
+    first decision. z_D0 are the earlier readings. The policy's state has the weights b_0(λ) at the
+    first decision. [Shewry1987; Hoang2014, Sec. 4.1]
     """
 
     unit = "nat"
@@ -236,7 +237,7 @@ class MutualInformation(Greedy):
 
 
 class _ReadingVariances:
-    """Prior variances of a reading, given readings at other places."""
+    """Variances of a reading under the prior, given readings at other places."""
 
     def __init__(self, belief: Belief) -> None:
         weights = belief.weights
@@ -258,7 +259,7 @@ class _ReadingVariances:
         return np.asarray(self._factor[:, :, 0] * variance)
 
     def _between(self, rows: IntArray, columns: IntArray) -> FloatArray:
-        """Return the (L', r, c) prior covariance of the field, including the unknown mean."""
+        """Return the (L', r, c) prior covariance, including the uncertainty of the mean."""
         latent = self._covariance.between(rows, columns)[self.live]
         return np.asarray(self._factor * (latent + self._basis[rows] @ self._basis[columns].T))
 
@@ -299,7 +300,7 @@ class _ReadingVariances:
         return self._bracketed(variance, locations)
 
     def _bracketed(self, variance: FloatArray, where: IntArray) -> FloatArray:
-        """Clip variances to the range from the noise to the prior variance of a reading."""
+        """Clip variances between the noise variance and the prior variance of a reading."""
         return np.clip(variance, self.noise, self._latent_variance(where) + self.noise)
 
 

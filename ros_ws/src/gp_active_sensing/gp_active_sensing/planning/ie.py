@@ -1,4 +1,4 @@
-"""Implicit exploration: greedy for the present belief, and for a frozen belief at the end."""
+"""Implicit exploration: greedy choices under the present belief, later under a frozen one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from gp_active_sensing.util.ties import NAT, first_best
 logger = logging.getLogger(__name__)
 
 _PAUSE = 8
-"""Divisor of the remaining readings. The quotient is the number of readings to the next bound."""
+"""Inverse of the fraction of the remaining readings after which the bound is computed again."""
 _LARGEST = 2_000_000
 """Largest number of covariance entries for which `advantage_over_apgd` computes the bound."""
 
@@ -40,16 +40,18 @@ class _TimeIsUpError(Exception):
 
 @dataclass(frozen=True)
 class ImplicitExploration(Greedy):
-    r"""Largest expected entropy, ``argmax_x Σ_λ b_D(λ) H[Z_x | z_D, λ]``, then `apgd`.
+    r"""Largest expected entropy under the present belief, and later policy `apgd`.
 
-    At first, every reading updates the weights b_D of the hyperparameter candidates λ. The function
-    `advantage_over_apgd` bounds the gain of any policy over `apgd`. Once this bound is at most
-    `switch`, the weights are frozen. [Krause2007, IE]
+    The policy chooses ``argmax_x Σ_λ b_D(λ) H[Z_x | z_D, λ]``. At first, every reading updates the
+    weights b_D of the hyperparameter candidates λ. The function `advantage_over_apgd` bounds the
+    gain of any policy over `apgd`. Once this bound is at most `switch`, the weights are frozen.
+    [Krause2007, IE]
 
-    The bound is first computed when the entropy of the weights is at most `switch`, and again after
-    each eighth of the remaining readings. Without a limit on readings, the policy never switches.
-    On a map with moves, the bound is loose until few readings remain. The policy does not switch
-    while many places are reachable (about 500 for 7 candidates), because the bound takes too long.
+    The bound is first computed when the entropy of the weights is at most `switch`. It is computed
+    again each time an eighth of the remaining readings has been used. Without a limit on readings,
+    the policy never switches. On a map with moves, the bound is loose until few readings remain.
+    The policy does not switch while many places are reachable (about 500 for 7 candidates), because
+    the bound takes too long.
     """
 
     unit = "nat"
@@ -129,10 +131,11 @@ def advantage_over_apgd(
     .. math:: H(b) + \sum_\lambda b(\lambda) \Big( \max_{|A| \le k} F_\lambda(A)
         - F_\lambda(G) \Big)
 
-    F_λ(A) is ``H[Z_A | z_D, λ]`` minus the entropy of the noise. G are the next `look_ahead` places
-    that `apgd` visits. The bound holds because ``H[Z_π] ≤ H(b) + Σ b H[Z_π | λ]`` for any policy π,
-    and because a fixed set is optimal for a known λ. F_λ is monotone and submodular. Every set W of
-    reachable places therefore gives a bound on the maximum that ignores the moves of the map,
+    F_λ(A) is ``H[Z_A | z_D, λ]`` minus the entropy of the noise. G is the set of the next
+    `look_ahead` places that `apgd` visits. The bound holds for two reasons: any policy π satisfies
+    ``H[Z_π] ≤ H(b) + Σ b H[Z_π | λ]``, and a fixed set is optimal for a known λ. F_λ is monotone
+    and submodular. Every set W of reachable places therefore gives an upper bound on the maximum.
+    This bound ignores the moves of the map:
 
     .. math:: \max_{|A| \le k} F_\lambda(A) \le F_\lambda(W)
         + \sum_{k \text{ largest}} \big( F_\lambda(W \cup \{x\}) - F_\lambda(W) \big)
@@ -141,8 +144,8 @@ def advantage_over_apgd(
     [Minoux1978].
 
     Args:
-        request: belief, map and remaining budget, with a number k of readings.
-        options: places that may be next.
+        request: belief, map and remaining budget. The budget has k readings.
+        options: candidate places of the next decision.
         look_ahead: number of readings for which `apgd` is simulated.
         check: function that raises when the time is over.
 
@@ -174,7 +177,7 @@ def _information(variance: FloatArray, noise: FloatArray) -> FloatArray:
 def _most(
     C: FloatArray, noise: FloatArray, k: int, steps: int, check: Callable[[], None]
 ) -> FloatArray:
-    """Return the (L,) bounds on the information of k readings, for the covariance C (L, m, m)."""
+    """Return upper bounds (L,) on the information of k readings; C (L, m, m) is the covariance."""
     L, m = C.shape[:2]
     own = np.arange(L)
     variance = np.maximum(np.diagonal(C, axis1=1, axis2=2), 0.0)
@@ -205,7 +208,7 @@ def _walk(
     steps: int,
     check: Callable[[], None],
 ) -> FloatArray:
-    """Return the (L,) information of the next `steps` readings by `apgd`."""
+    """Return the information (L,) of the next `steps` readings that `apgd` would choose."""
     weights, noise = request.belief.weights, request.belief.noise_variance
     topology, unavailable = request.topology, request.unavailable
     L, m = C.shape[:2]

@@ -20,18 +20,18 @@ _CLIPS = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 _QUANTILES = 160
 """Number of quantiles of a normal distribution that approximate an expectation."""
 _NEAR_BEST = 0.95
-"""Smallest difference of a pair's two correlations, as a fraction of the largest difference."""
+"""Smallest difference of a used pair's correlations, as a fraction of the largest difference."""
 _LEAST_DIFFERENCE = 1e-6
-"""Smallest difference of a pair's two correlations that a test can use."""
+"""Smallest difference of a pair's two correlations for which a test is possible."""
 _ANCHORS = 400
-"""Largest number of places for which the second place of a pair is searched."""
+"""Largest number of places that are tried as the first place of a pair."""
 _NUMBERS = 2_000_000
 """Largest number of entries of a temporary array."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Pair of places, with its correlation under a shorter and under a longer length-scale."""
+    """Pair of places, and their correlations under a shorter and under a longer length-scale."""
 
     a: int
     b: int
@@ -55,7 +55,7 @@ def statistic(u: FloatArray, v: FloatArray, variance: float, differences: bool) 
 
 @dataclass(frozen=True)
 class PairTest:
-    """Test of a shorter against a longer length-scale by the mean of clipped statistics.
+    """Test that decides between a shorter and a longer length-scale by a mean of statistics.
 
     Args:
         variance: variance ``1 + σ_n²/σ_s²`` of a reading [variances of the field].
@@ -69,7 +69,7 @@ class PairTest:
 
     @classmethod
     def for_pair(cls, pair: Pair, variance: float, differences: bool) -> PairTest:
-        """Return the test with the clipping limit that needs the fewest pairs like `pair`."""
+        """Return the test with the clipping limit for which the fewest pairs suffice."""
         tests = [cls(variance, differences, clip * variance) for clip in _CLIPS]
         return min(tests, key=lambda test: test.pairs_needed(pair, 0.05))
 
@@ -85,8 +85,8 @@ class PairTest:
 
         .. math:: \exp(-2 n t^2 / M^2), \quad \exp\Big(-\frac{n t^2}{2 (v + M t / 3)}\Big).
 
-        t is half the difference of the two expectations. M and v are range and variance of the
-        clipped statistic.
+        t is half the difference of the two expectations. M is the width of the interval of the
+        clipped statistic, and v is its variance.
         """
         (shorter, v0), (longer, v1) = self._moments(pair.shorter), self._moments(pair.longer)
         t = 0.5 * (longer - shorter)
@@ -98,7 +98,7 @@ class PairTest:
         return math.exp(-count * rate)
 
     def pairs_needed(self, pair: Pair, error: float) -> float:
-        """Return the number of pairs for an error probability of `error`; inf = not possible."""
+        """Return the number of pairs for an error probability of `error`; inf = none suffices."""
         rate = -math.log(max(self.error(pair, 1), 1e-300))
         return math.ceil(-math.log(error) / rate) if rate > 1e-12 and error > 0.0 else math.inf
 
@@ -144,12 +144,12 @@ class LengthScales:
         return inside or [min(self.values, key=lambda value: abs(math.log(value / middle)))]
 
     def candidate(self, value: float) -> int:
-        """Return the index of the most probable hyperparameter candidate with a length-scale."""
+        """Return the index of the most probable candidate that has the length-scale `value`."""
         where = np.flatnonzero((self._all == value) & self._of_kernel)
         return int(where[first_best(self._belief.weights[where])])
 
     def between(self, low: float, high: float) -> FloatArray:
-        """Return the (L,) weights given that the length-scale is from `low` to `high`."""
+        """Return the weights (L,) of the candidates if the length-scale is from `low` to `high`."""
         mask = np.isin(self._all, self.inside(low, high)) & self._of_kernel
         # If the posterior weights vanish, the prior weights are used.
         for weights in (self._belief.weights * mask, self._belief.prior_weights * mask):
@@ -177,19 +177,19 @@ def find_pairs(
     independence: float,
     most: int,
 ) -> list[Pair]:
-    """Return nearly independent pairs of places that distinguish two length-scales best.
+    """Return nearly independent pairs of places that best distinguish two length-scales.
 
     The function first finds the largest difference between a pair's correlations under the two
     length-scales. It then accepts pairs with nearly this difference, in the order of `places`.
-    Under the longer length-scale, an accepted pair has at most the correlation `independence` with
-    all earlier pairs.
+    Under the longer length-scale, the places of an accepted pair have at most the correlation
+    `independence` with the places of earlier pairs.
 
     Args:
         covariance: prior covariance of the noise-free field.
         places: (m,) places that are observed or can be observed.
         shorter: index of a hyperparameter candidate with the shorter length-scale.
         longer: index of a hyperparameter candidate with the longer length-scale.
-        independence: largest correlation between places of two pairs.
+        independence: largest correlation between places of different pairs.
         most: largest number of pairs.
     """
     if len(places) < 2 or most < 1:
@@ -225,7 +225,7 @@ class _Correlations:
     candidates: IntArray
 
     def of(self, rows: IntArray, columns: IntArray) -> FloatArray:
-        """Return the (2, r, c) prior correlations for both hyperparameter candidates."""
+        """Return the (2, r, c) prior correlations of places under both candidates."""
         latent = self.covariance.between(rows, columns)[self.candidates]
         v = np.sqrt(self.covariance.variance(rows)[self.candidates])
         w = np.sqrt(self.covariance.variance(columns)[self.candidates])

@@ -41,7 +41,7 @@ class _Progress:
     """Progress of the search for the length-scale, which is the policy's state during the tests.
 
     Args:
-        low, high: range of the length-scales that are not excluded.
+        low, high: smallest and largest length-scale that is not excluded.
         readings: largest number of readings for the tests; None = no limit.
         spent: number of places used for tests.
         pairs: pairs of places in the present test; () = no test.
@@ -68,21 +68,23 @@ class _Progress:
 
 @dataclass(frozen=True)
 class ExplicitExploration:
-    r"""Independent tests that find the length-scale, then policy `apgd`. [Krause2007, ITE].
+    r"""Independent tests that find the length-scale, followed by policy `apgd`. [Krause2007, ITE].
 
-    The tests are a binary search over the sorted length-scales. To separate two neighbours, the
-    probe observes nearly independent pairs of places whose correlations differ most between both
-    length-scales. The clipped products of the pairs' readings are averaged. The average is compared
-    with the midpoint of the expected values under both length-scales. Hoeffding's and Bernstein's
-    bounds give the number of pairs for the `confidence`. If the map or `share` allows fewer pairs,
-    the log reports the reached confidence.
+    The tests are a binary search over the sorted length-scales. Each test separates two
+    neighbouring length-scales. The probe observes nearly independent pairs of places whose
+    correlations differ most between these two length-scales. The test averages the clipped products
+    of the two readings of each pair. It compares the average with the midpoint of the two values
+    that are expected under the two length-scales. Hoeffding's and Bernstein's bounds give the
+    number of pairs that the `confidence` requires. If the map or the `share` of the readings allows
+    fewer pairs, the log reports the confidence that is reached.
 
     After the search, `apgd` uses a frozen belief in which the excluded length-scales have weight
-    zero. The map is still predicted with the belief from all readings. With several kernels, the
-    search and the frozen belief use the first kernel only.
+    zero. The map is still predicted with the belief that all readings update. With several kernels,
+    the search and the frozen belief use the first kernel only.
 
-    If the mean is unknown, squared differences replace products (see `statistic`). Signal and noise
-    variance are expected values under the belief. Maps with moves are rejected.
+    If the mean is unknown, squared differences replace products (see `statistic`). The signal
+    variance and the noise variance are expected values under the belief. A map with moves is
+    rejected, because any place must be possible as the next place.
     """
 
     unit = "nat"
@@ -93,7 +95,7 @@ class ExplicitExploration:
         0.5, help="largest fraction of the budget of readings for the tests", low=0.0, high=1.0
     )
     independence: ClassVar[float] = 0.3
-    """Largest correlation between places of two pairs, under the longer length-scale."""
+    """Largest correlation between places of different pairs, under the longer length-scale."""
 
     def check(self, belief: Belief, topology: Topology) -> None:
         """Check that the map has no moves, and that one length-scale applies to all features.
@@ -254,7 +256,7 @@ class ExplicitExploration:
         )
 
     def _decide(self, belief: Belief, scales: LengthScales, progress: _Progress) -> _Progress:
-        """Return the progress after the present test, whose places must all be observed."""
+        """Evaluate the present test, whose places must all be observed. Return the new progress."""
         variance, differences = reading_variance(belief)
         test = PairTest(variance, differences, progress.clip)
         signal = math.sqrt(field_variance(belief))

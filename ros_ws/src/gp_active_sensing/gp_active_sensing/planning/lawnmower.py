@@ -23,7 +23,10 @@ from gp_active_sensing.types import BoolArray, Budget
 
 @dataclass(frozen=True)
 class PlannedRows:
-    """Rows on a map, with their places in order, and the drive along the rows; None = no route."""
+    """Rows on a map, their places in the order of the visits, and the drive along the rows.
+
+    `trip` is None if two successive places have no route between them.
+    """
 
     rows: Rows
     places: tuple[int, ...]
@@ -31,7 +34,7 @@ class PlannedRows:
 
 
 class Found(NamedTuple):
-    """Result of a search: densest rows, whether the rows fit into the budget, and search effort."""
+    """Result of a search for rows: the rows, whether they fit into the budget, and the effort."""
 
     laid: PlannedRows
     fits: bool
@@ -54,14 +57,14 @@ def densest_rows(
 ) -> Found | None:
     """Return the evenly spaced rows with the least mean distance from a place to the nearest row.
 
-    For each direction and inset, the function finds the densest rows that fit into the budget. If
-    distances are equal, the shortest rows are taken. If no rows fit, the sparsest rows are taken.
-    None = the map has no places.
+    For each direction and inset, the function finds the densest rows that fit into the budget. Of
+    rows with equal mean distances, it takes those with the shortest drive. If no rows fit, it takes
+    the sparsest rows. The result is None if the map has no places.
 
     Args:
         ground: the map.
         at: place of the probe; None = no place yet.
-        remaining: remaining budget, including the end place.
+        remaining: remaining budget and end place.
         unread: (n,) mask of the places that may get their first reading.
         spacing: distance between rows [m]; None = the best spacing.
         inset: distance of rows from the edge [m]; None = the best inset.
@@ -113,7 +116,7 @@ class _Layer:
     ) -> None:
         self.by = unit_of(remaining)
         self.sparse = ground.topology.free and remaining.readings is not None
-        """True if readings are the only limit and places on the way are not observed."""
+        """True if readings are limited and places on the way are not observed."""
         self.expanded = 0
         self._ground = ground
         self._at = at
@@ -140,7 +143,7 @@ class _Layer:
         return self._laid[rows]
 
     def corners(self, rows: Rows) -> Iterator[PlannedRows]:
-        """Yield the rows for each corner in which they may begin, the nearest corner first."""
+        """Yield the rows as begun in each of the four corners, the nearest corner first."""
         nearest = self._ground.corner(rows.direction, self._at)
         for corner in (nearest, *(c for c in range(CORNERS) if c != nearest)):
             laid = replace(rows, corner=corner)
@@ -176,11 +179,11 @@ class _Layer:
 
 @dataclass(frozen=True)
 class Lawnmower(RoutePolicy):
-    """Evenly spaced rows back and forth, independent of the readings.
+    """Survey along evenly spaced rows, back and forth, independent of the readings.
 
     The first decision chooses rows for the remaining budget, including the drive to the end place.
     The rows minimise the mean distance from a place of the map to the nearest row. The probe
-    observes every place of a row. If readings are the only limit on a map without moves, the places
+    observes every place of a row. If readings are limited on a map without moves, the places
     are about equally spaced along and across rows. Rows stay inside the map. If obstacles
     interrupt the rows, the probe may finish one side of an obstacle before the other side.
 

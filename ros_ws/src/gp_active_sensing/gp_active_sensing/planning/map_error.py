@@ -1,9 +1,10 @@
 r"""Error of the map as a mean variance, and its reduction by readings.
 
 The places have weights :math:`w_p` with sum one, and W is the diagonal matrix of the weights. C is
-the posterior covariance for one hyperparameter candidate λ. Let :math:`v_x = C_{xx} + \sigma_e^2`
-and :math:`S = C W C`. A reading at x reduces :math:`J = \sum_p w_p \operatorname{Var}(f_p)` by
-:math:`S_{xx} / v_x` [Cohn1996; Sacks1989]. Readings at a set A of places reduce J by
+the posterior covariance for one hyperparameter candidate λ. :math:`\sigma_e^2` is the variance of
+the noise. Let :math:`v_x = C_{xx} + \sigma_e^2` and :math:`S = C W C`. A reading at x reduces
+:math:`J = \sum_p w_p \operatorname{Var}(f_p)` by :math:`S_{xx} / v_x` [Cohn1996; Sacks1989].
+Readings at a set A of places reduce J by
 :math:`\operatorname{tr}((C_{AA} + \sigma_e^2 I)^{-1} S_{AA})`. Let
 :math:`M = (C_{AA} + \sigma_e^2 I)^{-1}` and :math:`B = M S_{AA} M`. A place x that joins A reduces
 J further by
@@ -14,9 +15,10 @@ J further by
 and the removal of a place a from A increases J by :math:`B_{aa} / M_{aa}`.
 
 For several quantities q with weights :math:`\omega_q`, the error is the relative error
-:math:`\sum_q \omega_q J_q / v_q`. :math:`v_q` is the variance of quantity q over the map before its
-readings. The quantities are independent. Arrays concatenate the hyperparameter candidates of all
-quantities. Variances are divided by :math:`v_q`, and weights multiplied by :math:`\omega_q`.
+:math:`\sum_q \omega_q J_q / v_q`. The divisor :math:`v_q` is the variance of quantity q over the
+map before any reading of q. The quantities are independent. Arrays concatenate the hyperparameter
+candidates of all quantities. Variances are divided by :math:`v_q`, and weights are multiplied by
+:math:`\omega_q`.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ VAGUE_MEAN = 1e3
 _TARGETS = 500
 """Largest number of places that represent the map when the map error is computed."""
 _MANY = 2000
-"""Largest number of places that represent the map for the gains of single readings."""
+"""Largest number of places that represent the map in `map_error_gains`."""
 _NUMBERS = 4_000_000
 """Largest number of entries of a temporary array."""
 _ROUNDING = 1e-12
@@ -56,11 +58,11 @@ _KNOWN = 1e-12
 _WORTHWHILE = 1e-9
 """Relative improvement below which an exchange of places counts as a rounding error."""
 _FEW = 48
-"""Largest number of places for an estimate of a quantity's variance over the map."""
+"""Largest number of places from which a quantity's variance over the map is estimated."""
 _LEAST = 1e-100
-"""Smallest variance of a quantity over the map, for a quantity whose readings are all equal."""
+"""Lower limit of a quantity's variance over the map, so that it can be a divisor."""
 _FLAT = 1e-9
-"""Smallest variance over the map, as a fraction of the variance at a place."""
+"""Lower limit of the field's variance over the map, as a fraction of that at a place."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class Targets:
     Args:
         places: (T,) target places, sorted.
         weights: (T,) summed weights of the places that each target represents; they sum to one.
-        own: (n,) weights of the single places; they sum to one.
+        own: (n,) weights of all places of the map; they sum to one.
     """
 
     places: IntArray
@@ -79,10 +81,10 @@ class Targets:
 
 
 class Part(NamedTuple):
-    """Hyperparameter candidates of one quantity in the arrays of `MapVariance`.
+    """Part of the arrays of `MapVariance` that belongs to one quantity.
 
     Args:
-        rows: indices of the quantity's candidates in the arrays.
+        rows: indices of the quantity's hyperparameter candidates in the arrays.
         unit: variance by which the variances of the quantity are divided.
         sampled: True if a probe measures the quantity only where the probe stops.
     """
@@ -118,7 +120,7 @@ class MapVariance:
     parts: tuple[Part, ...] = ()
 
     def of(self, number: int) -> MapVariance:
-        """Return the map error of one quantity by its number, in the unit of this quantity."""
+        """Return the map error of the quantity with index `number`, in its own unit."""
         if not self.parts:
             return self
         rows, unit, _ = self.parts[number]
@@ -138,13 +140,13 @@ class MapVariance:
         return any(part.sampled for part in self.parts)
 
     def gains(self) -> FloatArray:
-        """Return the reduction (L, m) of the mean variance by one reading of each place."""
+        """Return the reduction (L, m) of the mean variance by a single reading at each place."""
         variance = np.diagonal(self.covariance, axis1=1, axis2=2) + self.noise[:, None]
         shared = np.diagonal(self.shared, axis1=1, axis2=2)
         return np.asarray(np.maximum(shared, 0.0) / np.maximum(variance, _NO_VARIANCE))
 
     def value(self, which: IntArray, stops: IntArray | None = None) -> float:
-        """Return the expected reduction of the mean variance by readings of some places.
+        """Return the expected reduction of the mean variance by readings at some places.
 
         The value ignores information about the hyperparameters λ.
 
@@ -271,7 +273,7 @@ def map_error_of(
         belief: belief about the main quantity.
         topology: map with the weights of its places.
         places: (m,) places that may be observed, sorted.
-        pending: places that will be observed earlier, with unknown values.
+        pending: places that will be observed before `places`, with unknown values.
         candidates: largest number of hyperparameter candidates of a quantity; see
             `representatives`.
         targets: target places of the error; None = `targets_of(topology)`.
@@ -323,7 +325,7 @@ def _weighed(
 def _map_error(
     belief: Belief, places: IntArray, pending: Collection[int], candidates: int, targets: Targets
 ) -> tuple[MapVariance, IntArray]:
-    """Return `map_error_of` of one quantity, and the indices of its candidates."""
+    """Return the result of `map_error_of` for one quantity, and the indices of its candidates."""
     belief = belief.with_mean_within(VAGUE_MEAN)
     targets = _in_own_unit(belief, targets, places)
     which, weights = representatives(belief, candidates)
@@ -345,7 +347,7 @@ def _map_error(
 
 
 def _variance_of(belief: Belief, targets: Targets, which: IntArray, weights: FloatArray) -> float:
-    r"""Return the expected variance of a field over the map before its readings [sensor's unit²].
+    r"""Return the expected variance of a field over the map before any reading [sensor's unit²].
 
     The result is :math:`\sum_\lambda b(\lambda) (\operatorname{tr}(W K_\lambda) - w^T K_\lambda w)`
     with the prior covariance K_λ. The uncertainty of the mean is not included.
@@ -387,8 +389,9 @@ def map_error_gains(
     others: Sequence[QuantityBelief] = (),
     weight: float = 1.0,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return weights (L',), and reductions (L', m) of the mean variance by a reading at each place.
+    """Return the reductions of the map's mean variance by a single reading at each place.
 
+    The result is the weights (L',) of the hyperparameter candidates, and the reductions (L', m).
     The arguments are those of `map_error_of`.
     """
     targets = targets_of(topology, _MANY)
@@ -405,7 +408,7 @@ def map_error_gains(
 def _gains(
     belief: Belief, targets: Targets, places: IntArray, candidates: int
 ) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Return `map_error_gains` of one quantity, and the indices of its candidates."""
+    """Return the result of `map_error_gains` for one quantity, and its candidates' indices."""
     belief = belief.with_mean_within(VAGUE_MEAN)
     targets = _in_own_unit(belief, targets, places)
     which, weights = representatives(belief, candidates)
@@ -435,8 +438,8 @@ def _shared(
 ) -> FloatArray:
     """Return S = C W C between places, (L, m, m).
 
-    Let C = G + D, where D has the independent variances of unobserved places. Then S = G W G + w D
-    G + G w D + w D². In the terms with D, w is the weight of the place itself.
+    Let C = G + D, where D is diagonal. For unobserved places, D has the part of the variance that
+    is independent of all other places. Then S = G W G + W D G + G W D + W D².
     """
     alone = np.where(belief.visited[places], 0.0, _own_variance(belief, which)[:, None])
     everywhere = np.array_equal(places, targets.places)
@@ -460,7 +463,7 @@ def _shared(
 
 
 def _own_variance(belief: Belief, which: IntArray) -> FloatArray:
-    """Return the (L',) variance of a place that is independent of all other places."""
+    """Return the part (L',) of a place's variance that is independent of all other places."""
     candidates = belief.hyperparameters
     return np.array(
         [
@@ -507,7 +510,7 @@ def greedy_design(field: MapVariance, count: int) -> IntArray:
 
 
 def joining(field: MapVariance, which: IntArray) -> FloatArray:
-    """Return the reduction (m,) of the map error if each place joins the places `which` (k,)."""
+    """Return how much each place (m,) reduces the map error further if it joins `which` (k,)."""
     if not len(which):
         return np.asarray(field.weights @ field.gains())
     total = np.zeros(field.covariance.shape[1])
@@ -525,7 +528,7 @@ def joining(field: MapVariance, which: IntArray) -> FloatArray:
 
 
 def leaving(field: MapVariance, which: IntArray) -> FloatArray:
-    """Return the increase (k,) of the map error if each of the places `which` (k,) is removed."""
+    """Return how much the map error increases if each place of `which` (k,) alone is removed."""
     total = np.zeros(len(which))
     for weight, noise, C, S in _each(field):
         M = _precision(C, which, noise)
@@ -562,7 +565,7 @@ def _each(field: MapVariance) -> Iterator[tuple[float, float, FloatArray, FloatA
 
 
 def _precision(C: FloatArray, which: IntArray, noise: float) -> FloatArray:
-    """Return ``(C_AA + σ² I)⁻¹``, with at least the noise that a stable inverse needs."""
+    """Return ``(C_AA + σ² I)⁻¹`` for A = `which`; a larger σ² is used if the inverse needs it."""
     block = C[np.ix_(which, which)]
     least = _KNOWN * float(np.diagonal(block).max(initial=0.0))
     block[np.diag_indices_from(block)] += max(noise, least, 1e-300)

@@ -24,7 +24,7 @@ class QuantityBelief:
         belief: belief over the same places as the belief about the main quantity.
         weight: weight of the quantity's relative map error in the objective, not negative.
         sampled: True if a probe measures the quantity only where the probe stops.
-        aim: map error of the quantity at which the mission may end; None = any error.
+        aim: target error of the quantity's map, at which the mission may end; None = any error.
         link: name of another quantity whose map helps to predict this quantity, see `belief.link`;
             auto = the main quantity; None = no quantity.
     """
@@ -38,7 +38,7 @@ class QuantityBelief:
 
 
 class TargetError(NamedTuple):
-    """Target error for the map of a quantity; the main quantity has number 0."""
+    """Target error for the map of a quantity; `number` is its index, and the main one has 0."""
 
     number: int
     belief: Belief
@@ -71,10 +71,10 @@ class PlanRequest:
             unknown value, and never choose a pending place.
         passed: pending places that a probe has left before their readings arrived.
         waiting: places of other probes that wait for a decision; None = no place yet.
-        limit: limit on the computing of this decision.
+        limit: limit on the computing effort of this decision.
         remaining: remaining budget and end place of the mission, or of the current sortie.
         unavailable: unobserved places that must not be chosen.
-        aim: map error of the main quantity that ends the mission; None = any error.
+        aim: target error of the main quantity's map, which ends the mission; None = any error.
         sorties: budgets of the next batteries; None = no further batteries.
         others: further quantities.
         weight: weight of the main quantity (`belief`) among all quantities.

@@ -26,21 +26,22 @@ MOST = 300
 _MANY = 8
 """Number of places in a tour below which tours of a part of the map are tried."""
 _SHARES = (1.0, 0.5, 0.25)
-"""Fractions of the budget that the drive to a place and then to the end place may take."""
+"""Largest fractions of the budget for a drive to a place and on to the end place."""
 
 
 class FarthestPoints:
     """Order of the places of a map in which each place is farthest from the earlier places.
 
-    The largest distance from any place to the first k places is at most twice the optimum for k
-    places. Distances are along roads and around obstacles. [Gonzalez1985]
+    For the first k places, the largest distance from any place to the nearest of them is at most
+    twice the least value that is possible with k places. Distances are measured along roads and
+    around obstacles. [Gonzalez1985]
 
     Args:
         topology: the map.
         open_: (n,) mask of the places that may be chosen.
         covered: places that count as already chosen.
         begin: first place of the order; None = the place farthest from `covered`. If `covered` is
-            empty, the place nearest to the middle.
+            empty, None = the place nearest to the middle of the map.
     """
 
     def __init__(
@@ -86,8 +87,8 @@ class Spread(RoutePolicy):
     all observed places (see `FarthestPoints`). Bisection finds the largest number of places whose
     tour fits into the remaining budget, including the drive to the end place. If readings are the
     only limit on a map without moves, there is a place for each reading. If few places of the whole
-    map fit, tours of a part of the map are tried. The chosen tour has the least mean distance from
-    the places of the map.
+    map fit, tours of a part of the map are tried. The policy chooses the tour with the least mean
+    distance from a place of the map to the nearest visited place.
 
     After the tour, another tour follows for the remaining budget. If a target error of the map ends
     the mission, each tour is a pass over the map. Several probes share a tour.
@@ -183,7 +184,10 @@ class _RouteSearch:
         return order if fits(self._trip(order), self.constraint) else ()
 
     def _within(self, share: float) -> BoolArray:
-        """Return the (n,) mask of places to which a drive takes at most `share` of the budget."""
+        """Return the (n,) mask of places for which `share` of the budget covers a drive there.
+
+        The drive from the place to the end place is included.
+        """
         reach, remaining = self.ask.reach, self.request.remaining
         takes = self.first if self.home is None else self.first + self.home
         left = remaining.metres if self.by == "metres" else remaining.seconds

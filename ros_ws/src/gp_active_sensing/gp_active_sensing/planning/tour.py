@@ -36,7 +36,7 @@ from gp_active_sensing.types import (
 from gp_active_sensing.util.ties import by_size
 
 _ROWS = 0.5
-"""Fraction of a decision's time for the search of evenly spaced routes."""
+"""Fraction of a decision's time that the search for evenly spaced routes may take."""
 _FIRST = 12
 """Number of places in the first tour that is evaluated when time is short."""
 _BRIEF = 0.4
@@ -46,7 +46,7 @@ _FEWEST = 48
 _HURRY = 0.1
 """Fraction of a decision's time after which the search for tours starts with a small tour."""
 _GROWTH = 3.0
-"""Largest expected ratio of planning times if a tour has twice as many places."""
+"""Largest factor by which a planning step takes longer if a tour has twice as many places."""
 _LAST, _ROWS_OF, _DESIGN = "the last route", "evenly spaced rows", "a tour of the best places"
 _Left: TypeAlias = tuple[float | None, ...]
 """Remaining metres, seconds and readings of a budget; None = no such limit."""
@@ -55,23 +55,24 @@ _AT_ONCE, _PASS = "the best place for its way", "the next pass"
 
 @dataclass(frozen=True)
 class Tour:
-    r"""Route for the whole remaining budget with the best predicted map.
+    r"""Route that uses the whole remaining budget and gives the best predicted map.
 
     The value of a route that observes the places A is the reduction of the map's mean variance,
 
     .. math:: \sum_\lambda b(\lambda) \operatorname{tr}\big(
         (C_{AA} + \sigma_e^2 I)^{-1} S_{AA} \big), \qquad S = C W C,
 
-    with the weights W of the places (`map.weights`), the posterior covariance C, and the weights b
-    of the hyperparameter candidates λ. The policy compares evenly spaced routes (not on roads), a
-    short tour through greedily chosen places, and the rest of the last route. The policy then
-    inserts and replaces stops of the best route. After each reading, the policy improves the rest
-    of the route. New routes are searched each time a tenth of a limit has been used.
+    with the weights W of the places (`map.weights`), the posterior covariance C, the variance
+    :math:`\sigma_e^2` of the noise, and the weights b of the hyperparameter candidates λ. The
+    policy compares evenly spaced routes (not on roads), a short tour through greedily chosen
+    places, and the rest of the previous route. It then inserts and replaces stops of the best
+    route. After each reading, it improves the rest of the route. New routes are searched each time
+    a tenth of a limit of the budget has been used.
 
     Every route, with the drive to the end place, obeys the limits on metres, seconds and readings.
-    Without limits, a route has at most 400 readings. Several probes share the readings, and each
-    probe avoids the routes of the others. For several quantities, the value is the weighted mean of
-    the relative reductions.
+    Without a limit on metres or seconds, a route has at most 400 readings. Several probes share the
+    readings, and each probe avoids the routes of the others. For several quantities, the value is
+    the weighted mean of the relative reductions.
     """
 
     several: ClassVar[bool] = True
@@ -80,7 +81,7 @@ class Tour:
     places: ClassVar[int] = 500
     """Largest number of places that represent the map."""
     longest: ClassVar[int] = 400
-    """Largest number of readings of a route without any limit."""
+    """Largest number of readings of a route if neither metres nor seconds are limited."""
     trials: ClassVar[int] = 60
     """Largest number of changed routes that a decision evaluates."""
     REMOVED: ClassVar[Mapping[str, str]] = {
@@ -88,7 +89,7 @@ class Tour:
     }
     WERE: ClassVar[Mapping[str, Any]] = {"trials": 60}
     renew: ClassVar[float] = 0.1
-    """Used fraction of a limit after which new routes are searched."""
+    """Fraction of a limit of the budget after whose use new routes are searched."""
     margin: ClassVar[float] = 0.01
     """Smallest relative reduction of the remaining variance for which a new route is chosen."""
 
@@ -111,10 +112,10 @@ class Tour:
         return found
 
     def plan(self, request: PlanRequest, state: PolicyState = None) -> tuple[Plan, PolicyState]:
-        """Choose the next place; see `Policy.plan`. An expansion is one evaluated route.
+        """Choose the next place; see `Policy.plan`.
 
-        If the limit allows no computation, the last route continues. If there is no last route, the
-        plan is a tour through a few places.
+        One evaluated route counts as one expansion. If the limit allows no computation, the probe
+        continues its previous route. If there is none, the plan is a tour through a few places.
         """
         belief, topology, at = request.belief, request.topology, request.at
         others, remaining, clock = request.under_way, request.remaining, request.clock
@@ -211,7 +212,7 @@ class Tour:
         return max(1, int(share * self.candidates)), places
 
     def _share(self, remaining: Budget, others: int) -> Budget:
-        """Return the budget for a route, with an equal part of the readings for each probe."""
+        """Return the budget of one probe's route; the probes share the readings equally."""
         readings = remaining.readings
         if readings is not None:
             readings = math.ceil(readings / (1 + others))
@@ -222,7 +223,10 @@ class Tour:
     def _weigh(
         self, driver: RouteDriver, routes: _Routes, room: _ComputingLimits
     ) -> tuple[list[tuple[str, FeasibleRoute]], _Left | None]:
-        """Return (kind, route) pairs, the chosen route first, and the budget at the last search."""
+        """Return the compared routes, and the remaining budget at the last search for new routes.
+
+        The routes are pairs (kind, route), and the chosen route comes first.
+        """
         mine = routes.mine(driver.at)
         last = driver.drive(driver.distances.corners(mine)) if mine else None
         if last is not None and not last.reads:
@@ -264,7 +268,7 @@ class Tour:
     def _improved(
         self, driver: RouteDriver, kind: str, route: FeasibleRoute, room: _ComputingLimits
     ) -> list[tuple[str, FeasibleRoute]]:
-        """Return the improved route, if it is better, and the given route."""
+        """Return the given route, preceded by an improved route if one was found."""
         better = improved(driver, route, room.for_more(self.trials))
         if better is route:
             return [(kind, route)]
@@ -314,10 +318,10 @@ class _Routes:
     """Routes of the probes, by the next waypoint of each probe.
 
     Args:
-        by_goal: places of the route from each waypoint on, the waypoint first.
+        by_goal: places of a probe's route by its next waypoint, which is the first place.
         renewed: remaining budget at the last search for new routes; None = no search yet.
         pending: waypoints of other probes, and places of probes that wait for a decision.
-        passes: remaining budget of the pass over the map, for routes in a pass.
+        passes: remaining budget of a probe's present pass over the map, by its next waypoint.
     """
 
     by_goal: dict[int, tuple[int, ...]]
@@ -364,7 +368,7 @@ class _Routes:
         return None
 
     def without(self, probes: Collection[int]) -> int:
-        """Return how many probes have no route; `probes` has their waypoints or places."""
+        """Return how many of some probes have no route; `probes` are their waypoints or places."""
         return sum(place not in self.by_goal for place in probes)
 
     def of_others(self, at: int | None) -> tuple[int, ...]:
@@ -417,7 +421,7 @@ class _ComputingLimits:
         return found
 
     def for_part(self, share: float) -> Callable[[], bool]:
-        """Return a function like `more`, for a part of the decision's time."""
+        """Return a function like `more` that allows only a fraction of the decision's time."""
 
         def more() -> bool:
             over = self.passed(share)
@@ -427,7 +431,7 @@ class _ComputingLimits:
         return more
 
     def for_larger(self) -> Callable[[], bool]:
-        """Return a function like `more`, for a next step of twice the size of the last step."""
+        """Return a function like `more` that leaves time for a step with twice as many places."""
         before = self._clock()
 
         def more() -> bool:
@@ -446,13 +450,13 @@ class _ComputingLimits:
         return seconds is not None and self._clock() >= self._started + share * seconds
 
     def for_more(self, trials: int) -> Callable[[], bool]:
-        """Return a function like `more`, for at most `trials` further routes."""
+        """Return a function like `more` that allows at most `trials` further routes."""
         most = self._driver.evaluated + trials
         return lambda: self._driver.evaluated < most and self.more()
 
 
 def _has_more(left: _Left, share: float, then: _Left) -> bool:
-    """Return whether every limit in `left` exceeds `share` times the limit in `then`."""
+    """Return whether more than `share` of the budget `then` is left, for every limit."""
     pairs = zip(left, then, strict=True)
     return all(now is None or was is None or now > share * was for now, was in pairs)
 

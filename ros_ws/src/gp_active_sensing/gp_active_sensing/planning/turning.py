@@ -3,14 +3,14 @@ r"""View of a map for a probe that cannot turn on the spot.
 The cost of a move depends on the heading at the start of the move. A view is made for one decision,
 with the place and the heading of the probe. At any other place, the view uses the heading after a
 drive from the probe's place. The cost of a drive to a place, and then to the end place, is
-therefore exact. For an unknown heading the longest path is used. Roads have no view, because road
-lines already have curves.
+therefore exact. If the heading is unknown, the view uses an upper bound on the length of the path.
+Roads have no view, because road lines already have curves.
 
 The shortest path from a pose to a point with curves of at least a radius r is an arc and a straight
 line [Boissonnat1994]. If the point lies within one of the two turning circles beside the pose, the
 path is two arcs. The first arc turns away from the point, and the second arc turns in the other
 direction. In the formulas the pose is at the origin, facing along x, and the point is at (x, y).
-The first arc turns left. Mirror y for a turn to the right.
+The first arc turns left. For a first arc to the right, the sign of y changes.
 
 - arc and straight: :math:`t = \sqrt{x^2 + (y - r)^2 - r^2}`, the angle of the arc
   :math:`\alpha = \mathrm{atan2}(y - r, x) + \mathrm{atan2}(r, t)`, the length :math:`r\alpha + t`;
@@ -19,7 +19,8 @@ The first arc turns left. Mirror y for a turn to the right.
   The angle between q and the line of both centres has the cosine (D² + 3r²) / (4 r D). The length
   is r times the sum of the angles of both arcs.
 
-All angles are between 0 and 2π. The shortest of the six paths is used.
+All angles are between 0 and 2π. For each side of the first arc, there is one path with a straight
+line, and there are two paths with two arcs. The shortest of these six paths is used.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ from gp_active_sensing.types import BoolArray, Cost, FloatArray, IntArray, Route
 
 _TURN = 2.0 * math.pi
 EXCESS = 1.1 * _TURN
-"""Largest excess of a path over the straight distance, for any heading [radii]."""
+"""Upper bound on a path's length minus the straight distance, for any heading [radii]."""
 _SAME = 1e-9
 """Largest distance between two points that count as equal [radii]."""
 _STEP = math.radians(5.0)
-"""Angle between two points of a drawn arc [rad]."""
+"""Angle between successive points of a drawn arc [rad]."""
 
 
 class Arrivals(NamedTuple):
@@ -55,7 +56,7 @@ class Arrivals(NamedTuple):
 
 
 class _Ways(NamedTuple):
-    """Paths of two arcs and a straight line."""
+    """Paths that consist of two arcs and a straight line; a part may have length 0."""
 
     first: FloatArray  # (m,) angle of the first arc, positive to the left [rad]
     second: FloatArray  # (m,) angle of the second arc [rad]
@@ -136,7 +137,7 @@ def _arc_and_straight(x: FloatArray, y: FloatArray, r: float) -> _Ways:
 
 
 def _arcs(x: FloatArray, y: FloatArray, r: float) -> tuple[_Ways, _Ways]:
-    """Return both paths of an arc to the left and an arc to the right; NaN for distant points."""
+    """Return both paths of an arc to the left and an arc to the right; NaN if too far."""
     east, north = x, y - r
     far = np.hypot(east, north)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -239,7 +240,7 @@ class Turning(Topology):
     def route(
         self, at: int | None, goal: int, observed: BoolArray, unavailable: Collection[int] = ()
     ) -> Route:
-        """Return the route of the map without curves; the cost includes the curves."""
+        """Return the route of the map `straight`, with a cost that includes the curves."""
         found = self.straight.route(at, goal, observed, unavailable)
         if at is None:
             return found
@@ -249,7 +250,7 @@ class Turning(Topology):
         return Route(found.path, self.drive(found.path, at)[0])
 
     def ways_from(self, at: int | None, by: str = "seconds") -> WaysFrom:
-        """Return the routes of the map without curves; the costs include the curves."""
+        """Return the routes of the map `straight`, with costs that include the curves."""
         found = self.straight.ways_from(at, by)
         if at is None:
             return found
@@ -257,7 +258,7 @@ class Turning(Topology):
         return WaysFrom(metres, metres * self.pace, found.before)
 
     def ways_to(self, goal: int, by: str = "seconds") -> Ways:
-        """Return the routes of the map without curves; the costs include the curves."""
+        """Return the routes of the map `straight`, with costs that include the curves."""
         if (kept := self._kept_ways.get((goal, by))) is not None:
             return kept
         ways = self.straight.ways_to(goal, by)

@@ -87,16 +87,17 @@ def next_pass(
     elsewhere: Collection[int] = (),
     probes: int = 1,
 ) -> Pass:
-    """Return the next pass over the map, with a part of the driver's budget.
+    """Return the next pass over the map; its budget is a part of the driver's budget.
 
-    A tour visits one place of each part of the map without a reading (see `not_seen`), and the
+    A tour visits one place in each part of the map that has no reading (see `not_seen`), and the
     first places of a greedy design. The budget of the pass is the cost of the shortest tour whose
     forecast errors meet the targets (see `AimForecast`). Doubling and bisection find this tour. The
     tour has at most as many places as have already been observed. If no affordable tour meets the
     targets, the pass gets the whole budget.
 
-    With fewer than `FEWEST` observed places, or an unknown scale, there is no forecast. The tour
-    then visits only the parts without a reading, or `FEWEST` places if there is no such part.
+    With fewer than `FEWEST` observed places, or while the scale of a field is unknown, there is no
+    forecast. The tour then visits only the parts without a reading, or `FEWEST` places if there is
+    no such part.
 
     Args:
         driver: driver of the probe, with the remaining budget and the map error.
@@ -164,7 +165,7 @@ class _Forecast:
         self._sampled = bool(driver.field.parts) and driver.field.parts[number].sampled
 
     def met(self, route: FeasibleRoute | None) -> bool:
-        """Return whether the map is good enough after a route; None = without a further route."""
+        """Return whether the map is good enough after a route; None = no further route."""
         field, driver = self._field, self._driver
         if route is None:
             return self._found.met(np.ones(len(field.weights)))
@@ -191,7 +192,7 @@ def parts_only(
 def _open_parts(
     driver: RouteDriver, sought: Sequence[TargetError], elsewhere: Collection[int]
 ) -> list[IntArray]:
-    """Return the parts of the map without a reading that no other probe will observe."""
+    """Return the parts of the map that have no reading and that no other probe will observe."""
     others = np.fromiter(elsewhere, dtype=np.int64)
     found = {int(part[0]): part for one in sought for part in not_seen(one.belief, driver.topology)}
     return [part for part in found.values() if not np.isin(others, part).any()]
@@ -259,9 +260,9 @@ class PlannedRoute:
 class RoutePolicy(ABC):
     """Base class of policies that plan a route at the first decision, and follow it.
 
-    When no place of the route can be visited any more, the nearest places follow. If a target error
-    of the map ends the mission, each route is a pass, and another pass follows. The state contains
-    the route (see `Course`). A new policy overrides `build_route`.
+    When no place of the route can be visited any more, the probe visits the nearest places. If
+    a target error of the map ends the mission, each route is a pass, and another pass follows. The
+    state contains the route (see `Course`). A new policy overrides `build_route`.
     """
 
     crosses: ClassVar[bool] = True
@@ -278,7 +279,7 @@ class RoutePolicy(ABC):
 
     @property
     def in_passes(self) -> bool:
-        """True if the density of a route depends on the budget."""
+        """True if the budget determines how dense a route is, so that passes are possible."""
         return True
 
     @abstractmethod

@@ -22,7 +22,7 @@ _SAME_AXIS = 5.0
 _SQUARE = 1.2
 """Smallest ratio of length to width for which a map has a long axis."""
 _OBLONG = 1.35
-"""Largest ratio of the place distances along and across rows in an even layout."""
+"""Largest ratio of two spacings, along and across rows, that count as nearly equal."""
 _PLACES, _PIECES = 3000, 60
 """Largest numbers of places and of row pieces for which the order of pieces is searched."""
 
@@ -35,8 +35,8 @@ class Rows:
         spacing: distance between the middles of neighbouring rows [m].
         inset: least distance of the outermost rows, and of row ends, from the edge of the map [m].
         direction: direction of the rows, anticlockwise from x [degrees].
-        corner: corner of the first visit. 0 or 1 = beginning or end of the first (rightmost) row;
-            2 or 3 = beginning or end of the last row.
+        corner: corner in which the drive begins. 0 and 1 = beginning and end of the first
+            (rightmost) row; 2 and 3 = beginning and end of the last row.
         along: distance between the places of a row [m]; 0 = every place.
     """
 
@@ -102,7 +102,7 @@ class Ground:
         return self._along(direction)[:2]
 
     def _along(self, direction: float) -> tuple[FloatArray, FloatArray, IntArray]:
-        """Return the coordinates of `seen`, and the order (m,) of the places across rows."""
+        """Return the coordinates from `seen`, and indices (m,) that sort the places across rows."""
         if direction not in self._seen:
             angle = math.radians(direction)
             across = np.array([-math.sin(angle), math.cos(angle)])
@@ -112,14 +112,14 @@ class Ground:
         return self._seen[direction]
 
     def lines(self, rows: Rows) -> list[IntArray]:
-        """Return the indices in `places` of the places of each row, in order."""
+        """Return one array for each row: the indices in `places` of the row's places, in order."""
         key = replace(rows, corner=0)
         if key not in self._lines:
             self._lines[key] = _lines(self, rows, self._along(rows.direction))
         return self._lines[key]
 
     def places_of(self, rows: Rows) -> IntArray:
-        """Return the places of rows, sorted by number; `rows_of` has the order of the visits."""
+        """Return the places of all rows, sorted by index; `rows_of` sorts them by visit."""
         lines = self.lines(rows)
         return np.unique(self.places[np.concatenate(lines)]) if lines else self.places[:0]
 
@@ -131,7 +131,7 @@ class Ground:
         direction: float | None = None,
         sparse: bool = False,
     ) -> Iterator[tuple[Rows, ...]]:
-        """Yield families of layouts. A family goes from the fewest to the most rows.
+        """Yield families of layouts. Each family is sorted from the fewest to the most rows.
 
         All layouts of a family have one direction and one inset as a fraction of the spacing.
 
@@ -248,7 +248,7 @@ def _lines(
 
 
 def _even(low: float, high: float, spacing: float, inset: float) -> FloatArray:
-    """Return evenly spaced numbers about the middle of a range, at least `inset` from its ends."""
+    """Return evenly spaced positions, centred between `low` and `high`, at least `inset` inside."""
     room = high - low - 2.0 * inset
     count = 1 if room < 0.0 else math.floor(room / spacing + 1e-6) + 1
     first = 0.5 * (low + high) - 0.5 * spacing * (count - 1)

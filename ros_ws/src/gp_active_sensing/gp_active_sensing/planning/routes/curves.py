@@ -1,4 +1,4 @@
-"""Routes of a probe with a turning radius that fit into the budget with their curves.
+"""Routes that fit into the budget including their curves, for probes with a turning radius.
 
 A policy plans a route of straight lines, because the headings are known only for a whole route.
 If the route with its curves exceeds the budget, the policy plans again with a smaller budget.
@@ -20,15 +20,15 @@ from gp_active_sensing.planning.turning import Turning, turning
 from gp_active_sensing.types import Budget, Plan
 
 _ROUNDS = 4
-"""Largest number of plans for one decision."""
+"""Largest number of times that a policy plans for one decision."""
 _ROOM = 0.99
-"""Safety factor on the reduced budget when a policy plans again."""
+"""Safety factor by which the reduced budget is multiplied before a policy plans again."""
 
 
 def plan_with_curves(
     policy: Policy, request: PlanRequest, state: PolicyState
 ) -> tuple[Plan, PolicyState]:
-    """Return the plan of a policy, with a route that fits into the budget with its curves."""
+    """Return the plan of a policy, which plans again while its route exceeds the budget."""
     view, whole = request.topology, request.remaining
     limited = whole.metres is not None or whole.seconds is not None
     found = policy.plan(request, state)
@@ -56,7 +56,7 @@ def _part(budget: Budget, share: float) -> Budget:
 
 
 def _over(view: Turning, request: PlanRequest, plan: Plan) -> float:
-    """Return the cost of a route with curves and a drive to the end place [fraction of budget]."""
+    """Return the fraction of the budget that a route needs with curves and the drive to the end."""
     whole = request.remaining
     nothing = np.zeros(view.n, dtype=np.bool_)
     trip = trip_of(view.straight, plan.waypoints, request.at, nothing, unit_of(whole))

@@ -20,11 +20,11 @@ from gp_active_sensing.types import Budget, Cost, FloatArray, IntArray, Route
 _KEPT_NUMBERS = 8_000_000
 """Largest number of array entries in the stored searches of a map."""
 _KEPT_WAYS = 200_000
-"""Largest number of places on the stored routes of a map."""
+"""Largest total number of places on the routes that are stored for a map."""
 _SMALL = 2000
 """Largest number of places for which every search covers the whole map."""
 _DETOUR = 2.0
-"""Ratio of route length to straight distance that the first limited search allows."""
+"""Ratio of route length to straight distance up to which a limited search first searches."""
 
 
 def unit_of(budget: Budget) -> str:
@@ -33,7 +33,7 @@ def unit_of(budget: Budget) -> str:
 
 
 class Distances:
-    """Costs of the cheapest routes between any two places of a map, across any places.
+    """Costs of the cheapest routes between any two places of a map; they may cross all places.
 
     On a map without moves, routes are straight lines. Otherwise one search finds the routes from a
     place to all others. Results are stored. On roads, a route and its reverse may have different
@@ -94,7 +94,7 @@ class Distances:
 
     @cached_property
     def least_per_metre(self) -> float:
-        """Lower bound on the cost per metre of straight distance, in the unit of `by`."""
+        """Lower bound on the cost of a route per metre of straight distance; cost in `self.by`."""
         if self.free:
             return 1.0 if self.by == "metres" else 1.0 / self._speeds.along
         moves = self._arrays
@@ -104,7 +104,7 @@ class Distances:
         return float((moves.costs(self.by) / np.maximum(straight, 1e-300)).min())
 
     def row(self, at: int) -> FloatArray:
-        """Return read-only costs (n,) to all places in the unit of `by`; infinite = no route."""
+        """Return read-only costs (n,) to all places, in `self.by`; infinite = no route."""
         if self.free:
             return self._legs(self._points - self._points[at])
         return self._row(at)[0]
@@ -112,7 +112,10 @@ class Distances:
     def between(
         self, places: Sequence[int] | IntArray, others: Sequence[int] | IntArray | None = None
     ) -> FloatArray:
-        """Return costs (k, m) from `places` to `others` in the unit of `by`; None = to `places`."""
+        """Return the costs (k, m) from `places` to `others`, in `self.by`.
+
+        If `others` is None, the costs are those between all pairs of `places`.
+        """
         chosen = np.asarray(places, dtype=np.int64)
         goals = chosen if others is None else np.asarray(others, dtype=np.int64)
         if self.free:
@@ -154,7 +157,7 @@ class Distances:
     def drive(self, route: IntArray) -> tuple[IntArray, Cost] | None:
         """Return the places that a drive along a route crosses after the first place, and the cost.
 
-        None = two successive places have no route between them.
+        The result is None if two successive places have no route between them.
         """
         if self._arrays is None:
             return self._join(route, np.arange(len(route) - 1), Cost(0.0, 0.0))
@@ -164,7 +167,10 @@ class Distances:
         return self._join(route, np.flatnonzero(moves < 0), cost)
 
     def _join(self, route: IntArray, legs: IntArray, cost: Cost) -> tuple[IntArray, Cost] | None:
-        """Add the crossed places of some legs to a route; `cost` is the cost of the other legs."""
+        """Insert the places that a drive crosses on the legs with indices `legs` into a route.
+
+        `cost` is the cost of all other legs. The result is None if a leg has no route.
+        """
         parts, done = [], 1
         for leg in legs.tolist():
             way = self.way(int(route[leg]), int(route[leg + 1]))
@@ -176,7 +182,7 @@ class Distances:
         return np.concatenate([*parts, route[done:]]), cost
 
     def corners(self, route: Sequence[int]) -> tuple[int, ...]:
-        """Return corners between which cheapest drives cross all other places of a route."""
+        """Return places of a route whose cheapest connecting drives cross all other places."""
         places = np.asarray(route, dtype=np.int64)
         if self._arrays is None or len(places) < 3:
             return tuple(route)
@@ -192,7 +198,7 @@ class Distances:
         return tuple(places[kept].tolist())
 
     def _on_the_way(self, places: IntArray, moves: MoveArrays) -> int:
-        """Return how many of the first moves through `places` form a cheapest route."""
+        """Return how many moves from the first of `places` on together are a cheapest route."""
         a, last = int(places[0]), len(places) - 1
         if self._lattice is not None:
             steps = np.diff(self._lattice.cells[places], axis=0)
@@ -219,13 +225,13 @@ class Distances:
         return kept
 
     def _search(self, at: int, limit: float = math.inf) -> tuple[FloatArray, IntArray]:
-        """Search the routes from a place up to the cost `limit`, in the unit of `by`."""
+        """Search the cheapest routes from a place that cost at most `limit`, in `self.by`."""
         if self._arrays is None:
             return self._ask(at)
         return _dijkstra(self._arrays.graph(self.by), at, limit)
 
     def _ask(self, at: int) -> tuple[FloatArray, IntArray]:
-        """Return `_search` for a map without a list of moves."""
+        """Search the cheapest routes from a place of a map that has no list of moves."""
         topology = self._topology()
         if topology is None:
             msg = "the map of these distances is gone"
@@ -239,7 +245,7 @@ class Distances:
         return least, before
 
     def _find(self, a: int, b: int) -> Route | None:
-        """Find a route: in stored results, then near `a` on a large map, then on the whole map."""
+        """Find a route in stored results, or else near `a`, or else on the whole map."""
         found = self._rows.get(a)
         if found is None and self._arrays is not None and self.n > _SMALL:
             near = self._nearby(a, b)
@@ -254,7 +260,10 @@ class Distances:
         return Route(tuple(path), self._cost_of(a, path))
 
     def _nearby(self, a: int, b: int) -> tuple[FloatArray, IntArray]:
-        """Search from a up to an estimate of the cost to b; a second search goes twice as far."""
+        """Search the routes from `a` up to an estimate of the cost to `b`.
+
+        If an earlier search from `a` was too short, the new search goes twice as far as needed.
+        """
         assert self._arrays is not None
         if not self._most_per_metre:
             self._most_per_metre = _most_per_metre(self._arrays, self.by)

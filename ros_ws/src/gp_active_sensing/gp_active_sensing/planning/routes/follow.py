@@ -24,7 +24,7 @@ from gp_active_sensing.topology.search import WaysFrom
 from gp_active_sensing.types import BoolArray, Budget, Cost, Plan, Route
 
 _MOST_AIMS = 32
-"""Largest number of waypoints of probes that are stored with a route."""
+"""Largest number of pairs in `Course.aims`."""
 MOST_SHOWN = 300
 """Largest number of waypoints in a plan along a route."""
 
@@ -62,7 +62,7 @@ def trip_of(
 ) -> RouteDrive | None:
     """Return the cheapest drive along a route.
 
-    To observe its present road again, a probe drives a loop.
+    If a probe is to observe its present road again, it drives a loop.
 
     Args:
         topology: the map.
@@ -132,7 +132,7 @@ def read_along(
 
 
 def fits(trip: RouteDrive | None, constraint: BudgetConstraint) -> bool:
-    """Return whether a drive, and then the drive to the end place, fit into a budget."""
+    """Return whether a budget covers a drive and then the drive to the end place."""
     if trip is None:
         return False
     if not trip.path:
@@ -201,7 +201,7 @@ class Course:
 
     Args:
         route: places in order, visited or not.
-        aims: pairs of a probe's intermediate waypoint and the index in `route` of its goal.
+        aims: pairs (waypoint, index) of probes under way; the index in `route` is that of the goal.
     """
 
     route: tuple[int, ...]
@@ -238,7 +238,7 @@ class Course:
         return plan, Course(self.route, tuple(aims[-_MOST_AIMS:]))
 
     def _begin(self, unread: BoolArray, request: PlanRequest) -> int:
-        """Return the index in the route at which a probe continues."""
+        """Return the index in the route at which the requesting probe continues."""
         at, pending, aims = request.at, request.under_way, dict(self.aims)
         aim = aims.get(-1 if at is None else at)
         if aim is not None and unread[self.route[aim]]:
@@ -265,7 +265,7 @@ class Course:
     def _stretches(
         self, unread: BoolArray, claims: Collection[int]
     ) -> Iterator[tuple[int, int, bool]]:
-        """Yield (begin, end, driven) of each unread stretch; driven = a probe drives to `begin`."""
+        """Yield (begin, end, driven) of each unread stretch; driven = a probe heads for `begin`."""
         begin: int | None = None
         driven = False
         for number, place in enumerate(self.route):
@@ -314,7 +314,7 @@ class _Steps:
         self.constraint = BudgetConstraint(topology, request.remaining)
 
     def toward(self, goal: int, along: Collection[int] = ()) -> _Step | None:
-        """Return the drive to the next waypoint toward a goal; None = exceeds the budget."""
+        """Return the drive to the next waypoint toward a goal; None = it exceeds the budget."""
         if not self.affordable[goal]:
             return None
         at = self.at
@@ -359,7 +359,7 @@ class _Steps:
         return near[-1] if near else fresh[0]
 
     def _allowed_route(self, goal: int) -> _Step | None:
-        """Return the drive through observed places to a goal; None = exceeds the budget."""
+        """Return the drive through observed places to a goal; None = it exceeds the budget."""
         try:
             route = self.topology.route(self.at, goal, self.known, self.unavailable)
         except PlanningError:

@@ -17,7 +17,7 @@ _SAME = 1e-6
 class MoveLattice:
     """Cells of a grid with moves between neighbouring cells, all at the same speed.
 
-    The number of a direction is ``3 (dx + 1) + dy + 1`` for steps dx, dy of -1, 0 or 1.
+    The index of a direction is ``3 (dx + 1) + dy + 1`` for steps dx, dy of -1, 0 or 1.
     """
 
     cells: IntArray  # (n, 2) column and row of each place
@@ -75,9 +75,9 @@ class MoveLattice:
     def metres(self, a: IntArray, b: IntArray) -> FloatArray:
         """Return the lengths (k,) of the shortest routes between places, in closed form [m].
 
-        The closed form needs a free route of two straight lines, along a column and a row. With
-        diagonal moves, the lines follow a diagonal, and a column or row. Without such a route the
-        result is infinite.
+        The closed form applies if an open route follows two straight lines, one along a column and
+        one along a row. With diagonal moves, one line is diagonal, and the other line follows a
+        column or a row. If there is no such route, the result is infinite.
         """
         offset = self.cells[b] - self.cells[a]
         far, unit = np.abs(offset), np.sign(offset)
@@ -100,14 +100,14 @@ class MoveLattice:
         return np.where(free, lengths[0] * legs[0] + lengths[1] * legs[1], np.inf)
 
     def _free(self, places: IntArray, unit: IntArray) -> IntArray:
-        """Return the (k,) numbers of consecutive moves from places in directions (k, 2)."""
+        """Return how many moves (k,) each place allows in its direction `unit` (k, 2)."""
         return np.asarray(self.free[places, 3 * (unit[:, 0] + 1) + unit[:, 1] + 1])
 
 
 def _runs(following: IntArray) -> IntArray:
-    """Return the (n, 9) numbers of consecutive moves in each direction.
+    """Return how many successive moves (n, 9) each place allows in each direction.
 
-    `following` (n, 9) is the next place in each direction, -1 = none.
+    `following` (n, 9) is the next place in each direction; -1 = there is no move.
     """
     found = np.zeros(following.shape, dtype=np.int64)
     for direction in range(9):

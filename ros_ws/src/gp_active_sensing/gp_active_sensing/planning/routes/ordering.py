@@ -155,7 +155,7 @@ class _Search:
         return tour
 
     def _turn(self, tour: IntArray, i: int) -> IntArray | None:
-        """Reverse the best part of a tour that begins at index i (2-opt); None = no gain."""
+        """Reverse the piece from index i on that shortens a tour most (2-opt); None = no gain."""
         d, m = self.distances, len(tour)
         if i >= m - 1:
             return None
@@ -175,7 +175,7 @@ class _Search:
         return found
 
     def _move(self, tour: IntArray, i: int) -> IntArray | None:
-        """Move the best piece of a tour that begins at index i (Or-opt); None = no gain."""
+        """Move the piece from index i on that shortens a tour most (Or-opt); None = no gain."""
         d, m = self.distances, len(tour)
         best: tuple[float, IntArray] | None = None
         for length in range(1, min(_LONGEST, m - i, m - 2) + 1):

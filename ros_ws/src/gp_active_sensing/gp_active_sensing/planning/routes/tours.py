@@ -175,7 +175,7 @@ class RouteDriver:
         before_it: Mapping[int, None],
         constraint: BudgetConstraint,
     ) -> FeasibleRoute:
-        """Return the route of one sortie, after readings at `before_it`; see `drive_only`."""
+        """Return the route of one sortie; `before_it` are the places read in earlier sorties."""
         flags, own = self._flags, not before_it
         metres = seconds = 0.0
         reads: dict[int, None] = {}
@@ -225,7 +225,7 @@ class RouteDriver:
         return most if least <= 0.0 else min(most, 2 + math.floor(left / least))
 
     def may_last(self, places: IntArray) -> bool:
-        """Return False if no order of the places fits into the budget, by a lower bound on cost."""
+        """Return False if a lower bound on the cost of visiting the places exceeds the budget."""
         reads = int(np.count_nonzero(self.unread[places]))
         return self._remaining.affords(self.distances.at_least(places), reads)
 
@@ -242,7 +242,7 @@ class RouteDriver:
         return fits(trip, self._constraint)
 
     def costs_to_end(self, places: IntArray) -> FloatArray | None:
-        """Return the costs (k,) from `places` to the end place; inf = no route, None = no end."""
+        """Return the costs (k,) from `places` to the end place; inf = no route; None = no end."""
         home = self._constraint.costs_home(self.distances.by)
         return None if home is None else home[places]
 
@@ -265,7 +265,10 @@ class RouteDriver:
         first: bool,
         within: BudgetConstraint,
     ) -> tuple[int, Route] | None:
-        """Return the farthest affordable place of `fresh`, and the route to this place."""
+        """Return the farthest affordable place of `fresh`, and the route to this place.
+
+        `fresh` are the unread places of a leg, in order.
+        """
         low, high = 0, len(fresh) - 1  # the last place is unaffordable
         found: tuple[int, Route] | None = None
         while low < high:
@@ -301,9 +304,10 @@ def largest(
     more: Callable[[], bool],
     first: int | None = None,
 ) -> FeasibleRoute | None:
-    """Return the best route through the first k places of `order`, for the largest affordable k.
+    """Return the best of the evaluated routes through the first k places of `order`.
 
-    A route visits the k places in the order of a short tour. Doubling and bisection find k.
+    A route visits the k places in the order of a short tour. Doubling and bisection search the
+    largest affordable k.
 
     Args:
         driver: driver of the probe, with the budget.
@@ -374,10 +378,11 @@ def design_routes(
 
 
 def evenly_spaced(driver: RouteDriver, more: Callable[[], bool]) -> list[FeasibleRoute]:
-    """Return evenly spaced routes: the densest affordable route of each family; none on roads.
+    """Return the densest affordable evenly spaced route of each family; on roads, return none.
 
     A family has one direction, one inset as a fraction of the spacing, and one first corner. The
-    affordable part of the next denser route is added. The search ends when `more` returns False.
+    affordable part of the next denser route is also returned. The search ends when `more` returns
+    False.
     """
     topology = driver.topology
     if topology.roads:
@@ -414,7 +419,8 @@ def improved(driver: RouteDriver, route: FeasibleRoute, more: Callable[[], bool]
     """Improve a route by inserted and replaced stops, and return the new route.
 
     The gain of a change is first estimated for each place alone. The most promising changes are
-    evaluated exactly while `more` returns True. The first better route is kept.
+    evaluated exactly while `more` returns True. The first better route replaces the route, and the
+    search begins again.
     """
     total = float(driver.field.weights @ driver.field.total)
     while more():
@@ -472,7 +478,7 @@ def _changes(driver: RouteDriver, route: FeasibleRoute) -> Iterable[list[int]]:
 def _insertions(
     driver: RouteDriver, rows: FloatArray, stops: list[int], wanted: IntArray
 ) -> tuple[FloatArray, IntArray]:
-    """Return the least detour (w,) to each wanted place, and the index (w,) of its insertion."""
+    """Return the least detour (w,) to each wanted place, and the index (w,) in `stops` for it."""
     to = rows[:, len(stops) :]
     back = driver.distances.between(wanted, stops).T
     extra = np.vstack([to[:-1] + back - np.diagonal(rows)[: len(stops), None], to[-1:]])
@@ -481,7 +487,10 @@ def _insertions(
 
 
 def _rows(driver: RouteDriver, stops: list[int], places: IntArray) -> FloatArray:
-    """Return the costs (k + 1, m) from the start and each stop to `places`; no start = 0."""
+    """Return the costs (k + 1, m) from the start and each stop to `places`.
+
+    If the probe has no start yet, the costs from the start are 0.
+    """
     start = np.zeros(len(places)) if driver.at is None else driver.distances.row(driver.at)[places]
     return np.vstack([start, driver.distances.between(stops, places)])
 
