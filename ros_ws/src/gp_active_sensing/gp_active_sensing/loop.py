@@ -157,7 +157,7 @@ class SensingLoop:
         """Places without a reading after all retries."""
         self.reservations = BudgetReservations()
         self.leads: frozenset[str] = frozenset({""})
-        """Quantities that are the first quantity of some probe, by name; see `lead_of`."""
+        """Names of the quantities that are the first quantity of some probe; see `lead_of`."""
         self.clock_ns: int | None = None
         """Present time [ns]; None = unknown. Stamps far ahead of this time are rejected."""
         self._misses: Counter[int] = Counter()
@@ -279,7 +279,7 @@ class SensingLoop:
         declared: Collection[int],
         began: Collection[str],
     ) -> None:
-        """Repeat a change of the open and closed places that was recorded before a restart.
+        """Repeat a recorded change of the open and closed places after a restart.
 
         Raises:
             ValueError: a place is not on the map.
@@ -750,7 +750,7 @@ class SensingLoop:
     def _measured(
         self, carried: Sequence[str] | None
     ) -> tuple[QuantityBelief, tuple[QuantityBelief, ...]]:
-        """Return the first quantity that a probe measures, and the probe's other quantities."""
+        """Return the first of a probe's quantities, and the other ones."""
         main = QuantityBelief(self.name, self.belief, self.weight, aim=self.aim)
         if carried is None:
             return main, tuple(self.quantities.values())
@@ -758,7 +758,7 @@ class SensingLoop:
         return lead, tuple(others)
 
     def lead_of(self, carried: Sequence[str] | None) -> str:
-        """Return the name of the first quantity that a probe measures; "" = the main quantity.
+        """Return the name of the first of a probe's quantities; "" = the main quantity.
 
         A reading of this quantity completes the probe's visit to a place. The probe measures the
         quantities `carried`; None = all quantities.
@@ -898,7 +898,7 @@ class FurtherReceiver:
             self._loop.check_room(placed.place, self._quantity)
 
     def costs(self, location: int) -> bool:
-        """Return whether the next reading of a place is its first, or a planned further one."""
+        """Return whether a place's next reading is its first or a planned further reading."""
         due = self._leads and self._loop.reservations.is_due(location, self._quantity)
         return due or not self.belief.observed[location]
 

@@ -16,7 +16,7 @@ from gp_active_sensing.topology.base import GraphTopology
 from gp_active_sensing.types import BoolArray, IntArray
 
 _READ = 0.5
-"""Smallest probability of keeping the limits at which an observed place is open."""
+"""Smallest probability with which an observed place must keep the limits to be open."""
 _STEPS = 2.5
 """Default radius of the safe area around a start [median distances to the nearest place]."""
 
@@ -68,7 +68,7 @@ class LimitsConfig:
         """Return the checked limits; None = no limits.
 
         Raises:
-            ConfigError: `at_least` is not below `at_most`, or other keys are given without both.
+            ConfigError: `at_least` is not below `at_most`, or both are missing beside other keys.
         """
         if self.at_least is None and self.at_most is None:
             if self != LimitsConfig():

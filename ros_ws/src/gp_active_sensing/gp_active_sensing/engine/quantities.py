@@ -58,7 +58,7 @@ class QuantityLinks:
             for name, q in quantities.items()
             if q.link is not None and (q.link != AUTO or may_follow(name, belief, quantities))
         }
-        """Target of the link of each linked quantity, by name; "" = the main quantity."""
+        """Quantity to which each linked quantity is linked, by name; "" = the main quantity."""
         self.templates = {name: quantities[name].belief for name in self.sources}
         """Beliefs about the linked quantities before any reading, by name."""
         known = ["", *(name for name in quantities if name not in self.sources)]

@@ -78,7 +78,7 @@ def thaw(frozen: dict[str, Any], belief: Belief) -> FloatArray:
 
 
 def _candidates(belief: Belief) -> FloatArray:
-    """Return the parameters (L, …) of the hyperparameter candidates before the field is scaled."""
+    """Return the candidates' parameters (L, …), not multiplied by the field's estimated scale."""
     candidates = belief.covariance.hyperparameters
     scales = length_scales_of(candidates)
     rest = [[h.signal_std, h.noise_std] for h in candidates]

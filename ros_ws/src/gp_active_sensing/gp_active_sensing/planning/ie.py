@@ -29,7 +29,7 @@ from gp_active_sensing.util.ties import NAT, first_best
 logger = logging.getLogger(__name__)
 
 _PAUSE = 8
-"""Inverse of the fraction of the remaining readings after which the bound is computed again."""
+"""Divisor k: the bound is computed again after 1/k of the remaining readings."""
 _LARGEST = 2_000_000
 """Largest number of covariance entries for which `advantage_over_apgd` computes the bound."""
 

@@ -85,8 +85,8 @@ class PairTest:
 
         .. math:: \exp(-2 n t^2 / M^2), \quad \exp\Big(-\frac{n t^2}{2 (v + M t / 3)}\Big).
 
-        t is half the difference of the two expectations. M is the width of the interval of the
-        clipped statistic, and v is its variance.
+        t is half the difference of the two expectations. The clipped statistic lies in an
+        interval of width M, and its variance is v.
         """
         (shorter, v0), (longer, v1) = self._moments(pair.shorter), self._moments(pair.longer)
         t = 0.5 * (longer - shorter)
@@ -98,7 +98,7 @@ class PairTest:
         return math.exp(-count * rate)
 
     def pairs_needed(self, pair: Pair, error: float) -> float:
-        """Return the number of pairs for an error probability of `error`; inf = none suffices."""
+        """Return the number of pairs for an error probability of `error`; inf = impossible."""
         rate = -math.log(max(self.error(pair, 1), 1e-300))
         return math.ceil(-math.log(error) / rate) if rate > 1e-12 and error > 0.0 else math.inf
 

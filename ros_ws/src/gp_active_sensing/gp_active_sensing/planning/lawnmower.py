@@ -143,7 +143,7 @@ class _Layer:
         return self._laid[rows]
 
     def corners(self, rows: Rows) -> Iterator[PlannedRows]:
-        """Yield the rows as begun in each of the four corners, the nearest corner first."""
+        """Yield the rows for a begin in each corner; the nearest corner comes first."""
         nearest = self._ground.corner(rows.direction, self._at)
         for corner in (nearest, *(c for c in range(CORNERS) if c != nearest)):
             laid = replace(rows, corner=corner)
@@ -183,9 +183,9 @@ class Lawnmower(RoutePolicy):
 
     The first decision chooses rows for the remaining budget, including the drive to the end place.
     The rows minimise the mean distance from a place of the map to the nearest row. The probe
-    observes every place of a row. If readings are limited on a map without moves, the places
-    are about equally spaced along and across rows. Rows stay inside the map. If obstacles
-    interrupt the rows, the probe may finish one side of an obstacle before the other side.
+    observes every place of a row. If readings are limited on a map without moves, the places are
+    about equally spaced along and across rows. Rows stay inside the map. If obstacles interrupt the
+    rows, the probe may finish one side of an obstacle before the other side.
 
     Unavailable and too expensive places are skipped. After the rows, the nearest places follow. If
     a target error of the map ends the mission, the map is covered in passes. The rows of a pass lie

@@ -60,7 +60,7 @@ _WORTHWHILE = 1e-9
 _FEW = 48
 """Largest number of places from which a quantity's variance over the map is estimated."""
 _LEAST = 1e-100
-"""Lower limit of a quantity's variance over the map, so that it can be a divisor."""
+"""Lower limit of a quantity's variance over the map, which is a divisor."""
 _FLAT = 1e-9
 """Lower limit of the field's variance over the map, as a fraction of that at a place."""
 
@@ -528,7 +528,7 @@ def joining(field: MapVariance, which: IntArray) -> FloatArray:
 
 
 def leaving(field: MapVariance, which: IntArray) -> FloatArray:
-    """Return how much the map error increases if each place of `which` (k,) alone is removed."""
+    """Return how much the map error increases (k,) if one place of `which` (k,) is removed."""
     total = np.zeros(len(which))
     for weight, noise, C, S in _each(field):
         M = _precision(C, which, noise)
@@ -565,7 +565,7 @@ def _each(field: MapVariance) -> Iterator[tuple[float, float, FloatArray, FloatA
 
 
 def _precision(C: FloatArray, which: IntArray, noise: float) -> FloatArray:
-    """Return ``(C_AA + σ² I)⁻¹`` for A = `which`; a larger σ² is used if the inverse needs it."""
+    """Return ``(C_AA + σ² I)⁻¹`` for A = `which`; σ² is raised if the inverse would be unstable."""
     block = C[np.ix_(which, which)]
     least = _KNOWN * float(np.diagonal(block).max(initial=0.0))
     block[np.diag_indices_from(block)] += max(noise, least, 1e-300)

@@ -38,7 +38,7 @@ class QuantityBelief:
 
 
 class TargetError(NamedTuple):
-    """Target error for the map of a quantity; `number` is its index, and the main one has 0."""
+    """Target error for the map of the quantity with index `number`; 0 = the main quantity."""
 
     number: int
     belief: Belief

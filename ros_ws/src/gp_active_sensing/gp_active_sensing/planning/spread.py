@@ -26,7 +26,7 @@ MOST = 300
 _MANY = 8
 """Number of places in a tour below which tours of a part of the map are tried."""
 _SHARES = (1.0, 0.5, 0.25)
-"""Largest fractions of the budget for a drive to a place and on to the end place."""
+"""Largest fractions of the budget that a drive to a place and on to the end place may need."""
 
 
 class FarthestPoints:
@@ -184,9 +184,9 @@ class _RouteSearch:
         return order if fits(self._trip(order), self.constraint) else ()
 
     def _within(self, share: float) -> BoolArray:
-        """Return the (n,) mask of places for which `share` of the budget covers a drive there.
+        """Return the (n,) mask of places that a drive reaches with `share` of the budget.
 
-        The drive from the place to the end place is included.
+        This fraction also covers the drive from the place to the end place.
         """
         reach, remaining = self.ask.reach, self.request.remaining
         takes = self.first if self.home is None else self.first + self.home

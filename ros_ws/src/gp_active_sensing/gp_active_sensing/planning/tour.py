@@ -89,7 +89,7 @@ class Tour:
     }
     WERE: ClassVar[Mapping[str, Any]] = {"trials": 60}
     renew: ClassVar[float] = 0.1
-    """Fraction of a limit of the budget after whose use new routes are searched."""
+    """Fraction of a budget limit that is used between two searches for new routes."""
     margin: ClassVar[float] = 0.01
     """Smallest relative reduction of the remaining variance for which a new route is chosen."""
 
@@ -318,10 +318,10 @@ class _Routes:
     """Routes of the probes, by the next waypoint of each probe.
 
     Args:
-        by_goal: places of a probe's route by its next waypoint, which is the first place.
+        by_goal: next waypoint of each probe, with the places of its route from there on.
         renewed: remaining budget at the last search for new routes; None = no search yet.
         pending: waypoints of other probes, and places of probes that wait for a decision.
-        passes: remaining budget of a probe's present pass over the map, by its next waypoint.
+        passes: next waypoint of each probe in a pass, with the remaining budget of the pass.
     """
 
     by_goal: dict[int, tuple[int, ...]]
@@ -368,7 +368,7 @@ class _Routes:
         return None
 
     def without(self, probes: Collection[int]) -> int:
-        """Return how many of some probes have no route; `probes` are their waypoints or places."""
+        """Return how many probes have no route; `probes` has a waypoint or place for each probe."""
         return sum(place not in self.by_goal for place in probes)
 
     def of_others(self, at: int | None) -> tuple[int, ...]:

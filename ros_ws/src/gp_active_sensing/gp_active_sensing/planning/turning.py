@@ -6,7 +6,7 @@ drive from the probe's place. The cost of a drive to a place, and then to the en
 therefore exact. If the heading is unknown, the view uses an upper bound on the length of the path.
 Roads have no view, because road lines already have curves.
 
-The shortest path from a pose to a point with curves of at least a radius r is an arc and a straight
+The shortest path from a pose to a point with curves of radius r or more is an arc and a straight
 line [Boissonnat1994]. If the point lies within one of the two turning circles beside the pose, the
 path is two arcs. The first arc turns away from the point, and the second arc turns in the other
 direction. In the formulas the pose is at the origin, facing along x, and the point is at (x, y).
@@ -137,7 +137,7 @@ def _arc_and_straight(x: FloatArray, y: FloatArray, r: float) -> _Ways:
 
 
 def _arcs(x: FloatArray, y: FloatArray, r: float) -> tuple[_Ways, _Ways]:
-    """Return both paths of an arc to the left and an arc to the right; NaN if too far."""
+    """Return both paths of an arc to the left and an arc to the right; NaN = too far."""
     east, north = x, y - r
     far = np.hypot(east, north)
     with np.errstate(invalid="ignore", divide="ignore"):

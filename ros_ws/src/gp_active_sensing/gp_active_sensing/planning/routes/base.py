@@ -165,7 +165,7 @@ class _Forecast:
         self._sampled = bool(driver.field.parts) and driver.field.parts[number].sampled
 
     def met(self, route: FeasibleRoute | None) -> bool:
-        """Return whether the map is good enough after a route; None = no further route."""
+        """Return whether the map is good enough after a route; None = after no further route."""
         field, driver = self._field, self._driver
         if route is None:
             return self._found.met(np.ones(len(field.weights)))

@@ -56,7 +56,7 @@ def _part(budget: Budget, share: float) -> Budget:
 
 
 def _over(view: Turning, request: PlanRequest, plan: Plan) -> float:
-    """Return the fraction of the budget that a route needs with curves and the drive to the end."""
+    """Return the fraction of the budget for a route with curves and the drive to the end place."""
     whole = request.remaining
     nothing = np.zeros(view.n, dtype=np.bool_)
     trip = trip_of(view.straight, plan.waypoints, request.at, nothing, unit_of(whole))

@@ -24,7 +24,7 @@ _KEPT_WAYS = 200_000
 _SMALL = 2000
 """Largest number of places for which every search covers the whole map."""
 _DETOUR = 2.0
-"""Ratio of route length to straight distance up to which a limited search first searches."""
+"""Ratio of route length to straight distance for which a search near a place is wide enough."""
 
 
 def unit_of(budget: Budget) -> str:
@@ -33,7 +33,7 @@ def unit_of(budget: Budget) -> str:
 
 
 class Distances:
-    """Costs of the cheapest routes between any two places of a map; they may cross all places.
+    """Costs of the cheapest routes between any two places of a map; routes may cross any place.
 
     On a map without moves, routes are straight lines. Otherwise one search finds the routes from a
     place to all others. Results are stored. On roads, a route and its reverse may have different
@@ -94,7 +94,7 @@ class Distances:
 
     @cached_property
     def least_per_metre(self) -> float:
-        """Lower bound on the cost of a route per metre of straight distance; cost in `self.by`."""
+        """Lower bound on a route's cost per metre of straight distance, in the unit `self.by`."""
         if self.free:
             return 1.0 if self.by == "metres" else 1.0 / self._speeds.along
         moves = self._arrays
@@ -104,7 +104,7 @@ class Distances:
         return float((moves.costs(self.by) / np.maximum(straight, 1e-300)).min())
 
     def row(self, at: int) -> FloatArray:
-        """Return read-only costs (n,) to all places, in `self.by`; infinite = no route."""
+        """Return read-only costs (n,) to all places, in the unit `self.by`; infinite = no route."""
         if self.free:
             return self._legs(self._points - self._points[at])
         return self._row(at)[0]
@@ -112,7 +112,7 @@ class Distances:
     def between(
         self, places: Sequence[int] | IntArray, others: Sequence[int] | IntArray | None = None
     ) -> FloatArray:
-        """Return the costs (k, m) from `places` to `others`, in `self.by`.
+        """Return the costs (k, m) from `places` to `others`, in the unit `self.by`.
 
         If `others` is None, the costs are those between all pairs of `places`.
         """
@@ -182,7 +182,10 @@ class Distances:
         return np.concatenate([*parts, route[done:]]), cost
 
     def corners(self, route: Sequence[int]) -> tuple[int, ...]:
-        """Return places of a route whose cheapest connecting drives cross all other places."""
+        """Return some places of a route, including its ends.
+
+        Cheapest drives between successive returned places cross all other places of the route.
+        """
         places = np.asarray(route, dtype=np.int64)
         if self._arrays is None or len(places) < 3:
             return tuple(route)
@@ -198,7 +201,7 @@ class Distances:
         return tuple(places[kept].tolist())
 
     def _on_the_way(self, places: IntArray, moves: MoveArrays) -> int:
-        """Return how many moves from the first of `places` on together are a cheapest route."""
+        """Return how far along `places` the moves form a cheapest route, as a number of moves."""
         a, last = int(places[0]), len(places) - 1
         if self._lattice is not None:
             steps = np.diff(self._lattice.cells[places], axis=0)
@@ -225,7 +228,7 @@ class Distances:
         return kept
 
     def _search(self, at: int, limit: float = math.inf) -> tuple[FloatArray, IntArray]:
-        """Search the cheapest routes from a place that cost at most `limit`, in `self.by`."""
+        """Search the cheapest routes from a place, up to the cost `limit` in the unit `self.by`."""
         if self._arrays is None:
             return self._ask(at)
         return _dijkstra(self._arrays.graph(self.by), at, limit)

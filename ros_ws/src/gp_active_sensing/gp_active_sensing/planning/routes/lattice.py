@@ -100,12 +100,12 @@ class MoveLattice:
         return np.where(free, lengths[0] * legs[0] + lengths[1] * legs[1], np.inf)
 
     def _free(self, places: IntArray, unit: IntArray) -> IntArray:
-        """Return how many moves (k,) each place allows in its direction `unit` (k, 2)."""
+        """Return how many successive moves (k,) are possible from each place in its direction."""
         return np.asarray(self.free[places, 3 * (unit[:, 0] + 1) + unit[:, 1] + 1])
 
 
 def _runs(following: IntArray) -> IntArray:
-    """Return how many successive moves (n, 9) each place allows in each direction.
+    """Return how many successive moves (n, 9) are possible from each place in each direction.
 
     `following` (n, 9) is the next place in each direction; -1 = there is no move.
     """

@@ -378,7 +378,7 @@ def design_routes(
 
 
 def evenly_spaced(driver: RouteDriver, more: Callable[[], bool]) -> list[FeasibleRoute]:
-    """Return the densest affordable evenly spaced route of each family; on roads, return none.
+    """Return the densest affordable evenly spaced route of each family; [] = a map of roads.
 
     A family has one direction, one inset as a fraction of the spacing, and one first corner. The
     affordable part of the next denser route is also returned. The search ends when `more` returns
@@ -419,8 +419,8 @@ def improved(driver: RouteDriver, route: FeasibleRoute, more: Callable[[], bool]
     """Improve a route by inserted and replaced stops, and return the new route.
 
     The gain of a change is first estimated for each place alone. The most promising changes are
-    evaluated exactly while `more` returns True. The first better route replaces the route, and the
-    search begins again.
+    evaluated exactly while `more` returns True. The first better route is taken, and the search
+    begins again from it.
     """
     total = float(driver.field.weights @ driver.field.total)
     while more():
