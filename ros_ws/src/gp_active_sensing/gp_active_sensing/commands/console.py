@@ -124,10 +124,10 @@ def _believed(
 def summary_lines(
     summary: Mapping[str, Any], main: str = "", *, weighted: bool = False
 ) -> list[str]:
-    """Return the lines for the end of a run, from the content of ``summary.json`` or {}.
+    """Return the lines for the end of a run.
 
-    `main` is the name of the main quantity if there are several. `weighted` is True if places have
-    weights (`map.weights`).
+    `summary` is the content of ``summary.json``; {} = there is no summary. `main` is the name of the
+    main quantity if there are several. `weighted` is True if places have weights (`map.weights`).
     """
     if not summary:
         return ["There is no summary: the run did not get to its end."]
@@ -270,7 +270,7 @@ def show_stages(console: Console, scenario: Scenario) -> Iterator[tuple[Show, Sh
 def progress_of(record: Mapping[str, Any], scenario: Scenario) -> tuple[float | None, str]:
     """Return the used fraction of the budget, and the used amounts as text.
 
-    The fraction is that of the limit which is closest to its end; None = the budget has no limit.
+    The fraction is the largest of all limits of the budget; None = the budget has no limit.
     """
     used = _used(record, scenario)
     texts = [f"{done:.0f}/{total:.0f} {unit}" for done, total, unit in used]

@@ -138,7 +138,7 @@ def _ros() -> Check:
 
 
 def _plugin_groups() -> bool:
-    """Return whether a plug-in may be installed, without importing the registries."""
+    """Return False if surely no plug-in is installed; the registries are not imported."""
     try:
         return any(group.startswith(f"{PACKAGE}.") for group in metadata.entry_points().groups)
     except Exception:  # damaged distribution, which the registries report

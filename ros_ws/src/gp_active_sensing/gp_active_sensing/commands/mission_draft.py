@@ -90,7 +90,7 @@ class MissionDraft:
         topics: message types of each topic of the running system.
         probes: names of several probes.
         received: messages received on each topic.
-        needs: parameters that must be set for the rates of the topics.
+        needs: parameters that must be set because of the rates of the topics.
         speed: speed of the robot where the map has no limit [m/s]; None = not needed.
         map_text: the user's answer for the map.
     """

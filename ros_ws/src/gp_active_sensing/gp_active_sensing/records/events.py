@@ -85,7 +85,7 @@ class Event:
 
 @dataclass(frozen=True, kw_only=True)
 class MissionStarted(Event):
-    """Start of the run; `details` has the seed, versions, the driver, and keys about the map."""
+    """Start of the run; `details` has seed, versions, driver, and keys that describe the map."""
 
     KIND = "start"
     details: Mapping[str, Any] = field(default_factory=dict)
@@ -246,7 +246,7 @@ class ReturnBegun(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class SortieChanged(Event):
-    """Start or end of a sortie, before or after a battery change at the end place.
+    """End of a sortie before a battery change at the end place, or start of the next sortie.
 
     Args:
         number: number of the sortie, counted from 1.
@@ -452,7 +452,7 @@ class BudgetChanged(Event):
         error: expected error of the map at which the mission ends; None = it does not end the
             mission.
         error_of: measure of `error`; "" = the default.
-        errors: the same for the map of each further quantity, by name.
+        errors: like `error`, for the map of each further quantity, by name.
     """
 
     KIND = "budget"
@@ -476,7 +476,7 @@ class BudgetChanged(Event):
 
     @property
     def aims(self) -> dict[str, Aim]:
-        """The same for the map of each further quantity, by name."""
+        """Map errors of the further quantities at which the mission ends, by quantity name."""
         return {name: Aim(error, self.error_of) for name, error in self.errors.items()}
 
 

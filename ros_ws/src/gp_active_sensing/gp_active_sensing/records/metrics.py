@@ -103,7 +103,7 @@ def sampled(topology: Topology) -> IntArray | None:
     """Return the places that the scores of a stage use; None = all places.
 
     On a larger map, the scores use about `MOST_SCORED` places, spread evenly. If some weights are
-    0, as many places with a weight above 0 are added.
+    0, about `MOST_SCORED` places with a weight above 0 are added.
     """
     if topology.n <= MOST_SCORED:
         return None
@@ -174,7 +174,7 @@ class Scorer:
 
         Args:
             belief: the belief, which is not changed.
-            seconds: time of the comparison in the mission [s].
+            seconds: mission time of the comparison [s].
             found: prediction of the belief at the places; None = compute it.
             places: places of the comparison, see `sampled`; None = all.
         """

@@ -1,7 +1,7 @@
 """Regret of a search for the largest or smallest value of a known field.
 
 The regret of decision t at place x_t is ``r_t = max_x f_t(x) - f_t(x_t)``. Here f_t is the
-noise-free field at the end of the stage, multiplied by -1 in a search for the smallest value. The
+noise-free field at the end of stage t, multiplied by -1 in a search for the smallest value. The
 average regret is ``R_T / T`` with ``R_T = Σ_t r_t``. [Srinivas2010, Sec. 2; Mauduit2025]
 """
 
@@ -26,7 +26,7 @@ def objective_of(policy: Any, seek: str | None = None) -> str:
     """Return the objective of a mission, one of `OBJECTIVES`; "" = no objective.
 
     Args:
-        policy: policy of the mission; its ``objective`` counts if it is one of `OBJECTIVES`.
+        policy: policy of the mission; its ``objective`` is used if it is one of `OBJECTIVES`.
         seek: objective to use if the policy has no objective; None = not given.
 
     Raises:

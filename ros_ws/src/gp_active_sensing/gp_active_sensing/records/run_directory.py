@@ -387,7 +387,7 @@ _COUNTED = (
     ("plan_seconds", "expanded", "deadline_hit"),
     ("regret", "cumulative_regret", "recommended"),
 )
-"""Groups of keys with numbers; a record has all keys of a group or none."""
+"""Groups of keys whose values are numbers; a record has all keys of a group or none."""
 
 
 def stage_record(

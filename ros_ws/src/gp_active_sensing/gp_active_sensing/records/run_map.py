@@ -2,8 +2,9 @@
 
 The configuration may leave spacing and origin open. The first event of a run has the chosen values
 under ``map``, and a fingerprint of the places under ``places``. If the map is built again and has
-other places, an error is raised; its file has changed, or the package has another version. The run
-directory stores the occupancy grids of a mission as files of map_server (mode raw).
+other places, an error is raised. The map's file has then changed, or the package has another
+version. The run directory stores the occupancy grids of a mission as files of map_server (mode
+raw).
 """
 
 from __future__ import annotations
@@ -134,7 +135,7 @@ def _at(point: Any) -> str:
 
 
 def check_places(start: Mapping[str, Any], topology: Topology, where: Path | str) -> None:
-    """Raise RunError if a map has other places than the first event of a run."""
+    """Raise RunError if the places of a map differ from those in the first event of a run."""
     if why := other_places(start.get("places"), mark_of_places(topology)):
         versions = start.get("versions")
         version = versions.get("gp_active_sensing") if isinstance(versions, Mapping) else None

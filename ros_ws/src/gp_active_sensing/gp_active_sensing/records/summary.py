@@ -40,8 +40,8 @@ class RunCourse:
         rejected_by_reason: number of unused messages by reason.
         dropped: number of messages of each kind that a full inbox lost.
         dropouts: number of readings that the simulated sensor dropped; None on a robot.
-        delays: estimated delay of the stamps of each probe. Keys are `seconds`, standard `error`,
-            `evidence` [nat], and the configured delay `set`.
+        delays: estimated delay of the stamps of each probe. Keys: `seconds`, its standard `error`,
+            the `evidence` for it [nat], and `set`, the configured delay.
         expert: number of ``questions``, and numbers of places: ``asked``, ``answered``,
             ``unanswered`` when the decision was made, ``used``, ``late`` and ``rejected_…``;
             {} = no expert.
@@ -84,7 +84,7 @@ class RunSummary(RunCourse):
             observed places beyond the limits (``read_beyond``); {} = no limits.
         planning: median, p99 and max planning time of a stage [s], and numbers of expansions and
             missed deadlines; {} = no stage.
-        errors_against: reference of the scores; "" = no truth.
+        errors_against: words for the truth and the places that the scores use; "" = no truth.
         rmspe: root mean squared prediction error; None if every place is observed.
         nlpd: mean negative log predictive density [nat]; None if every place is observed.
         coverage_50, coverage_90, coverage_95: fraction of the true values at places not observed
@@ -95,9 +95,9 @@ class RunSummary(RunCourse):
         promised_error: the belief's estimate of `rmse`, see `Belief.promise`; None = too few
             readings.
         promised_worst: largest standard deviation of the belief at a place.
-        least_error: lower bound of `promised_error` for any route with `least_places` readings, see
+        least_error: lower bound on `promised_error` for any route with `least_places` readings, see
             `Belief.floor`; None = not computed.
-        least_places: number of readings for `least_error`; None = not computed.
+        least_places: number of readings that `least_error` assumes; None = not computed.
         explained: R² of the leave-one-place-out predictions; None = too few places, or readings
             lose weight with age.
         regret: see `regret_summary`; {} without a search or without a truth.

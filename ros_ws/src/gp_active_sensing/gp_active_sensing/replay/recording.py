@@ -22,7 +22,7 @@ STRING = "std_msgs/msg/String"
 
 @dataclass
 class Recording:
-    """Mission that is recorded as frames of its journal on a topic.
+    """Mission whose journal is recorded as frames on a topic.
 
     Args:
         scenario: scenario of the mission; None = no scenario.
@@ -112,7 +112,7 @@ def _frames(bag: Bag, message: BagMessage) -> Iterator[Any]:
 
 
 def _begun(bag: Bag, topic: str, setup: Mapping[str, Any]) -> Recording:
-    """Return the mission that begins with a frame. Raises ReplayError for another version."""
+    """Return the mission whose first frame is `setup`. Raises ReplayError for an unknown format."""
     try:
         topics = {
             str(name): Topics(

@@ -80,8 +80,8 @@ def replay_bag(
         salvage: True = read the intact parts of a damaged bag.
         belief_only: True = estimate the map without planning.
         show: callback for each record.
-        begin: callback with the kind of replay and its number of messages or frames. It returns a
-            callback for the number read so far.
+        begin: callback that receives the kind of replay and its number of messages or frames. It
+            returns a callback that receives the number read so far.
 
     Raises:
         ReplayError: the bag cannot be read, or lacks a topic or a reading.

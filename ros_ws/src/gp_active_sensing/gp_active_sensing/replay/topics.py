@@ -139,7 +139,7 @@ class TopicReader:
             count.
 
     Raises:
-        ConfigError: the bag does not have a message type or field.
+        ConfigError: the bag lacks a configured message type or field.
         ReplayError: the definition of a type cannot be read.
     """
 

@@ -182,7 +182,7 @@ def _key(line: Line) -> tuple[Any, ...]:
 
 
 class ReproducibilityCheck:
-    """Repetition of a recorded mission; `build_on` builds the mission again at each restart."""
+    """Repetition of a recorded mission; `build_on` builds it from events at each restart."""
 
     def __init__(
         self,

@@ -16,11 +16,11 @@ from gp_active_sensing.topology import Topology
 MOST = 6000
 """Approximate largest number of lattice points."""
 _WORK = 5e9
-"""Largest value of (number of lattice points) · (number of places with a reading)², about 2 s."""
+"""Largest value of (lattice points) · (places with a reading)², which takes about 2 s."""
 _FINEST = 8.0
-"""Largest number of lattice points along the square that shows a place."""
+"""Largest number of lattice points along a side of the square that shows a place."""
 _LEAST = 1.5
-"""Smallest such number; on a coarser lattice there is no finer map."""
+"""Smallest number of lattice points along a side of the square that shows a place."""
 
 
 def finer_spacing(topology: Topology, observed: int = 0) -> float | None:

@@ -14,7 +14,7 @@ from gp_active_sensing.topology.projection import geographic_of, local_system
 from gp_active_sensing.types import BoolArray, FloatArray
 
 MOST_LAYERS = 12
-"""Largest number of layers; maps with more heights put several heights in a layer."""
+"""Largest number of layers; on a map with more heights, a layer has several heights."""
 _GAP = 0.2
 """Gap between two layers drawn side by side, as a fraction of the map's extent."""
 POWERS = tuple((i, j) for i in range(4) for j in range(4 - i))

@@ -28,7 +28,7 @@ LEVELS = 65535
 
 
 def pack(values: FloatArray, low: float, high: float) -> dict[str, Any]:
-    """Compress (rows, columns) values to JSON data: 16-bit row differences, deflate, base64.
+    """Compress (rows, columns) values to JSON data: 16-bit differences of rows, deflate, base64.
 
     Values outside [low, high] are clipped. High and low bytes are stored separately.
     ``assets/decode.js`` unpacks the data.
@@ -401,7 +401,7 @@ def _counts(lines: Sequence[FloatArray]) -> dict[str, Any]:
 
 
 def side_of(positions: FloatArray) -> float:
-    """Return the distance between neighbours [m], the side of the squares that show the places."""
+    """Return the distance between neighbouring places [m]; squares of this side show the places."""
     from scipy.spatial import cKDTree
 
     positions = np.unique(np.round(positions, 6), axis=0)  # several places may be above each other

@@ -44,7 +44,7 @@ logger = logging.getLogger(__name__)
 GROUPS = 200
 """Smallest number of reading groups in a long run without decisions.
 
-At `2 * GROUPS` groups, each two neighbouring groups become one group.
+At `2 * GROUPS` groups, each pair of neighbouring groups is merged.
 """
 _OF_MAIN = (
     "value", "promised", "explained", "regret", "recommended", "rms", "nlpd", "coverage", "reading_"
@@ -115,9 +115,9 @@ class GrowingReconstruction:
     """Steps of a run so far.
 
     Args:
-        data: the run without events; `take` receives the events.
+        data: the run without events; `add` receives the events.
         most: largest number of map values; at more values every second step loses its map.
-        shown: numbers of the steps with a map, from 0; None = all.
+        shown: indices of the steps that get a map; None = all.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class GrowingReconstruction:
         return self._teller.belief
 
     def finish(self) -> None:
-        """Update the linked quantity's model with all readings, as at the end of a mission."""
+        """Update the link between two quantities with all readings, as at the end of a mission."""
         self._changed |= self._teller.finish()
 
     def add(self, events: Iterable[Event]) -> None:

@@ -166,7 +166,7 @@ class Reconstruction:
     Args:
         by_stage: True = each step is a stage; False = each step is a group of readings.
         steps: steps in order; the first precedes all events.
-        shown: (m,) numbers of the steps with a map, including the last step.
+        shown: (m,) indices of the steps that have a map; the last step has one.
         mean, std: (m, n) mean and standard deviation of the noise-free field.
         truth: (m, n) noise-free field at these steps, (1, n) if it is constant; None = not known.
         belief: belief after the last reading.

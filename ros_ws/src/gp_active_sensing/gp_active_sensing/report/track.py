@@ -50,7 +50,7 @@ class GrowingTracks:
         self._fine = extent * _FINE
         self._most = most
         self._points: dict[str, list[tuple[float, float, int, int]]] = {}
-        """Points of each probe: x, y, and number of decisions and 1 + number of readings so far."""
+        """Points of each probe: x, y, number of decisions so far, 1 + number of readings so far."""
         self._newest: dict[str, int] = {}
         self._decisions = self._readings = 0
 

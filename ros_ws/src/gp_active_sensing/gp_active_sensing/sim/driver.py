@@ -85,9 +85,10 @@ def run_scenario(
         scenario: the scenario.
         out_dir: run directory; without `resume` a new or empty folder.
         resume: continue the run in `out_dir` with the decisions of its journal. If
-            `limit.expansions` is set, the result equals an uninterrupted run to the bit.
+            `limit.expansions` is set, the result equals that of an uninterrupted run to the bit.
         on_stage: callback for the record of each stage.
-        on_home: callback for the drive to the end place, with the name of the probe.
+        on_home: callback that receives the plan of the drive to the end place, and the name of the
+            probe.
         clock: monotonic clock for planning times [s].
 
     Returns:

@@ -209,7 +209,7 @@ class SimulatedRobot:
         return route
 
     def _over_ground(self, route: Route) -> Route:
-        """Return the route; over open ground, with the places by which it avoids obstacles."""
+        """Return the route; on open ground, places that lead around obstacles are added to it."""
         topology = self._topology
         path = places_along(topology, self._probe.pose, route.path)
         if path == route.path or not path or not isinstance(topology, FreeTopology):

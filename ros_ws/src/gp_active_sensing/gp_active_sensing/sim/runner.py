@@ -120,7 +120,7 @@ def _place(world: World, given: str) -> str | int:
 _SECTIONS = ("map", "belief", "policy", "budget", "limits", "limit", "seed", "drive")
 _OF_DECISIONS = (DecisionTaken.KIND, ReturnBegun.KIND, LimitsMoved.KIND)
 _LEFT_OUT = ("start",)
-"""Keys of ``probe`` in a scenario that the node does not have as parameters."""
+"""Keys in the section ``probe`` of a scenario that are not parameters of the node."""
 IDLE = 10.0
 """Simulated time step while no next event is known [s]."""
 MOST_ROUNDS = 10_000
@@ -147,7 +147,7 @@ def parameters_of(scenario: Scenario) -> dict[str, Any]:
 
 
 def visits_of(scenario: Scenario) -> dict[str, Any]:
-    """Return a scenario's settings for visits as parameters of the mission."""
+    """Convert a scenario's settings for visits to parameters of the mission."""
     sensor = scenario.sensor
     patience = {"reading_timeout": sensor.seconds + 10.0} if sensor.seconds else {}
     silent = {"wait_for_reading": False, "silent_places": 0}
@@ -155,7 +155,7 @@ def visits_of(scenario: Scenario) -> dict[str, Any]:
 
 
 def asking_of(scenario: Scenario) -> dict[str, Any]:
-    """Return a scenario's settings for expert questions as parameters of the mission."""
+    """Convert a scenario's settings for expert questions to parameters of the mission."""
     whole = to_mapping(scenario.expert)
     found = {field.name: whole[field.name] for field in dataclasses.fields(AnswersConfig)}
     return {**found, "ask": scenario.expert.kind != "none"}
@@ -203,7 +203,7 @@ class SimulationRunner:
         self.on_stage: Callable[[Mapping[str, Any]], None] | None = None
         """Callback for the record of each stage."""
         self.on_home: Callable[[Plan, str], None] | None = None
-        """Callback for the drive to the end place, with the name of the probe."""
+        """Callback that receives the plan of a drive to the end place, and the probe's name."""
         sortie, home = scenario.probe.sortie, home_of(world.topology, scenario.probe.end)
         self.batteries = {
             name: SimulatedBattery(sortie, home)

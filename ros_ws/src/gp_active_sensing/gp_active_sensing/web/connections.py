@@ -16,7 +16,7 @@ BACK_OFF_SECONDS = 0.1
 SPARE = 8
 """Number of file descriptors reserved for other parts of the process."""
 IDLE_SECONDS = 20.0
-"""Longest time without a request before a connection is closed [s]."""
+"""Time without a request after which a connection is closed [s]."""
 MOST_BYTES = 1 << 16
 """Largest size of a buffered request [bytes]."""
 

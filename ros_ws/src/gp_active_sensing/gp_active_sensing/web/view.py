@@ -123,10 +123,7 @@ class _QuantityParts:
     def _least(
         self, found: FollowedData, growing: GrowingReconstruction, done: Reconstruction
     ) -> tuple[float, int] | None:
-        """Return `floor_of` the run.
-
-        The result is None if the bound is for fewer readings than the belief has.
-        """
+        """Return the result of `floor_of`; None if readings were added since it was computed."""
         data = growing.data
         is_final = "least_error" in data.summary  # finished missions have it in the summary
         key, last = (growing.looks, is_final), found.mission.over or is_final

@@ -15,7 +15,7 @@ from gp_active_sensing.sim.fields.formula import Formula
 from gp_active_sensing.sim.fields.plume import PlumeConfig
 
 HUGE = 1e12
-"""Largest absolute value of a number in a field's settings, which keeps sums finite."""
+"""Largest allowed absolute value of a number in a field's settings, so that sums stay finite."""
 
 _KINDS = ("gp", "table", "raster", "formula", "plume", "sumo")
 _ONLY = {

@@ -1,4 +1,4 @@
-"""Fields as a formula of place, time and the map's features.
+"""Field given by a formula of place, time and the map's features.
 
 The parser accepts only listed operators, functions and names. The text is never executed.
 """
@@ -18,7 +18,7 @@ from gp_active_sensing.types import FloatArray
 LONGEST = 2000
 """Largest number of characters in a formula."""
 DEEPEST = 60
-"""Largest depth of brackets and operators in a formula."""
+"""Largest nesting depth of brackets and operators in a formula."""
 CONSTANTS: Mapping[str, float] = {"pi": float(np.pi), "e": float(np.e)}
 
 _Value: TypeAlias = Any

@@ -1,4 +1,4 @@
-"""Values of a field from a table: a CSV line or an edge of SUMO's edgeData for each place."""
+"""Values of a field from a table with a CSV line, or an edge of SUMO's edgeData, per place."""
 
 from __future__ import annotations
 

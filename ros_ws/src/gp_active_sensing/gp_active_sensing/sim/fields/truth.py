@@ -142,8 +142,8 @@ _Root: TypeAlias = Callable[[FloatArray], FloatArray]
 def _symmetric_root(correlation: FloatArray) -> _Root:
     """Return the function ``w -> K^(1/2) w`` of a correlation matrix K.
 
-    The function costs O(n²), the root O(n³). The symmetric root does not depend on the signs of
-    eigenvectors, and needs no jitter.
+    A call of the function costs O(n²), computing the root O(n³). The symmetric root does not
+    depend on the signs of eigenvectors, and needs no jitter.
     """
     values, vectors = np.linalg.eigh(correlation)
     # Smaller eigenvalues are rounding errors, which the root amplifies: 1e-15 to 3e-8.
@@ -157,7 +157,7 @@ class DriftingField(GroundTruth):
     ``w_j(t) = a_j cos(ω_j t) + b_j sin(ω_j t)`` with standard normal a and b, and ω_j normal with
     standard deviation ``1 / time_scale``. At every t the field is an exact draw from the process.
     Values Δt apart have the correlation ``exp(-Δt² / (2 time_scale²))``. At t = 0 the field equals
-    the constant draw of the same seed.
+    the constant field of the same seed.
 
     Args:
         root: function ``w -> K^(1/2) w`` with the correlation matrix K of the places.
